@@ -1,0 +1,51 @@
+# make app    start the app on the demo data (first start: venv, install, index)
+# make test   run the tests            make check   lint, types and tests
+PYTHON ?= python3
+VENV   ?= .venv
+PORT   ?= 8501
+RAGFILTER_DATA_DIR ?= workspace
+export RAGFILTER_DATA_DIR
+BIN    := $(VENV)/bin
+
+.PHONY: app test check lint format bench clean
+
+app: $(VENV)/.app
+	@$(BIN)/python -m ragfilter index demo --collection demo
+	@echo "ragfilter: http://127.0.0.1:$(PORT)  (Ctrl+C stops it)"
+	@$(BIN)/python -m streamlit run app.py --server.port $(PORT)
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+check: lint test
+
+lint: $(VENV)/.dev
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+
+format: $(VENV)/.dev
+	$(BIN)/python -m ruff check --fix .
+	$(BIN)/python -m ruff format .
+
+bench: $(VENV)/.app
+	@for b in benchmarks/bench_*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "ragfilter needs Python 3.11 or newer: make PYTHON=/path/to/python3 ..."; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo "The venv module is missing: install python3-venv and run make again."; exit 1; }
+
+$(VENV)/.app: requirements.txt | $(BIN)/python
+	@echo "Installing what ragfilter runs on (once, a few minutes) ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt $(VENV)/.app
+	@echo "Installing what the tests need (once) ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-dev.txt
+	@touch $@

@@ -1,0 +1,223 @@
+"""Where settings come from and who wins: defaults < profile < TOML file < environment < flags.
+
+A bad value is refused with the setting's name, the value, what is allowed and where it came from.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from pydantic import ValidationError
+
+from ragfilter import profiles
+from ragfilter.deployment import Deployment
+from ragfilter.errors import SettingsError
+from ragfilter.settings import Settings, field, fields
+
+SEED_VARIABLES: Mapping[str, str] = {
+    "MIN_TOP_K": "quality.min_top_k",
+    "MAX_TOP_K": "quality.max_top_k",
+    "RETRIEVAL_SCORE_THRESHOLD": "quality.score_threshold",
+    "RERANKER_MODEL": "quality.reranker_model",
+    "RERANKER_TOP_K": "quality.reranker_top_k",
+    "RERANKER_SCORE_THRESHOLD": "quality.reranker_threshold",
+    "CHUNK_FILTERING_ENABLED": "judge.enabled",
+    "CHUNK_FILTERING_OVERSAMPLE_MULTIPLIER": "judge.oversample",
+    "CHUNK_FILTERING_MIN_RELEVANCE_THRESHOLD": "judge.min_relevance",
+    "CHUNK_FILTERING_LLM_TIMEOUT_MS": "judge.timeout_ms",
+    "CHUNK_FILTERING_MAX_PROMPT_TOKENS": "judge.max_prompt_tokens",
+}
+"""The environment variables that the source documents name, and what they set here."""
+
+PREFIX = "RAGFILTER_"
+TRUE, FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Values from one place: `origin` in words, dotted path → value as it was written."""
+
+    origin: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings in force, the profile they started from, where each changed value is from."""
+
+    settings: Settings
+    profile: str
+    origins: Mapping[str, str]
+
+
+def load(
+    *,
+    profile: str | None = None,
+    file: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Config:
+    """Put the sources together. `environ` defaults to the process's. Raises SettingsError."""
+    from_file, named = read_toml(file) if file else (None, None)
+    environ = os.environ if environ is None else environ
+    name = profile or environ.get(f"{PREFIX}PROFILE") or named or profiles.DEFAULT
+    given = [Given(f"profile {name}", profiles.profile(name).values)]
+    if from_file:
+        given.append(from_file)
+    given += read_environment(environ)
+    if flags:
+        given.append(Given("a flag", flags))
+    settings, origins = merge(given)
+    return Config(settings, name, origins)
+
+
+def merge(given: Sequence[Given]) -> tuple[Settings, dict[str, str]]:
+    """Later places win. Raises SettingsError that names the setting, value, range and origin."""
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for place in given:
+        for path, value in place.values.items():
+            values[path] = _checked(path, value, place.origin)
+            origins[path] = place.origin
+    try:
+        return Settings().with_values(values), origins
+    except ValidationError as error:
+        raise _refusal(error, values, origins) from None
+
+
+def read_toml(path: Path) -> tuple[Given, str | None]:
+    """The values of a settings file, and the profile it names. Raises SettingsError."""
+    try:
+        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise SettingsError(
+            f"{path} cannot be read: {reason}.", remedy="Check the path of the settings file."
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(
+            f"{path} is not valid TOML: {error}.", remedy="Write one [section] per layer."
+        ) from None
+    named = tree.pop("profile", None)
+    if named is not None and not isinstance(named, str):
+        raise SettingsError(f"{path}: profile must be text.", remedy='Write profile = "full".')
+    values: dict[str, Any] = {}
+    for section, body in tree.items():
+        if not isinstance(body, dict):
+            raise _unknown(section, str(path))
+        values |= {f"{section}.{name}": value for name, value in body.items()}
+    return Given(str(path), values), named
+
+
+def read_environment(environ: Mapping[str, str]) -> list[Given]:
+    """Settings from the environment: the seeds' own names, then `RAGFILTER_SECTION__NAME`."""
+    given = [
+        Given(f"environment variable {name}", {path: environ[name]})
+        for name, path in SEED_VARIABLES.items()
+        if environ.get(name, "") != ""
+    ]
+    if environ.get("RERANKER_MODEL"):
+        origin = "environment variable RERANKER_MODEL"
+        given.append(Given(origin, {"quality.reranker": "cross_encoder"}))
+    if environ.get("ENABLE_RERANKER", "") != "":
+        origin = "environment variable ENABLE_RERANKER"
+        if not _boolean("ENABLE_RERANKER", environ["ENABLE_RERANKER"], origin):
+            given.append(Given(origin, {"quality.reranker": "none"}))
+    known = {variable(f.path): f.path for f in fields()}
+    others = {f"{PREFIX}{n.upper()}" for n in Deployment.model_fields} | {f"{PREFIX}PROFILE"}
+    for name, value in environ.items():
+        if not name.startswith(PREFIX) or name in others or name.startswith(f"{PREFIX}TEST_"):
+            continue
+        if name not in known:
+            near = get_close_matches(name, [*known, *others], n=1)
+            hint = f"Did you mean {near[0]}?" if near else "See the settings reference."
+            raise SettingsError(
+                f"The environment variable {name} names no setting.", remedy=f"{hint} Or unset it."
+            )
+        given.append(Given(f"environment variable {name}", {known[name]: value}))
+    return given
+
+
+def variable(path: str) -> str:
+    """The environment variable of a setting: ``RAGFILTER_CUTOFF__GAP_THRESHOLD``."""
+    return PREFIX + path.replace(".", "__").upper()
+
+
+def parse_set(text: str) -> tuple[str, str]:
+    """``cutoff.gap_threshold=0.12`` → path and value. Raises SettingsError."""
+    path, sign, value = text.partition("=")
+    if not sign:
+        raise SettingsError(
+            f"--set {text}: there is no '='.", remedy="Write --set layer.field=value."
+        )
+    return path.strip(), value.strip()
+
+
+def to_toml(settings: Settings, profile: str) -> str:
+    """A settings file that reproduces `settings`: the profile, and what differs from it."""
+    base, _ = merge([Given("profile", profiles.profile(profile).values)])
+    tree: dict[str, Any] = {"profile": profile}
+    for path, value in settings.changed_from(base).items():
+        section, _, name = path.partition(".")
+        tree.setdefault(section, {})[name] = value
+    return tomli_w.dumps(tree)
+
+
+def _checked(path: str, value: Any, origin: str) -> Any:
+    """The value, with what pydantic would let pass but a user would not mean refused."""
+    try:
+        info = field(path)
+    except KeyError:
+        raise _unknown(path, origin) from None
+    if info.type is bool and isinstance(value, str):
+        return _boolean(path, value, origin)
+    if info.type is bool and not isinstance(value, bool):
+        raise _bad(path, value, origin)
+    if info.type in (int, float) and isinstance(value, bool):
+        raise _bad(path, value, origin)
+    return value
+
+
+def _boolean(name: str, value: str, origin: str) -> bool:
+    word = value.strip().lower()
+    if word in TRUE or word in FALSE:
+        return word in TRUE
+    raise SettingsError(
+        f"{name} = {value!r} (from {origin}) is not allowed.", remedy="Use true or false."
+    )
+
+
+def _refusal(
+    error: ValidationError, values: Mapping[str, Any], origins: Mapping[str, str]
+) -> SettingsError:
+    first = error.errors()[0]
+    path = ".".join(str(part) for part in first["loc"])
+    if path in values:
+        return _bad(path, values[path], origins[path])
+    involved = sorted({origins[p] for p in values if p.startswith(f"{path}.")})
+    reason = first["msg"].removeprefix("Value error, ")
+    return SettingsError(
+        f"{path}: {reason} (from {', '.join(involved) or 'defaults'}).",
+        remedy="Change one of the two.",
+    )
+
+
+def _bad(path: str, value: Any, origin: str) -> SettingsError:
+    return SettingsError(
+        f"{path} = {value!r} (from {origin}) is not allowed.",
+        remedy=f"Use {field(path).allowed()}.",
+    )
+
+
+def _unknown(path: str, origin: str) -> SettingsError:
+    paths = [f.path for f in fields()]
+    near = get_close_matches(path, paths, n=1) or [p for p in paths if p.endswith(f".{path}")]
+    hint = f"Did you mean {near[0]}?" if near else "See the settings reference."
+    return SettingsError(f"There is no setting {path!r} (from {origin}).", remedy=hint)

@@ -1,0 +1,48 @@
+"""Where things are: the workspace folder, stores, models, keys. Apart from the filter's settings,
+so that those can be shared, exported and put into a link without a secret in them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Deployment(BaseSettings):
+    """Read from the environment (``RAGFILTER_DATA_DIR`` …); the OpenAI names are the usual ones."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="RAGFILTER_", frozen=True, extra="ignore", populate_by_name=True
+    )
+
+    data_dir: Path = Field(
+        Path("workspace"), description="Folder of the store, its copies, journal and labels."
+    )
+    chroma_url: str = Field("", description="URL of a Chroma server; empty uses the folder.")
+    chroma_timeout_s: float = Field(10.0, gt=0, description="Deadline of one call to that server.")
+    database_url: str = Field(
+        "", description="SQLAlchemy URL of journal and labels; empty uses SQLite in the folder."
+    )
+    embedding_model: str = Field(
+        "", description="sentence-transformers name or path; empty uses the bundled MiniLM."
+    )
+    user: str = Field("curator", description="Who edits, as the journal records it.")
+    openai_api_key: SecretStr = Field(
+        SecretStr(""), validation_alias="OPENAI_API_KEY", description="Key of the LLM endpoint."
+    )
+    openai_base_url: str = Field(
+        "", validation_alias="OPENAI_BASE_URL", description="Base URL of the LLM endpoint."
+    )
+    openai_model: str = Field(
+        "gpt-4o-mini", validation_alias="OPENAI_MODEL", description="Model name at the endpoint."
+    )
+    answer_timeout_s: float = Field(60.0, gt=0, description="Deadline of one answer.")
+    price_prompt: float = Field(0.0, ge=0, description="Price of a million prompt tokens.")
+    price_completion: float = Field(0.0, ge=0, description="Price of a million answer tokens.")
+
+    @property
+    def has_llm(self) -> bool:
+        """Whether an LLM endpoint is configured: a key, or a base URL (local servers need none)."""
+        return bool(self.openai_api_key.get_secret_value() or self.openai_base_url)

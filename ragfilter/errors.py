@@ -1,0 +1,90 @@
+"""The one error tree. Every error says what happened and what to do about it.
+
+RagfilterError
+├── InputError            a file, flag or value from outside is unusable
+│   ├── SettingsError     a setting is unknown or out of range
+│   └── RuleError         a query_must rule is invalid; names the place
+├── StoreError            the vector store refused or failed
+│   ├── StoreUnavailable  no answer within the deadline
+│   ├── CollectionMissing
+│   └── WorkspaceLocked   another process owns the workspace folder
+├── ModelError            an embedding model or reranker cannot be loaded or run
+├── ChatError             the chat endpoint failed; `kind` says how
+└── ConflictError         somebody else changed the same chunk first
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+ChatErrorKind = Literal[
+    "unreachable", "timeout", "auth", "rate_limit", "server", "protocol", "interrupted", "empty"
+]
+
+
+class RagfilterError(Exception):
+    """Base of every error that ragfilter raises on purpose.
+
+    `message` is one sentence about what is wrong, `remedy` one about what to do.
+    """
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        self.message = message
+        self.remedy = remedy
+        super().__init__(f"{message} {remedy}".strip())
+
+
+class InputError(RagfilterError):
+    """A file, flag or value given from outside cannot be used."""
+
+
+class SettingsError(InputError):
+    """A setting is unknown, of the wrong type or out of its range."""
+
+
+class RuleError(InputError):
+    """A `query_must` rule is invalid. `place` names where, e.g. ``contain_one_of[1][0]``."""
+
+    def __init__(self, message: str, *, place: str = "", remedy: str = "") -> None:
+        self.place = place
+        super().__init__(f"{place}: {message}" if place else message, remedy=remedy)
+
+
+class StoreError(RagfilterError):
+    """The vector store refused or failed."""
+
+
+class StoreUnavailable(StoreError):
+    """The vector store did not answer within the deadline."""
+
+
+class CollectionMissing(StoreError):
+    """The named collection does not exist."""
+
+
+class WorkspaceLocked(StoreError):
+    """Another process owns the workspace folder."""
+
+
+class ModelError(RagfilterError):
+    """An embedding model or reranker cannot be loaded or run."""
+
+
+class ChatError(RagfilterError):
+    """The chat endpoint failed. `retry_after` is in seconds, where the endpoint named it."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: ChatErrorKind,
+        remedy: str = "",
+        retry_after: float | None = None,
+    ) -> None:
+        self.kind = kind
+        self.retry_after = retry_after
+        super().__init__(message, remedy=remedy)
+
+
+class ConflictError(RagfilterError):
+    """The chunk was changed by somebody else since it was read."""

@@ -1,0 +1,89 @@
+"""Named settings: each seed system alone with its default figures, and `full`, all tuned together.
+
+Sources: the seeds named beside each profile. How `full` was tuned: docs/tuning.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from ragfilter.errors import SettingsError
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """`values` are dotted paths that differ from the defaults of `Settings`."""
+
+    name: str
+    help: str
+    values: Mapping[str, Any]
+
+
+def _profile(name: str, help: str, **values: Any) -> Profile:
+    paths = {key.replace("__", "."): value for key, value in values.items()}
+    return Profile(name, help, MappingProxyType(paths))
+
+
+PROFILES: Mapping[str, Profile] = MappingProxyType(
+    {
+        profile.name: profile
+        for profile in (
+            _profile(
+                "full",
+                "All layers that need no LLM, with figures tuned on labelled queries.",
+                clearance__enabled=True,
+                query_must__enabled=True,
+                entities__enabled=True,
+                quality__enabled=True,
+                cutoff__enabled=True,
+            ),
+            _profile(
+                "query-must",
+                "Only the chunks' own rules, k 15 (Filtering).",
+                query_must__enabled=True,
+                cutoff__enabled=False,
+            ),
+            _profile(
+                "adaptive-gap",
+                "Only the cliff in the distances, k 5 (Adaptive Filtering Algorithm).",
+                retrieval__k=5,
+            ),
+            _profile(
+                "adaptive-gap+entities",
+                "The cliff, both sides of a comparison pinned (Adaptive Result Filtering).",
+                retrieval__k=5,
+                entities__enabled=True,
+            ),
+            _profile(
+                "adaptive-retrieval",
+                "Clearance and quality: good matches or none (Adaptive Retrieval System).",
+                retrieval__k=10,
+                clearance__enabled=True,
+                quality__enabled=True,
+                cutoff__enabled=False,
+            ),
+            _profile(
+                "llm-filter",
+                "An LLM keeps, discards and expands, 25 chunks (Intelligent Chunk Filtering).",
+                retrieval__k=25,
+                cutoff__enabled=False,
+                judge__enabled=True,
+            ),
+        )
+    }
+)
+
+DEFAULT = "full"
+
+
+def profile(name: str) -> Profile:
+    """The profile called `name`. Raises SettingsError."""
+    try:
+        return PROFILES[name]
+    except KeyError:
+        raise SettingsError(
+            f"There is no profile {name!r}.", remedy=f"Choose one of: {', '.join(PROFILES)}."
+        ) from None

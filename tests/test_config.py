@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragfilter.config import load, parse_set, to_toml
+from ragfilter.errors import SettingsError
+from ragfilter.profiles import PROFILES
+from ragfilter.settings import Settings, field, fields
+
+
+def test_later_places_win(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text('profile = "adaptive-gap"\n[cutoff]\ngap_threshold = 0.2\nmax_results = 6\n')
+    environ = {"RAGFILTER_CUTOFF__MAX_RESULTS": "7", "MIN_TOP_K": "4"}
+    config = load(file=file, environ=environ, flags={"cutoff.max_results": "8"})
+    assert config.profile == "adaptive-gap"
+    assert config.settings.retrieval.k == 5
+    assert config.settings.cutoff.gap_threshold == 0.2
+    assert config.settings.cutoff.max_results == 8
+    assert config.settings.quality.min_top_k == 4
+    assert config.origins["cutoff.gap_threshold"] == str(file)
+    assert config.origins["cutoff.max_results"] == "a flag"
+    assert config.origins["quality.min_top_k"] == "environment variable MIN_TOP_K"
+
+
+SEED_VARIABLES = [
+    ("MIN_TOP_K", "2", "quality.min_top_k", 2),
+    ("MAX_TOP_K", "12", "quality.max_top_k", 12),
+    ("RETRIEVAL_SCORE_THRESHOLD", "0.6", "quality.score_threshold", 0.6),
+    ("ENABLE_RERANKER", "False", "quality.reranker", "none"),
+    ("ENABLE_RERANKER", "True", "quality.reranker", "late_interaction"),
+    ("RERANKER_MODEL", "some/model", "quality.reranker_model", "some/model"),
+    ("RERANKER_MODEL", "some/model", "quality.reranker", "cross_encoder"),
+    ("RERANKER_TOP_K", "4", "quality.reranker_top_k", 4),
+    ("RERANKER_SCORE_THRESHOLD", "0.4", "quality.reranker_threshold", 0.4),
+    ("CHUNK_FILTERING_ENABLED", "true", "judge.enabled", True),
+    ("CHUNK_FILTERING_OVERSAMPLE_MULTIPLIER", "2.0", "judge.oversample", 2.0),
+    ("CHUNK_FILTERING_MIN_RELEVANCE_THRESHOLD", "0.2", "judge.min_relevance", 0.2),
+    ("CHUNK_FILTERING_LLM_TIMEOUT_MS", "9000", "judge.timeout_ms", 9000),
+    ("CHUNK_FILTERING_MAX_PROMPT_TOKENS", "3000", "judge.max_prompt_tokens", 3000),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "path", "expected"), SEED_VARIABLES)
+def test_the_seeds_own_variables(name: str, value: str, path: str, expected: object) -> None:
+    settings = load(profile="adaptive-gap", environ={name: value}).settings
+    assert settings.get(path) == expected
+
+
+REFUSED = [
+    ({"MIN_TOP_K": "x"}, {}, ["quality.min_top_k", "'x'", "MIN_TOP_K", "from 1 to 200"]),
+    ({"MIN_TOP_K": "0"}, {}, ["quality.min_top_k", "'0'", "from 1 to 200"]),
+    ({"RETRIEVAL_SCORE_THRESHOLD": "1.5"}, {}, ["score_threshold", "1.5", "from 0 to 1"]),
+    ({"MIN_TOP_K": "60"}, {"quality.max_top_k": 50}, ["max_top_k (50)", "min_top_k (60)"]),
+    ({"RAGFILTER_CUTOFF__GAP_TRESHOLD": "1"}, {}, ["RAGFILTER_CUTOFF__GAP_THRESHOLD?"]),
+    ({"ENABLE_RERANKER": "maybe"}, {}, ["ENABLE_RERANKER", "'maybe'", "true or false"]),
+    ({}, {"cutoff.gap_threshold": "nan"}, ["cutoff.gap_threshold", "'nan'", "a flag"]),
+    ({}, {"cutoff.max_results": True}, ["cutoff.max_results", "True"]),
+    ({}, {"cutoff.max_results": 2.5}, ["cutoff.max_results", "2.5"]),
+    ({}, {"cutoff.strategy": "knee"}, ["one of gap, fixed, autocut, adaptive_k"]),
+    ({}, {"gap_threshold": 1}, ["gap_threshold", "Did you mean cutoff.gap_threshold?"]),
+]
+
+
+@pytest.mark.parametrize(("environ", "flags", "words"), REFUSED)
+def test_a_bad_value_is_named(
+    environ: dict[str, str], flags: dict[str, object], words: list[str]
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(environ=environ, flags=flags)
+    assert [w for w in words if w not in str(caught.value)] == []
+
+
+BAD_FILES = [
+    (b"[cutoff", "not valid TOML"),
+    (b"\xff\xfe", "not valid TOML"),
+    (b"cutoff = 3", "no setting 'cutoff'"),
+    (b"[cutoff]\nnope = 3", "no setting 'cutoff.nope'"),
+    (b"profile = 3", "profile must be text"),
+    (b'profile = "nope"', "no profile 'nope'"),
+]
+
+
+@pytest.mark.parametrize(("content", "words"), BAD_FILES)
+def test_a_bad_file_is_refused(tmp_path: Path, content: bytes, words: str) -> None:
+    file = tmp_path / "s.toml"
+    file.write_bytes(content)
+    with pytest.raises(SettingsError, match=words):
+        load(file=file, environ={})
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be read"):
+        load(file=tmp_path / "none.toml", environ={})
+
+
+def test_set_flags() -> None:
+    assert parse_set("cutoff.gap_threshold = 0.12") == ("cutoff.gap_threshold", "0.12")
+    with pytest.raises(SettingsError, match="no '='"):
+        parse_set("cutoff.gap_threshold")
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_every_profile_is_valid(name: str) -> None:
+    assert load(profile=name, environ={}).profile == name
+
+
+SYSTEMS = {
+    "query-must": {"query_must"},
+    "adaptive-gap": {"cutoff"},
+    "adaptive-gap+entities": {"cutoff", "entities"},
+    "adaptive-retrieval": {"clearance", "quality"},
+    "llm-filter": {"judge"},
+    "full": {"clearance", "query_must", "entities", "quality", "cutoff"},
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_profile_switches_exactly_its_layers_on(name: str) -> None:
+    settings = load(profile=name, environ={}).settings
+    switches = {f.section for f in fields() if f.name == "enabled" and settings.get(f.path)}
+    assert switches == SYSTEMS[name]
+
+
+def values(path: str) -> st.SearchStrategy[object]:
+    info = field(path)
+    if info.choices:
+        return st.sampled_from(info.choices)
+    if info.type is bool:
+        return st.booleans()
+    if info.type is str:
+        return st.text(max_size=10)
+    low, high = info.low or 0, info.high or 100
+    return st.integers(int(low), int(high)) if info.type is int else st.floats(low, high)
+
+
+@given(
+    st.sampled_from(sorted(PROFILES)),
+    st.dictionaries(st.sampled_from([f.path for f in fields()]), st.none(), max_size=6),
+    st.data(),
+)
+def test_a_settings_file_reproduces_the_settings(
+    name: str, paths: dict[str, None], data: st.DataObject
+) -> None:
+    flags = {path: data.draw(values(path)) for path in paths}
+    try:
+        config = load(profile=name, environ={}, flags=flags)
+    except SettingsError:
+        return  # min_top_k above max_top_k
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "s.toml"
+        file.write_text(to_toml(config.settings, name), encoding="utf-8")
+        assert load(file=file, environ={}).settings == config.settings
+
+
+def test_defaults_are_the_seeds_figures() -> None:
+    s = Settings()
+    assert (s.cutoff.gap_threshold, s.cutoff.distance_offset) == (0.1, 0.4)
+    assert (s.cutoff.min_results, s.cutoff.max_results) == (2, 5)
+    assert (s.quality.min_top_k, s.quality.max_top_k, s.quality.score_threshold) == (3, 10, 0.5)
+    assert (s.quality.reranker_top_k, s.quality.reranker_threshold) == (3, 0.3)
+    assert (s.judge.max_chunks, s.judge.oversample, s.judge.min_relevance) == (25, 1.6, 0.3)
+    assert (s.judge.timeout_ms, s.judge.max_prompt_tokens) == (5000, 2000)
+    assert (s.retrieval.k, s.query_must.max_rounds) == (15, 3)
