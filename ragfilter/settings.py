@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -28,7 +28,7 @@ def _setting(
     ceiling: float | None = None,
 ) -> Any:
     """Declare one setting: a widget offers values up to `ceiling`, validation allows up to `le`."""
-    extra = {"unit": unit, "step": step, "label": label, "ceiling": ceiling}
+    extra: dict[str, Any] = {"unit": unit, "step": step, "label": label, "ceiling": ceiling}
     return Field(default, ge=ge, le=le, description=help, json_schema_extra=extra)
 
 
@@ -322,7 +322,7 @@ def _walk() -> Iterator[FieldInfo]:
             high = bounds.get("le")
             yield FieldInfo(
                 path=f"{section}.{name}",
-                type=str if literal else leaf.annotation or str,
+                type=str if literal else cast(type, leaf.annotation),
                 default=leaf.default,
                 help=leaf.description or "",
                 label=str(extra["label"] or name.replace("_", " ").capitalize()),

@@ -1,0 +1,40 @@
+"""The one shape every layer has: `apply(hits, look) -> Step`, pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ragfilter.rules.match import Scan
+from ragfilter.settings import Settings
+from ragfilter.types import Decision, Detail, Hit, Need, Pool, Status, similarity
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a layer may look at: the settings, the pool, the scanned query, the pins."""
+
+    settings: Settings
+    pool: Pool
+    rules: Scan
+    pinned: frozenset[str] = frozenset()
+
+    def similarity(self, hit: Hit) -> float:
+        return similarity(hit.distance, self.pool.space)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a layer made of the hits it got: those that go on, in order, and every decision."""
+
+    hits: tuple[Hit, ...]
+    decisions: tuple[Decision, ...] = ()
+    needs: tuple[Need, ...] = ()
+    detail: Detail = None
+    note: str = ""
+    status: Status = "ok"
+    message: str = ""
+    pinned: frozenset[str] = frozenset()
+
+
+Layer = Callable[[tuple[Hit, ...], Look], Step]

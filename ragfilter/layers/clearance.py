@@ -1,0 +1,57 @@
+"""Clearance: hide what the user may not see. First of all layers, and it fails closed.
+
+Source: Adaptive Retrieval System, "Security Filtering"; order decided in the design, section 3.
+"""
+
+from __future__ import annotations
+
+from ragfilter.layers.base import Look, Step
+from ragfilter.settings import Clearance
+from ragfilter.types import Chunk, Decision, Hit
+
+MESSAGE = (
+    "You do not have the clearance for any of the chunks that match this query. "
+    "The highest level among them is {level}."
+)
+UNREADABLE_MESSAGE = "The chunks that match this query carry no readable clearance: all are hidden."
+
+
+def may_see(chunk: Chunk, user: Clearance) -> bool:
+    """True where `user` may see `chunk`; an unreadable clearance hides it."""
+    return _refusal(chunk, user) == ""
+
+
+def apply(hits: tuple[Hit, ...], look: Look) -> Step:
+    """Keep the accessible hits. Status `insufficient_clearance` where hits existed and none is."""
+    user = look.settings.clearance
+    kept: list[Hit] = []
+    decisions: list[Decision] = []
+    for hit in hits:
+        level = hit.chunk.clearance
+        refusal = _refusal(hit.chunk, user)
+        value = None if level is None else float(level)
+        if refusal:
+            decisions.append(
+                Decision(hit.id, "clearance", "dropped", refusal, value, float(user.level))
+            )
+        else:
+            kept.append(hit)
+            reason = "public" if level == 0 else f"clearance {level} ≤ {user.level}"
+            decisions.append(
+                Decision(hit.id, "clearance", "kept", reason, value, float(user.level))
+            )
+    if hits and not kept:
+        levels = [hit.chunk.clearance for hit in hits if hit.chunk.clearance is not None]
+        message = MESSAGE.format(level=max(levels)) if levels else UNREADABLE_MESSAGE
+        return Step((), tuple(decisions), status="insufficient_clearance", message=message)
+    return Step(tuple(kept), tuple(decisions))
+
+
+def _refusal(chunk: Chunk, user: Clearance) -> str:
+    if chunk.clearance is None:
+        return "clearance unreadable, hidden"
+    if chunk.clearance > user.level:
+        return f"clearance {chunk.clearance} > {user.level}"
+    if chunk.department is not None and chunk.department != user.department:
+        return f"department {chunk.department}, not {user.department or 'none'}"
+    return ""

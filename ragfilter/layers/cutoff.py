@@ -1,0 +1,153 @@
+"""Cutoff: cut the ranked list where relevance falls off.
+
+Source: Adaptive Filtering Algorithm and Adaptive Result Filtering; design, section 3.4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from ragfilter.layers.base import Look, Step
+from ragfilter.layers.quality import reranker_key
+from ragfilter.layers.strategies import EPSILON, STRATEGIES
+from ragfilter.settings import Cutoff
+from ragfilter.types import Cut, CutoffDetail, Decision, Hit
+
+DISTANCE = "distance"
+RERANK = "1 − rerank score"
+
+
+def cut(values: Sequence[float], settings: Cutoff, *, pinned: int = 0) -> Cut:
+    """How many of `values` stay, and why.
+
+    `values` (lower is better) stand in the order in force; the first `pinned` of them are pins and
+    always stay. Only the first max_results are looked at. At least min_results stay, or all where
+    there are fewer; max_results wins over min_results. Raises ValueError for a value that is not a
+    finite number, or a negative `pinned`.
+    """
+    for place, value in enumerate(values, start=1):
+        if not math.isfinite(value):
+            raise ValueError(f"value {place} is {value}; only finite numbers can be cut")
+    if pinned < 0:
+        raise ValueError(f"pinned is {pinned}; it must be at least 0")
+    if not values:
+        return Cut(settings.strategy, 0, "nothing to cut")
+    n = len(values)
+    pins = min(pinned, n)
+    looked = values[: max(settings.max_results, pins)]
+    wish = STRATEGIES[settings.strategy](looked, settings, pins)
+    return _constrain(wish, settings, n=n, looked=len(looked), pins=pins)
+
+
+def _constrain(wish: Cut, settings: Cutoff, *, n: int, looked: int, pins: int) -> Cut:
+    """Hold the strategy's wish to min_results, k and the pins, and say so in the reason."""
+    fewest = min(settings.min_results, looked)
+    kept = max(wish.kept, fewest, pins)
+    note = ""
+    if kept > wish.kept:
+        by = f"{pins} pinned" if pins > fewest else f"at least {settings.min_results}"
+        note = f"; raised from {wish.kept} to {kept} ({by})"
+    elif kept == looked < n and wish.strategy != "fixed":
+        note = f"; k {settings.max_results} leaves out the other {n - looked}"
+    return replace(wish, kept=kept, reason=wish.reason + note)
+
+
+def apply(hits: tuple[Hit, ...], look: Look) -> Step:
+    """Keep the pins and what stands before the cut; `detail` holds the cut and its values."""
+    settings = look.settings.cutoff
+    pins = tuple(hit for hit in hits if hit.id in look.pinned)
+    free = tuple(hit for hit in hits if hit.id not in look.pinned)
+    reranked = was_reranked(free, look)
+    hits = pins + free
+    values = _scores(pins, free) if reranked else tuple(hit.distance for hit in hits)
+    made = cut(values, settings, pinned=len(pins))
+    name = RERANK if reranked else DISTANCE
+    decisions = [_pin(hit, value, reranked) for hit, value in zip(pins, values, strict=False)]
+    for place, hit in enumerate(free, start=len(pins) + 1):
+        decisions.append(_decide(hit, place, values, made, settings, name))
+    note = made.reason
+    if reranked:
+        note += f"; the values are {RERANK}, since the reranker reordered the hits"
+    detail = CutoffDetail(made, tuple(hit.id for hit in hits), values, name)
+    return Step(hits[: made.kept], tuple(decisions), detail=detail, note=note)
+
+
+def was_reranked(free: Sequence[Hit], look: Look) -> bool:
+    """True where the quality layer has put these (unpinned) hits in the reranker's order.
+
+    The order alone cannot tell: it may agree with the distances by chance. But what the quality
+    layer lets through for its similarity reaches the threshold, and it reranks, in the mode
+    `when_poor`, only where nothing does.
+    """
+    quality = look.settings.quality
+    if not free or not quality.enabled or quality.reranker == "none":
+        return False
+    if look.pool.reranker != reranker_key(quality):
+        return False
+    if any(failure.kind == "rerank" for failure in look.pool.failures):
+        return False
+    scores = [hit.rerank_score for hit in free if hit.rerank_score is not None]
+    if len(scores) < len(free) or any(left < right for left, right in pairwise(scores)):
+        return False
+    if quality.mode == "always":
+        return True
+    return all(look.similarity(hit) < quality.score_threshold - EPSILON for hit in free)
+
+
+def _scores(pins: Sequence[Hit], free: Sequence[Hit]) -> tuple[float, ...]:
+    """1 − rerank score of each hit. A pin without a score makes no step to what follows."""
+    rest = tuple(1.0 - (hit.rerank_score or 0.0) for hit in free)
+    return tuple(rest[0] if p.rerank_score is None else 1.0 - p.rerank_score for p in pins) + rest
+
+
+def _pin(hit: Hit, value: float, reranked: bool) -> Decision:
+    known = not reranked or hit.rerank_score is not None
+    reason = "named in the comparison"
+    return Decision(hit.id, "cutoff", "pinned", reason, value if known else None)
+
+
+def _decide(
+    hit: Hit, place: int, values: Sequence[float], made: Cut, settings: Cutoff, name: str
+) -> Decision:
+    """The decision over a hit that is not pinned; `limit` is the largest value before the cut."""
+    value = values[place - 1]
+    if place > made.kept and place > settings.max_results:
+        reason = f"beyond k {settings.max_results}"
+        return Decision(hit.id, "cutoff", "dropped", reason, value)
+    rank, limit = made.cliff_after_rank, made.limit
+    if rank is not None:
+        limit = values[rank - 1]
+        past = place > rank
+        before = f"before the cliff of {made.gap:.3f} after rank {rank}"
+        after = _after_cliff(made, settings)
+    elif limit is not None:
+        past = value > limit + EPSILON
+        before = f"within best + {settings.distance_offset:.3f}"
+        after = f"{name} {_apart(value, limit)}"
+    else:
+        past = False
+        before, after = made.reason, ""
+    if place > made.kept:
+        return Decision(hit.id, "cutoff", "dropped", after, value, limit)
+    if past:
+        extra = made.strategy == "adaptive_k" and place <= (rank or 0) + settings.b_extra
+        few = f"{settings.b_extra} more" if extra else f"at least {settings.min_results}"
+        return Decision(hit.id, "cutoff", "kept", f"{after}; kept, as {few} stay", value, limit)
+    return Decision(hit.id, "cutoff", "kept", before, value, limit)
+
+
+def _after_cliff(made: Cut, settings: Cutoff) -> str:
+    over = f" ≥ {settings.gap_threshold:.3f}" if made.strategy == "gap" else ""
+    return f"after the cliff: gap {made.gap:.3f}{over} after rank {made.cliff_after_rank}"
+
+
+def _apart(value: float, limit: float) -> str:
+    """`value > limit` with as many decimals, three at least, as make the two differ."""
+    for decimals in range(3, 10):
+        left, right = f"{value:.{decimals}f}", f"{limit:.{decimals}f}"
+        if left != right:
+            break
+    return f"{left} > {right}"

@@ -1,0 +1,54 @@
+"""Entities: in a comparison, pin the best chunk of each side, so that no cutoff can lose one.
+
+Source: Adaptive Result Filtering, "Comparison Detection Integration"; design, "Entities". Each side
+was retrieved on its own when the pool was gathered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ragfilter.entities import names, title_is, title_names
+from ragfilter.layers.base import Look, Step
+from ragfilter.types import Decision, Entity, Hit
+
+
+def apply(hits: tuple[Hit, ...], look: Look) -> Step:
+    """Move each side's best surviving chunk to the front, in the order of the sides.
+
+    The best is the first, as the side's own retrieval ranked them, whose title is the side; where
+    there is none, whose title names it; only where no title does, whose text names it: many texts
+    mention what they are not about. A chunk that is best for two sides is pinned once, for both.
+    """
+    if not look.pool.entities:
+        return Step(hits, note="not a comparison")
+    by_id = {hit.id: hit for hit in hits}
+    pinned: dict[str, list[str]] = {}
+    missing: list[str] = []
+    for entity in look.pool.entities:
+        ids = entity.ids[: look.settings.entities.per_entity]
+        best = _best(entity, [by_id[i] for i in ids if i in by_id])
+        if best is None:
+            missing.append(entity.name)
+        else:
+            pinned.setdefault(best.id, []).append(f"“{entity.name}”")
+    pins = tuple(
+        Decision(i, "entities", "pinned", f"best chunk for {' and '.join(sides)}")
+        for i, sides in pinned.items()
+    )
+    rest = tuple(hit for hit in hits if hit.id not in pinned)
+    others = tuple(Decision(hit.id, "entities", "kept", "not pinned") for hit in rest)
+    return Step(
+        tuple(by_id[i] for i in pinned) + rest,
+        pins + others,
+        note="; ".join(f"no chunk left that names “{name}”" for name in missing),
+        pinned=frozenset(pinned),
+    )
+
+
+def _best(entity: Entity, hits: Sequence[Hit]) -> Hit | None:
+    for test in (title_is, title_names, names):
+        for hit in hits:
+            if test(entity.name, hit.chunk):
+                return hit
+    return None

@@ -1,0 +1,146 @@
+"""Quality: keep good matches only; rerank or look further where the first ones are poor.
+
+Source: Adaptive Retrieval System, "Retrieval Flow" and "Edge Cases". Pinned hits always stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ragfilter.layers.base import Look, Step
+from ragfilter.settings import Quality
+from ragfilter.types import Decision, Hit, Need
+
+STEP = 2
+EPSILON = 1e-9
+MESSAGE = (
+    "Nothing in this collection matches the query well enough. "
+    "Ask in other words, or lower the similarity threshold."
+)
+
+
+def apply(hits: tuple[Hit, ...], look: Look) -> Step:
+    """Keep good hits. Status `low_quality_results` with an empty result where there are none."""
+    quality = look.settings.quality
+    pins = tuple(hit for hit in hits if hit.id in look.pinned)
+    hits = tuple(hit for hit in hits if hit.id not in look.pinned)
+    step = _judge(hits, look, quality)
+    if pins:
+        pin_decisions = tuple(
+            Decision(hit.id, "quality", "pinned", "named in the comparison") for hit in pins
+        )
+        step = replace(
+            step,
+            hits=pins + step.hits,
+            decisions=pin_decisions + step.decisions,
+            status="ok",
+            message="",
+        )
+    return step
+
+
+def widths(quality: Quality) -> tuple[int, ...]:
+    """The incremental path: 3, 5, 7, 9, 10 with the defaults."""
+    steps = list(range(quality.min_top_k, quality.max_top_k, STEP))
+    return (*steps, quality.max_top_k)
+
+
+def _judge(hits: tuple[Hit, ...], look: Look, quality: Quality) -> Step:
+    threshold = quality.score_threshold
+    good = _good(hits[: quality.min_top_k], look, threshold)
+    if good and quality.mode == "when_poor":
+        return _keep_good(hits, good, quality.min_top_k, look)
+    if quality.reranker == "none" or not hits:
+        return _widen(hits, look, quality)
+    error = next((f.error for f in look.pool.failures if f.kind == "rerank"), "")
+    if error:
+        step = _widen(hits, look, quality)
+        note = f"{quality.reranker} failed ({error}); looked further by distance instead"
+        fallback = tuple(
+            replace(d, outcome="fallback", reason=f"{d.reason}; reranker failed: {error}")
+            if d.outcome == "kept"
+            else d
+            for d in step.decisions
+        )
+        return replace(step, decisions=fallback, note=note)
+    candidates = hits[: quality.max_top_k]
+    missing = tuple(hit.id for hit in candidates if hit.rerank_score is None)
+    if missing or look.pool.reranker != reranker_key(quality):
+        step = _widen(hits, look, quality)
+        need = Need(
+            "rerank",
+            "quality",
+            tuple(hit.id for hit in candidates),
+            f"{len(candidates)} chunks wait for a score by {quality.reranker}",
+        )
+        note = "not reranked yet; looked further by distance meanwhile"
+        return replace(step, needs=(need,), note=note)
+    return _rerank(hits, candidates, quality)
+
+
+def reranker_key(quality: Quality) -> str:
+    """Which reranker the settings ask for; scores in a pool carry the key they were made with."""
+    if quality.reranker == "cross_encoder":
+        return f"cross_encoder:{quality.reranker_model}"
+    return quality.reranker
+
+
+def _good(hits: Sequence[Hit], look: Look, threshold: float) -> list[Hit]:
+    return [hit for hit in hits if look.similarity(hit) >= threshold - EPSILON]
+
+
+def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, look: Look) -> Step:
+    threshold = look.settings.quality.score_threshold
+    good_ids = {hit.id for hit in good}
+    decisions = []
+    for place, hit in enumerate(hits, start=1):
+        value = look.similarity(hit)
+        if hit.id in good_ids:
+            reason = f"similarity {value:.3f} ≥ {threshold:.3f}"
+            decisions.append(Decision(hit.id, "quality", "kept", reason, value, threshold))
+        elif place <= width:
+            reason = f"similarity {value:.3f} < {threshold:.3f}"
+            decisions.append(Decision(hit.id, "quality", "dropped", reason, value, threshold))
+        else:
+            reason = f"beyond the first {width} looked at"
+            decisions.append(Decision(hit.id, "quality", "dropped", reason, value, threshold))
+    return Step(tuple(good), tuple(decisions))
+
+
+def _widen(hits: tuple[Hit, ...], look: Look, quality: Quality) -> Step:
+    for width in widths(quality):
+        good = _good(hits[:width], look, quality.score_threshold)
+        if good:
+            return _keep_good(hits, good, width, look)
+    step = _keep_good(hits, [], quality.max_top_k, look)
+    return replace(step, status="low_quality_results", message=MESSAGE) if hits else step
+
+
+def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality) -> Step:
+    limit = quality.reranker_threshold
+    ranked = sorted(candidates, key=lambda hit: -_score(hit))
+    kept = [hit for hit in ranked if _score(hit) >= limit - EPSILON][: quality.reranker_top_k]
+    kept_ids = {hit.id for hit in kept}
+    decisions = []
+    for place, hit in enumerate(ranked, start=1):
+        value = _score(hit)
+        if hit.id in kept_ids:
+            reason = f"rerank score {value:.3f} ≥ {limit:.3f}, place {place}"
+            decisions.append(Decision(hit.id, "quality", "kept", reason, value, limit))
+        elif value < limit - EPSILON:
+            reason = f"rerank score {value:.3f} < {limit:.3f}"
+            decisions.append(Decision(hit.id, "quality", "dropped", reason, value, limit))
+        else:
+            reason = f"place {place} after reranking, only {quality.reranker_top_k} are kept"
+            decisions.append(Decision(hit.id, "quality", "dropped", reason, value, limit))
+    for hit in hits[len(candidates) :]:
+        reason = f"beyond the {quality.max_top_k} that are reranked"
+        decisions.append(Decision(hit.id, "quality", "dropped", reason))
+    if not kept and hits:
+        return Step((), tuple(decisions), status="low_quality_results", message=MESSAGE)
+    return Step(tuple(kept), tuple(decisions), note=f"reranked {len(candidates)} chunks")
+
+
+def _score(hit: Hit) -> float:
+    return -1.0 if hit.rerank_score is None else hit.rerank_score

@@ -1,0 +1,62 @@
+"""query_must: drop chunks whose own rule the query does not meet; a chunk without a rule passes.
+
+Source: Filtering, layers 2 and 3. The iterative re-query of layer 3 is replayed from the pool:
+`replay_rounds` gives what the loop of `$nin` queries would have asked for and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ragfilter.layers.base import Look, Step
+from ragfilter.types import Decision, Hit, Round, Rounds
+
+
+def apply(hits: tuple[Hit, ...], look: Look) -> Step:
+    """Keep hits whose rule holds. A rule that cannot be read lets its chunk pass, and says so."""
+    kept: list[Hit] = []
+    decisions: list[Decision] = []
+    passes: list[bool] = []
+    for hit in hits:
+        check = look.rules.check(hit.chunk.rule)
+        passes.append(check.passes)
+        if check.passes:
+            kept.append(hit)
+        outcome = "kept" if check.passes else "dropped"
+        decisions.append(Decision(hit.id, "query_must", outcome, check.reason))
+    settings = look.settings
+    found_by_query = [
+        (hit.id, ok) for hit, ok in zip(hits, passes, strict=True) if hit.found_by == "query"
+    ]
+    rounds = replay_rounds(
+        [i for i, _ in found_by_query],
+        [ok for _, ok in found_by_query],
+        k=settings.retrieval.k,
+        max_rounds=settings.query_must.max_rounds,
+    )
+    return Step(tuple(kept), tuple(decisions), detail=rounds)
+
+
+def replay_rounds(ids: Sequence[str], passes: Sequence[bool], *, k: int, max_rounds: int) -> Rounds:
+    """What asking for k, excluding everything seen, and asking again would have done.
+
+    `ids` stand by ascending distance. Stops at k kept, at a round that excluded nothing, at
+    `max_rounds`, or where nothing is left. Kept ids are excluded from the next round too, so each
+    chunk is counted once (design, section 4).
+    """
+    rounds: list[Round] = []
+    kept: list[str] = []
+    start = 0
+    while len(rounds) < max_rounds and start < len(ids):
+        stop = min(start + k, len(ids))
+        retrieved = tuple(ids[start:stop])
+        ok = tuple(i for i, p in zip(retrieved, passes[start:stop], strict=True) if p)
+        excluded = tuple(i for i, p in zip(retrieved, passes[start:stop], strict=True) if not p)
+        rounds.append(Round(len(rounds) + 1, retrieved, excluded, ok))
+        kept.extend(ok)
+        start = stop
+        if len(kept) >= k or not excluded:
+            break
+    first = tuple(kept[:k])
+    clean = sum(passes)
+    return Rounds(k, tuple(rounds), first, short=min(k, clean) - len(first))

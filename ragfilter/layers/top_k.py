@@ -1,0 +1,23 @@
+"""top_k: where neither cutoff nor judge is on, the first k survivors stay, as without a filter."""
+
+from __future__ import annotations
+
+from ragfilter.layers.base import Look, Step
+from ragfilter.types import Decision, Hit
+
+
+def apply(hits: tuple[Hit, ...], look: Look) -> Step:
+    """Keep the first `retrieval.k` hits."""
+    k = look.settings.retrieval.k
+    decisions = tuple(
+        Decision(
+            hit.id,
+            "top_k",
+            "kept" if place <= k else "dropped",
+            f"among the first {k}" if place <= k else f"beyond k {k}",
+            float(place),
+            float(k),
+        )
+        for place, hit in enumerate(hits, start=1)
+    )
+    return Step(hits[:k], decisions)

@@ -1,0 +1,265 @@
+"""Rules against a query: every rule of a collection is compiled once, a query is scanned once.
+
+Source: Filtering, "Layer 2: Post-Retrieval Filtering"; modes and compilation: design, section 5.
+
+``word`` mode compares normalised text (`ragfilter.rules.normalise`). A term must begin and end at a
+token edge: where its first (last) character is a letter or digit, the character before (after) it
+must be none. So "armor class 1" is not in "armor class 10", "int" not in "point" and "7" not in
+"7th", but "10" and "13" are in "10-13", and "6" is in "-6": write "armor class 6" to mean one of
+them. Scripts that are written without spaces have no token edges; they want ``substring``.
+
+``substring`` mode is the source's, to the letter: both in lower case, the one within the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ragfilter.errors import RuleError
+from ragfilter.rules.needles import Needles
+from ragfilter.rules.normalise import mark_words, normalise, whole
+from ragfilter.rules.rule import Match, Rule, parse
+
+Ints = npt.NDArray[np.int64]
+
+# A reason names at most so many failures, terms of each, and characters of those terms.
+SHOWN_FAILURES = 4
+SHOWN_TERMS = 4
+SHOWN_CHARS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCheck:
+    """Whether a chunk with this rule passes, and why. `readable` is False for a rule that is
+    invalid: relevance fails open, so its chunk passes."""
+
+    passes: bool
+    reason: str
+    readable: bool = True
+
+
+NO_RULE = RuleCheck(True, "no rule")
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """A readable rule with the numbers of its terms, in the shape of its parts."""
+
+    rule: Rule
+    groups: tuple[tuple[int, ...], ...]
+    required: tuple[int, ...]
+    forbidden: tuple[int, ...]
+
+    @property
+    def required_terms(self) -> tuple[str, ...]:
+        single = () if self.rule.contain is None else (self.rule.contain,)
+        return single + self.rule.contain_all_of
+
+
+class RuleBook:
+    """The distinct rule texts of a collection, compiled. Immutable once made; safe in threads.
+
+    A rule is a set of clauses (each group, each required term) that must all be met, and a set of
+    terms that must not occur. Terms and clauses that rules share are kept once.
+    """
+
+    def __init__(self, rules: Iterable[str]) -> None:
+        """Compile `rules`; invalid ones are remembered with their error."""
+        self.errors: dict[str, RuleError] = {}
+        self._number: dict[str, int] = {}
+        self._compiled: list[_Compiled] = []
+        numbers: dict[Match, dict[str, int]] = {"word": {}, "substring": {}}
+
+        def number(term: str, mode: Match) -> int:
+            fresh = len(numbers["word"]) + len(numbers["substring"])
+            return numbers[mode].setdefault(prepared(term, mode), fresh)
+
+        for text in dict.fromkeys(text for text in rules if text):
+            try:
+                rule = parse(text)
+            except RuleError as error:
+                self.errors[text] = error
+                continue
+            self._number[text] = len(self._compiled)
+            self._compiled.append(_compile(rule, number))
+        self._n_terms = len(numbers["word"]) + len(numbers["substring"])
+        self._needles = {mode: Needles(needles) for mode, needles in numbers.items()}
+        self._index()
+
+    def __len__(self) -> int:
+        """How many distinct rules can be read."""
+        return len(self._compiled)
+
+    def scan(self, query: str) -> Scan:
+        """Every rule decided for `query`. Linear in the length of the query."""
+        hits: set[int] = set()
+        for mode, needles in self._needles.items():
+            hits |= needles.find(prepared(query, mode))
+        return Scan(self, query, frozenset(hits), self._evaluate(hits))
+
+    def _index(self) -> None:
+        clauses: dict[frozenset[int], int] = {}
+        of_rule: list[tuple[int, int]] = []
+        forbidden: list[tuple[int, int]] = []
+        for number, compiled in enumerate(self._compiled):
+            parts = [frozenset(group) for group in compiled.groups]
+            parts += [frozenset((term,)) for term in compiled.required]
+            of_rule += ((clauses.setdefault(p, len(clauses)), number) for p in dict.fromkeys(parts))
+            forbidden += ((term, number) for term in compiled.forbidden)
+        of_clause = [(term, number) for clause, number in clauses.items() for term in clause]
+        self._n_clauses = len(clauses)
+        self._clauses_of_term = _Rows.of(of_clause, self._n_terms)
+        self._rules_of_clause = _Rows.of(of_rule, len(clauses))
+        self._forbidden_by_term = _Rows.of(forbidden, self._n_terms)
+        self._wanted = np.bincount(
+            np.array([rule for _, rule in of_rule], dtype=np.int64), minlength=len(self._compiled)
+        )
+
+    def _evaluate(self, hits: set[int]) -> list[bool]:
+        found = np.fromiter(hits, dtype=np.int64, count=len(hits))
+        met = np.zeros(self._n_clauses, dtype=np.bool_)
+        met[self._clauses_of_term.pick(found)] = True
+        rules = self._rules_of_clause.pick(np.flatnonzero(met))
+        holds = np.bincount(rules, minlength=len(self._compiled)) == self._wanted
+        holds[self._forbidden_by_term.pick(found)] = False
+        result: list[bool] = holds.tolist()
+        return result
+
+
+class Scan:
+    """One query against a book of rules. Reasons are worded when asked for, once a rule."""
+
+    __slots__ = ("_book", "_checks", "_hits", "_holds", "query")
+
+    def __init__(
+        self, book: RuleBook, query: str, hits: frozenset[int], holds: Sequence[bool]
+    ) -> None:
+        self.query = query
+        self._book = book
+        self._hits = hits
+        self._holds = holds
+        self._checks: dict[str, RuleCheck] = {}
+
+    def passes(self, rule: str | None) -> bool:
+        """True where a chunk with this rule text stays: the rule holds, is absent or unreadable."""
+        if not rule:
+            return True
+        number = self._book._number.get(rule)
+        return self.check(rule).passes if number is None else self._holds[number]
+
+    def check(self, rule: str | None) -> RuleCheck:
+        """Whether a chunk with this rule text stays, and why. A text that the book does not know
+        (an edit that is not saved yet) is compiled here."""
+        if not rule:
+            return NO_RULE
+        found = self._checks.get(rule)
+        if found is None:
+            found = self._checks[rule] = self._check(rule)
+        return found
+
+    def _check(self, rule: str) -> RuleCheck:
+        number = self._book._number.get(rule)
+        if number is not None:
+            compiled = self._book._compiled[number]
+            return _explain(compiled, self._hits, self._holds[number])
+        error = self._book.errors.get(rule)
+        if error is not None:
+            what = error.message.rstrip(".")
+            reason = f"rule cannot be read ({what}), so the chunk passes"
+            return RuleCheck(True, reason, readable=False)
+        return RuleBook((rule,)).scan(self.query).check(rule)
+
+
+def prepared(text: str, mode: Match) -> str:
+    """Term or query as the mode compares it: an occurrence is then plainly a substring."""
+    return mark_words(normalise(text)) if mode == "word" else whole(text).lower()
+
+
+@lru_cache(maxsize=4)
+def rule_book(rules: tuple[str, ...]) -> RuleBook:
+    """The book of these rule texts; the last few are kept, since every rerun asks for the same."""
+    return RuleBook(rules)
+
+
+def _compile(rule: Rule, number: Callable[[str, Match], int]) -> _Compiled:
+    single = () if rule.contain is None else (rule.contain,)
+    return _Compiled(
+        rule,
+        groups=tuple(tuple(number(t, rule.match) for t in g) for g in rule.contain_one_of),
+        required=tuple(number(t, rule.match) for t in single + rule.contain_all_of),
+        forbidden=tuple(number(t, rule.match) for t in rule.contain_none_of),
+    )
+
+
+def _explain(compiled: _Compiled, hits: frozenset[int], holds: bool) -> RuleCheck:
+    return RuleCheck(holds, _why_holds(compiled, hits) if holds else _why_not(compiled, hits))
+
+
+def _why_holds(compiled: _Compiled, hits: frozenset[int]) -> str:
+    rule = compiled.rule
+    found = list(compiled.required_terms)
+    for terms, numbers in zip(rule.contain_one_of, compiled.groups, strict=True):
+        found.append(_among(hits, terms, numbers)[0])
+    if found:
+        return f"rule holds: {_named(list(dict.fromkeys(found)))}"
+    if rule.contain_none_of:
+        return f"rule holds: none of {_named(rule.contain_none_of)}"
+    return "rule holds: it asks for nothing"
+
+
+def _why_not(compiled: _Compiled, hits: frozenset[int]) -> str:
+    rule = compiled.rule
+    why = [
+        f"no term of group {place}: {_named(rule.contain_one_of[place - 1])}"
+        for place, numbers in enumerate(compiled.groups, start=1)
+        if hits.isdisjoint(numbers)
+    ]
+    if not hits.issuperset(compiled.required):
+        pairs = zip(compiled.required_terms, compiled.required, strict=True)
+        why.append(f"missing: {_named([term for term, number in pairs if number not in hits])}")
+    if not hits.isdisjoint(compiled.forbidden):
+        present = _among(hits, rule.contain_none_of, compiled.forbidden)
+        why.append(f"must not contain: {_named(present)}")
+    return "; ".join(why[:SHOWN_FAILURES])
+
+
+def _among(hits: frozenset[int], terms: Sequence[str], numbers: Sequence[int]) -> list[str]:
+    return [term for term, number in zip(terms, numbers, strict=True) if number in hits]
+
+
+def _named(terms: Sequence[str]) -> str:
+    shown = ", ".join(terms[:SHOWN_TERMS])
+    if len(shown) > SHOWN_CHARS:
+        shown = f"{shown[: SHOWN_CHARS - 1]}…"
+    return f"{shown}, …" if len(terms) > SHOWN_TERMS else shown
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Lists of numbers, end to end: row i is ``values[starts[i] : starts[i + 1]]``."""
+
+    starts: Ints
+    values: Ints
+
+    @staticmethod
+    def of(pairs: Sequence[tuple[int, int]], n_rows: int) -> _Rows:
+        """Rows from (row, value) pairs."""
+        table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        order = np.argsort(table[:, 0], kind="stable")
+        counts = np.bincount(table[:, 0], minlength=n_rows)
+        starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        return _Rows(starts, table[order, 1])
+
+    def pick(self, rows: Ints) -> Ints:
+        """The values of these rows, end to end."""
+        begins = self.starts[rows]
+        counts = self.starts[rows + 1] - begins
+        ends = np.cumsum(counts)
+        total = int(ends[-1]) if len(ends) else 0
+        picked: Ints = self.values[np.arange(total) + np.repeat(begins - (ends - counts), counts)]
+        return picked

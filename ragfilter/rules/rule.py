@@ -1,0 +1,286 @@
+"""A `query_must` rule: which terms a query must hold for a chunk to be worth keeping.
+
+Source: Filtering, "query_must Structure"; design, section 5 (`contain_none_of`, `match`).
+
+All parts that are present must hold:
+
+contain_one_of   groups of alternatives; every group needs at least one of its terms
+contain          one term
+contain_all_of   every term
+contain_none_of  none of the terms
+match            ``word`` (default) or ``substring``, see `ragfilter.rules.match`
+
+Terms are text. A number is refused, because ``6`` hardly ever means the bare digit; only `contain`
+takes one, as the source does, and keeps it as text. A part that is an empty list asks for nothing,
+like an absent one; a rule without any part always holds.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
+
+from ragfilter.errors import RuleError
+from ragfilter.rules.normalise import has_surrogates, normalise, whole
+
+Match = Literal["word", "substring"]
+
+MAX_BYTES = 64 * 1024
+MAX_TERMS = 1000
+KEYS = ("contain_one_of", "contain", "contain_all_of", "contain_none_of", "match")
+MODES = ("word", "substring")
+
+_TEMPLATE_TERMS = 8
+_FILLERS = frozenset((
+    "and", "are", "before", "between", "for", "from", "into", "not", "off", "one", "over", "per",
+    "table", "tables", "than", "that", "the", "their", "these", "this", "through", "type", "under",
+    "upon", "used", "using", "what", "when", "where", "which", "with", "within", "without", "your",
+))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A valid rule; terms as they were written."""
+
+    contain_one_of: tuple[tuple[str, ...], ...] = ()
+    contain: str | None = None
+    contain_all_of: tuple[str, ...] = ()
+    contain_none_of: tuple[str, ...] = ()
+    match: Match = "word"
+
+
+def parse(text: str) -> Rule:
+    """The rule in JSON text. Raises RuleError, whose `place` is a path such as
+    ``contain_one_of[1][0]``, or ``line 2, column 5`` where the text is no JSON."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > MAX_BYTES:
+        raise RuleError(
+            f"the rule has {size:,} bytes, the limit is {MAX_BYTES:,}.",
+            remedy="Shorten it, or give the chunks that need other terms rules of their own.",
+        )
+    data = _load(text)
+    if not isinstance(data, dict):
+        raise RuleError(
+            f"a rule is a JSON object, this is {_kind(data)}.",
+            remedy='Begin with {"contain_one_of": [["term", "other spelling"]]}.',
+        )
+    for key in data:
+        if key not in KEYS:
+            _refuse_key(key)
+    mode = data.get("match", "word")
+    if mode not in MODES:
+        raise RuleError(
+            f"{_shown(mode)} is no way of matching.",
+            place="match",
+            remedy='Write "word" or "substring".',
+        )
+    rule = Rule(
+        contain_one_of=_groups(data.get("contain_one_of", [])),
+        contain=_single(data["contain"]) if "contain" in data else None,
+        contain_all_of=_list(data.get("contain_all_of", []), "contain_all_of"),
+        contain_none_of=_list(data.get("contain_none_of", []), "contain_none_of"),
+        match=mode,
+    )
+    count = sum(1 for _ in terms(rule))
+    if count > MAX_TERMS:
+        raise RuleError(
+            f"the rule has {count:,} terms, the limit is {MAX_TERMS:,}.",
+            remedy="Leave out spellings that no query will hold.",
+        )
+    return rule
+
+
+def canonical(rule: Rule) -> str:
+    """The rule as compact JSON text, as stored: keys in a fixed order, absent parts and the
+    default `match` left out. ``parse(canonical(rule)) == rule``."""
+    return json.dumps(_parts(rule), ensure_ascii=False, separators=(",", ":"))
+
+
+def pretty(rule: Rule) -> str:
+    """The rule as indented JSON text, for an editor; a group stands on one line."""
+    lines = []
+    for key, value in _parts(rule).items():
+        if key == "contain_one_of":
+            groups = ",\n".join(f"    {json.dumps(g, ensure_ascii=False)}" for g in value)
+            lines.append(f'  "{key}": [\n{groups}\n  ]')
+        else:
+            lines.append(f'  "{key}": {json.dumps(value, ensure_ascii=False)}')
+    return "{\n" + ",\n".join(lines) + "\n}" if lines else "{}"
+
+
+def terms(rule: Rule) -> Iterator[tuple[str, str]]:
+    """Every (place, term) of the rule, in the order of its parts."""
+    for i, group in enumerate(rule.contain_one_of):
+        for j, term in enumerate(group):
+            yield f"contain_one_of[{i}][{j}]", term
+    if rule.contain is not None:
+        yield "contain", rule.contain
+    for i, term in enumerate(rule.contain_all_of):
+        yield f"contain_all_of[{i}]", term
+    for i, term in enumerate(rule.contain_none_of):
+        yield f"contain_none_of[{i}]", term
+
+
+def template(title: str) -> str:
+    """A valid rule to begin with, as indented JSON text, for a chunk that has none: any telling
+    word of the title will do, and the other parts stand ready to be filled."""
+    words = dict.fromkeys(re.findall(r"[^\W\d_]{3,}", normalise(title)))
+    group = [word for word in words if word not in _FILLERS][:_TEMPLATE_TERMS]
+    group = group or ["term", "other spelling"]
+    return (
+        '{\n  "contain_one_of": [\n'
+        f"    {json.dumps(group, ensure_ascii=False)}\n"
+        '  ],\n  "contain_all_of": [],\n  "contain_none_of": [],\n  "match": "word"\n}'
+    )
+
+
+def shorten(text: str) -> str:
+    """`text` in at most 40 characters, fit for a message."""
+    text = whole(text)
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def _parts(rule: Rule) -> dict[str, Any]:
+    parts = {
+        "contain_one_of": rule.contain_one_of,
+        "contain": rule.contain,
+        "contain_all_of": rule.contain_all_of,
+        "contain_none_of": rule.contain_none_of,
+        "match": None if rule.match == "word" else rule.match,
+    }
+    return {key: value for key, value in parts.items() if value not in ((), None)}
+
+
+def _load(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_no_twins, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise RuleError(
+            f"this is not valid JSON ({error.msg}).",
+            place=place,
+            remedy="Look for a missing comma, quote or bracket there or just before.",
+        ) from None
+    except (RecursionError, ValueError):  # too deeply nested, or a number of thousands of digits
+        raise RuleError(
+            "this JSON is nested too deeply or holds a number that is too long.",
+            remedy="A rule holds lists of terms, and groups of terms in contain_one_of.",
+        ) from None
+
+
+def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise RuleError(
+                f"the key stands {sum(k == key for k, _ in pairs)} times.",
+                place=shorten(key),
+                remedy="Put all its terms under one.",
+            )
+        found[key] = value
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise RuleError(f"{name} is not valid JSON.", remedy=f'Write the term in quotes: "{name}".')
+
+
+def _refuse_key(key: str) -> NoReturn:
+    near = difflib.get_close_matches(key, KEYS, n=1)
+    if key == "query_must":
+        remedy = "Write only what stands inside query_must."
+    elif near:
+        remedy = f"Did you mean {near[0]}?"
+    else:
+        remedy = f"Known keys: {', '.join(KEYS)}."
+    raise RuleError("unknown key.", place=shorten(key), remedy=remedy)
+
+
+def _groups(value: Any) -> tuple[tuple[str, ...], ...]:
+    place = "contain_one_of"
+    if not isinstance(value, list):
+        raise RuleError(
+            f"must be a list of groups, this is {_kind(value)}.",
+            place=place,
+            remedy='Write [["term", "other spelling"]].',
+        )
+    groups = []
+    for i, group in enumerate(value):
+        here = f"{place}[{i}]"
+        if not isinstance(group, list):
+            raise RuleError(
+                f"a group must be a list of terms, this is {_kind(group)}.",
+                place=here,
+                remedy="Put the alternatives into brackets of their own: "
+                '[["term", "other spelling"]].',
+            )
+        if not group:
+            raise RuleError(
+                "the group is empty, so no query could meet it.",
+                place=here,
+                remedy="Add a term or remove the group.",
+            )
+        groups.append(tuple(_term(term, f"{here}[{j}]") for j, term in enumerate(group)))
+    return tuple(groups)
+
+
+def _list(value: Any, place: str) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise RuleError(
+            f"must be a list of terms, this is {_kind(value)}.",
+            place=place,
+            remedy='Write ["term", "another term"].',
+        )
+    return tuple(_term(term, f"{place}[{i}]") for i, term in enumerate(value))
+
+
+def _single(value: Any) -> str:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if number and math.isfinite(value):
+        return str(value)
+    if not isinstance(value, str):
+        raise RuleError(
+            f"must be one term, this is {_kind(value)}.",
+            place="contain",
+            remedy="Write one text in quotes, or use contain_all_of for several.",
+        )
+    return _term(value, "contain")
+
+
+def _term(value: Any, place: str) -> str:
+    if not isinstance(value, str):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        remedy = f'Write it in quotes: "{value}".' if number else 'Write a text in quotes: "term".'
+        raise RuleError(f"a term must be text, this is {_kind(value)}.", place=place, remedy=remedy)
+    if has_surrogates(value):
+        raise RuleError(
+            "the term holds half a character (a lone surrogate).",
+            place=place,
+            remedy="Type the term again.",
+        )
+    if not normalise(value):
+        raise RuleError(
+            "the term is empty.", place=place, remedy="Write at least one visible character."
+        )
+    return value
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return f"the number {shorten(str(value))}"
+    if isinstance(value, str):
+        return f"the text {_shown(value)}"
+    return "a list" if isinstance(value, list) else "an object"
+
+
+def _shown(value: Any) -> str:
+    return shorten(json.dumps(value))

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+
+from ragfilter.layers import clearance
+from ragfilter.layers.base import Look
+from ragfilter.rules.match import rule_book
+from ragfilter.settings import Clearance, Settings
+from ragfilter.types import Chunk, Hit, Pool
+
+CASES = [
+    # chunk's clearance, its department, user's level, user's department, seen
+    (0, None, 0, "", True),
+    (1, None, 0, "", False),
+    (1, None, 1, "", True),
+    (2, None, 1, "", False),
+    (0, "referee", 0, "", False),
+    (0, "referee", 5, "player", False),
+    (0, "referee", 0, "referee", True),
+    (3, "referee", 2, "referee", False),
+    (3, "referee", 3, "referee", True),
+    (None, None, 100, "", False),
+]
+
+
+@pytest.mark.parametrize(("level", "department", "user", "mine", "seen"), CASES)
+def test_may_see(level: int | None, department: str | None, user: int, mine: str, seen: bool) -> None:
+    chunk = Chunk("c", clearance=level, department=department)
+    assert clearance.may_see(chunk, Clearance(level=user, department=mine)) is seen
+
+
+def look(level: int) -> Look:
+    settings = Settings().with_values({"clearance.enabled": True, "clearance.level": level})
+    return Look(settings, Pool("q", "c", "l2", ()), rule_book(()).scan("q"))
+
+
+def hits(*levels: int | None) -> tuple[Hit, ...]:
+    return tuple(Hit(Chunk(f"c{i}", clearance=v), 0.1 * i, i) for i, v in enumerate(levels, 1))
+
+
+def test_the_highest_level_is_named_where_nothing_is_accessible() -> None:
+    step = clearance.apply(hits(2, 4, 3), look(1))
+    assert step.hits == ()
+    assert step.status == "insufficient_clearance"
+    assert "4" in step.message
+    assert [d.reason for d in step.decisions] == [
+        "clearance 2 > 1",
+        "clearance 4 > 1",
+        "clearance 3 > 1",
+    ]
+
+
+def test_unreadable_clearance_alone_is_insufficient_too() -> None:
+    step = clearance.apply(hits(None), look(100))
+    assert (step.hits, step.status) == ((), "insufficient_clearance")
+
+
+def test_no_hits_is_not_a_matter_of_clearance() -> None:
+    assert clearance.apply((), look(0)).status == "ok"
+
+
+def test_one_accessible_hit_is_enough() -> None:
+    step = clearance.apply(hits(2, 0), look(0))
+    assert [hit.id for hit in step.hits] == ["c2"]
+    assert step.status == "ok"

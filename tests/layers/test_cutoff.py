@@ -1,0 +1,455 @@
+"""`cut` on every worked example and edge case of the seeds, then its laws; then the layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragfilter.layers.base import Look
+from ragfilter.layers.cutoff import apply, cut
+from ragfilter.rules.match import rule_book
+from ragfilter.settings import Cutoff, Settings
+from ragfilter.types import Chunk, CutoffDetail, Failure, Hit, Pool
+
+BEHOLDERS = [0.12, 0.18, 0.22, 0.35, 0.50]
+DRAGONS = [0.10, 0.12, 0.15, 0.17, 0.20, 0.22, 0.25, 0.28, 0.45, 0.55]
+EXCEPTIONAL = [0.08, 0.35, 0.50]
+LIGHTSABER = [0.60, 0.65, 0.70]
+ALIKE = [0.10, 0.12, 0.14, 0.16, 0.18]
+MONSTERS = [0.05, 0.08, 0.20, 0.35, 0.55]
+OWLBEARS = [0.10, 0.15, 0.40, 0.45, 0.50]
+GIANT_TROLL = [0.8813, 0.9313, 0.9356, 1.0763, 1.0834]
+BLACK_GOLD = [0.6927, 0.8071, 0.8692, 0.8936, 0.9173]
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "kept", "cliff", "gap", "limit"),
+    [
+        pytest.param(BEHOLDERS, {}, 4, 4, 0.15, None, id="beholders"),
+        pytest.param(BEHOLDERS, {"gap_threshold": 0.05}, 4, 4, 0.15, None, id="aggressive"),
+        pytest.param(BEHOLDERS, {"gap_threshold": 0.15}, 4, 4, 0.15, None, id="conservative"),
+        pytest.param(BEHOLDERS, {"gap_threshold": 0.2}, 5, None, None, 0.52, id="no cliff"),
+        pytest.param(DRAGONS, {"max_results": 10}, 8, 8, 0.17, None, id="ten dragons"),
+        # What the seed means to show with them, a fallback that leaves the drake out:
+        pytest.param(
+            DRAGONS, {"max_results": 10, "gap_threshold": 0.2}, 9, None, None, 0.50, id="fallback"
+        ),
+        pytest.param(
+            DRAGONS,
+            {"max_results": 10, "gap_threshold": 0.2, "distance_offset": 0.3},
+            8,
+            None,
+            None,
+            0.40,
+            id="stricter offset",
+        ),
+        pytest.param(
+            DRAGONS,
+            {"max_results": 10, "gap_threshold": 0.2, "distance_offset": 0.5},
+            10,
+            None,
+            None,
+            0.60,
+            id="lenient offset",
+        ),
+        pytest.param(DRAGONS, {}, 5, None, None, 0.50, id="dragons, k 5"),
+        pytest.param(DRAGONS, {"max_results": 3}, 3, None, None, 0.50, id="dragons, k 3"),
+        pytest.param(EXCEPTIONAL, {}, 2, 2, 0.15, None, id="single exceptional match"),
+        pytest.param(LIGHTSABER, {}, 3, None, None, 1.0, id="lightsaber"),
+        pytest.param(ALIKE, {}, 5, None, None, 0.50, id="equally relevant"),
+        pytest.param(MONSTERS, {}, 4, 4, 0.20, None, id="several large gaps"),
+        pytest.param(OWLBEARS, {}, 2, 2, 0.25, None, id="owlbears"),
+        pytest.param(OWLBEARS, {"strategy": "fixed"}, 5, None, None, None, id="owlbears fixed"),
+        pytest.param(GIANT_TROLL, {}, 3, 3, 0.1407, None, id="hill giant or troll"),
+        pytest.param(BLACK_GOLD, {}, 5, None, None, 1.0927, id="black or gold dragon"),
+        pytest.param(BLACK_GOLD, {"distance_offset": 0.2}, 3, None, None, 0.8927, id="strict"),
+        pytest.param([0.7], {}, 1, None, None, 1.1, id="single result"),
+        pytest.param([0.2, 1.9], {}, 2, None, None, 0.6, id="two far apart"),
+        pytest.param([0.2, 0.2, 0.2], {}, 3, None, None, 0.6, id="identical"),
+        pytest.param([0.3, 0.4, 0.7], {"max_results": 1}, 1, None, None, 0.7, id="k 1"),
+        pytest.param([0.3, 0.4, 0.7], {"min_results": 9}, 3, 2, 0.3, None, id="fewer than min"),
+    ],
+)
+def test_the_seeds_examples(
+    values: list[float],
+    options: dict[str, Any],
+    kept: int,
+    cliff: int | None,
+    gap: float | None,
+    limit: float | None,
+) -> None:
+    made = cut(values, Cutoff(**options))
+    assert made.kept == kept
+    assert made.cliff_after_rank == cliff
+    assert made.gap == pytest.approx(gap)
+    assert made.limit == pytest.approx(limit)
+
+
+def test_fixed_against_adaptive_on_the_owlbears() -> None:
+    relevant = {1, 2}
+
+    def scores(kept: int) -> tuple[float, float, float]:
+        found = len(relevant & set(range(1, kept + 1)))
+        precision, recall = found / kept, found / len(relevant)
+        return precision, recall, 2 * precision * recall / (precision + recall)
+
+    fixed = cut(OWLBEARS, Cutoff(strategy="fixed", max_results=5))
+    adaptive = cut(OWLBEARS, Cutoff(max_results=5))
+    assert scores(fixed.kept) == pytest.approx((0.4, 1.0, 4 / 7))
+    assert scores(adaptive.kept) == (1.0, 1.0, 1.0)
+
+
+def test_the_troll_query_names_every_gap() -> None:
+    made = cut(GIANT_TROLL, Cutoff())
+    assert [round(gap.size, 4) for gap in made.gaps] == [0.05, 0.0043, 0.1407, 0.0071]
+    assert [gap.skipped for gap in made.gaps] == [True, False, False, False]
+    assert [gap.cliff for gap in made.gaps] == [False, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "reason"),
+    [
+        (GIANT_TROLL, {}, "gap 0.141 ≥ 0.100 after rank 3"),
+        (BLACK_GOLD, {}, "no gap ≥ 0.100; kept values ≤ 1.093 (best 0.693 + 0.400)"),
+        (
+            OWLBEARS,
+            {"min_results": 4},
+            "gap 0.250 ≥ 0.100 after rank 2; raised from 2 to 4 (at least 4)",
+        ),
+        (
+            [0.2, 1.9],
+            {},
+            "no gap ≥ 0.100; kept values ≤ 0.600 (best 0.200 + 0.400); "
+            "raised from 1 to 2 (at least 2)",
+        ),
+        (
+            DRAGONS,
+            {},
+            "no gap ≥ 0.100; kept values ≤ 0.500 (best 0.100 + 0.400); k 5 leaves out the other 5",
+        ),
+        (DRAGONS, {"strategy": "fixed"}, "first 5"),
+        (GIANT_TROLL, {"strategy": "autocut"}, "jump 1 before rank 4"),
+        (GIANT_TROLL, {"strategy": "adaptive_k"}, "largest drop 0.141 after rank 3"),
+        (
+            [*ALIKE, 1.0],
+            {"strategy": "adaptive_k", "b_extra": 9},
+            "largest drop 0.020 after rank 1, and 9 more; k 5 leaves out the other 1",
+        ),
+        ([], {}, "nothing to cut"),
+    ],
+)
+def test_reasons(values: list[float], options: dict[str, Any], reason: str) -> None:
+    assert cut(values, Cutoff(**options)).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("values", "pinned", "options", "kept", "reason"),
+    [
+        # Hill giant and troll first: 0.8813, 0.9356 | 0.9313, 1.0763, 1.0834.
+        ([0.8813, 0.9356, 0.9313, 1.0763, 1.0834], 2, {}, 3, "gap 0.145 ≥ 0.100 after rank 3"),
+        # A pin far away stays; the step down after it is no cliff.
+        ([0.1, 1.5, 0.2, 0.25, 0.6], 2, {}, 4, "gap 0.350 ≥ 0.100 after rank 4"),
+        # More pins than k.
+        (
+            [0.1, 0.2, 0.3, 0.31],
+            3,
+            {"max_results": 2},
+            3,
+            "no gap ≥ 0.100; kept values ≤ 0.500 (best 0.100 + 0.400); k 2 leaves out the other 1",
+        ),
+        ([0.1, 1.9], 2, {"min_results": 0}, 2, None),
+        ([0.1, 1.9], 9, {"strategy": "adaptive_k", "min_results": 0}, 2, None),
+        ([1.0, 0.1, 0.2, 0.3, 0.4], 1, {"strategy": "fixed", "max_results": 3}, 3, "first 3"),
+    ],
+)
+def test_pins_are_never_cut(
+    values: list[float], pinned: int, options: dict[str, Any], kept: int, reason: str | None
+) -> None:
+    made = cut(values, Cutoff(**options), pinned=pinned)
+    assert made.kept == kept
+    assert reason in (None, made.reason)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
+def test_only_finite_numbers_can_be_cut(bad: float) -> None:
+    with pytest.raises(ValueError, match=r"value 2 is .*; only finite numbers"):
+        cut([0.1, bad], Cutoff())
+    with pytest.raises(ValueError, match="pinned is -1"):
+        cut([0.1], Cutoff(), pinned=-1)
+
+
+# Multiples of 1/1024 are exact in floating point, so that the laws hold to the last bit.
+GRID = st.lists(st.integers(0, 2048), max_size=40).map(lambda v: [i / 1024 for i in sorted(v)])
+SETTINGS = st.builds(
+    Cutoff,
+    strategy=st.sampled_from(["gap", "fixed", "autocut", "adaptive_k"]),
+    max_results=st.integers(1, 30),
+    min_results=st.integers(0, 10),
+    gap_threshold=st.integers(0, 512).map(lambda i: i / 1024),
+    distance_offset=st.integers(0, 1024).map(lambda i: i / 1024),
+    jumps=st.integers(1, 4),
+    b_extra=st.integers(0, 6),
+)
+
+
+@given(GRID, SETTINGS, st.integers(0, 6))
+def test_law_kept_lies_between_the_fewest_and_k(
+    values: list[float], settings: Cutoff, pinned: int
+) -> None:
+    made = cut(values, settings, pinned=pinned)
+    n, pins = len(values), min(pinned, len(values))
+    assert made.strategy == settings.strategy
+    assert made.kept >= min(settings.min_results, settings.max_results, n)
+    assert made.kept >= pins
+    assert made.kept <= max(min(n, settings.max_results), pins)
+    assert (made.cliff_after_rank is None) == (made.gap is None)
+
+
+@given(GRID, SETTINGS, st.integers(0, 2048))
+def test_law_a_constant_on_all_values_moves_the_limit_and_nothing_else(
+    values: list[float], settings: Cutoff, shift: int
+) -> None:
+    before = cut(values, settings)
+    after = cut([value + shift / 1024 for value in values], settings)
+    assert (after.kept, after.gaps, after.cliff_after_rank) == (
+        before.kept,
+        before.gaps,
+        before.cliff_after_rank,
+    )
+    if before.limit is not None:
+        assert after.limit == before.limit + shift / 1024
+
+
+@given(GRID, SETTINGS, GRID)
+def test_law_what_lies_beyond_k_changes_nothing_but_the_words(
+    values: list[float], settings: Cutoff, more: list[float]
+) -> None:
+    k = settings.max_results
+    values = (values + [2.0] * k)[:k]
+    alone = cut(values, settings)
+    longer = cut([*values, *more], settings)
+    assert replace(longer, reason="") == replace(alone, reason="")
+
+
+@given(GRID, SETTINGS)
+def test_law_the_winning_cliff_of_gap_does_not_depend_on_the_threshold(
+    values: list[float], settings: Cutoff
+) -> None:
+    """Lowering the threshold never moves a cliff that was found: the largest stays the largest."""
+    settings = settings.model_copy(update={"strategy": "gap"})
+    lower = settings.model_copy(update={"gap_threshold": settings.gap_threshold / 2})
+    found = cut(values, settings).cliff_after_rank
+    if found is not None:
+        assert cut(values, lower).cliff_after_rank == found
+
+
+@given(GRID, SETTINGS)
+def test_law_the_fallback_keeps_more_with_a_larger_offset(
+    values: list[float], settings: Cutoff
+) -> None:
+    settings = settings.model_copy(update={"strategy": "gap", "gap_threshold": 4.0})
+    wider = settings.model_copy(update={"distance_offset": settings.distance_offset + 0.25})
+    assert cut(values, settings).kept <= cut(values, wider).kept
+
+
+# The layer.
+
+
+def make_hits(values: list[float], scores: list[float | None] | None = None) -> tuple[Hit, ...]:
+    """Hits a, b, c … in the order given, ranked by distance."""
+    order = sorted(range(len(values)), key=lambda i: values[i])
+    ranks = {place: rank for rank, place in enumerate(order, start=1)}
+    return tuple(
+        Hit(
+            Chunk(chr(97 + i), title=f"Chunk {i}"),
+            value,
+            ranks[i],
+            rerank_score=scores[i] if scores else None,
+        )
+        for i, value in enumerate(values)
+    )
+
+
+LookAt = Callable[..., Look]
+
+
+@pytest.fixture
+def look_at() -> LookAt:
+    def make(
+        hits: tuple[Hit, ...],
+        *,
+        pinned: tuple[str, ...] = (),
+        reranker: str = "",
+        failures: tuple[Failure, ...] = (),
+        **options: Any,
+    ) -> Look:
+        values = {path.replace("__", "."): value for path, value in options.items()}
+        pool = Pool("q", "c", "l2", hits, reranker=reranker, failures=failures)
+        settings = Settings().with_values(values)
+        return Look(settings, pool, rule_book(()).scan("q"), frozenset(pinned))
+
+    return make
+
+
+def rows(step: Any) -> list[tuple[str, str, str, float | None, float | None]]:
+    return [
+        (d.chunk_id, d.outcome, d.reason, d.value, d.limit and round(d.limit, 4))
+        for d in step.decisions
+    ]
+
+
+def test_decisions_at_a_cliff(look_at: LookAt) -> None:
+    hits = make_hits([*GIANT_TROLL, 1.2])
+    step = apply(hits, look_at(hits))
+    before = "before the cliff of 0.141 after rank 3"
+    after = "after the cliff: gap 0.141 ≥ 0.100 after rank 3"
+    assert rows(step) == [
+        ("a", "kept", before, 0.8813, 0.9356),
+        ("b", "kept", before, 0.9313, 0.9356),
+        ("c", "kept", before, 0.9356, 0.9356),
+        ("d", "dropped", after, 1.0763, 0.9356),
+        ("e", "dropped", after, 1.0834, 0.9356),
+        ("f", "dropped", "beyond k 5", 1.2, None),
+    ]
+    assert step.hits == hits[:3]
+    assert step.note == "gap 0.141 ≥ 0.100 after rank 3"
+    assert step.detail == CutoffDetail(
+        cut([*GIANT_TROLL, 1.2], Cutoff()),
+        ("a", "b", "c", "d", "e", "f"),
+        (*GIANT_TROLL, 1.2),
+        "distance",
+    )
+
+
+def test_decisions_without_a_cliff(look_at: LookAt) -> None:
+    hits = make_hits([0.7, 0.77, 0.84, 0.901])
+    step = apply(hits, look_at(hits, cutoff__distance_offset=0.2))
+    assert rows(step) == [
+        ("a", "kept", "within best + 0.200", 0.7, 0.9),
+        ("b", "kept", "within best + 0.200", 0.77, 0.9),
+        ("c", "kept", "within best + 0.200", 0.84, 0.9),
+        ("d", "dropped", "distance 0.901 > 0.900", 0.901, 0.9),
+    ]
+
+
+def test_two_numbers_that_differ_look_different(look_at: LookAt) -> None:
+    hits = make_hits([0.7, 0.77, 0.84, 0.90003])
+    step = apply(hits, look_at(hits, cutoff__distance_offset=0.2))
+    assert step.decisions[3].reason == "distance 0.90003 > 0.90000"
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "reason"),
+    [
+        (
+            [0.1, 0.15, 0.4, 0.45],
+            {"cutoff__min_results": 3},
+            "after the cliff: gap 0.250 ≥ 0.100 after rank 2; kept, as at least 3 stay",
+        ),
+        (
+            [0.1, 0.12, 1.0, 1.02],
+            {"cutoff__min_results": 3, "cutoff__gap_threshold": 1.0},
+            "distance 1.000 > 0.500; kept, as at least 3 stay",
+        ),
+        (
+            [0.1, 0.12, 1.0, 1.02],
+            {"cutoff__strategy": "adaptive_k", "cutoff__b_extra": 1},
+            "after the cliff: gap 0.880 after rank 2; kept, as 1 more stay",
+        ),
+        ([0.1, 0.12, 1.0, 1.02], {"cutoff__strategy": "fixed"}, "first 5"),
+        ([0.1, 0.2, 0.3, 0.4], {"cutoff__strategy": "autocut"}, "no jump; kept all"),
+    ],
+)
+def test_why_the_third_hit_is_kept(
+    look_at: LookAt, values: list[float], options: dict[str, Any], reason: str
+) -> None:
+    hits = make_hits(values)
+    step = apply(hits, look_at(hits, **options))
+    assert (step.decisions[2].outcome, step.decisions[2].reason) == ("kept", reason)
+
+
+def test_pins_stand_first_and_stay(look_at: LookAt) -> None:
+    hits = make_hits([0.1, 0.2, 0.6, 1.9])
+    step = apply(hits, look_at(hits, pinned=("d",)))
+    assert [hit.id for hit in step.hits] == ["d", "a", "b"]
+    assert rows(step)[0] == ("d", "pinned", "named in the comparison", 1.9, None)
+    assert [d.outcome for d in step.decisions] == ["pinned", "kept", "kept", "dropped"]
+
+
+def test_nothing_comes_in(look_at: LookAt) -> None:
+    step = apply((), look_at(()))
+    assert (step.hits, step.decisions, step.note) == ((), (), "nothing to cut")
+
+
+RERANKED = {"quality__enabled": True, "reranker": "late_interaction"}
+
+
+@pytest.mark.parametrize(
+    ("distances", "scores", "options", "name"),
+    [
+        # similarity 1 − d/2 below 0.5 everywhere, and in the order of the scores: reranked
+        ([1.4, 1.2, 1.3], [0.9, 0.8, 0.5], RERANKED, "1 − rerank score"),
+        # also where that is the order of the distances by chance
+        ([1.2, 1.3, 1.4], [0.9, 0.8, 0.5], RERANKED, "1 − rerank score"),
+        # kept for their similarity, though scores of an earlier look are in the pool
+        ([0.6, 0.7, 0.8], [0.9, 0.8, 0.5], RERANKED, "distance"),
+        ([0.6, 0.7, 0.8], [0.5, 0.8, 0.9], RERANKED, "distance"),
+        (
+            [0.6, 0.7, 0.8],
+            [0.9, 0.8, 0.5],
+            {**RERANKED, "quality__mode": "always"},
+            "1 − rerank score",
+        ),
+        ([0.6, 0.7, 0.8], [0.5, 0.8, 0.9], {**RERANKED, "quality__mode": "always"}, "distance"),
+        ([1.2, 1.3, 1.4], [0.9, 0.8, None], RERANKED, "distance"),
+        ([1.2, 1.3, 1.4], [0.9, 0.8, 0.5], {}, "distance"),
+        ([1.2, 1.3, 1.4], [0.9, 0.8, 0.5], {**RERANKED, "reranker": "other"}, "distance"),
+        (
+            [1.2, 1.3, 1.4],
+            [0.9, 0.8, 0.5],
+            {**RERANKED, "quality__reranker": "none"},
+            "distance",
+        ),
+        (
+            [1.2, 1.3, 1.4],
+            [0.9, 0.8, 0.5],
+            {**RERANKED, "failures": (Failure("rerank", "gone"),)},
+            "distance",
+        ),
+    ],
+)
+def test_which_values_are_in_force(
+    look_at: LookAt,
+    distances: list[float],
+    scores: list[float | None],
+    options: dict[str, Any],
+    name: str,
+) -> None:
+    hits = make_hits(distances, scores)
+    step = apply(hits, look_at(hits, **options))
+    assert isinstance(step.detail, CutoffDetail)
+    assert step.detail.value_name == name
+    wanted = distances if name == "distance" else [1 - (score or 0) for score in scores]
+    assert step.detail.values == pytest.approx(wanted)
+    assert ("reranker reordered" in step.note) == (name != "distance")
+
+
+def test_the_cliff_lies_in_the_rerank_scores(look_at: LookAt) -> None:
+    hits = make_hits([1.4, 1.2, 1.3], [0.9, 0.85, 0.5])
+    step = apply(hits, look_at(hits, **RERANKED))
+    assert [hit.id for hit in step.hits] == ["a", "b"]
+    assert step.decisions[2].reason == "after the cliff: gap 0.350 ≥ 0.100 after rank 2"
+
+
+def test_a_pin_without_a_score_makes_no_step(look_at: LookAt) -> None:
+    hits = make_hits([1.9, 1.4, 1.2, 1.3], [None, 0.9, 0.85, 0.5])
+    step = apply(hits, look_at(hits, pinned=("a",), **RERANKED))
+    assert isinstance(step.detail, CutoffDetail)
+    assert step.detail.values == pytest.approx([0.1, 0.1, 0.15, 0.5])
+    assert [hit.id for hit in step.hits] == ["a", "b", "c"]
+    assert step.decisions[0].value is None

@@ -1,0 +1,127 @@
+"""The pin step: the best surviving chunk of each side goes to the front."""
+
+from __future__ import annotations
+
+from ragfilter.layers import cutoff
+from ragfilter.layers.base import Look, Step
+from ragfilter.layers.entities import apply
+from ragfilter.rules.match import rule_book
+from ragfilter.settings import Settings
+from ragfilter.types import Chunk, Entity, Hit, Pool
+
+# The seed's "Hill Giant vs Troll", with its distances.
+GIANT, CATEGORY, TROLL, FROST, MAMMOTH = (
+    Hit(Chunk(title.lower().replace(" ", "-"), title=title, text=text), distance, rank)
+    for rank, (title, text, distance) in enumerate(
+        [
+            ("Hill Giant", "A brute with a club.", 0.8813),
+            ("GIANT", "The hill giant is the smallest of them.", 0.9313),
+            ("TROLL", "It heals.", 0.9356),
+            ("Frost Giant", "It lives in the cold.", 1.0763),
+            ("MAMMOTH", "Prey of the hill giant and the troll.", 1.0834),
+        ],
+        start=1,
+    )
+)
+HITS = (GIANT, CATEGORY, TROLL, FROST, MAMMOTH)
+
+
+def pin(hits: tuple[Hit, ...], *entities: Entity, per_entity: int = 10) -> Step:
+    settings = Settings().with_values({"entities.per_entity": per_entity})
+    pool = Pool("q", "c", "l2", hits, entities)
+    return apply(hits, Look(settings, pool, rule_book(()).scan("q")))
+
+
+def test_both_sides_are_pinned_in_the_order_of_the_query() -> None:
+    step = pin(
+        HITS,
+        Entity("troll", ("mammoth", "troll", "giant")),
+        Entity("hill giant", ("giant", "hill-giant")),
+    )
+    assert [hit.id for hit in step.hits] == [
+        "troll",
+        "hill-giant",
+        "giant",
+        "frost-giant",
+        "mammoth",
+    ]
+    assert step.pinned == {"troll", "hill-giant"}
+    assert [(d.chunk_id, d.outcome, d.reason) for d in step.decisions] == [
+        ("troll", "pinned", "best chunk for “troll”"),
+        ("hill-giant", "pinned", "best chunk for “hill giant”"),
+        ("giant", "kept", "not pinned"),
+        ("frost-giant", "kept", "not pinned"),
+        ("mammoth", "kept", "not pinned"),
+    ]
+    assert step.note == ""
+
+
+def test_a_text_names_it_only_where_no_title_does() -> None:
+    step = pin(HITS[1:], Entity("hill giant", ("mammoth", "hill-giant", "giant")))
+    assert step.pinned == {"mammoth"}
+
+
+def test_a_title_that_is_the_side_goes_before_one_that_names_it() -> None:
+    hits = tuple(
+        Hit(Chunk(title, title=title), 0.5 + rank / 10, rank)
+        for rank, title in enumerate(["Continual Light", "Lights (lesser)", "LIGHT"], start=1)
+    )
+    ids = tuple(hit.id for hit in hits)
+    step = pin(hits, Entity("light", ids), Entity("continual light", ids))
+    assert [hit.id for hit in step.hits] == ["LIGHT", "Continual Light", "Lights (lesser)"]
+    assert pin(hits[:2], Entity("light", ids)).pinned == {"Continual Light"}
+
+
+def test_only_what_its_own_retrieval_found_counts() -> None:
+    step = pin(HITS, Entity("hill giant", ("frost-giant", "hill-giant")), per_entity=1)
+    assert step.pinned == frozenset()
+    assert step.hits == HITS
+    assert step.note == "no chunk left that names “hill giant”"
+
+
+def test_one_chunk_may_be_the_best_for_two_sides() -> None:
+    step = pin(HITS, Entity("giant", ("hill-giant",)), Entity("hill giant", ("hill-giant",)))
+    assert [hit.id for hit in step.hits][:2] == ["hill-giant", "giant"]
+    assert step.decisions[0].reason == "best chunk for “giant” and “hill giant”"
+
+
+def test_without_a_comparison_nothing_moves() -> None:
+    assert pin(HITS) == Step(HITS, note="not a comparison")
+
+
+def cut_after_pinning(hits: tuple[Hit, ...], *entities: Entity) -> Step:
+    step = pin(hits, *entities)
+    pool = Pool("q", "c", "l2", hits, entities)
+    return cutoff.apply(step.hits, Look(Settings(), pool, rule_book(()).scan("q"), step.pinned))
+
+
+def test_hill_giant_or_troll_keeps_both_and_drops_the_mammoth() -> None:
+    step = cut_after_pinning(
+        HITS, Entity("hill giant", ("hill-giant", "giant")), Entity("troll", ("troll",))
+    )
+    assert [hit.id for hit in step.hits] == ["hill-giant", "troll", "giant"]
+    assert step.note == "gap 0.145 ≥ 0.100 after rank 3"
+
+
+def test_black_dragon_vs_gold_dragon_keeps_both_however_far_the_black_one_is() -> None:
+    titles = [
+        "Gold Dragon",
+        "Green Dragon",
+        "Bronze Dragon",
+        "Silver Dragon",
+        "DRAGON",
+        "Dragon, Black",
+    ]
+    distances = [0.6927, 0.8071, 0.8692, 0.8936, 0.9173, 1.4]
+    hits = tuple(
+        Hit(Chunk(title, title=title), distance, rank)
+        for rank, (title, distance) in enumerate(zip(titles, distances, strict=True), start=1)
+    )
+    step = cut_after_pinning(
+        hits,
+        Entity("Black Dragon", ("DRAGON", "Dragon, Black")),
+        Entity("Gold Dragon", ("Gold Dragon", "DRAGON")),
+    )
+    # The step from the gold to the green dragon is the second one now, and no longer skipped.
+    assert [hit.id for hit in step.hits] == ["Dragon, Black", "Gold Dragon"]
+    assert step.note == "gap 0.114 ≥ 0.100 after rank 2"

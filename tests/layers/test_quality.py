@@ -1,0 +1,154 @@
+"""Adaptive Retrieval System: the flow and its edge cases, with the source's default figures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ragfilter.layers import quality
+from ragfilter.layers.base import Look, Step
+from ragfilter.rules.match import rule_book
+from ragfilter.settings import Quality, Settings
+from ragfilter.types import Chunk, Failure, Hit, Pool
+
+
+def run(
+    similarities: list[float],
+    *,
+    scores: list[float] | None = None,
+    failure: str = "",
+    pinned: frozenset[str] = frozenset(),
+    **values: object,
+) -> Step:
+    settings = Settings().with_values({f"quality.{name}": v for name, v in values.items()})
+    hits = tuple(
+        Hit(Chunk(f"c{i}"), 2 * (1 - s), i, rerank_score=scores[i - 1] if scores else None)
+        for i, s in enumerate(similarities, start=1)
+    )
+    pool = Pool(
+        "q",
+        "c",
+        "l2",
+        hits,
+        failures=(Failure("rerank", failure),) if failure else (),
+        reranker=quality.reranker_key(settings.quality) if scores or failure else "",
+    )
+    return quality.apply(hits, Look(settings, pool, rule_book(()).scan("q"), pinned))
+
+
+def ids(step: Step) -> list[str]:
+    return [hit.id for hit in step.hits]
+
+
+POOR = [0.45, 0.44, 0.43, 0.42, 0.41, 0.40, 0.39, 0.38, 0.37, 0.36]
+
+FLOW = [
+    # the first three, threshold 0.5 inclusive
+    ([0.8, 0.7, 0.6, 0.59], ["c1", "c2", "c3"]),
+    ([0.8, 0.5, 0.3], ["c1", "c2"]),
+    # one good among poor: that one alone, and k is not raised though a fourth would be good
+    ([0.8, 0.3, 0.2, 0.9], ["c1"]),
+    # unsorted on purpose: a reordered list is judged as it stands
+    ([0.3, 0.8, 0.3], ["c2"]),
+]
+
+
+@pytest.mark.parametrize(("similarities", "kept"), FLOW)
+def test_good_matches_among_the_first(similarities: list[float], kept: list[str]) -> None:
+    assert ids(run(similarities)) == kept
+
+
+def test_the_incremental_path() -> None:
+    assert quality.widths(Quality()) == (3, 5, 7, 9, 10)
+    assert quality.widths(Quality(min_top_k=10)) == (10,)
+    assert quality.widths(Quality(min_top_k=4, max_top_k=9)) == (4, 6, 8, 9)
+
+
+WIDENED = [
+    # place of the only good one, places looked at
+    (4, 5),
+    (5, 5),
+    (6, 7),
+    (9, 9),
+    (10, 10),
+]
+
+
+@pytest.mark.parametrize(("place", "width"), WIDENED)
+def test_without_a_reranker_it_looks_further(place: int, width: int) -> None:
+    similarities = [*POOR, 0.9]
+    similarities[place - 1] = 0.6
+    step = run(similarities, reranker="none")
+    assert ids(step) == [f"c{place}"]
+    beyond = [d.chunk_id for d in step.decisions if d.reason.startswith("beyond")]
+    assert beyond == [f"c{i}" for i in range(width + 1, 12)]
+
+
+def test_nothing_good_at_all() -> None:
+    step = run(POOR, reranker="none")
+    assert (ids(step), step.status) == ([], "low_quality_results")
+    assert step.message == quality.MESSAGE
+
+
+def test_a_good_one_beyond_the_last_look_does_not_count() -> None:
+    assert run([*POOR, 0.9], reranker="none").status == "low_quality_results"
+
+
+def test_poor_results_need_scores_first() -> None:
+    step = run(POOR)
+    (need,) = step.needs
+    assert need.chunk_ids == tuple(f"c{i}" for i in range(1, 11))
+    assert step.note.startswith("not reranked yet")
+
+
+def test_good_results_need_none() -> None:
+    assert run([0.8, 0.7, 0.6]).needs == ()
+
+
+def test_reranked_the_best_three_above_the_threshold() -> None:
+    scores = [0.1, 0.9, 0.3, 0.29, 0.5, 0.2, 0.2, 0.2, 0.2, 0.4]
+    step = run(POOR, scores=scores)
+    assert ids(step) == ["c2", "c5", "c10"]
+    reasons = {d.chunk_id: d.reason for d in step.decisions}
+    assert reasons["c3"] == "place 4 after reranking, only 3 are kept"
+    assert reasons["c4"] == "rerank score 0.290 < 0.300"
+
+
+def test_reranked_and_nothing_reaches_the_threshold() -> None:
+    step = run(POOR, scores=[0.29] * 10)
+    assert (ids(step), step.status) == ([], "low_quality_results")
+
+
+def test_always_reranks_good_results_too() -> None:
+    step = run([0.9, 0.8, 0.7], scores=[0.3, 0.2, 0.8], mode="always")
+    assert ids(step) == ["c3", "c1"]
+
+
+def test_a_failed_reranker_is_a_visible_fallback() -> None:
+    similarities = [*POOR[:4], 0.6]
+    step = run(similarities, failure="model gone")
+    assert ids(step) == ["c5"]
+    (kept,) = [d for d in step.decisions if d.chunk_id == "c5"]
+    assert kept.outcome == "fallback"
+    assert "model gone" in kept.reason
+    assert "model gone" in step.note
+
+
+def test_scores_of_another_reranker_do_not_count() -> None:
+    settings = Settings()
+    hits = tuple(replace(Hit(Chunk(f"c{i}"), 1.4, i), rerank_score=0.9) for i in (1, 2))
+    pool = Pool("q", "c", "l2", hits, reranker="cross_encoder:x")
+    step = quality.apply(hits, Look(settings, pool, rule_book(()).scan("q")))
+    assert [need.kind for need in step.needs] == ["rerank"]
+
+
+def test_pinned_hits_stay_whatever_their_similarity() -> None:
+    step = run([0.2, 0.3, 0.9], pinned=frozenset({"c1"}))
+    assert ids(step) == ["c1", "c3"]
+    assert run([0.2, 0.3], pinned=frozenset({"c1"}), reranker="none").status == "ok"
+
+
+def test_no_hits() -> None:
+    step = run([])
+    assert (step.hits, step.needs, step.status) == ((), (), "ok")

@@ -1,0 +1,178 @@
+"""The strategies alone, on hand-worked figures; k, min_results and pins are in test_cutoff."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragfilter.layers.strategies import STRATEGIES, adaptive_k, autocut, fixed, gap, largest, steps
+from ragfilter.settings import Cutoff
+from ragfilter.types import Gap
+
+ADAPTIVE = [0.1, 0.2, 0.3, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 2.3]
+
+
+def test_steps_are_the_differences_of_neighbours_with_the_rank_before_them() -> None:
+    assert steps([0.25, 0.5, 1.5]) == (Gap(1, 0.25), Gap(2, 1.0))
+    assert steps([0.25]) == ()
+
+
+def test_the_first_of_equal_gaps_is_the_largest() -> None:
+    assert largest([Gap(2, 0.1), Gap(3, 0.3), Gap(4, 0.3 + 5e-10)]) == Gap(3, 0.3)
+    assert largest([]) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "threshold", "kept", "cliff"),
+    [
+        ([0.1, 0.2, 0.3], 0.1, 2, 2),  # 0.3 − 0.2 is a little less than 0.1 in floating point
+        ([0.0, 0.1, 0.3, 0.5], 0.1, 2, 2),  # two gaps of 0.2: the first
+        ([0.0, 0.0, 0.05, 0.10], 0.06, 4, None),  # all below: fallback ≤ 0.4
+        ([0.0, 0.9, 0.95, 1.0], 0.1, 1, None),  # the first gap is skipped; fallback keeps one
+        ([0.0, 0.5], 0.1, 1, None),  # two values have only the skipped gap
+        ([0.3, 0.3, 0.3], 0.0, 2, 2),  # a threshold of nothing: any step reaches it
+        ([0.3, 0.6, 0.2, 0.25], 0.0, 3, 3),  # a step down is never a cliff
+    ],
+)
+def test_gap(values: list[float], threshold: float, kept: int, cliff: int | None) -> None:
+    cut = gap(values, Cutoff(gap_threshold=threshold), 0)
+    assert (cut.kept, cut.cliff_after_rank) == (kept, cliff)
+
+
+def test_gap_marks_the_skipped_gap_and_every_cliff() -> None:
+    cut = gap([0.0, 0.5, 0.75, 0.8, 1.1], Cutoff(), 0)
+    assert [(g.after_rank, g.skipped, g.cliff) for g in cut.gaps] == [
+        (1, True, False),
+        (2, False, True),
+        (3, False, False),
+        (4, False, True),
+    ]
+    assert cut.cliff_after_rank == 4
+
+
+def test_gap_never_cuts_between_two_pins() -> None:
+    values = [0.1, 0.2, 0.9, 0.3, 0.45]
+    assert gap(values, Cutoff(), 0).cliff_after_rank == 2
+    cut = gap(values, Cutoff(), 3)
+    assert cut.cliff_after_rank == 4
+    assert [g.skipped for g in cut.gaps] == [True, True, False, False]
+
+
+def test_gap_may_cut_right_after_the_pins() -> None:
+    assert gap([0.1, 0.2, 0.9, 0.95], Cutoff(), 2).kept == 2
+
+
+def test_the_fallback_starts_from_the_smallest_value_also_behind_a_far_pin() -> None:
+    cut = gap([0.9, 0.5, 0.55, 0.6, 0.95], Cutoff(gap_threshold=1.0), 1)
+    assert cut.limit == pytest.approx(0.9)
+    assert cut.kept == 4
+
+
+def test_fixed_keeps_what_it_is_given() -> None:
+    cut = fixed([0.1, 0.9, 1.8], Cutoff(max_results=3), 0)
+    assert (cut.kept, cut.reason, cut.limit) == (3, "first 3", None)
+
+
+@pytest.mark.parametrize(
+    ("values", "jumps", "kept"),
+    [
+        # Scaled minus diagonal: 0, −.195, −.373, −.099, −.174, 0: peaks at index 3 and at the end.
+        ([0.1899, 0.1901, 0.191, 0.21, 0.215, 0.23], 1, 3),
+        ([0.1899, 0.1901, 0.191, 0.21, 0.215, 0.23], 2, 5),
+        ([0.1899, 0.1901, 0.191, 0.21, 0.215, 0.23], 3, 6),
+        ([0.5, 0.5, 0.5, 0.5], 1, 4),  # equal values
+        ([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7], 1, 7),  # a straight line, with noise of 1e-16
+        ([0.1], 1, 1),
+        ([0.1, 0.9], 1, 2),  # two values always are a straight line
+        ([0.1, 0.2, 0.9], 1, 3),  # 0, −.375, 0: the last index is not above the first
+        ([0.1, 0.2, 0.3, 0.9], 1, 3),  # 0, −.208, −.417, 0: above both left neighbours
+        ([0.1, 0.8, 0.9], 1, 1),  # 0, .375, 0
+        ([0.1, 0.2, 0.8, 0.9, 1.6, 1.7], 1, 2),  # 0, −.138, .038, −.1, .138, 0: peaks at 2 and 4
+        ([0.1, 0.2, 0.8, 0.9, 1.6, 1.7], 2, 4),
+        ([1.7, 1.6, 1.0, 0.9, 0.2, 0.1], 2, 4),  # the same as scores: falling
+        ([0.5, 0.9, 0.1, 0.5], 1, 4),  # no scale between two equal ends
+    ],
+)
+def test_autocut(values: list[float], jumps: int, kept: int) -> None:
+    assert autocut(values, Cutoff(strategy="autocut", jumps=jumps), 0).kept == kept
+
+
+def test_autocut_names_the_jump_and_its_gap() -> None:
+    cut = autocut([0.1, 0.2, 0.8, 0.9, 1.6, 1.7], Cutoff(strategy="autocut", jumps=2), 0)
+    assert cut.reason == "jump 2 before rank 5"
+    assert cut.cliff_after_rank == 4
+    assert cut.gap == pytest.approx(0.7)
+    assert [g.after_rank for g in cut.gaps if g.cliff] == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("values", "jumps", "reason"),
+    [
+        ([0.5, 0.5, 0.5], 1, "no jump; kept all"),
+        ([0.1, 0.2, 0.8, 0.9], 2, "only 1 of 2 jumps; kept all"),
+    ],
+)
+def test_autocut_says_when_there_are_too_few_jumps(
+    values: list[float], jumps: int, reason: str
+) -> None:
+    assert autocut(values, Cutoff(strategy="autocut", jumps=jumps), 0).reason == reason
+
+
+def test_autocut_is_not_flattened_by_a_far_pin_and_never_cuts_one() -> None:
+    # As 0.2, 0.2, 0.25, 0.8, 0.85: 0, −.25, −.423, .173, 0.
+    assert autocut([1.9, 0.2, 0.25, 0.8, 0.85], Cutoff(strategy="autocut"), 1).kept == 3
+    # The jump of these pins, before rank 2, does not count.
+    assert autocut([0.1, 0.8, 0.9, 0.95], Cutoff(strategy="autocut"), 2).kept == 4
+
+
+@pytest.mark.parametrize(
+    ("values", "b_extra", "kept"),
+    [
+        (ADAPTIVE, 0, 3),  # the step of 1.0 lies in the tail of one; then 0.5 after rank 3
+        (ADAPTIVE, 2, 5),
+        (ADAPTIVE, 100, 10),
+        ([0.1, 0.2, 0.9], 0, 2),  # up to three values have no tail
+        ([0.1, 0.9], 0, 1),  # the first gap is not skipped here
+        ([0.1, 0.3, 0.4, 1.9], 0, 1),  # four values: the last step is the tail
+        ([0.1, 0.4, 0.7, 0.8, 0.9], 0, 1),  # equals: the first
+        ([0.5, 0.5, 0.5, 0.5, 0.9], 0, 5),  # no drop outside the tail
+        ([0.5], 0, 1),
+    ],
+)
+def test_adaptive_k(values: list[float], b_extra: int, kept: int) -> None:
+    cut = adaptive_k(values, Cutoff(strategy="adaptive_k", b_extra=b_extra), 0)
+    assert cut.kept == kept
+
+
+def test_adaptive_k_leaves_out_two_of_twenty() -> None:
+    values = [0.01 * i for i in range(18)] + [1.0, 2.0]
+    assert adaptive_k(values, Cutoff(strategy="adaptive_k"), 0).kept == 1
+    values = [*values, *(2.0 + 0.01 * i for i in range(1, 11))]  # 30: the tail is three
+    assert adaptive_k(values, Cutoff(strategy="adaptive_k"), 0).kept == 19
+
+
+def test_adaptive_k_says_what_it_added() -> None:
+    cut = adaptive_k(ADAPTIVE, Cutoff(strategy="adaptive_k", b_extra=2), 0)
+    assert cut.reason == "largest drop 0.500 after rank 3, and 2 more"
+    assert (cut.cliff_after_rank, [g.after_rank for g in cut.gaps if g.cliff]) == (3, [3])
+    assert [g.after_rank for g in cut.gaps if g.skipped] == [9]
+
+
+VALUES = st.lists(st.floats(0, 4), min_size=1, max_size=60).map(sorted)
+
+
+@given(VALUES, st.sampled_from(sorted(STRATEGIES)), st.integers(0, 5))
+def test_a_winning_cliff_is_marked_rises_and_lies_outside_the_pins(
+    values: list[float], name: str, pinned: int
+) -> None:
+    pinned = min(pinned, len(values))
+    cut = STRATEGIES[name](values, Cutoff(), pinned)  # type: ignore[index]
+    assert len(cut.gaps) == len(values) - 1
+    if cut.cliff_after_rank is not None:
+        winner = cut.gaps[cut.cliff_after_rank - 1]
+        assert winner.cliff
+        assert not winner.skipped
+        assert winner.size == cut.gap
+        assert winner.size >= 0
+        assert cut.cliff_after_rank >= pinned

@@ -1,0 +1,40 @@
+"""Confidence, with the seed's figures 0.2 and 0.4 and its gap of 0.1."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragfilter.confidence import confidence
+from ragfilter.settings import Confidence
+
+
+@pytest.mark.parametrize(
+    ("distance", "gap_before", "level"),
+    [
+        (0.12, None, "high"),
+        (0.18, 0.06, "high"),
+        (0.199, 0.0, "high"),
+        (0.2, 0.02, "medium"),
+        (0.3 - 0.1, 0.02, "medium"),  # 0.19999999999999998
+        (0.22, 0.04, "medium"),
+        (0.4, 0.05, "medium"),
+        (0.1 + 0.3, -0.2, "medium"),
+        (0.401, 0.02, "low"),
+        (0.35, None, "medium"),
+        (1.9, None, "low"),
+        (0.35, 0.13, "low"),
+        (0.15, 0.1, "low"),
+        (0.3, 0.3 - 0.2, "low"),  # 0.09999999999999998
+        (0.3, 0.099, "medium"),
+        (-1e-7, None, "high"),
+    ],
+)
+def test_the_seeds_levels(distance: float, gap_before: float | None, level: str) -> None:
+    assert confidence(distance, gap_before, Confidence()) == level
+
+
+def test_the_thresholds_are_settings() -> None:
+    settings = Confidence(high_below=0.8, medium_below=1.2, large_gap=0.3)
+    assert confidence(0.79, 0.29, settings) == "high"
+    assert confidence(1.2, 0.29, settings) == "medium"
+    assert confidence(0.79, 0.3, settings) == "low"
