@@ -225,7 +225,8 @@ def _why_not(compiled: _Compiled, hits: frozenset[int]) -> str:
     if not hits.isdisjoint(compiled.forbidden):
         present = _among(hits, rule.contain_none_of, compiled.forbidden)
         why.append(f"must not contain: {_named(present)}")
-    return "; ".join(why[:SHOWN_FAILURES])
+    more = [f"and {len(why) - SHOWN_FAILURES} more"] if len(why) > SHOWN_FAILURES else []
+    return "; ".join(why[:SHOWN_FAILURES] + more)
 
 
 def _among(hits: frozenset[int], terms: Sequence[str], numbers: Sequence[int]) -> list[str]:

@@ -1,0 +1,100 @@
+"""Find alternatives that were spread over groups, where every group must be met.
+
+Source: design, section 4. The source document's own attack matrix lists cleric, druid and monk as
+three groups, so no query about a cleric alone can meet it; they belong into one group.
+
+Two signs are taken as evidence:
+
+listed   the chunk's title lists things ("clerics, druids and monks", "magic-users/illusionists"),
+         and two groups or more name different things of that list
+single   three groups or more each name one thing by a single word and its plural, without digits
+
+The second sign needs three groups, because two plain words, such as a climate and a terrain, are
+more often meant together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ragfilter.rules.normalise import normalise
+from ragfilter.rules.rule import Rule
+
+Words = tuple[str, ...]
+
+_CLAUSES = re.compile(r" - |[:;()\[\]]|\. ")
+_COMMAS = re.compile(r"\s*,\s*and\s+|\s*,\s*or\s+|\s*[,/&+]\s*|\s+and\s+|\s+or\s+")
+_WORDS = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
+_PLURALS = (("ies", "y"), ("ves", "f"), ("men", "man"), ("ses", "s"), ("s", ""))
+
+
+def spread(rule: Rule, title: str = "") -> tuple[int, ...]:
+    """The places (from 0) of groups that look like alternatives of each other; empty for none."""
+    return _listed(rule, title) or _single(rule)
+
+
+def merge(rule: Rule, groups: Sequence[int]) -> tuple[tuple[str, ...], ...]:
+    """The groups of `rule` with `groups` made one, which stands where the first of them stood."""
+    together = dict.fromkeys(term for i in groups for term in rule.contain_one_of[i])
+    merged = []
+    for i, group in enumerate(rule.contain_one_of):
+        if i == groups[0]:
+            merged.append(tuple(together))
+        elif i not in groups:
+            merged.append(group)
+    return tuple(merged)
+
+
+def _listed(rule: Rule, title: str) -> tuple[int, ...]:
+    for things in _lists(title):
+        named = {
+            i: {
+                place
+                for place, thing in enumerate(things)
+                if any(_names(_stems(term), thing, place, len(things)) for term in group)
+            }
+            for i, group in enumerate(rule.contain_one_of)
+        }
+        touched = tuple(i for i, places in named.items() if places)
+        if any(named[i].isdisjoint(named[j]) for i in touched for j in touched):
+            return touched
+    return ()
+
+
+def _single(rule: Rule) -> tuple[int, ...]:
+    plain = tuple(i for i, group in enumerate(rule.contain_one_of) if _one_word(group))
+    return plain if len(plain) >= 3 else ()
+
+
+def _one_word(group: Sequence[str]) -> bool:
+    stems = {_stems(term) for term in group}
+    stem = next(iter(stems))
+    return len(stems) == 1 and len(stem) == 1 and not any(char.isdigit() for char in stem[0])
+
+
+def _lists(title: str) -> list[list[Words]]:
+    clauses = (_COMMAS.split(clause) for clause in _CLAUSES.split(normalise(title)))
+    things = ([_stems(thing) for thing in clause if _stems(thing)] for clause in clauses)
+    return [listed for listed in things if len(listed) >= 2]
+
+
+def _names(term: Words, thing: Words, place: int, count: int) -> bool:
+    """True where `term` is the listed thing. The first one may have words before it that are not
+    part of the list ("attack matrix for clerics, …"), the last one words after it."""
+    if not term:
+        return False
+    at_start = thing[: len(term)] == term
+    at_end = thing[-len(term) :] == term
+    return (at_end and place < count - 1) or (at_start and place > 0)
+
+
+def _stems(text: str) -> Words:
+    return tuple(_stem(word) for word in _WORDS.findall(normalise(text)))
+
+
+def _stem(word: str) -> str:
+    for plural, singular in _PLURALS:
+        if word.endswith(plural) and len(word) - len(plural) >= 2:
+            return word[: -len(plural)] + singular
+    return word

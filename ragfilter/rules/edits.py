@@ -1,0 +1,189 @@
+"""Save, undo and redo a chunk's rule: journal, then store, then journal again.
+
+Source: design, section 5. No change is written over one that the user has not seen, and a stop at
+any moment leaves an entry that `recover` can settle.
+
+Of two edits of a chunk at the same time exactly one wins: the journal takes one pending entry a
+chunk, and whoever holds it compares the stored rule with the expected one before writing. This is
+true between threads and between processes that share a journal.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime, timedelta
+
+from ragfilter.errors import ConflictError, InputError, StoreError
+from ragfilter.ports import RuleStore
+from ragfilter.rules.journal import Edit, Journal, Kind
+from ragfilter.rules.rule import canonical, parse
+
+log = logging.getLogger(__name__)
+
+# A pending entry this old belongs to nobody any more: every call of a store has a shorter deadline.
+STALE_S = 120.0
+
+
+def save(
+    store: RuleStore,
+    journal: Journal,
+    *,
+    chunk_id: str,
+    rule: str | None,
+    expected: str | None,
+    who: str,
+) -> Edit | None:
+    """Store `rule` (JSON text; None or blank removes the rule) in its canonical form.
+
+    `expected` is the stored text that the user saw. Returns the done edit, or None where the stored
+    text is the wanted one already. Raises RuleError: invalid rule; ConflictError: the stored text
+    is not `expected`, or another edit of the chunk is under way; StoreError. Then nothing changed,
+    or, where store or journal no longer answers, the edit stays pending until `recover`.
+    """
+    after = canonical(parse(rule)) if rule and rule.strip() else None
+    return _change(store, journal, chunk_id, expected or None, after, who=who)
+
+
+def undo(store: RuleStore, journal: Journal, *, who: str, chunk_id: str | None = None) -> Edit:
+    """Take back the last edit of the collection, or of one chunk, to the letter.
+
+    Raises InputError: nothing to undo; ConflictError: the rule was changed since; StoreError.
+    """
+    edit = can_undo(store, journal, chunk_id)
+    if edit is None:
+        raise InputError("There is nothing to undo.", remedy="Save a change of a rule first.")
+    return _again(store, journal, edit, edit.after, edit.before, who=who, kind="undo")
+
+
+def redo(store: RuleStore, journal: Journal, *, who: str, chunk_id: str | None = None) -> Edit:
+    """Bring back the edit that was undone last; a save in between ends the chain.
+
+    Raises InputError: nothing to redo; ConflictError: the rule was changed since; StoreError.
+    """
+    edit = can_redo(store, journal, chunk_id)
+    if edit is None:
+        raise InputError("There is nothing to redo.", remedy="Undo an edit first.")
+    return _again(store, journal, edit, edit.before, edit.after, who=who, kind="redo")
+
+
+def can_undo(store: RuleStore, journal: Journal, chunk_id: str | None = None) -> Edit | None:
+    """The edit that `undo` would take back, None for none."""
+    return journal.undoable(store.name, chunk_id)
+
+
+def can_redo(store: RuleStore, journal: Journal, chunk_id: str | None = None) -> Edit | None:
+    """The edit that `redo` would bring back, None for none."""
+    return journal.redoable(store.name, chunk_id)
+
+
+def recover(
+    store: RuleStore, journal: Journal, *, chunk_id: str | None = None, min_age_s: float = 0.0
+) -> tuple[Edit, ...]:
+    """Settle the collection's pending edits; call it on start. Returns those that were settled.
+
+    An edit that reached the store is finished. One that did not is rolled back and not written
+    again: nobody was told that it was saved. Where the store holds a third text the edit is rolled
+    back too, with a warning. Where the rule cannot be read the edit stays pending. Processes that
+    share a store must spare each other's edits with `min_age_s`.
+    """
+    settled = []
+    latest = datetime.now(UTC) - timedelta(seconds=min_age_s)
+    for edit in journal.unfinished(store.name, chunk_id):
+        if edit.at > latest:
+            continue
+        try:
+            present = _stored(store, edit.chunk_id)
+        except StoreError as error:
+            log.warning("edit %d of %s stays unfinished: %s", edit.id, edit.chunk_id, error)
+            continue
+        settled.append(_settle(journal, edit, present))
+    return tuple(settled)
+
+
+def _change(
+    store: RuleStore,
+    journal: Journal,
+    chunk_id: str,
+    before: str | None,
+    after: str | None,
+    *,
+    who: str,
+    kind: Kind = "edit",
+    of: int | None = None,
+) -> Edit | None:
+    _must_be(store, chunk_id, before)
+    if before == after:
+        return None
+    recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
+    edit = journal.begin(
+        who=who,
+        collection=store.name,
+        chunk_id=chunk_id,
+        before=before,
+        after=after,
+        kind=kind,
+        of=of,
+    )
+    try:
+        # Again, now that nobody else can be writing.
+        _must_be(store, chunk_id, before)
+        store.set_rule(chunk_id, after)
+    except ConflictError:
+        journal.roll_back(edit.id)
+        raise
+    except StoreError as error:
+        return _after_failure(store, journal, edit, error)
+    return journal.finish(edit.id)
+
+
+def _again(
+    store: RuleStore,
+    journal: Journal,
+    edit: Edit,
+    before: str | None,
+    after: str | None,
+    *,
+    who: str,
+    kind: Kind,
+) -> Edit:
+    entry = _change(store, journal, edit.chunk_id, before, after, who=who, kind=kind, of=edit.id)
+    assert entry is not None, "an edit that changes nothing is never entered"
+    return entry
+
+
+def _after_failure(store: RuleStore, journal: Journal, edit: Edit, error: StoreError) -> Edit:
+    """Settle an edit whose write failed; raises `error` unless the write arrived nevertheless."""
+    try:
+        present = _stored(store, edit.chunk_id)
+    except StoreError:
+        # It stays pending: only a store that answers can tell.
+        raise error from None
+    settled = _settle(journal, edit, present)
+    if settled.state != "done":
+        raise error
+    log.warning("the store reported a failure but holds the edit: %s", error)
+    return settled
+
+
+def _settle(journal: Journal, edit: Edit, present: str | None) -> Edit:
+    if present == edit.after:
+        return journal.finish(edit.id)
+    if present != edit.before:
+        log.warning(
+            "edit %d is rolled back: the rule of %s is neither what it was before nor after",
+            edit.id,
+            edit.chunk_id,
+        )
+    return journal.roll_back(edit.id)
+
+
+def _must_be(store: RuleStore, chunk_id: str, expected: str | None) -> None:
+    if _stored(store, chunk_id) != expected:
+        raise ConflictError(
+            f"The rule of {chunk_id} was changed by somebody else meanwhile.",
+            remedy="Nothing was written. Look at the rule as it is now and repeat your change.",
+        )
+
+
+def _stored(store: RuleStore, chunk_id: str) -> str | None:
+    return store.rule(chunk_id) or None

@@ -1,0 +1,239 @@
+"""What is wrong or doubtful in stored rules, with a better rule where one can be offered.
+
+Source: design, section 4 (the three-group mistake) and section 5.
+
+kind        severity  means
+unreadable  error     the rule is invalid, so its chunk always passes
+impossible  error     no query can meet the rule: what it asks for holds what it forbids
+spread      warning   alternatives stand in groups of their own, see `ragfilter.rules.alternatives`
+loose       warning   as a substring, a term is also found within longer words or numbers
+no_edges    warning   a term in a script without spaces is hardly ever found in word mode
+empty       warning   the rule asks for nothing
+dead        note      an alternative can never help, because it holds a forbidden term
+duplicate   note      a term or group stands twice
+covered     note      a term changes nothing, because a shorter (or longer) one decides
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ragfilter.errors import RuleError
+from ragfilter.rules.alternatives import merge, spread
+from ragfilter.rules.match import prepared
+from ragfilter.rules.rule import Rule, canonical, parse, shorten, terms
+
+Severity = Literal["error", "warning", "note"]
+Kind = Literal[
+    "unreadable", "impossible", "spread", "loose", "no_edges", "empty", "dead", "duplicate",
+    "covered",
+]  # fmt: skip
+
+SEVERITY: Mapping[Kind, Severity] = {
+    "unreadable": "error",
+    "impossible": "error",
+    "spread": "warning",
+    "loose": "warning",
+    "no_edges": "warning",
+    "empty": "warning",
+    "dead": "note",
+    "duplicate": "note",
+    "covered": "note",
+}
+SHORT = 3
+_UNSPACED = frozenset(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to look at. `place` is a path within the rule, empty for the rule as a whole;
+    `proposal` is the canonical text of a rule without this fault, None where only a person can
+    tell what was meant."""
+
+    chunk_id: str
+    kind: Kind
+    place: str
+    problem: str
+    proposal: str | None = None
+
+    @property
+    def severity(self) -> Severity:
+        """``error``: the rule does not do its work; ``warning``: probably not what was meant;
+        ``note``: could be shorter."""
+        return SEVERITY[self.kind]
+
+
+def lint(rules: Mapping[str, str], titles: Mapping[str, str] | None = None) -> tuple[Finding, ...]:
+    """Findings over `rules` (chunk id to rule text), in their order. With `titles` (chunk id to
+    title), alternatives that the title lists are recognised too."""
+    titles = titles or {}
+    known: dict[tuple[str, str], tuple[Finding, ...]] = {}
+    found: list[Finding] = []
+    for chunk_id, text in rules.items():
+        key = (text, titles.get(chunk_id, ""))
+        if key not in known:
+            known[key] = tuple(_of_text(*key))
+        found += (replace(finding, chunk_id=chunk_id) for finding in known[key])
+    return tuple(found)
+
+
+def _of_text(text: str, title: str) -> Iterator[Finding]:
+    try:
+        rule = parse(text)
+    except RuleError as error:
+        yield Finding("", "unreadable", error.place, str(error))
+        return
+    if not any(terms(rule)):
+        problem = "The rule asks for nothing, so the chunk always passes; remove it."
+        yield Finding("", "empty", "", problem)
+    yield from _spread(rule, title)
+    yield from _against_each_other(rule)
+    yield from _redundant(rule)
+    yield from _same_groups(rule)
+    yield from _loose(rule)
+    yield from _no_edges(rule)
+
+
+def _spread(rule: Rule, title: str) -> Iterator[Finding]:
+    groups = spread(rule, title)
+    if groups:
+        names = ", ".join(f"“{shorten(rule.contain_one_of[i][0])}”" for i in groups)
+        problem = (
+            f"A query must name all of {names}, since every group must be met; "
+            "if any one of them is enough, they belong into one group."
+        )
+        proposal = canonical(replace(rule, contain_one_of=merge(rule, groups)))
+        yield Finding("", "spread", f"contain_one_of[{groups[0]}]", problem, proposal)
+
+
+def _against_each_other(rule: Rule) -> Iterator[Finding]:
+    for place, term in _required(rule):
+        forbidden = _forbidden_in(term, rule)
+        if forbidden:
+            problem = f"“{shorten(term)}” is required, but “{shorten(forbidden)}” is forbidden."
+            yield Finding("", "impossible", place, f"{problem} No query can meet the rule.")
+    for i, group in enumerate(rule.contain_one_of):
+        dead = [(j, _forbidden_in(term, rule)) for j, term in enumerate(group)]
+        if all(forbidden for _, forbidden in dead):
+            problem = "Every term of the group holds a forbidden one. No query can meet the rule."
+            yield Finding("", "impossible", f"contain_one_of[{i}]", problem)
+            continue
+        for j, forbidden in dead:
+            if forbidden:
+                place = f"contain_one_of[{i}][{j}]"
+                problem = f"“{shorten(group[j])}” never helps: “{shorten(forbidden)}” is forbidden."
+                yield Finding("", "dead", place, problem, _without(rule, place))
+
+
+def _redundant(rule: Rule) -> Iterator[Finding]:
+    """Terms that stand twice, and terms that another one decides for: of alternatives and of
+    forbidden terms the shorter one, of required terms the longer one."""
+    parts = [_listed(f"contain_one_of[{i}]", group) for i, group in enumerate(rule.contain_one_of)]
+    parts += [_required(rule), _listed("contain_none_of", rule.contain_none_of)]
+    for part in parts:
+        compared = [prepared(term, rule.match) for _, term in part]
+        required = part is parts[-2]
+        for i, (place, term) in enumerate(part):
+            if compared[i] in compared[:i]:
+                problem = f"“{shorten(term)}” stands twice."
+                yield Finding("", "duplicate", place, problem, _without(rule, place))
+                continue
+            decider = _decider(compared[i], compared, required=required)
+            if decider is not None:
+                other = shorten(part[decider][1])
+                problem = f"“{shorten(term)}” changes nothing: “{other}” decides."
+                yield Finding("", "covered", place, problem, _without(rule, place))
+
+
+def _decider(term: str, others: Sequence[str], *, required: bool) -> int | None:
+    for i, other in enumerate(others):
+        if other != term and (term in other if required else other in term):
+            return i
+    return None
+
+
+def _same_groups(rule: Rule) -> Iterator[Finding]:
+    seen: dict[frozenset[str], int] = {}
+    for i, group in enumerate(rule.contain_one_of):
+        key = frozenset(prepared(term, rule.match) for term in group)
+        first = seen.setdefault(key, i)
+        if first != i:
+            place = f"contain_one_of[{i}]"
+            problem = f"The group asks for the same as contain_one_of[{first}]."
+            yield Finding("", "duplicate", place, problem, _without(rule, place))
+
+
+def _loose(rule: Rule) -> Iterator[Finding]:
+    if rule.match == "substring":
+        loose = [(place, term) for place, term in terms(rule) if _is_loose(term)]
+        if loose:
+            named = ", ".join(f"“{shorten(term)}”" for _, term in loose[:4])
+            more = f" and {len(loose) - 4} more" if len(loose) > 4 else ""
+            problem = (
+                f"Found within longer words or numbers too, since the rule matches substrings: "
+                f"{named}{more}."
+            )
+            proposal = canonical(replace(rule, match="word"))
+            yield Finding("", "loose", loose[0][0], problem, proposal)
+
+
+def _is_loose(term: str) -> bool:
+    short_word = len(term) <= SHORT and term.isalpha() and not _unspaced(term)
+    return short_word or term[0].isdigit() or term[-1].isdigit()
+
+
+def _no_edges(rule: Rule) -> Iterator[Finding]:
+    if rule.match == "word":
+        for place, term in terms(rule):
+            if _unspaced(term):
+                problem = (
+                    f"“{shorten(term)}” is written without spaces, so word mode finds it only "
+                    "where it stands alone."
+                )
+                proposal = canonical(replace(rule, match="substring"))
+                yield Finding("", "no_edges", place, problem, proposal)
+                return
+
+
+def _unspaced(term: str) -> bool:
+    return any(unicodedata.name(char, "").split(" ")[0] in _UNSPACED for char in term)
+
+
+def _required(rule: Rule) -> list[tuple[str, str]]:
+    single = [] if rule.contain is None else [("contain", rule.contain)]
+    return single + _listed("contain_all_of", rule.contain_all_of)
+
+
+def _listed(place: str, listed: Sequence[str]) -> list[tuple[str, str]]:
+    return [(f"{place}[{i}]", term) for i, term in enumerate(listed)]
+
+
+def _forbidden_in(term: str, rule: Rule) -> str:
+    """The first forbidden term that occurs wherever `term` occurs; empty for none."""
+    within = prepared(term, rule.match)
+    return next((t for t in rule.contain_none_of if prepared(t, rule.match) in within), "")
+
+
+def _without(rule: Rule, place: str) -> str:
+    """Canonical text of `rule` without the term or group at `place`."""
+
+    def rest(part: str, listed: Sequence[str]) -> tuple[str, ...]:
+        return tuple(term for here, term in _listed(part, listed) if here != place)
+
+    groups = [
+        rest(f"contain_one_of[{i}]", group)
+        for i, group in enumerate(rule.contain_one_of)
+        if f"contain_one_of[{i}]" != place
+    ]
+    return canonical(
+        Rule(
+            contain_one_of=tuple(groups),
+            contain=None if place == "contain" else rule.contain,
+            contain_all_of=rest("contain_all_of", rule.contain_all_of),
+            contain_none_of=rest("contain_none_of", rule.contain_none_of),
+            match=rule.match,
+        )
+    )

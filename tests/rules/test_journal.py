@@ -1,0 +1,188 @@
+"""The journal: entries, their states, and what may be undone or redone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from ragfilter.errors import ConflictError, InputError, StoreError
+from ragfilter.rules.journal import Edit, Journal, Kind
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    journal = Journal(f"sqlite:///{tmp_path / 'journal.db'}")
+    yield journal
+    journal.close()
+
+
+def enter(
+    journal: Journal, chunk: str = "c", *, kind: Kind = "edit", of: int | None = None
+) -> Edit:
+    return journal.begin(
+        who="ann", collection="rules", chunk_id=chunk, before=None, after="{}", kind=kind, of=of
+    )
+
+
+def done(journal: Journal, chunk: str = "c", *, kind: Kind = "edit", of: int | None = None) -> Edit:
+    return journal.finish(enter(journal, chunk, kind=kind, of=of).id)
+
+
+def test_an_entry_keeps_who_when_what_from_and_to(journal: Journal) -> None:
+    before = datetime.now(UTC)
+    edit = journal.begin(who="ann", collection="rules", chunk_id="c", before='{"a', after=None)
+    assert before <= edit.at <= before + timedelta(minutes=1)
+    assert edit == Edit(1, edit.at, "ann", "rules", "c", '{"a', None, "edit", None, "pending")
+    assert journal.unfinished() == (edit,)
+    assert journal.finish(edit.id).state == "done"
+    assert journal.unfinished() == ()
+
+
+def test_history_is_newest_first_by_chunk_and_limited(journal: Journal) -> None:
+    for chunk in "abab":
+        done(journal, chunk)
+    assert [edit.id for edit in journal.history("rules")] == [4, 3, 2, 1]
+    assert [edit.id for edit in journal.history("rules", "a")] == [3, 1]
+    assert [edit.id for edit in journal.history("rules", limit=2)] == [4, 3]
+    assert journal.history("other") == ()
+
+
+def test_a_chunk_has_one_pending_edit(journal: Journal) -> None:
+    first = enter(journal, "c")
+    with pytest.raises(ConflictError, match="under way"):
+        enter(journal, "c")
+    enter(journal, "d")
+    journal.roll_back(first.id)
+    assert enter(journal, "c").state == "pending"
+
+
+def test_what_is_settled_stays_settled(journal: Journal) -> None:
+    edit = enter(journal)
+    journal.roll_back(edit.id)
+    assert journal.finish(edit.id).state == "rolled_back"
+    assert journal.roll_back(done(journal).id).state == "done"
+    with pytest.raises(KeyError):
+        journal.finish(99)
+
+
+def test_unfinished_by_collection_and_chunk(journal: Journal) -> None:
+    enter(journal, "a")
+    enter(journal, "b")
+    assert [edit.chunk_id for edit in journal.unfinished("rules")] == ["a", "b"]
+    assert [edit.chunk_id for edit in journal.unfinished("rules", "b")] == ["b"]
+    assert journal.unfinished("other") == ()
+
+
+def undoable(journal: Journal, chunk: str | None = None) -> int | None:
+    edit = journal.undoable("rules", chunk)
+    return edit and edit.id
+
+
+def redoable(journal: Journal, chunk: str | None = None) -> int | None:
+    edit = journal.redoable("rules", chunk)
+    return edit and edit.id
+
+
+def test_undo_and_redo_walk_back_and_forth(journal: Journal) -> None:
+    assert (undoable(journal), redoable(journal)) == (None, None)
+    done(journal)
+    done(journal)
+    done(journal)
+    steps: list[tuple[Kind, int, int | None, int | None]] = [
+        # entry, the edit it is about, then: what undo takes, what redo brings
+        ("undo", 3, 2, 3),
+        ("undo", 2, 1, 2),
+        ("redo", 2, 2, 3),
+        ("redo", 3, 3, None),
+        ("undo", 3, 2, 3),
+        ("undo", 2, 1, 2),
+    ]
+    for kind, of, undo, redo in steps:
+        done(journal, kind=kind, of=of)
+        assert (undoable(journal), redoable(journal)) == (undo, redo), (kind, of)
+    new = done(journal)
+    assert (undoable(journal), redoable(journal)) == (new.id, None)
+    done(journal, kind="undo", of=new.id)
+    assert (undoable(journal), redoable(journal)) == (1, new.id)
+    done(journal, kind="redo", of=new.id)
+    assert redoable(journal) is None
+
+
+def test_a_save_elsewhere_ends_the_collections_chain_but_not_the_chunks(journal: Journal) -> None:
+    done(journal, "a")
+    done(journal, "a", kind="undo", of=1)
+    assert (redoable(journal), redoable(journal, "a"), redoable(journal, "b")) == (1, 1, None)
+    done(journal, "b")
+    assert (redoable(journal), redoable(journal, "a"), redoable(journal, "b")) == (None, 1, None)
+    assert (undoable(journal), undoable(journal, "a")) == (3, None)
+
+
+def test_rolled_back_entries_count_for_nothing(journal: Journal) -> None:
+    done(journal)
+    journal.roll_back(enter(journal, kind="undo", of=1).id)
+    assert (undoable(journal), redoable(journal)) == (1, None)
+    done(journal, kind="undo", of=1)
+    journal.roll_back(enter(journal).id)
+    assert redoable(journal) == 1
+
+
+def test_a_journal_outlives_its_process(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'journal.db'}"
+    first = Journal(url)
+    edit = enter(first)
+    first.close()
+    again = Journal(url)
+    assert again.unfinished() == (edit,)
+    again.close()
+
+
+def test_threads_may_open_and_write_at_once(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'journal.db'}"
+    errors: list[Exception] = []
+
+    def work(name: str) -> None:
+        try:
+            journal = Journal(url)
+            for i in range(10):
+                done(journal, f"{name}{i}")
+            journal.close()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(f"t{i}-",)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    journal = Journal(url)
+    history = journal.history("rules")
+    assert sorted(edit.id for edit in history) == list(range(1, 81))
+    assert {edit.state for edit in history} == {"done"}
+    journal.close()
+
+
+@pytest.mark.parametrize("url", ["", "nonsense", "mysql://host/db", "sqlite+nothing:///x"])
+def test_a_bad_url_is_one_clear_error(url: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Journal(url)
+    assert "sqlite:///" in caught.value.remedy
+
+
+def test_a_database_that_fails_is_a_store_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="unable to open"):
+        Journal(f"sqlite:///{tmp_path / 'missing' / 'journal.db'}")
+    (tmp_path / "no.db").write_text("this is no database, but a text that is long enough" * 20)
+    with pytest.raises(StoreError, match="not a database") as caught:
+        Journal(f"sqlite:///{tmp_path / 'no.db'}")
+    assert "no.db" in caught.value.remedy
+
+
+def test_a_password_is_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        Journal("mysql://user:secret@host/db")
+    assert "secret" not in str(caught.value)

@@ -1,0 +1,170 @@
+"""A rule's text: what is accepted, what is refused and where, and the canonical form."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragfilter.errors import RuleError
+from ragfilter.rules.normalise import normalise
+from ragfilter.rules.rule import Rule, canonical, parse, pretty, template, terms
+
+TERM = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=8).filter(normalise)
+TERMS = st.lists(TERM, max_size=4).map(tuple)
+RULES = st.builds(
+    Rule,
+    contain_one_of=st.lists(st.lists(TERM, min_size=1, max_size=3).map(tuple), max_size=3).map(
+        tuple
+    ),
+    contain=st.none() | TERM,
+    contain_all_of=TERMS,
+    contain_none_of=TERMS,
+    match=st.sampled_from(("word", "substring")),
+)
+
+
+def test_every_part_is_read() -> None:
+    text = """{"contain_one_of": [["cleric", "clerics"], ["armor class 6"]],
+      "contain_all_of": ["10", "13"], "contain": "psionic", "contain_none_of": ["undead"],
+      "match": "substring"}"""
+    assert parse(text) == Rule(
+        contain_one_of=(("cleric", "clerics"), ("armor class 6",)),
+        contain="psionic",
+        contain_all_of=("10", "13"),
+        contain_none_of=("undead",),
+        match="substring",
+    )
+
+
+def test_word_is_the_default_and_empty_parts_ask_for_nothing() -> None:
+    assert parse('{"contain_one_of": [], "contain_all_of": [], "contain_none_of": []}') == Rule()
+    assert parse("{}").match == "word"
+
+
+@pytest.mark.parametrize(("value", "term"), [("7", "7"), ("-6", "-6"), ("7.50", "7.5")])
+def test_contain_takes_a_number_as_the_source_does(value: str, term: str) -> None:
+    assert parse(f'{{"contain": {value}}}').contain == term
+
+
+REFUSED: list[tuple[str, Any, str, str]] = [
+    # name, rule (text, or a value written as JSON), place, a part of message and remedy
+    ("no JSON", '{"contain": }', "line 1, column 13", "not valid JSON"),
+    ("no JSON, line 2", '{"contain": "a",\n "match" "word"}', "line 2, column 10", "comma"),
+    ("nothing", "", "line 1, column 1", "not valid JSON"),
+    ("NaN", '{"contain": NaN}', "", "NaN"),
+    ("infinite", '{"contain": 1e999}', "contain", "one term"),
+    ("too deep", "[" * 60_000, "", "nested too deeply"),
+    ("a list", [], "", "a list"),
+    ("null", "null", "", "null"),
+    ("unknown key", {"contian_all_of": ["a"]}, "contian_all_of", "Did you mean contain_all_of?"),
+    ("strange key", {"zzz": 1}, "zzz", "Known keys: contain_one_of"),
+    ("whole metadata", {"query_must": {}}, "query_must", "only what stands inside"),
+    ("twice", '{"contain": "a", "contain": "b"}', "contain", "stands 2 times"),
+    ("flat group", {"contain_one_of": ["a", "b"]}, "contain_one_of[0]", "brackets of their own"),
+    ("no groups", {"contain_one_of": "a"}, "contain_one_of", "a list of groups"),
+    ("empty group", {"contain_one_of": [["a"], []]}, "contain_one_of[1]", "the group is empty"),
+    ("empty term", {"contain_one_of": [["a"], ["b", ""]]}, "contain_one_of[1][1]", "is empty"),
+    ("blank term", {"contain_all_of": [" \t"]}, "contain_all_of[0]", "is empty"),
+    ("invisible term", {"contain_none_of": ["\u200b"]}, "contain_none_of[0]", "is empty"),
+    ("number", {"contain_one_of": [[6]]}, "contain_one_of[0][0]", 'in quotes: "6"'),
+    ("true", {"contain_all_of": ["a", True]}, "contain_all_of[1]", "must be text"),
+    ("null term", {"contain_all_of": [None]}, "contain_all_of[0]", "must be text"),
+    ("null part", {"contain_all_of": None}, "contain_all_of", "a list of terms"),
+    ("contain list", {"contain": ["a"]}, "contain", "use contain_all_of"),
+    ("contain true", {"contain": True}, "contain", "one term"),
+    ("contain blank", {"contain": ""}, "contain", "is empty"),
+    ("half a character", '{"contain": "\\ud800"}', "contain", "half a character"),
+    ("match", {"match": "regex"}, "match", '"word" or "substring"'),
+    ("match list", {"match": ["word"]}, "match", '"word" or "substring"'),
+    ("1,001 terms", {"contain_all_of": ["a"] * 1001}, "", "1,001 terms, the limit is 1,000"),
+    ("too large", {"contain": "a" * 65_536}, "", "65,551 bytes, the limit is 65,536"),
+    ("long number", '{"contain": ' + "1" * 5000 + "}", "", "too long"),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "place", "says"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+)
+def test_what_is_refused_says_where_and_what_to_do(rule: Any, place: str, says: str) -> None:
+    text = rule if isinstance(rule, str) else json.dumps(rule)
+    with pytest.raises(RuleError) as caught:
+        parse(text)
+    assert caught.value.place == place
+    assert says in str(caught.value)
+    assert caught.value.remedy
+
+
+def test_limits_are_inclusive() -> None:
+    assert len(parse(json.dumps({"contain_all_of": ["a"] * 1000})).contain_all_of) == 1000
+    text = json.dumps({"contain": "a" * 65_521})
+    assert len(text) == 65_536
+    assert parse(text).contain == "a" * 65_521
+
+
+def test_canonical_is_compact_and_leaves_out_what_is_default() -> None:
+    text = (
+        '{ "match": "word", "contain_none_of": ["é"], "contain_one_of": [["b", "a"]],"contain":6}'
+    )
+    assert canonical(parse(text)) == (
+        '{"contain_one_of":[["b","a"]],"contain":"6","contain_none_of":["é"]}'
+    )
+
+
+@given(RULES)
+def test_canonical_and_pretty_are_read_back_as_the_same_rule(rule: Rule) -> None:
+    assert parse(canonical(rule)) == rule
+    assert parse(pretty(rule)) == rule
+
+
+@given(
+    st.text(max_size=60)
+    | st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(max_size=3),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(("contain", "contain_one_of", "match", "x")), inner)
+        ),
+    ).map(json.dumps)
+)
+def test_any_text_is_a_rule_or_a_rule_error(text: str) -> None:
+    try:
+        rule = parse(text)
+    except RuleError as error:
+        assert error.message  # noqa: PT017
+    else:
+        assert parse(canonical(rule)) == rule
+
+
+def test_terms_name_their_places() -> None:
+    rule = Rule((("a", "b"), ("c",)), "d", ("e",), ("f",))
+    assert list(terms(rule)) == [
+        ("contain_one_of[0][0]", "a"),
+        ("contain_one_of[0][1]", "b"),
+        ("contain_one_of[1][0]", "c"),
+        ("contain", "d"),
+        ("contain_all_of[0]", "e"),
+        ("contain_none_of[0]", "f"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("title", "group"),
+    [
+        ("The Owlbear (a table)", ("owlbear",)),
+        ("CLERICS, DRUIDS AND MONKS", ("clerics", "druids", "monks")),
+        ("Armor Class 6", ("armor", "class")),
+        ("", ("term", "other spelling")),
+        ("\ud800 10-13", ("term", "other spelling")),
+    ],
+)
+def test_a_template_is_a_valid_rule_about_the_title(title: str, group: tuple[str, ...]) -> None:
+    assert parse(template(title)) == Rule(contain_one_of=(group,))
+
+
+@given(st.text())
+def test_a_template_is_valid_whatever_the_title(title: str) -> None:
+    assert parse(template(title)).contain_one_of
