@@ -260,12 +260,16 @@ class Result:
         raise KeyError(layer)
 
     def outcomes(self) -> dict[str, Decision]:
-        """The deciding decision of every chunk: the drop, else the last layer that kept it."""
+        """The deciding decision of every chunk: the drop, else the last layer that kept it.
+
+        An expansion may bring back a chunk that an earlier layer dropped.
+        """
         last: dict[str, Decision] = {}
         for trace in self.traces:
             for decision in trace.decisions:
                 earlier = last.get(decision.chunk_id)
-                if earlier is None or earlier.outcome != "dropped":
+                dropped = earlier is not None and earlier.outcome == "dropped"
+                if not dropped or decision.outcome == "expanded":
                     last[decision.chunk_id] = decision
         return last
 

@@ -1,0 +1,193 @@
+"""Everything that can go wrong at a chat endpoint, as a ChatError in words with a remedy.
+
+Source: design, section 6; issue "Quality, clearance and the LLM's judgement", fault server. Nothing
+here repeats what an endpoint says when it refuses a key, for that may hold a part of the key.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+
+import httpx2
+import openai
+
+from ragfilter.errors import ChatError
+
+DETAIL_CHARS = 300
+
+
+def explain(
+    error: Exception,
+    *,
+    model: str,
+    host: str,
+    answered: bool,
+    timeout_s: float,
+    scrub: Callable[[str], str],
+) -> ChatError:
+    """`error` of the openai client as a ChatError. `answered`: a response had begun.
+
+    `scrub` takes the key out of what the endpoint said.
+    """
+    if isinstance(error, ChatError):
+        return error
+    if isinstance(error, openai.APIStatusError):
+        return _status(error, model, _detail(error, scrub))
+    if isinstance(error, openai.APITimeoutError):
+        if isinstance(error.__cause__, httpx2.ConnectTimeout):
+            return _unreachable(host, "it did not accept a connection in time")
+        return timed_out(timeout_s)
+    if isinstance(error, openai.APIConnectionError):
+        return _connection(error, host, answered)
+    if isinstance(error, openai.APIError):
+        said = _detail(error, scrub) or "without a message"
+        return ChatError(
+            f"The endpoint reported an error: {said}.",
+            kind="server",
+            remedy="Try again; the endpoint's own log says more.",
+        )
+    # What remains is an answer that cannot be read. Its text may hold anything, so only the kind
+    # of the error is told.
+    return unreadable(type(error).__name__)
+
+
+def timed_out(timeout_s: float) -> ChatError:
+    return ChatError(
+        f"The endpoint did not finish its answer within {timeout_s:g} s.",
+        kind="timeout",
+        remedy="Raise the timeout, or choose a faster model.",
+    )
+
+
+def cut() -> ChatError:
+    return ChatError(
+        "The endpoint closed the connection before the answer was complete.",
+        kind="interrupted",
+        remedy="Try again.",
+    )
+
+
+def too_long() -> ChatError:
+    return ChatError(
+        "The answer stops where the model's length limit was reached.",
+        kind="interrupted",
+        remedy="Lower the context budget, or choose a model with a longer context.",
+    )
+
+
+def content_filter() -> ChatError:
+    return ChatError(
+        "The endpoint's content filter stopped the answer.",
+        kind="interrupted",
+        remedy="Ask in other words.",
+    )
+
+
+def empty(what: str) -> ChatError:
+    return ChatError(f"The endpoint sent {what}.", kind="empty", remedy="Try again.")
+
+
+def unreadable(what: str) -> ChatError:
+    return ChatError(
+        f"The endpoint's answer cannot be read ({what}).",
+        kind="protocol",
+        remedy="Check that the base URL is that of an OpenAI-compatible API; most end in /v1.",
+    )
+
+
+def _status(error: openai.APIStatusError, model: str, detail: str) -> ChatError:
+    status = error.status_code
+    said = f": {detail}" if detail else ""
+    wait = _retry_after(error)
+    if status in (401, 403):
+        return ChatError(
+            f"The endpoint refused the key (HTTP {status}).",
+            kind="auth",
+            remedy="Check OPENAI_API_KEY and that it may use this model.",
+        )
+    if status == 429:
+        return ChatError(
+            f"The endpoint's rate limit or quota is reached (HTTP 429){said}.",
+            kind="rate_limit",
+            remedy="Wait, or check the quota." if wait is None else f"Wait {wait:g} s.",
+            retry_after=wait,
+        )
+    if status == 404:
+        return ChatError(
+            f"The endpoint does not know the model {model!r} or the address (HTTP 404){said}.",
+            kind="protocol",
+            remedy="Check the model name, and that the base URL is right; most end in /v1.",
+        )
+    if status in (408, 504):
+        return ChatError(
+            f"The endpoint gave up waiting for the model (HTTP {status}){said}.",
+            kind="timeout",
+            remedy="Try again.",
+        )
+    if status >= 500:
+        return ChatError(
+            f"The endpoint failed (HTTP {status}){said}.",
+            kind="server",
+            remedy="Try again." if wait is None else f"Try again in {wait:g} s.",
+            retry_after=wait,
+        )
+    return ChatError(
+        f"The endpoint refused the request (HTTP {status}){said}.",
+        kind="protocol",
+        remedy="Check model and base URL; a prompt may also be too long for the model.",
+    )
+
+
+def _connection(error: openai.APIConnectionError, host: str, answered: bool) -> ChatError:
+    causes = list(_causes(error))
+    for kind, why in (
+        (socket.gaierror, "its name cannot be resolved"),
+        (ssl.SSLError, "the TLS connection failed"),
+        (ConnectionRefusedError, "it refused the connection"),
+    ):
+        if any(isinstance(cause, kind) for cause in causes):
+            return _unreachable(host, why)
+    if answered or any(isinstance(cause, httpx2.ReadError) for cause in causes):
+        return cut()
+    if any(isinstance(cause, httpx2.RemoteProtocolError) for cause in causes):
+        return cut() if "disconnected" in str(error.__cause__) else unreadable("not HTTP")
+    return _unreachable(host, "the connection failed")
+
+
+def _unreachable(host: str, why: str) -> ChatError:
+    return ChatError(
+        f"The chat endpoint {host} cannot be reached: {why}.",
+        kind="unreachable",
+        remedy="Check that it runs and that the base URL is right.",
+    )
+
+
+def _detail(error: openai.APIError, scrub: Callable[[str], str]) -> str:
+    """The endpoint's own message on one line, shortened; empty where it gave none but a page."""
+    body = error.body
+    said = body.get("error", body) if isinstance(body, dict) else body
+    said = said.get("message") if isinstance(said, dict) else said
+    if not isinstance(said, str) or said.lstrip().startswith("<"):
+        return ""
+    line = scrub("".join(c for c in " ".join(said.split()) if c.isprintable())).rstrip(".")
+    return line if len(line) <= DETAIL_CHARS else f"{line[:DETAIL_CHARS]}…"
+
+
+def _retry_after(error: openai.APIStatusError) -> float | None:
+    """Seconds of the Retry-After header; its date form is left aside."""
+    try:
+        seconds = float(error.response.headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds < float("inf") else None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    for _ in range(10):
+        if cause is None:
+            return
+        yield cause
+        cause = cause.__cause__ or cause.__context__

@@ -1,0 +1,145 @@
+"""Opens Chroma clients and turns what they raise into our errors. Source: design, section 6.
+
+Chroma's HTTP client waits for ever and raises `httpx` errors for a dead server; here every wait has
+a deadline. Telemetry is off and Chroma's own embedding functions are never built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import chromadb
+import httpx
+from chromadb.api import ClientAPI
+from chromadb.config import DEFAULT_DATABASE, DEFAULT_TENANT
+from chromadb.config import Settings as ChromaSettings
+from chromadb.errors import ChromaError, NotFoundError
+
+from ragfilter.adapters.deadline import within
+from ragfilter.errors import (
+    CollectionMissing,
+    InputError,
+    RagfilterError,
+    StoreError,
+    StoreUnavailable,
+)
+
+DAMAGED = (
+    "If the folder was changed or damaged, move its chroma/ subfolder away and restore each "
+    "collection with `ragfilter index --rebuild --collection NAME`."
+)
+NO_SERVER = "Check that the Chroma server runs and that the URL is right."
+
+
+def open_folder(folder: Path) -> ClientAPI:
+    """The embedded client on `folder`. One process only: the caller holds the workspace lock.
+
+    Raises StoreError.
+    """
+    settings = ChromaSettings(anonymized_telemetry=False)
+    try:
+        return chromadb.PersistentClient(str(folder), settings=settings)
+    except BaseException as error:
+        if _is_interruption(error):
+            raise
+        raise StoreError(
+            f"The vector store in {folder} cannot be opened: {_words(error)}.", remedy=DAMAGED
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where a Chroma server is. `headers` carry what an authenticating proxy or Chroma Cloud asks
+    for; no single wait on the server takes longer than `timeout_s` seconds."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    tenant: str = DEFAULT_TENANT
+    database: str = DEFAULT_DATABASE
+    timeout_s: float = 30.0
+
+
+def open_server(server: Server) -> ClientAPI:
+    """The client of a Chroma server.
+
+    Raises InputError for an unusable URL, StoreUnavailable where nothing answers like Chroma.
+    """
+    url = _checked(server.url)
+    settings = ChromaSettings(anonymized_telemetry=False)
+    with guard(url):
+        # Fails fast and frees its socket, which the client below, built in a thread, would not.
+        httpx.get(
+            f"{url}/api/v2/heartbeat", timeout=server.timeout_s, headers=dict(server.headers)
+        ).raise_for_status()
+        # The whole URL as host: Chroma then keeps its path, which a proxy may need.
+        client = within(
+            server.timeout_s,
+            lambda: chromadb.HttpClient(
+                host=url,
+                ssl=url.startswith("https://"),
+                headers=dict(server.headers),
+                settings=settings,
+                tenant=server.tenant,
+                database=server.database,
+            ),
+        )
+    # The only place where this client's timeout can be set; the version is pinned.
+    client._server._session.timeout = httpx.Timeout(server.timeout_s)  # type: ignore[attr-defined]
+    return client
+
+
+@contextmanager
+def guard(where: str) -> Iterator[None]:
+    """Turns whatever Chroma raises inside the block into a StoreError. `where` names the store."""
+    try:
+        yield
+    except RagfilterError:
+        raise
+    except (httpx.TimeoutException, TimeoutError) as error:
+        raise StoreUnavailable(
+            f"The Chroma server at {where} did not answer in time.", remedy=NO_SERVER
+        ) from error
+    except httpx.HTTPError as error:
+        raise StoreUnavailable(
+            f"The Chroma server at {where} cannot be reached: {_words(error)}.", remedy=NO_SERVER
+        ) from error
+    except NotFoundError as error:
+        raise CollectionMissing(
+            f"The collection is not in {where} (any more): {_words(error)}.",
+            remedy="List the collections, or index it again.",
+        ) from error
+    except ChromaError as error:
+        raise StoreError(f"Chroma refused: {_words(error)}.", remedy=DAMAGED) from error
+    except BaseException as error:
+        if _is_interruption(error):
+            raise
+        raise StoreError(f"Chroma failed: {_words(error)}.", remedy=DAMAGED) from error
+
+
+def _checked(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        httpx.URL(url)
+    except (ValueError, httpx.InvalidURL):
+        usable = False
+    if not usable:
+        raise InputError(
+            f"{url!r} is not the URL of a Chroma server.",
+            remedy="Give it like http://127.0.0.1:8000.",
+        )
+    return url.rstrip("/")
+
+
+def _is_interruption(error: BaseException) -> bool:
+    # A panic inside Chroma's Rust core is a BaseException too; that one is a failure of the store.
+    return not isinstance(error, Exception) and type(error).__name__ != "PanicException"
+
+
+def _words(error: BaseException) -> str:
+    text = " ".join(str(error).split())[:300].rstrip(".")
+    return text or type(error).__name__

@@ -1,0 +1,33 @@
+"""Gives up on a call that takes too long and that has no deadline of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def within(seconds: float, work: Callable[[], T]) -> T:
+    """`work()`, run in a thread of its own; raises what it raises, or TimeoutError.
+
+    A call that was given up runs on in the background; it cannot be stopped.
+    """
+    done: list[T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if failed:
+        raise failed[0]
+    if not done:
+        raise TimeoutError(f"no answer within {seconds:g} s")
+    return done[0]

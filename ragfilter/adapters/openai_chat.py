@@ -1,0 +1,284 @@
+"""Chat over the OpenAI protocol, streamed, with one deadline for the whole call.
+
+Source: design, section 6. The client's own timeouts are per read, and name resolution has none, so
+a server that drips bytes could hold a caller for ever. The call therefore runs in a thread of its
+own, and the caller waits for its pieces only until the deadline.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import openai
+from openai.types.chat import ChatCompletion
+
+from ragfilter.adapters import chat_failures as failures
+from ragfilter.errors import ChatError, SettingsError
+from ragfilter.ports import Delta, Message, Usage
+
+log = logging.getLogger(__name__)
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+CONNECT_S = 5.0
+NO_KEY = "none"
+"""Sent where no key is set: local servers want none, and the client insists on one."""
+_MISSING = "the endpoint sent no chat completion"
+
+
+class OpenAIChat:
+    """A chat model at an OpenAI-compatible endpoint. Safe in threads; holds one HTTP client.
+
+    Raises SettingsError for a base URL, key or model name that cannot be used. The key appears in
+    no message, log line or repr.
+    """
+
+    def __init__(self, *, model: str, api_key: str = "", base_url: str = "") -> None:
+        self._model = _checked_model(model)
+        self._url = _checked_url(base_url)
+        self._key = _checked_key(api_key)
+        self._client = openai.OpenAI(api_key=self._key or NO_KEY, base_url=self._url, max_retries=0)
+
+    @property
+    def name(self) -> str:
+        return self._model
+
+    def __repr__(self) -> str:
+        return f"OpenAIChat(model={self._model!r}, base_url={self._url!r})"
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        timeout_s: float,
+        schema: Mapping[str, object] | None = None,
+    ) -> Iterator[Delta]:
+        """The answer in pieces; the last Delta carries the usage where the endpoint counted it.
+
+        `timeout_s` bounds the whole call. `schema` asks for JSON of that shape; an endpoint that
+        refuses that is asked again without. Raises ChatError, also after pieces have come.
+        """
+        deadline = time.monotonic() + timeout_s
+        pieces: queue.SimpleQueue[Delta | ChatError | None] = queue.SimpleQueue()
+        stop = threading.Event()
+
+        def work() -> None:
+            answered = False
+            try:
+                response = self._open(messages, schema, deadline, stop)
+                answered = True
+                for piece in _read(response, stop):
+                    if time.monotonic() > deadline:
+                        raise failures.timed_out(timeout_s)
+                    pieces.put(piece)
+            except Exception as error:
+                pieces.put(
+                    failures.explain(
+                        error,
+                        model=self._model,
+                        host=urlsplit(self._url).netloc,
+                        answered=answered,
+                        timeout_s=timeout_s,
+                        scrub=self._scrub,
+                    )
+                )
+            else:
+                pieces.put(None)
+
+        threading.Thread(target=work, name="ragfilter-chat", daemon=True).start()
+        try:
+            while True:
+                try:
+                    # What has arrived in time is delivered, however late it is fetched.
+                    piece = pieces.get(timeout=max(0.0, deadline - time.monotonic()))
+                except queue.Empty:
+                    raise failures.timed_out(timeout_s) from None
+                if piece is None:
+                    return
+                if isinstance(piece, ChatError):
+                    raise piece
+                yield piece
+        finally:
+            stop.set()
+
+    def _open(
+        self,
+        messages: Sequence[Message],
+        schema: Mapping[str, object] | None,
+        deadline: float,
+        stop: threading.Event,
+    ) -> openai.Stream[Any]:
+        """The opened stream. Parts of the request that a server may not know are left out when it
+        refuses them (400 or 422): the one that its message names, else one after the other."""
+        optional: dict[str, Any] = {}
+        if schema is not None:
+            shape = {"name": "answer", "schema": dict(schema), "strict": True}
+            optional["response_format"] = {"type": "json_schema", "json_schema": shape}
+        optional["stream_options"] = {"include_usage": True}
+        sent: Any = [{"role": m.role, "content": m.content} for m in messages]
+        while True:
+            left = max(0.001, deadline - time.monotonic())
+            try:
+                opened: openai.Stream[Any] = self._client.chat.completions.create(
+                    model=self._model,
+                    messages=sent,
+                    stream=True,
+                    timeout=httpx2.Timeout(left, connect=min(left, CONNECT_S)),
+                    **optional,
+                )
+                return opened
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                if not optional or stop.is_set():
+                    raise
+                said = f"{error.message} {error.body}"
+                refused = next((part for part in optional if part in said), next(iter(optional)))
+                log.info("%s refused %s; asked again without", self._model, refused)
+                del optional[refused]
+
+    def _scrub(self, text: str) -> str:
+        return text.replace(self._key, "***") if self._key else text
+
+
+class _Stoppable(httpx2.SyncByteStream):
+    """A response body that ends once nobody waits for it, and knows whether anything came.
+
+    A server that only sends keep-alive comments yields no event, so the bytes have to be watched.
+    """
+
+    def __init__(self, body: Any, stop: threading.Event) -> None:
+        self._body = body
+        self._stop = stop
+        self.received = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        for part in self._body:
+            if self._stop.is_set():
+                return
+            self.received = self.received or bool(part.strip())
+            yield part
+
+    def close(self) -> None:
+        self._body.close()
+
+
+def _read(response: openai.Stream[Any], stop: threading.Event) -> Iterator[Delta]:
+    """The pieces of an opened stream. Raises ChatError where the answer is not whole."""
+    body = _Stoppable(response.response.stream, stop)
+    response.response.stream = body
+    kind = response.response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in ("text/html", "application/xhtml+xml"):
+        response.close()
+        raise failures.unreadable(f"{kind} instead of an event stream")
+    if kind.endswith("json"):
+        events: Iterator[Any] = iter([_whole(response)])
+    else:
+        events = iter(response)
+    finish = ""
+    some_text = some_event = False
+    usage: Usage | None = None
+    for event in events:
+        choice = _first(getattr(event, "choices", None))
+        some_event = some_event or isinstance(getattr(event, "choices", None), list)
+        usage = _usage(getattr(event, "usage", None)) or usage
+        text = _text(choice)
+        finish = getattr(choice, "finish_reason", None) or finish
+        if text:
+            some_text = some_text or bool(text.strip())
+            yield Delta(text)
+    if usage is not None:
+        yield Delta(usage=usage)
+    _check_end(finish, received=body.received, some_event=some_event, some_text=some_text)
+
+
+def _check_end(finish: str, *, received: bool, some_event: bool, some_text: bool) -> None:
+    if not received:
+        raise failures.empty("nothing")
+    if not some_event:
+        raise failures.unreadable(_MISSING)
+    if finish == "content_filter":
+        raise failures.content_filter()
+    if finish == "length":
+        raise failures.too_long()
+    if not finish:
+        raise failures.cut()
+    if not some_text:
+        raise failures.empty("an answer without text")
+
+
+def _whole(response: openai.Stream[Any]) -> Any:
+    """The one completion of a server that ignores `stream` and sends JSON."""
+    raw = response.response.read()
+    if not raw.strip():
+        raise failures.empty("nothing")
+    data = json.loads(raw)
+    if not isinstance(data, dict):
+        raise failures.unreadable(_MISSING)
+    if data.get("error"):
+        raise openai.APIError("error", response.response.request, body=data["error"])
+    return ChatCompletion.construct(**data)
+
+
+def _first(choices: object) -> Any:
+    return choices[0] if isinstance(choices, list) and choices else None
+
+
+def _text(choice: Any) -> str:
+    part = getattr(choice, "delta", None) or getattr(choice, "message", None)
+    content = getattr(part, "content", None)
+    return content if isinstance(content, str) else ""
+
+
+def _usage(value: Any) -> Usage | None:
+    prompt = getattr(value, "prompt_tokens", None)
+    completion = getattr(value, "completion_tokens", None)
+    if not isinstance(prompt, int) or not isinstance(completion, int):
+        return None
+    return Usage(prompt, completion)
+
+
+def _checked_model(model: str) -> str:
+    if not model.strip():
+        raise SettingsError("No model is named.", remedy="Set OPENAI_MODEL.")
+    return model.strip()
+
+
+def _checked_url(base_url: str) -> str:
+    url = base_url.strip() or DEFAULT_BASE_URL
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise SettingsError(
+            "The base URL of the chat endpoint is no http or https address.",
+            remedy="Set OPENAI_BASE_URL to an address like http://127.0.0.1:8080/v1.",
+        )
+    if parts.username or parts.password or parts.query:
+        # It would be shown in messages and logs.
+        raise SettingsError(
+            "The base URL of the chat endpoint carries credentials or a query.",
+            remedy="Put the key into OPENAI_API_KEY and the bare address into OPENAI_BASE_URL.",
+        )
+    return url
+
+
+def _checked_key(api_key: str) -> str:
+    key = api_key.strip()
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise SettingsError(
+            "The key of the chat endpoint holds characters that no key has.",
+            remedy="Copy OPENAI_API_KEY again, without quotes and line breaks.",
+        )
+    return key

@@ -1,0 +1,37 @@
+"""Long text into passages that the embedding model can read whole."""
+
+from __future__ import annotations
+
+import re
+
+# The bundled model reads 256 tokens; English takes a little over four characters each.
+LONGEST = 1000
+
+
+def passages(text: str, longest: int = LONGEST) -> list[str]:
+    """Paragraphs packed into passages of at most `longest` characters, in order.
+
+    A paragraph that is longer is split after a sentence, else between words, else anywhere. Only
+    white space is lost.
+    """
+    packed: list[str] = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        for piece in _pieces(paragraph.strip(), longest):
+            if packed and len(packed[-1]) + 2 + len(piece) <= longest:
+                packed[-1] = f"{packed[-1]}\n\n{piece}"
+            else:
+                packed.append(piece)
+    return packed
+
+
+def _pieces(paragraph: str, longest: int) -> list[str]:
+    pieces: list[str] = []
+    while len(paragraph) > longest:
+        head = paragraph[: longest + 1]
+        ends = [m.end() for m in re.finditer(r"[.!?](?=\s)|\n", head[:longest])]
+        space = max(head.rfind(" "), head.rfind("\t"))
+        # A sentence end in the first half would leave a stub; rather split between words.
+        cut = ends[-1] if ends and ends[-1] > longest // 2 else space if space > 0 else longest
+        pieces.append(paragraph[:cut].strip())
+        paragraph = paragraph[cut:].strip()
+    return [piece for piece in (*pieces, paragraph) if piece]

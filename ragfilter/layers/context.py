@@ -1,0 +1,25 @@
+"""context: what fits into the answer's prompt stays. Source: design, section 3, point 6."""
+
+from __future__ import annotations
+
+from ragfilter.context import fits
+from ragfilter.layers.base import Look, Step
+from ragfilter.types import Decision, Hit
+
+
+def apply(hits: tuple[Hit, ...], look: Look) -> Step:
+    """Keep the hits that fit into `max_context_tokens`; drop the others with the tokens counted."""
+    budget = look.settings.context.max_context_tokens
+    fitting, tokens = fits(hits, budget)
+    decisions = tuple(
+        Decision(
+            hit.id,
+            "context",
+            "kept" if fit else "dropped",
+            "in the prompt" if fit else f"the context budget of {budget} tokens is full",
+            limit=float(budget),
+        )
+        for hit, fit in zip(hits, fitting, strict=True)
+    )
+    kept = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if fit)
+    return Step(kept, decisions, note=f"about {tokens} tokens")

@@ -1,0 +1,255 @@
+"""judge: an LLM says of each chunk keep, discard, or expand along its references.
+
+Source: Intelligent Chunk Filtering; design, section 3, point 5. Pure: the verdicts lie in the pool;
+where they are missing, or were given over other chunks, the hits pass and a `Need` is returned.
+
+Where the source is silent:
+
+- The chunks that are judged are the first int(max_chunks × oversample) that come in and reach
+  `min_relevance`. All others are dropped, and so is what found no room in the prompt: nobody
+  vouches for it, and it stands lowest. The reason says which it was.
+- Pinned chunks stay, whatever the verdict; they are still asked about, since they may be expanded.
+- Kept chunks stand first, in their order, then what each of them brought, breadth first: a deep
+  expansion must not push a kept chunk out of the context.
+- Expansion brings chunks that earlier layers cut, or that the judge was not asked about or did not
+  name. It never brings, nor walks through, what the user may not see, what the judge discarded by
+  name, or (with query_must on) a chunk whose rule fails: a rule is a curator's word on this query.
+- A chunk that is kept anyway counts toward `max_expansion`, as every chunk that was walked through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from ragfilter import judging
+from ragfilter.layers.base import Look, Step
+from ragfilter.layers.clearance import may_see
+from ragfilter.types import Decision, Hit, Judgement, Need, Verdict
+
+NOTHING_RELEVANT = "The judge found none of the {n} chunks relevant. Ask in other words."
+NOTHING_SIMILAR = (
+    "No chunk reaches the least similarity {limit:g} of the judge. Ask in other words, or lower it."
+)
+
+
+def apply(hits: tuple[Hit, ...], look: Look) -> Step:
+    """Obey the judgement in the pool; status `low_quality_results` where it leaves nothing."""
+    if not hits:
+        return Step(())
+    settings = look.settings.judge
+    asked = judging.candidates(hits, settings, look.pool.space, look.pinned)
+    unasked = _unasked(hits, asked, look)
+    if not asked:
+        message = NOTHING_SIMILAR.format(limit=settings.min_relevance)
+        return Step((), unasked, status="low_quality_results", message=message)
+    ready = judging.prompt(look.pool.query, asked, settings, look.pool.space)
+    judgement = look.pool.judgement
+    if not ready.asked:
+        return _fall_back(asked, unasked, judging.no_room(settings), look)
+    if judgement is not None and _is_of(judgement, ready):
+        if judgement.error or not judgement.verdicts:
+            return _fall_back(asked, unasked, judgement.error or judging.NO_DECISION, look)
+        return _obey(asked, unasked, judgement, look)
+    error = next((f.error for f in look.pool.failures if f.kind == "judge"), "")
+    if error:
+        return _fall_back(asked, unasked, error, look)
+    return _wait(hits, asked, ready, changed=judgement is not None)
+
+
+def _is_of(judgement: Judgement, ready: judging.JudgePrompt) -> bool:
+    """Whether the judgement was given over exactly this prompt's chunks.
+
+    A failed one may not have come to a prompt; it stands for all chunks it was meant for.
+    """
+    if judgement.error:
+        return judgement.asked + judgement.left_out == ready.asked + ready.left_out
+    return judgement.asked == ready.asked
+
+
+def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], look: Look) -> tuple[Decision, ...]:
+    settings = look.settings.judge
+    width = judging.width(settings)
+    ids = {hit.id for hit in asked}
+    decisions = []
+    for place, hit in enumerate(hits, start=1):
+        if hit.id in ids:
+            continue
+        value = look.similarity(hit)
+        if place > width:
+            reason = f"beyond the first {width} that are judged"
+            decisions.append(
+                Decision(hit.id, "judge", "dropped", reason, float(place), float(width))
+            )
+        else:
+            limit = settings.min_relevance
+            reason = f"similarity {value:.3f} < {limit:.3f}, not shown to the judge"
+            decisions.append(Decision(hit.id, "judge", "dropped", reason, value, limit))
+    return tuple(decisions)
+
+
+def _wait(
+    hits: tuple[Hit, ...], asked: Sequence[Hit], ready: judging.JudgePrompt, *, changed: bool
+) -> Step:
+    waiting = {hit.id for hit in asked}
+    decisions = tuple(
+        Decision(
+            hit.id,
+            "judge",
+            "kept",
+            "not judged yet" if hit.id in waiting else "not judged yet, would not be shown",
+        )
+        for hit in hits
+    )
+    why = f"{len(ready.asked)} chunks wait for the LLM's verdict"
+    note = "judged over other chunks, so not judged yet" if changed else "not judged yet"
+    need = Need("judge", "judge", tuple(hit.id for hit in asked), why)
+    return Step(hits, decisions, needs=(need,), note=note)
+
+
+def _fall_back(
+    asked: tuple[Hit, ...], unasked: tuple[Decision, ...], error: str, look: Look
+) -> Step:
+    """The first `max_chunks` by distance, pins first."""
+    limit = look.settings.judge.max_chunks
+    pins = [hit for hit in asked if hit.id in look.pinned]
+    others = sorted((h for h in asked if h.id not in look.pinned), key=lambda h: h.distance)
+    ordered = [*pins, *others]
+    kept = ordered[: max(limit, len(pins))]
+    decisions = []
+    for place, hit in enumerate(ordered, start=1):
+        stays = place <= len(kept)
+        rule = f"among the first {limit}" if stays else f"beyond the first {limit}"
+        if hit.id in look.pinned:
+            rule = "named in the comparison"
+        decisions.append(
+            Decision(
+                hit.id,
+                "judge",
+                "fallback" if stays else "dropped",
+                f"{rule} by distance; the judge failed: {error}",
+                float(place),
+                float(limit),
+            )
+        )
+    note = f"the judge failed ({error}); the first {limit} by distance instead"
+    return Step(tuple(kept), (*decisions, *unasked), note=note)
+
+
+def _obey(
+    asked: tuple[Hit, ...], unasked: tuple[Decision, ...], judgement: Judgement, look: Look
+) -> Step:
+    verdicts = {verdict.chunk_id: verdict for verdict in judgement.verdicts}
+    left_out = frozenset(judgement.left_out)
+    decisions = {h.id: _decision(h, verdicts.get(h.id), h.id in left_out, look) for h in asked}
+    kept = [hit for hit in asked if decisions[hit.id].outcome != "dropped"]
+    discarded = frozenset(v.chunk_id for v in judgement.verdicts if v.action == "DISCARD")
+    brought: dict[str, Hit] = {}
+    held = {hit.id for hit in kept}
+    find = _finder(look)
+    for root in kept:
+        verdict = verdicts.get(root.id)
+        if verdict is None or verdict.action != "EXPAND":
+            continue
+        walk = _reached(root, verdict.depth, look.settings.judge.max_expansion, find, discarded)
+        for hit, depth in walk:
+            if hit.id in held:
+                continue
+            held.add(hit.id)
+            brought[hit.id] = _as_brought(hit, root)
+            reason = f"referenced by {root.chunk.name}, step {depth} of {verdict.depth}"
+            decisions[hit.id] = Decision(
+                hit.id, "judge", "expanded", reason, float(depth), float(verdict.depth)
+            )
+    others = tuple(decision for decision in unasked if decision.chunk_id not in brought)
+    made = (*decisions.values(), *others)
+    note = _note(judgement, len(kept), len(brought))
+    if not kept:
+        message = NOTHING_RELEVANT.format(n=len(judgement.asked))
+        return Step((), made, note=note, status="low_quality_results", message=message)
+    return Step((*kept, *brought.values()), made, note=note)
+
+
+def _decision(hit: Hit, verdict: Verdict | None, left_out: bool, look: Look) -> Decision:
+    if verdict is None:
+        said = "not named by the judge"
+        if left_out:
+            budget = look.settings.judge.max_prompt_tokens
+            said = f"left out of the judge's prompt: its budget of {budget} tokens was full"
+    elif verdict.action == "EXPAND":
+        said = f"the judge said EXPAND_{verdict.depth}"
+    else:
+        said = f"the judge said {verdict.action}"
+    if hit.id in look.pinned:
+        return Decision(hit.id, "judge", "pinned", f"named in the comparison; {said}")
+    keeps = verdict is not None and verdict.action != "DISCARD"
+    return Decision(hit.id, "judge", "kept" if keeps else "dropped", said)
+
+
+def _note(judgement: Judgement, kept: int, brought: int) -> str:
+    parts = [f"{judgement.model or 'the judge'} kept {kept} of {len(judgement.asked)}"]
+    if brought:
+        parts.append(f"references brought {brought} more")
+    if judgement.left_out:
+        parts.append(f"{len(judgement.left_out)} found no room in the prompt and were dropped")
+    if judgement.remarks:
+        parts.append(f"{len(judgement.remarks)} remarks on its answer")
+    return "; ".join(parts)
+
+
+# -- expansion -------------------------------------------------------------------------------------
+
+Finder = Callable[[str], Hit | None]
+
+
+def _finder(look: Look) -> Finder:
+    """The hit with an id, where the pool holds its text and the user and its rule let it pass."""
+    reachable = {hit.id: hit for hit in look.pool.reachable}
+    known = {**reachable, **{hit.id: hit for hit in look.pool.hits}}
+    user = look.settings.clearance
+    rules = look.settings.query_must.enabled
+
+    def find(chunk_id: str) -> Hit | None:
+        hit = known.get(chunk_id)
+        if hit is None:
+            return None
+        if not hit.chunk.loaded:
+            # The pool may know a chunk by its rule only, and `reachable` hold it whole.
+            whole = reachable.get(chunk_id)
+            if whole is None or not whole.chunk.loaded:
+                return None
+            hit = replace(hit, chunk=whole.chunk)
+        if user.enabled and not may_see(hit.chunk, user):
+            return None
+        return None if rules and not look.rules.passes(hit.chunk.rule) else hit
+
+    return find
+
+
+def _reached(
+    root: Hit, depth: int, most: int, find: Finder, closed: frozenset[str]
+) -> Iterator[tuple[Hit, int]]:
+    """What the references of `root` lead to within `depth` steps, breadth first, each once, with
+    its step; at most `most` hits."""
+    seen = {root.id}
+    frontier = [root]
+    for step in range(1, depth + 1):
+        reached: list[Hit] = []
+        for ref in (ref for hit in frontier for ref in hit.chunk.refs):
+            if ref in seen or ref in closed:
+                continue
+            seen.add(ref)
+            hit = find(ref)
+            if hit is None:
+                continue
+            if most == 0:
+                return
+            most -= 1
+            reached.append(hit)
+            yield hit, step
+        frontier = reached
+
+
+def _as_brought(hit: Hit, root: Hit) -> Hit:
+    """A hit of the pool stays what it is; one that only the expansion found says so."""
+    return hit if hit.rank else replace(hit, found_by=f"expansion:{root.id}")

@@ -1,0 +1,127 @@
+"""The layers, in order, and `replay`: a pure function from pool and settings to result.
+
+Source: design, sections 2 and 3. The order is the meaning: clearance comes before everything, the
+rules before anything that counts results, the LLM after everything that is cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from time import perf_counter
+
+from ragfilter.layers import (
+    clearance,
+    context,
+    cutoff,
+    entities,
+    judge,
+    quality,
+    query_must,
+    top_k,
+)
+from ragfilter.layers.base import Layer, Look, Step
+from ragfilter.rules.match import rule_book
+from ragfilter.settings import Settings
+from ragfilter.types import Hit, LayerName, LayerTrace, Need, Pool, Result, Status
+
+LAYERS: tuple[tuple[LayerName, Layer], ...] = (
+    ("clearance", clearance.apply),
+    ("query_must", query_must.apply),
+    ("entities", entities.apply),
+    ("quality", quality.apply),
+    ("cutoff", cutoff.apply),
+    ("judge", judge.apply),
+    ("top_k", top_k.apply),
+    ("context", context.apply),
+)
+"""What acts, in this order. The first six have a switch in the settings."""
+
+SWITCHES: tuple[LayerName, ...] = tuple(
+    name for name, _ in LAYERS if name not in ("top_k", "context")
+)
+
+
+def enabled(layer: LayerName, settings: Settings) -> bool:
+    """Whether a layer takes part. `top_k` does where neither cutoff nor judge limits the result."""
+    if layer == "top_k":
+        return not (settings.cutoff.enabled or settings.judge.enabled)
+    return layer == "context" or bool(settings.get(f"{layer}.enabled"))
+
+
+def replay(pool: Pool, settings: Settings) -> Result:
+    """Decide over a gathered pool. Pure and deterministic; asks no store and no model.
+
+    What a layer lacks (rerank scores, verdicts) is listed in `Result.needs`; until it is there the
+    layer falls back to what it can do without and says so in its trace's note.
+    """
+    scan = rule_book(_distinct_rules((*pool.hits, *pool.reachable))).scan(pool.query)
+    hits = retrieved(pool, settings)
+    seen = {hit.id: hit for hit in hits}
+    pinned: frozenset[str] = frozenset()
+    traces: list[LayerTrace] = []
+    needs: list[Need] = []
+    status: Status = "ok"
+    message = ""
+    for name, apply in LAYERS:
+        if not enabled(name, settings):
+            traces.append(LayerTrace(name, False, len(hits), len(hits)))
+            continue
+        started = perf_counter()
+        step: Step = apply(hits, Look(settings, pool, scan, pinned))
+        ms = (perf_counter() - started) * 1000
+        traces.append(
+            LayerTrace(
+                name, True, len(hits), len(step.hits), step.decisions, step.detail, step.note, ms
+            )
+        )
+        needs.extend(step.needs)
+        pinned |= step.pinned
+        if status == "ok":
+            status, message = step.status, step.message
+        hits = step.hits
+        seen.update((hit.id, hit) for hit in hits if hit.id not in seen)
+    if not hits and seen and not message:
+        message = _nothing_left(traces)
+    return Result(
+        query=pool.query,
+        settings=settings,
+        pool=pool,
+        hits=tuple(seen.values()),
+        kept=hits,
+        traces=tuple(traces),
+        needs=tuple(needs),
+        status=status,
+        message=message,
+    )
+
+
+def retrieved(pool: Pool, settings: Settings) -> tuple[Hit, ...]:
+    """The hits that enter the first layer: the query's own, and the entities' where switched on."""
+    own = ("query", "rules")
+    if not settings.entities.enabled:
+        return tuple(hit for hit in pool.hits if hit.found_by in own)
+    wanted = {i for entity in pool.entities for i in entity.ids[: settings.entities.per_entity]}
+    return tuple(hit for hit in pool.hits if hit.found_by in own or hit.id in wanted)
+
+
+def unfiltered(pool: Pool, settings: Settings) -> tuple[Hit, ...]:
+    """What a plain search would have put into the prompt: the first k of the query's own hits.
+
+    Clearance, where it is on, holds here too: the comparison must not show what is hidden.
+    """
+    user = settings.clearance
+    hits = (hit for hit in pool.hits if hit.found_by == "query")
+    if user.enabled:
+        hits = (hit for hit in hits if clearance.may_see(hit.chunk, user))
+    return tuple(hits)[: settings.retrieval.k]
+
+
+def _distinct_rules(hits: Iterable[Hit]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(hit.chunk.rule for hit in hits if hit.chunk.rule))
+
+
+def _nothing_left(traces: Iterable[LayerTrace]) -> str:
+    for trace in traces:
+        if trace.enabled and trace.n_in and not trace.n_out:
+            return f"Nothing is left: {trace.layer} dropped the last {trace.n_in} chunks."
+    return ""

@@ -1,0 +1,194 @@
+"""Reads what a judge answered: lines ``chunk id -> ACTION``, or the same as JSON. Pure.
+
+Source: Intelligent Chunk Filtering, response format; design, section 3, point 5. The decisions:
+
+- The last decision for an id counts, since models think before they conclude; a changed one is
+  reported. Ids that were not asked about and unknown actions are reported and never obeyed.
+- An answer that begins as JSON but cannot be read as such gives no decisions: half a list would
+  discard everything after the cut.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from ragfilter.types import Verdict
+
+ACTIONS = ("KEEP", "EXPAND_1", "EXPAND_3", "EXPAND_5", "DISCARD")
+MOST_REMARKS = 20
+REMARK_CHARS = 60
+MOST_LAYERS = 10
+
+SCHEMA: dict[str, object] = {
+    "type": "object",
+    "properties": {
+        "decisions": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "chunk_id": {"type": "string"},
+                    "action": {"type": "string", "enum": list(ACTIONS)},
+                },
+                "required": ["chunk_id", "action"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["decisions"],
+    "additionalProperties": False,
+}
+"""The shape of structured output; the line format goes through the same parser."""
+
+_THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n`]*$", re.MULTILINE)
+_ARROW = re.compile(r"[-=—–]{1,3}>|[→⇒⟶➔]")
+_BULLET = re.compile(r"^(?:[-*•+>]\s+|\(?\d+[.):]\s*|\[\d+\]\s+)")
+_LABEL = re.compile(r"^(?:chunk[ _]?)?id\s*[:=]\s*", re.IGNORECASE)
+# What follows the action may explain it, but must not go on with the word or name another action.
+_ACTION = re.compile(
+    r"^(KEEP|DISCARD|EXPAND[ _-]?(?P<depth>[135]))(?![\w.-]*\w)(?P<rest>.*)$",
+    re.IGNORECASE | re.DOTALL,
+)
+_OTHER_ACTION = re.compile(r"\b(?:keep|discard|expand)", re.IGNORECASE)
+_WRAPPING = "`*\"'“”‘’,;"
+_BRACKETS = ("[]", "<>", "()")
+
+
+def parse(text: str, asked: Sequence[str]) -> tuple[tuple[Verdict, ...], tuple[str, ...]]:
+    """The decisions in `text` for ids in `asked`, in that order, and remarks on the rest."""
+    names = _Names(asked)
+    actions: dict[str, str] = {}
+    remarks: list[str] = []
+    for raw_id, raw_action in _decisions(text, names):
+        chunk_id = names.find(raw_id)
+        action = _action(raw_action)
+        if chunk_id is None:
+            remarks.append(f"not asked about: {_short(raw_id)}")
+        elif action is None:
+            remarks.append(f"unknown action for {_short(chunk_id)}: {_short(raw_action)}")
+        else:
+            earlier = actions.get(chunk_id, action)
+            if earlier != action:
+                remarks.append(f"changed for {_short(chunk_id)}: {earlier}, then {action}")
+            actions[chunk_id] = action
+    if len(remarks) > MOST_REMARKS:
+        remarks = [*remarks[:MOST_REMARKS], f"and {len(remarks) - MOST_REMARKS} more"]
+    verdicts = tuple(_verdict(i, actions[i]) for i in dict.fromkeys(asked) if i in actions)
+    return verdicts, tuple(remarks)
+
+
+class _Names:
+    """The ids that were asked about, found as a model may write them."""
+
+    def __init__(self, asked: Sequence[str]) -> None:
+        self._asked = frozenset(asked)
+        self._loose: dict[str, str | None] = {}
+        for chunk_id in self._asked:
+            key = _loose(chunk_id)
+            # Two ids that differ in case or spaces only must be written exactly.
+            self._loose[key] = None if key in self._loose else chunk_id
+
+    def find(self, raw: str) -> str | None:
+        """The id asked about that `raw` names: exactly, else apart from decoration and case."""
+        for form in _forms(raw):
+            if form in self._asked:
+                return form
+        for form in _forms(raw):
+            found = self._loose.get(_loose(form))
+            if found is not None:
+                return found
+        return None
+
+
+def _forms(raw: str) -> Iterator[str]:
+    """`raw`, then with one layer of decoration after the other taken off."""
+    form = raw.strip()
+    for _ in range(MOST_LAYERS):
+        yield form
+        bare = _LABEL.sub("", _BULLET.sub("", form, count=1), count=1)
+        if bare == form:
+            pair = form[:1] + form[-1:]
+            begin = form[:1] in _WRAPPING or pair in _BRACKETS
+            end = form[-1:] in _WRAPPING or pair in _BRACKETS
+            bare = form[begin : len(form) - end].strip()
+        if bare == form or not bare:
+            return
+        form = bare
+
+
+def _loose(chunk_id: str) -> str:
+    return " ".join(chunk_id.split()).casefold()
+
+
+def _decisions(text: str, names: _Names) -> Iterator[tuple[str, str]]:
+    """(id, action) as written, in the order of the answer."""
+    text = _FENCE.sub("", _THINKING.sub("", text)).strip()
+    if re.match(r"\{|\[\s*[\[{\"\]]", text):
+        yield from _from_json(text)
+        return
+    found = False
+    for line in text.splitlines():
+        for decision in _from_line(line, names):
+            found = True
+            yield decision
+    begins = re.search(r"\{|\[\s*\{", text)
+    if not found and begins:
+        yield from _from_json(text[begins.start() :])
+
+
+def _from_line(line: str, names: _Names) -> Iterator[tuple[str, str]]:
+    # An id may hold an arrow itself, so the last one that an action follows divides the line.
+    arrows = list(_ARROW.finditer(line))
+    for arrow in reversed(arrows):
+        if _action(line[arrow.end() :]) is not None:
+            yield line[: arrow.start()], line[arrow.end() :]
+            return
+    if arrows:
+        yield line[: arrows[0].start()], line[arrows[0].end() :]
+        return
+    # "id: KEEP" is common too, but only where the id is one that was asked about.
+    raw_id, colon, raw_action = line.rpartition(":")
+    if colon and _action(raw_action) is not None and names.find(raw_id) is not None:
+        yield raw_id, raw_action
+
+
+def _from_json(text: str) -> Iterator[tuple[str, str]]:
+    try:
+        data, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(data, dict) and isinstance(data.get("decisions"), list | dict):
+        data = data["decisions"]
+    if isinstance(data, dict) and not ({"action", "decision"} & data.keys()):
+        yield from ((str(i), action) for i, action in data.items() if isinstance(action, str))
+        return
+    for item in data if isinstance(data, list) else [data]:
+        if isinstance(item, dict):
+            raw_id = next((item[k] for k in ("chunk_id", "id", "chunk") if k in item), None)
+            action = next((item[k] for k in ("action", "decision") if k in item), None)
+            if isinstance(raw_id, str) and isinstance(action, str):
+                yield raw_id, action
+        elif isinstance(item, str):
+            yield from _from_line(item, _Names(()))
+
+
+def _action(raw: str) -> str | None:
+    """The action that `raw` begins with, None where it is none or names two."""
+    match = _ACTION.match(raw.strip().strip("`*\"'“”‘’[]() \t"))
+    if match is None or _OTHER_ACTION.search(match["rest"]):
+        return None
+    return f"EXPAND_{match['depth']}" if match["depth"] else match[1].upper()
+
+
+def _verdict(chunk_id: str, action: str) -> Verdict:
+    if action.startswith("EXPAND"):
+        return Verdict(chunk_id, "EXPAND", int(action[-1]))
+    return Verdict(chunk_id, "KEEP" if action == "KEEP" else "DISCARD")
+
+
+def _short(text: str) -> str:
+    line = "".join(c for c in " ".join(text[:500].split()) if c.isprintable())
+    return line if len(line) <= REMARK_CHARS else f"{line[: REMARK_CHARS - 1]}…"

@@ -1,0 +1,544 @@
+"""The chat adapter against a real HTTP server that behaves well, and in every way badly."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from ragfilter import judging
+from ragfilter.adapters.openai_chat import OpenAIChat
+from ragfilter.errors import ChatError, SettingsError
+from ragfilter.ports import Delta, Message, Usage
+from ragfilter.settings import Judge
+from ragfilter.types import Chunk, Hit
+
+KEY = "sk-very-secret-0123456789"
+ASK = (Message("system", "be short"), Message("user", "why?"))
+SCHEMA: dict[str, object] = {"type": "object", "properties": {}, "additionalProperties": False}
+
+Behave = Callable[["Handler", dict[str, Any]], None]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers every POST with the server's `behave`; remembers what was asked."""
+
+    server: Server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append(
+            {"path": self.path, "body": body, "key": self.headers["Authorization"]}
+        )
+        try:
+            self.server.behave(self, body)
+        except (BrokenPipeError, ConnectionResetError):
+            self.server.hung_up.set()
+
+    def reply(self, status: int, body: str, kind: str = "application/json", **headers: str) -> None:
+        raw = body.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(raw)))
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def start(self, kind: str = "text/event-stream") -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.end_headers()
+
+    def send(self, text: str) -> None:
+        self.wfile.write(text.encode())
+        self.wfile.flush()
+
+    def event(self, data: object) -> None:
+        self.send(f"data: {data if isinstance(data, str) else json.dumps(data)}\n\n")
+
+    def piece(self, text: str | None, finish: str | None = None) -> None:
+        self.event({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}]})
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, behave: Behave) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.behave = behave
+        self.asked: list[dict[str, Any]] = []
+        self.hung_up = threading.Event()
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+
+Serve = Callable[[Behave], Server]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    running: list[Server] = []
+
+    def start(behave: Behave) -> Server:
+        server = Server(behave)
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        running.append(server)
+        return server
+
+    yield start
+    for server in running:
+        server.shutdown()
+        server.server_close()
+
+
+def well(handler: Handler, body: dict[str, Any]) -> None:
+    handler.start()
+    handler.send(": keep-alive\n\n")
+    handler.piece("Trolls ")
+    handler.piece("fear fire [1].")
+    handler.piece(None, "stop")
+    if body.get("stream_options", {}).get("include_usage"):
+        handler.event({"choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": 5}})
+    handler.event("[DONE]")
+
+
+def chat(server: Server) -> OpenAIChat:
+    return OpenAIChat(model="tiny", api_key=KEY, base_url=server.url)
+
+
+def ask(
+    server: Server, *, timeout_s: float = 5.0, schema: dict[str, object] | None = None
+) -> tuple[str, Usage | None, ChatError | None]:
+    """The text and usage that came, and the failure, if any."""
+    text, usage, failure = "", None, None
+    try:
+        for delta in chat(server).stream(ASK, timeout_s=timeout_s, schema=schema):
+            text += delta.text
+            usage = delta.usage or usage
+    except ChatError as error:
+        failure = error
+    return text, usage, failure
+
+
+def test_a_streamed_answer_with_usage(serve: Serve) -> None:
+    server = serve(well)
+    deltas = list(chat(server).stream(ASK, timeout_s=5))
+    assert deltas == [Delta("Trolls "), Delta("fear fire [1]."), Delta(usage=Usage(11, 5))]
+    (asked,) = server.asked
+    assert asked["path"] == "/v1/chat/completions"
+    assert asked["key"] == f"Bearer {KEY}"
+    assert asked["body"] == {
+        "model": "tiny",
+        "messages": [
+            {"role": "system", "content": "be short"},
+            {"role": "user", "content": "why?"},
+        ],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+def test_without_a_key_none_of_the_environment_is_sent(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    server = serve(well)
+    list(OpenAIChat(model="tiny", base_url=server.url).stream(ASK, timeout_s=5))
+    assert server.asked[0]["key"] == "Bearer none"
+
+
+def test_pieces_arrive_while_the_model_still_writes(serve: Serve) -> None:
+    go_on = threading.Event()
+
+    def waits(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        handler.piece("first")
+        go_on.wait(5)
+        handler.piece("second", "stop")
+
+    pieces = chat(serve(waits)).stream(ASK, timeout_s=10)
+    assert next(pieces) == Delta("first")
+    go_on.set()
+    assert list(pieces) == [Delta("second")]
+
+
+def test_a_server_that_ignores_stream_is_understood(serve: Serve) -> None:
+    def whole(handler: Handler, body: dict[str, Any]) -> None:
+        choice = {"message": {"role": "assistant", "content": "All."}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 3, "completion_tokens": 1}
+        handler.reply(200, json.dumps({"choices": [choice], "usage": usage}))
+
+    assert ask(serve(whole)) == ("All.", Usage(3, 1), None)
+
+
+@pytest.mark.parametrize(
+    ("refuses", "names", "requests"),
+    [
+        (["response_format"], True, 2),
+        (["stream_options"], True, 2),
+        (["response_format", "stream_options"], True, 3),
+        (["response_format"], False, 2),
+        (["stream_options"], False, 3),
+    ],
+)
+def test_parts_that_a_server_refuses_are_left_out(
+    serve: Serve, refuses: list[str], names: bool, requests: int
+) -> None:
+    def picky(handler: Handler, body: dict[str, Any]) -> None:
+        wrong = [part for part in refuses if part in body]
+        if wrong:
+            message = f"Unknown parameter: {wrong[0]}" if names else "Bad request"
+            handler.reply(400, json.dumps({"error": {"message": message}}))
+        else:
+            well(handler, body)
+
+    server = serve(picky)
+    text, usage, failure = ask(server, schema=SCHEMA)
+    assert (text, failure) == ("Trolls fear fire [1].", None)
+    assert len(server.asked) == requests
+    kept = {"response_format", "stream_options"} - set(refuses) if names else set()
+    assert kept <= set(server.asked[-1]["body"])
+    assert (usage is None) == ("stream_options" not in server.asked[-1]["body"])
+
+
+def test_the_schema_is_sent_in_strict_form(serve: Serve) -> None:
+    server = serve(well)
+    ask(server, schema=SCHEMA)
+    shape = {"name": "answer", "schema": SCHEMA, "strict": True}
+    assert server.asked[0]["body"]["response_format"] == {
+        "type": "json_schema",
+        "json_schema": shape,
+    }
+
+
+def error_body(message: str) -> str:
+    return json.dumps({"error": {"message": message, "type": "x", "code": None}})
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "kind", "retry_after", "says"),
+    [
+        (401, error_body(f"Incorrect API key provided: {KEY}"), {}, "auth", None, "HTTP 401"),
+        (403, error_body("no access"), {}, "auth", None, "HTTP 403"),
+        (404, error_body("model not found"), {}, "protocol", None, "'tiny'"),
+        (429, error_body("slow down"), {"Retry_After": "7"}, "rate_limit", 7.0, "slow down"),
+        (
+            429,
+            error_body("quota"),
+            {"Retry_After": "Wed, 21 Oct 2026"},
+            "rate_limit",
+            None,
+            "quota",
+        ),
+        (500, error_body(f"key {KEY} is\x1b[31m bad"), {}, "server", None, "key *** is"),
+        (503, "<html>down</html>", {"Retry_After": "2.5"}, "server", 2.5, "HTTP 503"),
+        (504, "upstream timed out", {}, "timeout", None, "upstream timed out"),
+        (400, error_body("context too long"), {}, "protocol", None, "context too long"),
+        (422, "[]", {}, "protocol", None, "HTTP 422"),
+    ],
+)
+def test_refusals(
+    serve: Serve,
+    status: int,
+    body: str,
+    headers: dict[str, str],
+    kind: str,
+    retry_after: float | None,
+    says: str,
+) -> None:
+    text, usage, failure = ask(serve(lambda h, _: h.reply(status, body, **headers)))
+    assert (text, usage) == ("", None)
+    assert failure is not None
+    assert (failure.kind, failure.retry_after) == (kind, retry_after)
+    assert says in failure.message
+    assert failure.remedy
+    for banned in (KEY, "\x1b", "<html>"):
+        assert banned not in str(failure)
+
+
+def raw(text: bytes) -> Behave:
+    """Sends these bytes in place of an HTTP answer and closes."""
+
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.wfile.write(text)
+        handler.wfile.flush()
+        handler.close_connection = True
+
+    return behave
+
+
+def page(status: int, text: str, kind: str) -> Behave:
+    return lambda handler, _: handler.reply(status, text, kind)
+
+
+def events(*data: object, done: bool = True) -> Behave:
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        for item in data:
+            handler.event(item)
+        if done:
+            handler.event("[DONE]")
+
+    return behave
+
+
+def half_a_json(handler: Handler, body: dict[str, Any]) -> None:
+    handler.start()
+    handler.piece("Trolls")
+    handler.event('{"choices": [{"delta": {"con')
+
+
+def cut_off(handler: Handler, body: dict[str, Any]) -> None:
+    handler.start()
+    handler.piece("Trolls")
+    handler.send('data: {"choices": [{"del')
+
+
+def cut_chunked(handler: Handler, body: dict[str, Any]) -> None:
+    handler.protocol_version = "HTTP/1.1"
+    handler.send_response(200)
+    handler.send_header("Content-Type", "text/event-stream")
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    line = 'data: {"choices": [{"delta": {"content": "Trolls"}}]}\n\n'
+    handler.send(f"{len(line):x}\r\n{line}\r\n40\r\nda")
+    handler.close_connection = True
+
+
+def finished(reason: str, text: str | None = "Trolls") -> Behave:
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        handler.piece(text, reason)
+        handler.event("[DONE]")
+
+    return behave
+
+
+SSE = "text/event-stream"
+
+
+@pytest.mark.parametrize(
+    ("behave", "kind", "text"),
+    [
+        pytest.param(raw(b""), "interrupted", "", id="closes at once"),
+        pytest.param(raw(b"\x00\xffgarbage\r\n\r\n"), "protocol", "", id="not HTTP"),
+        pytest.param(page(200, "<p>login</p>", "text/html"), "protocol", "", id="a page"),
+        pytest.param(page(200, "not json", "application/json"), "protocol", "", id="bad json"),
+        pytest.param(page(200, "[1]", "application/json"), "protocol", "", id="a list"),
+        pytest.param(page(200, "{}", "application/json"), "protocol", "", id="no choices"),
+        pytest.param(page(200, '{"error": "x"}', "application/json"), "server", "", id="error"),
+        pytest.param(page(200, "", "application/json"), "empty", "", id="empty json"),
+        pytest.param(page(200, "", SSE), "empty", "", id="empty stream"),
+        pytest.param(page(200, "\n\n", SSE), "empty", "", id="blank stream"),
+        pytest.param(page(200, "hello\nthere", SSE), "protocol", "", id="no events"),
+        pytest.param(raw(b"HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+                         b"data: \xff\xfe\n\n"), "protocol", "", id="not UTF-8"),
+        pytest.param(events("garbage"), "protocol", "", id="event is no JSON"),
+        pytest.param(events(5, [1], {"choices": None}, {"choices": "x"}), "protocol", "",
+                     id="events of other shapes"),
+        pytest.param(events({"error": {"message": "overloaded"}}), "server", "", id="error event"),
+        pytest.param(events({"choices": []}), "interrupted", "", id="no end"),
+        pytest.param(half_a_json, "protocol", "Trolls", id="half a JSON"),
+        pytest.param(cut_off, "interrupted", "Trolls", id="cut within an event"),
+        pytest.param(cut_chunked, "interrupted", "Trolls", id="cut within a chunk"),
+        pytest.param(finished("stop", None), "empty", "", id="no text"),
+        pytest.param(finished("stop", "  "), "empty", "  ", id="only blanks"),
+        pytest.param(finished("length"), "interrupted", "Trolls", id="length limit"),
+        pytest.param(finished("content_filter"), "interrupted", "Trolls", id="filtered"),
+    ],
+)  # fmt: skip
+def test_bad_answers(serve: Serve, behave: Behave, kind: str, text: str) -> None:
+    came, _, failure = ask(serve(behave))
+    assert came == text
+    assert failure is not None
+    assert failure.kind == kind, failure
+    assert failure.remedy
+
+
+def hang(handler: Handler, body: dict[str, Any]) -> None:
+    handler.server.hung_up.wait(8)
+
+
+def hang_midway(handler: Handler, body: dict[str, Any]) -> None:
+    handler.start()
+    handler.piece("Trolls")
+    handler.server.hung_up.wait(8)
+
+
+def drip(what: str) -> Behave:
+    """Sends `what` every 50 ms: every single read succeeds, the answer never ends."""
+
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        while True:
+            handler.send(what)
+            time.sleep(0.05)
+
+    return behave
+
+
+def drip_headers(handler: Handler, body: dict[str, Any]) -> None:
+    handler.send_response(200)
+    handler.flush_headers()
+    for n in range(160):
+        handler.send(f"X-{n}: 1\r\n")
+        time.sleep(0.05)
+
+
+WORD = 'data: {"choices": [{"delta": {"content": "Trolls"}}]}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("behave", "has_text"),
+    [
+        pytest.param(hang, False, id="hangs"),
+        pytest.param(hang_midway, True, id="hangs midway"),
+        pytest.param(drip(": keep-alive\n\n"), False, id="drips comments"),
+        pytest.param(drip(WORD), True, id="never stops talking"),
+        pytest.param(drip_headers, False, id="drips headers"),
+    ],
+)
+def test_the_deadline_holds_for_the_whole_call(
+    serve: Serve, behave: Behave, has_text: bool
+) -> None:
+    began = time.monotonic()
+    text, _, failure = ask(serve(behave), timeout_s=0.5)
+    took = time.monotonic() - began
+    assert failure is not None
+    assert failure.kind == "timeout"
+    assert "0.5 s" in failure.message
+    assert text.startswith("Trolls") == has_text
+    assert 0.4 < took < 1.5
+
+
+def test_whoever_stops_listening_ends_the_call(serve: Serve) -> None:
+    server = serve(drip(WORD))
+    pieces = chat(server).stream(ASK, timeout_s=60)
+    assert next(pieces) == Delta("Trolls")
+    pieces.close()  # type: ignore[attr-defined]
+    assert server.hung_up.wait(3)
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("http://127.0.0.1:{free}/v1", "refused the connection"),
+        ("http://chat.invalid/v1", "cannot be resolved"),
+        ("https://127.0.0.1:{open}/v1", "TLS"),
+    ],
+)
+def test_unreachable(serve: Serve, monkeypatch: pytest.MonkeyPatch, url: str, says: str) -> None:
+    resolve = socket.getaddrinfo
+
+    def unknown(host: Any, *args: Any, **kwargs: Any) -> Any:
+        # A resolver without a network may take many seconds to say so.
+        if str(host).endswith(".invalid"):
+            raise socket.gaierror(socket.EAI_NONAME, "unknown")
+        return resolve(host, *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        free = probe.getsockname()[1]
+    server = serve(well)
+    address = url.format(free=free, open=server.server_address[1])
+    with pytest.raises(ChatError) as caught:
+        list(OpenAIChat(model="m", api_key=KEY, base_url=address).stream(ASK, timeout_s=5))
+    assert caught.value.kind == "unreachable"
+    assert says in caught.value.message
+    assert caught.value.remedy
+
+
+# -- the judge over the same wire ------------------------------------------------------------------
+
+HITS = tuple(Hit(Chunk(f"c{n}", f"text {n}"), 0.1 * n, n) for n in range(1, 4))
+
+
+def test_a_judge_is_asked_and_read(serve: Serve) -> None:
+    def judge(handler: Handler, body: dict[str, Any]) -> None:
+        ids = re.findall(r"^id: (.*)$", body["messages"][1]["content"], re.MULTILINE)
+        said = [{"chunk_id": i, "action": "EXPAND_1" if i == "c2" else "DISCARD"} for i in ids]
+        handler.start()
+        handler.piece(json.dumps({"decisions": said}), "stop")
+
+    server = serve(judge)
+    judgement = judging.ask("why?", HITS, chat(server), Judge(), "l2")
+    assert judgement.error == ""
+    assert [(v.chunk_id, v.action) for v in judgement.verdicts] == [
+        ("c1", "DISCARD"),
+        ("c2", "EXPAND"),
+        ("c3", "DISCARD"),
+    ]
+    assert "response_format" in server.asked[0]["body"]
+
+
+@pytest.mark.parametrize("behave", [hang, hang_midway, drip(WORD), cut_off, raw(b"")])
+def test_a_failing_judge_is_a_failed_judgement_in_time(serve: Serve, behave: Behave) -> None:
+    began = time.monotonic()
+    judgement = judging.ask("why?", HITS, chat(serve(behave)), Judge(timeout_ms=400), "l2")
+    assert judgement.error
+    assert judgement.verdicts == ()
+    assert judgement.asked == ("c1", "c2", "c3")
+    assert time.monotonic() - began < 1.4
+
+
+def test_a_stopped_judge_is_a_failed_judgement(serve: Serve) -> None:
+    server = serve(well)
+    model = chat(server)
+    server.shutdown()
+    server.server_close()
+    judgement = judging.ask("why?", HITS, model, Judge(), "l2")
+    assert "refused the connection" in judgement.error
+
+
+# -- secrets and settings --------------------------------------------------------------------------
+
+
+def test_the_key_is_in_no_log_and_no_repr(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    for status in (200, 400, 401, 500):
+        body = error_body(f"bad key {KEY}")
+        server = serve(well if status == 200 else page(status, body, "application/json"))
+        _, _, failure = ask(server, schema=SCHEMA)
+        assert KEY not in repr(failure)
+        assert KEY not in repr(chat(server))
+        assert failure is None or failure.__cause__ is None
+    assert caplog.records
+    assert KEY not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"model": " "}, "No model"),
+        ({"model": "m", "base_url": "127.0.0.1:8080"}, "no http"),
+        ({"model": "m", "base_url": "http://"}, "no http"),
+        ({"model": "m", "base_url": "http://host:port/v1"}, "no http"),
+        ({"model": "m", "base_url": f"http://me:{KEY}@host/v1"}, "credentials"),
+        ({"model": "m", "base_url": f"http://host/v1?key={KEY}"}, "credentials"),
+        ({"model": "m", "api_key": f"{KEY}\nx"}, "characters"),
+        ({"model": "m", "api_key": "schlüssel"}, "characters"),
+    ],
+)
+def test_unusable_settings(settings: dict[str, str], says: str) -> None:
+    with pytest.raises(SettingsError, match=says) as caught:
+        OpenAIChat(**settings)
+    assert caught.value.remedy
+    assert KEY not in str(caught.value)
+
+
+def test_a_key_with_a_line_break_at_its_end_is_taken(serve: Serve) -> None:
+    server = serve(well)
+    list(OpenAIChat(model="m", api_key=f"{KEY}\n", base_url=server.url).stream(ASK, timeout_s=5))
+    assert server.asked[0]["key"] == f"Bearer {KEY}"

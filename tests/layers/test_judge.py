@@ -1,0 +1,417 @@
+"""The judge layer: verdicts obeyed, expansion walked, fallbacks shown. Pure, so no model at all."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragfilter import judging
+from ragfilter.layers.base import Look, Step
+from ragfilter.layers.judge import apply
+from ragfilter.rules.match import rule_book
+from ragfilter.settings import Settings
+from ragfilter.types import Chunk, Failure, Hit, Judgement, Pool, Verdict
+from ragfilter.verdicts import parse
+
+LONG = "word " * 200
+
+
+def hit(chunk_id: str, distance: float, rank: int, *refs: str, **more: Any) -> Hit:
+    return Hit(Chunk(chunk_id, **{"text": "t", **more}, refs=refs), distance, rank)
+
+
+def row(*hits: Hit) -> tuple[Hit, ...]:
+    """Hits with ascending distances and ranks."""
+    return tuple(replace(h, distance=0.01 * n, rank=n) for n, h in enumerate(hits, start=1))
+
+
+def bare(chunk_id: str, *refs: str, **more: Any) -> Hit:
+    return hit(chunk_id, 0.0, 0, *refs, **more)
+
+
+def verdicts(**actions: str) -> tuple[Verdict, ...]:
+    """a="KEEP", b="EXPAND_3": as verdicts."""
+    made, _ = parse("\n".join(f"{i} -> {a}" for i, a in actions.items()), tuple(actions))
+    assert len(made) == len(actions)
+    return made
+
+
+def judge(
+    hits: tuple[Hit, ...],
+    judgement: Judgement | None,
+    *,
+    pool: tuple[Hit, ...] | None = None,
+    reachable: tuple[Hit, ...] = (),
+    pinned: frozenset[str] = frozenset(),
+    failures: tuple[Failure, ...] = (),
+    query: str = "why?",
+    **settings: Any,
+) -> Step:
+    tree = Settings().with_values(
+        {"judge.enabled": True} | {k.replace("__", "."): v for k, v in settings.items()}
+    )
+    found = Pool(
+        query, "c", "l2", pool or hits, judgement=judgement, reachable=reachable, failures=failures
+    )
+    return apply(hits, Look(tree, found, rule_book(()).scan(query), pinned))
+
+
+def over(hits: tuple[Hit, ...], **actions: str) -> Judgement:
+    return Judgement(tuple(h.id for h in hits), verdicts(**actions), model="m")
+
+
+def ids(step: Step) -> list[str]:
+    return [h.id for h in step.hits]
+
+
+def outcomes(step: Step) -> dict[str, str]:
+    found: dict[str, str] = {d.chunk_id: d.outcome for d in step.decisions}
+    assert len(found) == len(step.decisions), "two decisions for one chunk"
+    return found
+
+
+def reason(step: Step, chunk_id: str) -> str:
+    return next(d.reason for d in step.decisions if d.chunk_id == chunk_id)
+
+
+ABC = row(bare("a"), bare("b"), bare("c"))
+
+
+# -- verdicts --------------------------------------------------------------------------------------
+
+
+def test_verdicts_are_obeyed_and_the_unnamed_is_discarded() -> None:
+    step = judge(ABC, over(ABC, a="KEEP", b="DISCARD"))
+    assert ids(step) == ["a"]
+    assert outcomes(step) == {"a": "kept", "b": "dropped", "c": "dropped"}
+    assert reason(step, "a") == "the judge said KEEP"
+    assert reason(step, "b") == "the judge said DISCARD"
+    assert reason(step, "c") == "not named by the judge"
+    assert (step.status, step.needs) == ("ok", ())
+    assert step.note == "m kept 1 of 3"
+
+
+def test_an_explicit_discard_of_all_is_obeyed() -> None:
+    step = judge(ABC, over(ABC, a="DISCARD", b="DISCARD", c="DISCARD"))
+    assert ids(step) == []
+    assert step.status == "low_quality_results"
+    assert "none of the 3 chunks" in step.message
+
+
+def test_kept_chunks_stand_in_the_order_they_came() -> None:
+    hits = (ABC[2], ABC[0], ABC[1])
+    step = judge(hits, over(hits, a="KEEP", b="KEEP", c="KEEP"))
+    assert ids(step) == ["c", "a", "b"]
+
+
+def test_what_is_not_similar_enough_is_dropped_with_its_number() -> None:
+    # Similarity of l2 is 1 − d/2: 0.3 stays, 0.25 falls.
+    hits = (hit("a", 1.4, 1), hit("b", 1.5, 2))
+    step = judge(hits, over(hits[:1], a="KEEP"))
+    assert ids(step) == ["a"]
+    assert reason(step, "b") == "similarity 0.250 < 0.300, not shown to the judge"
+    assert next((d.value, d.limit) for d in step.decisions if d.chunk_id == "b") == (0.25, 0.3)
+
+
+def test_nothing_similar_enough_is_an_empty_result_without_a_need() -> None:
+    step = judge((hit("a", 1.6, 1),), None)
+    assert (step.hits, step.needs, step.status) == ((), (), "low_quality_results")
+    assert "0.3" in step.message
+
+
+def test_beyond_the_oversample_is_dropped() -> None:
+    hits = row(*(bare(f"c{n}") for n in range(6)))
+    judgement = over(hits[:4], c0="KEEP", c3="KEEP")
+    step = judge(hits, judgement, judge__max_chunks=3, judge__oversample=1.5)
+    assert ids(step) == ["c0", "c3"]
+    assert reason(step, "c4") == "beyond the first 4 that are judged"
+
+
+def test_pinned_chunks_stay_whatever_the_verdict() -> None:
+    pins = frozenset({"a", "b"})
+    step = judge(ABC, over(ABC, a="DISCARD", c="KEEP"), pinned=pins)
+    assert ids(step) == ["a", "b", "c"]
+    assert outcomes(step) == {"a": "pinned", "b": "pinned", "c": "kept"}
+    assert reason(step, "a") == "named in the comparison; the judge said DISCARD"
+
+
+def test_nothing_in_is_nothing_out() -> None:
+    assert judge((), None) == Step(())
+
+
+# -- not judged ------------------------------------------------------------------------------------
+
+
+def test_without_a_judgement_the_hits_pass_and_it_is_needed() -> None:
+    hits = (*ABC, hit("far", 1.9, 4))
+    step = judge(hits, None)
+    assert step.hits == hits
+    (need,) = step.needs
+    assert (need.kind, need.layer, need.chunk_ids) == ("judge", "judge", ("a", "b", "c"))
+    assert step.note == "not judged yet"
+    assert set(outcomes(step).values()) == {"kept"}
+
+
+@pytest.mark.parametrize("asked", [ABC[:2], (ABC[1], ABC[0], ABC[2]), (*ABC, hit("d", 0.5, 4))])
+def test_a_judgement_over_other_chunks_is_not_used(asked: tuple[Hit, ...]) -> None:
+    step = judge(ABC, over(asked, a="KEEP"))
+    assert ids(step) == ["a", "b", "c"]
+    assert len(step.needs) == 1
+    assert "other chunks" in step.note
+
+
+def test_a_judgement_of_another_budget_is_not_used() -> None:
+    hits = row(*(bare(f"c{n}", text=LONG) for n in range(20)))
+    ready = judging.prompt("why?", hits, Settings().judge, "l2")
+    judgement = Judgement(ready.asked, verdicts(c0="KEEP"), left_out=ready.left_out)
+    assert ids(judge(hits, judgement)) == ["c0"]
+    assert judge(hits, judgement, judge__max_prompt_tokens=1000).needs
+
+
+def test_what_found_no_room_in_the_prompt_is_dropped_and_said_to_be() -> None:
+    hits = row(*(bare(f"c{n}", text=LONG) for n in range(20)))
+    ready = judging.prompt("why?", hits, Settings().judge, "l2")
+    assert 0 < len(ready.asked) < 20
+    judgement = Judgement(ready.asked, verdicts(c1="KEEP"), left_out=ready.left_out, model="m")
+    step = judge(hits, judgement)
+    assert ids(step) == ["c1"]
+    assert "left out" in reason(step, "c19")
+    assert "2000 tokens" in reason(step, "c19")
+    assert f"{len(ready.left_out)} found no room" in step.note
+
+
+# -- fallback --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("judgement", "failures", "error"),
+    [
+        (Judgement(("a", "b", "c"), error="it hangs"), (), "it hangs"),
+        (Judgement((), left_out=("a", "b", "c"), error="no room"), (), "no room"),
+        (Judgement(("a", "b", "c")), (), judging.NO_DECISION),
+        (None, (Failure("judge", "no key"),), "no key"),
+    ],
+)
+def test_any_failure_keeps_the_first_by_distance(
+    judgement: Judgement | None, failures: tuple[Failure, ...], error: str
+) -> None:
+    hits = (ABC[2], ABC[0], ABC[1])
+    judged = judgement and replace(
+        judgement,
+        asked=tuple(h.id for h in hits) if judgement.asked else (),
+        left_out=tuple(h.id for h in hits) if judgement.left_out else (),
+    )
+    step = judge(hits, judged, failures=failures, judge__max_chunks=2, judge__oversample=2.0)
+    assert ids(step) == ["a", "b"]
+    assert outcomes(step) == {"a": "fallback", "b": "fallback", "c": "dropped"}
+    assert reason(step, "a") == f"among the first 2 by distance; the judge failed: {error}"
+    assert (step.needs, step.status) == ((), "ok")
+    assert error in step.note
+
+
+def test_the_fallback_still_drops_what_is_not_similar() -> None:
+    hits = (hit("a", 0.2, 1), hit("b", 1.9, 2))
+    step = judge(hits, Judgement(("a",), error="down"))
+    assert outcomes(step) == {"a": "fallback", "b": "dropped"}
+
+
+def test_the_fallback_keeps_pins_first() -> None:
+    step = judge(
+        ABC, Judgement(("a", "b", "c"), error="down"), pinned=frozenset("c"), judge__max_chunks=2
+    )
+    assert ids(step) == ["c", "a"]
+
+
+def test_a_failure_over_other_chunks_does_not_stand() -> None:
+    assert judge(ABC, Judgement(("a", "b"), error="down")).needs
+
+
+def test_a_budget_without_room_falls_back_without_a_need() -> None:
+    query = "why " * 1000
+    step = judge(ABC, None, query=query, judge__max_prompt_tokens=200)
+    assert ids(step) == ["a", "b", "c"]
+    assert step.needs == ()
+    assert "no room" in step.note
+
+
+# -- expansion -------------------------------------------------------------------------------------
+
+# a → s1, s2; s1 → s3 → s4 → s5 → s6; s2 → s1; s4 → a (a cycle)
+ROOT = row(bare("a", "s1", "s2"), bare("b"))
+GRAPH = (
+    bare("s1", "s3"),
+    bare("s2", "s1"),
+    bare("s3", "s4"),
+    bare("s4", "s5", "a"),
+    bare("s5", "s6"),
+    bare("s6"),
+)
+
+
+@pytest.mark.parametrize(
+    ("action", "brought"),
+    [
+        ("KEEP", []),
+        ("EXPAND_1", ["s1", "s2"]),
+        ("EXPAND_3", ["s1", "s2", "s3", "s4"]),
+        ("EXPAND_5", ["s1", "s2", "s3", "s4", "s5", "s6"]),
+    ],
+)
+def test_expansion_walks_breadth_first_to_its_depth(action: str, brought: list[str]) -> None:
+    step = judge(ROOT, over(ROOT, a=action), reachable=GRAPH)
+    assert ids(step) == ["a", *brought]
+    assert all(outcomes(step)[i] == "expanded" for i in brought)
+    assert all(h.found_by == "expansion:a" and h.rank == 0 for h in step.hits[1:])
+
+
+def test_the_reason_names_root_and_step() -> None:
+    step = judge(ROOT, over(ROOT, a="EXPAND_3"), reachable=GRAPH)
+    assert reason(step, "s1") == "referenced by a, step 1 of 3"
+    assert reason(step, "s4") == "referenced by a, step 3 of 3"
+
+
+def test_expansion_is_limited_per_root() -> None:
+    fans = tuple(bare(f"f{n}") for n in range(80))
+    refs = [h.id for h in fans]
+    hits = row(bare("a", *refs), bare("b", *reversed(refs)))
+    step = judge(hits, over(hits, a="EXPAND_1", b="EXPAND_1"), reachable=fans)
+    # a brings f0 … f49, b walks f79 … f30 and brings the 30 that are new.
+    assert ids(step) == ["a", "b", *refs[:50], *reversed(refs[50:])]
+    few = judge(hits, over(hits, a="EXPAND_1"), reachable=fans, judge__max_expansion=3)
+    assert ids(few) == ["a", "f0", "f1", "f2"]
+
+
+def test_kept_chunks_come_before_what_was_brought_and_are_not_repeated() -> None:
+    hits = row(bare("a", "b", "x"), bare("b", "y"))
+    step = judge(hits, over(hits, a="EXPAND_3", b="KEEP"), reachable=(bare("x"), bare("y")))
+    # b is kept on its own; the walk still goes through it to y.
+    assert ids(step) == ["a", "b", "x", "y"]
+    assert outcomes(step)["b"] == "kept"
+
+
+def test_a_chunk_two_roots_lead_to_is_brought_once() -> None:
+    hits = row(bare("a", "x"), bare("b", "x"))
+    step = judge(hits, over(hits, a="EXPAND_1", b="EXPAND_1"), reachable=(bare("x"),))
+    assert ids(step) == ["a", "b", "x"]
+    assert step.hits[2].found_by == "expansion:a"
+
+
+def test_a_hit_of_the_pool_stays_what_it_is() -> None:
+    cut_before = hit("x", 0.9, 7)
+    step = judge(
+        ROOT[:1],
+        over(ROOT[:1], a="EXPAND_1"),
+        pool=(*ROOT, replace(cut_before, chunk=Chunk("s1", "t"))),
+    )
+    assert [(h.id, h.rank, h.found_by) for h in step.hits] == [
+        ("a", 1, "query"),
+        ("s1", 7, "query"),
+    ]
+
+
+def test_the_unnamed_may_be_brought_and_the_discarded_not() -> None:
+    hits = row(bare("a", "b", "c"), bare("b", "deep"), bare("c"))
+    step = judge(hits, over(hits, a="EXPAND_3", b="DISCARD"), reachable=(bare("deep"),))
+    assert ids(step) == ["a", "c"]
+    assert outcomes(step) == {"a": "kept", "b": "dropped", "c": "expanded"}
+
+
+def test_what_lies_beyond_the_judged_may_be_brought() -> None:
+    hits = row(bare("a", "c"), bare("b"), bare("c"))
+    step = judge(hits, over(hits[:2], a="EXPAND_1"), judge__max_chunks=1, judge__oversample=2.0)
+    assert ids(step) == ["a", "c"]
+    assert outcomes(step) == {"a": "kept", "b": "dropped", "c": "expanded"}
+
+
+def test_unknown_references_lead_nowhere() -> None:
+    hits = row(bare("a", "gone", "a", "x"))
+    assert ids(judge(hits, over(hits, a="EXPAND_5"), reachable=(bare("x", "a"),))) == ["a", "x"]
+
+
+def test_a_chunk_known_only_by_its_rule_is_brought_whole_or_not() -> None:
+    hits = row(bare("a", "s1", "s2"))
+    pool = (
+        *hits,
+        hit("s1", 0.8, 2, loaded=False, text=""),
+        hit("s2", 0.9, 3, loaded=False, text=""),
+    )
+    step = judge(hits, over(hits, a="EXPAND_1"), pool=pool, reachable=(bare("s1", text="whole"),))
+    assert ids(step) == ["a", "s1"]
+    assert (step.hits[1].chunk.text, step.hits[1].rank) == ("whole", 2)
+
+
+def test_clearance_holds_in_expansion_and_hides_what_lies_behind() -> None:
+    hits = row(bare("a", "secret", "open", "broken", "other"))
+    reachable = (
+        bare("secret", "behind", clearance=2),
+        bare("open"),
+        bare("broken", clearance=None),
+        bare("other", department="north"),
+        bare("behind"),
+    )
+    judgement = over(hits, a="EXPAND_5")
+    everything = judge(hits, judgement, reachable=reachable)
+    assert ids(everything) == ["a", "secret", "open", "broken", "other", "behind"]
+    user: dict[str, Any] = {"clearance__enabled": True, "clearance__level": 1}
+    step = judge(hits, judgement, reachable=reachable, **user)
+    assert ids(step) == ["a", "open"]
+    assert "secret" not in str((step.decisions, step.note, step.hits[1:]))
+
+
+def test_a_failing_rule_holds_in_expansion_where_rules_are_on() -> None:
+    hits = row(bare("a", "x", "y"))
+    rule = json.dumps({"contain": "psionic"})
+    reachable = (bare("x", rule=rule), bare("y"))
+    judgement = over(hits, a="EXPAND_1")
+    assert ids(judge(hits, judgement, reachable=reachable)) == ["a", "x", "y"]
+    on: dict[str, Any] = {"query_must__enabled": True}
+    assert ids(judge(hits, judgement, reachable=reachable, **on)) == ["a", "y"]
+    psionic = judge(hits, judgement, reachable=reachable, query="psionic?", **on)
+    assert ids(psionic) == ["a", "x", "y"]
+
+
+@given(
+    edges=st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=40),
+    actions=st.lists(
+        st.sampled_from(["KEEP", "EXPAND_1", "EXPAND_3", "EXPAND_5", "DISCARD"]),
+        min_size=4,
+        max_size=4,
+    ),
+    levels=st.lists(st.integers(0, 2), min_size=12, max_size=12),
+    most=st.integers(1, 5),
+)
+def test_laws_of_expansion(
+    edges: list[tuple[int, int]], actions: list[str], levels: list[int], most: int
+) -> None:
+    """Over random graphs: nothing twice, secret or discarded, and no root over its limit."""
+    nodes = [
+        bare(f"n{i}", *(f"n{b}" for a, b in edges if a == i), clearance=levels[i])
+        for i in range(12)
+    ]
+    hits = row(*(replace(h, chunk=replace(h.chunk, clearance=0)) for h in nodes[:4]))
+    said = {f"n{i}": action for i, action in enumerate(actions)}
+    step = judge(
+        hits,
+        over(hits, **said),
+        reachable=tuple(nodes[4:]),
+        judge__max_expansion=most,
+        clearance__enabled=True,
+        clearance__level=1,
+    )
+    found = ids(step)
+    assert len(found) == len(set(found))
+    roots = [i for i, action in said.items() if action != "DISCARD"]
+    assert found[: len(roots)] == roots
+    assert not {i for i, action in said.items() if action == "DISCARD"} & set(found)
+    assert all(h.chunk.clearance in (0, 1) for h in step.hits)
+    brought = step.hits[len(roots) :]
+    assert all(said[h.found_by.removeprefix("expansion:")] != "KEEP" for h in brought)
+    for root in roots:
+        mine = [h for h in brought if h.found_by == f"expansion:{root}"]
+        assert len(mine) <= most
+    outcomes(step)

@@ -1,0 +1,181 @@
+"""Answers: citations, prices, what a failure leaves, and the extractive way without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from ragfilter import prompts
+from ragfilter.answer import EMPTY, UNFINISHED, Answer, Prices, answer, cited, stream_answer
+from ragfilter.context import Context, pack
+from ragfilter.errors import ChatError, ModelError
+from ragfilter.ports import Delta, Embedder, Message, Progress, Usage, Vectors
+from ragfilter.settings import Settings
+from ragfilter.types import Chunk, Hit
+
+TEXTS = ("Trolls fear fire.", "Giants throw stones [9].")
+
+
+class Chat:
+    """Plays pieces back: texts, a usage, or an error to raise."""
+
+    name = "scripted"
+
+    def __init__(self, *pieces: str | Usage | Exception) -> None:
+        self._pieces = pieces
+        self.asked: list[tuple[tuple[Message, ...], float]] = []
+
+    def stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        timeout_s: float,
+        schema: Mapping[str, object] | None = None,
+    ) -> Iterator[Delta]:
+        self.asked.append((tuple(messages), timeout_s))
+        for piece in self._pieces:
+            if isinstance(piece, Exception):
+                raise piece
+            yield Delta(piece) if isinstance(piece, str) else Delta(usage=piece)
+
+
+class Letters:
+    """Counts letters: enough of an embedder to tell sentences apart."""
+
+    name = "letters"
+
+    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        counts = np.array(
+            [[t.lower().count(c) + 0.01 for c in "abcdefghijklmnopqrstuvwxyz"] for t in texts],
+            dtype=np.float32,
+        )
+        vectors: Vectors = counts / np.linalg.norm(counts, axis=1, keepdims=True)
+        return vectors
+
+
+class Broken:
+    name = "broken"
+
+    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        raise ModelError("The model is gone.", remedy="Install it.")
+
+
+def packed(*texts: str) -> Context:
+    hits = tuple(Hit(Chunk(f"c{n}", t), 0.5, n) for n, t in enumerate(texts, start=1))
+    return pack(hits, Settings())
+
+
+def ask(
+    chat: Chat | None, embedder: Embedder | None = None, prices: Prices | None = None
+) -> Answer:
+    return answer(
+        "What do trolls fear?",
+        packed(*TEXTS),
+        chat,
+        embedder or Letters(),
+        timeout_s=3.0,
+        prices=prices,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "n", "known", "unknown"),
+    [
+        ("Fire [1].", 2, (1,), ()),
+        ("Fire [2][1], again [2].", 2, (2, 1), ()),
+        ("Fire [1, 2].", 2, (1, 2), ()),
+        ("Fire [1; 3].", 3, (1, 3), ()),
+        ("Fire [1-3].", 3, (1, 2, 3), ()),
+        ("Fire [1–3, 5].", 4, (1, 2, 3), (5,)),
+        ("Fire [chunk 2].", 2, (2,), ()),
+        ("Fire [0] [7].", 2, (), (0, 7)),
+        ("Fire [1-99999].", 1, (1,), (99999,)),
+        ("Fire [3-1].", 3, (3, 1), ()),
+        ("Fire [a], 1, (2), [].", 2, (), ()),
+    ],
+)
+def test_citations(text: str, n: int, known: tuple[int, ...], unknown: tuple[int, ...]) -> None:
+    assert cited(text, n) == (known, unknown)
+
+
+def test_an_answer_by_the_model() -> None:
+    chat = Chat("They fear ", "fire [1] and [4].", Usage(1000, 200))
+    found = ask(chat, prices=Prices(prompt=0.5, completion=2.0))
+    assert found.text == "They fear fire [1] and [4]."
+    assert (found.citations, found.unknown_citations) == ((1,), (4,))
+    assert (found.model, found.extractive, found.error) == ("scripted", False, "")
+    assert found.prompt_version == prompts.VERSION
+    assert found.usage == Usage(1000, 200)
+    # 1000 × 0.5 / 1e6 + 200 × 2 / 1e6
+    assert found.cost == pytest.approx(0.0009)
+    assert found.ms > 0
+    # What is shown is what was sent.
+    assert chat.asked == [(found.prompt, 3.0)]
+    assert TEXTS[0] in found.prompt[1].content
+
+
+def test_usage_is_estimated_where_the_endpoint_counts_none() -> None:
+    found = ask(Chat("abcdefgh"))
+    assert found.usage.estimated
+    assert found.usage.completion_tokens == 2
+    assert found.usage.prompt_tokens > 50
+    assert found.cost is None
+
+
+def test_a_failure_keeps_what_was_streamed_and_says_what_failed() -> None:
+    error = ChatError("The endpoint closed.", kind="interrupted", remedy="Try again.")
+    found = ask(Chat("They fear fire [1]", error), prices=Prices(1, 1))
+    assert found.text == "They fear fire [1]"
+    assert found.citations == (1,)
+    assert found.error == "The endpoint closed. Try again."
+    assert found.usage.estimated
+
+
+def test_a_call_that_never_began_costs_nothing() -> None:
+    refused = ChatError("It refused.", kind="unreachable", remedy="Start it.")
+    found = ask(Chat(refused), prices=Prices(1, 1))
+    assert (found.text, found.usage, found.cost) == ("", Usage(), 0.0)
+    assert found.error == "It refused. Start it."
+
+
+def test_a_foreign_failure_is_told_without_its_words() -> None:
+    found = ask(Chat("Fire", ValueError("key sk-secret")))
+    assert found.text == "Fire"
+    assert found.error == "The model failed (ValueError)."
+
+
+def test_without_a_model_the_answer_is_quoted() -> None:
+    found = ask(None, prices=Prices(1, 1))
+    assert found.text.startswith("Trolls fear fire. [1]")
+    assert found.extractive
+    assert (found.model, found.prompt, found.cost, found.error) == ("extractive", (), None, "")
+    # "[9]" stands in the chunk; it is no citation of ours.
+    assert found.unknown_citations == ()
+    assert set(found.citations) <= {1, 2}
+
+
+def test_a_failing_embedder_is_told() -> None:
+    found = ask(None, Broken())
+    assert (found.text, found.error) == ("", "The model is gone. Install it.")
+
+
+@pytest.mark.parametrize("chat", [None, Chat("never")])
+def test_an_empty_context_asks_nobody(chat: Chat | None) -> None:
+    found = answer("q", packed(), chat, Broken(), timeout_s=1)
+    assert (found.text, found.error, found.prompt) == (EMPTY, "", ())
+    assert chat is None or chat.asked == []
+
+
+def test_streaming_gives_the_pieces_and_the_answer_so_far() -> None:
+    stream = stream_answer("q", packed(*TEXTS), Chat("a ", "[1]"), Letters(), timeout_s=1)
+    assert stream.answer.error == UNFINISHED
+    pieces = iter(stream)
+    assert next(pieces) == "a "
+    assert (stream.answer.text, stream.answer.error) == ("a ", UNFINISHED)
+    assert list(pieces) == ["[1]"]
+    assert (stream.answer.text, stream.answer.error) == ("a [1]", "")
+    # Read twice, it is asked once.
+    assert list(stream) == []
+    assert stream.answer.citations == (1,)

@@ -1,0 +1,301 @@
+"""gather against a real Chroma: the re-query loop, k reached, and what a slider may not ask."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ragfilter.adapters.chroma import ChromaStore, Row
+from ragfilter.config import load
+from ragfilter.errors import InputError, ModelError
+from ragfilter.gather import Sources, gather, run
+from ragfilter.pipeline import replay
+from ragfilter.ports import Progress, Vectors, Where
+from ragfilter.rules.match import RuleBook
+from ragfilter.settings import Settings
+from ragfilter.types import Chunk, Rounds
+
+N = 60
+DIMENSION = 8
+TERMS = ["cleric", "druid", "armor class 6", "ac 6", "wizard", "10", "troll"]
+QUERY_MUST = load(profile="query-must", environ={}).settings
+
+
+class OneVector:
+    """An embedder at the port: the query's vector is given, so that no model is needed."""
+
+    name = "given"
+
+    def __init__(self, vectors: Mapping[str, Vectors], default: Vectors) -> None:
+        self.vectors = vectors
+        self.default = default
+
+    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        return np.stack([self.vectors.get(text, self.default) for text in texts])
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaStore]:
+    store = ChromaStore.folder(tmp_path_factory.mktemp("chroma"))
+    yield store
+    store.close()
+
+
+def unit(rng: np.random.Generator, n: int) -> Vectors:
+    vectors = rng.normal(size=(n, DIMENSION)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def filled(store: ChromaStore, rules: Sequence[str | None], seed: int) -> tuple[Any, Vectors]:
+    """A raw collection that holds its ids in the metadata too, as the literal loop needs."""
+    rng = np.random.default_rng(seed)
+    client = store.client
+    if "loop" in [c.name for c in client.list_collections()]:
+        client.delete_collection("loop")
+    raw = client.create_collection(
+        "loop", configuration={"hnsw": {"space": "l2"}}, embedding_function=None
+    )
+    metadatas = [
+        {"id": f"c{i}", **({"query_must": rule} if rule else {})} for i, rule in enumerate(rules)
+    ]
+    raw.add(
+        ids=[f"c{i}" for i in range(len(rules))],
+        embeddings=unit(rng, len(rules)),
+        documents=[f"text {i}" for i in range(len(rules))],
+        metadatas=metadatas,
+    )
+    return raw, unit(rng, 1)[0]
+
+
+def literal_loop(
+    raw: Any, vector: Vectors, passes: Mapping[str, bool], k: int, max_rounds: int
+) -> list[tuple[set[str], set[str], set[str]]]:
+    """The source's loop against the store: ask, exclude everything seen, ask again."""
+    seen: list[str] = []
+    kept = 0
+    rounds = []
+    while len(rounds) < max_rounds:
+        where = {"id": {"$nin": seen}} if seen else None
+        found = raw.query(query_embeddings=[vector], n_results=k, where=where)["ids"][0]
+        if not found:
+            break
+        ok = {i for i in found if passes[i]}
+        rounds.append((set(found), set(found) - ok, ok))
+        seen += found
+        kept += len(ok)
+        if kept >= k or len(ok) == len(found):
+            break
+    return rounds
+
+
+rules = st.one_of(
+    st.none(),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "contain_one_of": st.lists(
+                st.lists(st.sampled_from(TERMS), min_size=1, max_size=3), min_size=1, max_size=2
+            ),
+            "contain_all_of": st.lists(st.sampled_from(TERMS), min_size=1, max_size=2),
+            "contain": st.sampled_from(TERMS),
+            "contain_none_of": st.lists(st.sampled_from(TERMS), min_size=1, max_size=2),
+            "match": st.sampled_from(["word", "substring"]),
+        },
+    ).map(json.dumps),
+)
+queries = st.lists(st.sampled_from([*TERMS, "a 7th level", "needs"]), min_size=1, max_size=4)
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.lists(rules, min_size=N, max_size=N),
+    queries.map(" ".join),
+    st.integers(1, 15),
+    st.integers(1, 5),
+    st.integers(0, 1000),
+)
+def test_the_replayed_rounds_equal_the_real_loop(
+    store: ChromaStore,
+    chunk_rules: list[str | None],
+    query: str,
+    k: int,
+    max_rounds: int,
+    seed: int,
+) -> None:
+    raw, vector = filled(store, chunk_rules, seed)
+    scan = RuleBook([r for r in chunk_rules if r]).scan(query)
+    passes = {f"c{i}": scan.passes(rule) for i, rule in enumerate(chunk_rules)}
+    chosen = QUERY_MUST.with_values({"retrieval.k": k, "query_must.max_rounds": max_rounds})
+    sources = Sources(store.collection("loop"), OneVector({}, vector))
+    result = replay(gather(query, chosen, sources), chosen)
+    detail = result.trace("query_must").detail
+    assert isinstance(detail, Rounds)
+    replayed = [(set(r.retrieved), set(r.excluded), set(r.kept)) for r in detail.rounds]
+    assert replayed == literal_loop(raw, vector, passes, k, max_rounds)
+
+    # and beyond the loop: k clean chunks wherever there are k, the nearest ones, each once
+    nearest = raw.query(query_embeddings=[vector], n_results=N)["ids"][0]
+    clean = [i for i in nearest if passes[i]]
+    assert [hit.id for hit in result.kept] == clean[:k]
+
+
+def many(store: ChromaStore, n: int, every: int) -> tuple[Any, Vectors]:
+    """`n` chunks of which only every `every`-th has a rule that the query "cleric" meets."""
+    return filled(
+        store, ['{"contain":"cleric"}' if i % every == 0 else '{"contain":"x"}' for i in range(n)], 5
+    )
+
+
+@pytest.mark.parametrize(("every", "store_calls"), [(3, 2), (10, 4), (100, 6), (1000, 6)])
+def test_k_is_reached_however_selective_the_rules(
+    store: ChromaStore, every: int, store_calls: int
+) -> None:
+    raw, vector = many(store, 3000, every)
+    chosen = QUERY_MUST.with_values({"retrieval.pool_size": 100})
+    pool = gather("cleric", chosen, Sources(store.collection("loop"), OneVector({}, vector)))
+    kept = [hit.id for hit in replay(pool, chosen).kept]
+    clean = [f"c{i}" for i in range(0, 3000, every)]
+    exact = raw.query(query_embeddings=[vector], ids=clean, n_results=min(15, len(clean)))
+    assert kept == exact["ids"][0]
+    assert pool.queries == store_calls
+
+
+class Counting:
+    """A collection at the port that counts what is asked of it."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.calls: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        self.calls.append(name)
+        return getattr(self.inner, name)
+
+
+def test_no_setting_needs_the_store_again(store: ChromaStore) -> None:
+    _, vector = filled(store, [None, '{"contain":"cleric"}', '{"contain":"troll"}'] * 20, 3)
+    counting = Counting(store.collection("loop"))
+    chosen = load(profile="full", environ={}).settings
+    pool = gather("cleric vs troll", chosen, Sources(counting, OneVector({}, vector)))
+    asked = len(counting.calls)
+    for path, value in [
+        ("cutoff.gap_threshold", 0.2),
+        ("cutoff.max_results", 50),
+        ("cutoff.strategy", "autocut"),
+        ("query_must.enabled", False),
+        ("entities.per_entity", 50),
+        ("entities.enabled", False),
+        ("clearance.enabled", False),
+        ("quality.enabled", False),
+        ("retrieval.k", 50),
+    ]:
+        assert replay(pool, chosen.with_values({path: value})).hits
+    assert len(counting.calls) == asked
+
+
+def test_both_sides_of_a_comparison_get_their_own_retrieval(store: ChromaStore) -> None:
+    rng = np.random.default_rng(9)
+    vectors = unit(rng, 400)
+    collection = store.create("giants", embedder="given")
+    collection.write(
+        [Row(Chunk(f"c{i}", "some text", f"Title {i}"), v) for i, v in enumerate(vectors)]
+        + [Row(Chunk("troll", "It regenerates.", "Troll"), -vectors[0])]
+    )
+    # the query is near c0; the troll lies at the far end, beyond the pool
+    embedder = OneVector({"troll": -vectors[0]}, vectors[0])
+    chosen = load(profile="adaptive-gap+entities", environ={}).settings
+    chosen = chosen.with_values({"retrieval.pool_size": 50})
+    pool = gather("title 0 vs troll", chosen, Sources(collection, embedder))
+    assert [e.name for e in pool.entities] == ["title 0", "troll"]
+    troll = next(hit for hit in pool.hits if hit.id == "troll")
+    assert troll.found_by == "entity:troll"
+    assert troll.distance == pytest.approx(4.0, abs=1e-4)
+    assert {"c0", "troll"} <= {hit.id for hit in replay(pool, chosen).kept}
+
+
+@pytest.mark.parametrize("query", ["", "   ", "\n\t"])
+def test_an_empty_query_is_refused(store: ChromaStore, query: str) -> None:
+    _, vector = filled(store, [None], 1)
+    with pytest.raises(InputError, match="empty"):
+        gather(query, Settings(), Sources(store.collection("loop"), OneVector({}, vector)))
+
+
+class Scores:
+    name = "late_interaction"
+
+    def __init__(self, error: bool = False) -> None:
+        self.error = error
+        self.seen: list[str] = []
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        self.seen += texts
+        if self.error:
+            raise ModelError("no such model", remedy="Choose another.")
+        return [0.9 if "7" in text else 0.1 for text in texts]
+
+
+RERANK = load(profile="adaptive-retrieval", environ={}).settings.with_values(
+    {"quality.score_threshold": 1.0, "quality.max_top_k": 50}
+)
+
+
+def test_run_fulfils_a_rerank_need(store: ChromaStore) -> None:
+    _, vector = filled(store, [None] * 10, 4)
+    scores = Scores()
+    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: scores)
+    chosen = RERANK.with_values({"clearance.enabled": False})
+    result = run("q", chosen, sources)
+    assert result.needs == ()
+    assert [hit.chunk.text for hit in result.kept] == ["text 7"]
+
+
+def test_a_failing_reranker_is_a_fallback_not_an_error(store: ChromaStore) -> None:
+    _, vector = filled(store, [None] * 10, 4)
+    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: Scores(True))
+    result = run("q", RERANK.with_values({"clearance.enabled": False}), sources)
+    assert result.status == "low_quality_results"
+    assert "no such model" in result.trace("quality").note
+
+
+def test_push_down_and_memory_agree(store: ChromaStore) -> None:
+    rng = np.random.default_rng(2)
+    vectors = unit(rng, 200)
+    if "secrets" in [info.name for info in store.collections()]:
+        store.delete("secrets")
+    collection = store.create("secrets", embedder="given")
+    collection.write(
+        [
+            Row(
+                Chunk(
+                    f"c{i}", "t", clearance=i % 4, department="referee" if i % 3 == 0 else None
+                ),
+                v,
+            )
+            for i, v in enumerate(vectors)
+        ]
+    )
+    sources = Sources(collection, OneVector({}, vectors[0]))
+    for level, department in [(0, ""), (1, ""), (2, "referee"), (3, "other"), (3, "referee")]:
+        chosen = Settings().with_values(
+            {
+                "clearance.enabled": True,
+                "clearance.level": level,
+                "clearance.department": department,
+                "cutoff.enabled": False,
+            }
+        )
+        pushed = run("q", chosen, sources, push_down=True)
+        memory = run("q", chosen, sources, push_down=False)
+        assert [h.id for h in pushed.kept] == [h.id for h in memory.kept]
+        where = Where(level, department)
+        seen = {i for i, _ in collection.nearest(vectors[0], 200, where=where)}
+        assert {h.id for h in pushed.pool.hits} <= seen
+

@@ -1,0 +1,85 @@
+"""The direction of imports: values know nothing of stores, the core nothing of pages."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "ragfilter"
+
+# Each part may import itself and the parts named here; the rest of the world is not restricted.
+GROUND = {"types", "errors", "settings", "ports", "tokens"}
+CORE = GROUND | {
+    "rules", "layers", "entities", "context", "judging", "verdicts", "confidence", "pipeline",
+}  # fmt: skip
+WIRING = CORE | {"gather", "adapters", "corpora", "workspace", "index", "deployment", "profiles"}
+ALL = WIRING | {"config", "report", "prompts", "answer", "bench", "evaluate"}
+ALLOWED = {
+    "types": {"settings"},
+    "errors": set(),
+    "settings": set(),
+    "ports": {"types"},
+    "tokens": set(),
+    "confidence": GROUND,
+    "rules": GROUND,
+    "entities": GROUND,
+    "context": GROUND,
+    "verdicts": GROUND,
+    "judging": GROUND | {"context", "verdicts"},
+    "layers": GROUND | {"rules", "entities", "context", "judging"},
+    "pipeline": GROUND | {"rules", "layers"},
+    "gather": CORE,
+    "adapters": GROUND | {"context", "answer", "rules"},
+    "deployment": {"errors"},
+    "profiles": {"errors"},
+    "config": {"errors", "settings", "profiles", "deployment"},
+    "prompts": GROUND | {"context"},
+    "answer": GROUND | {"context", "prompts", "adapters"},
+    "report": CORE | {"prompts", "answer"},
+    "corpora": GROUND | {"rules"},
+    "workspace": {"errors", "adapters"},
+    "index": GROUND | {"rules", "corpora", "adapters", "workspace"},
+    "evaluate": CORE | {"gather", "corpora", "report", "config", "profiles"},
+    "bench": WIRING,
+    "cli": ALL,
+    "ui": ALL,
+    "__main__": {"cli"},
+    "__init__": ALL,
+}
+
+
+def part(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> set[str]:
+    """Parts of ragfilter that a file imports at run time, and `streamlit` where it does."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    typing_only = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    found = {name.split(".")[1] for name in names if name.startswith("ragfilter.")}
+    return found | ({"streamlit"} if any(n.split(".")[0] == "streamlit" for n in names) else set())
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_one_way(path: Path) -> None:
+    own = part(path)
+    allowed = ALLOWED[own] | {own} | ({"streamlit"} if own == "ui" else set())
+    assert imported(path) - allowed - {"__version__"} == set()
