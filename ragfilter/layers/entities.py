@@ -14,7 +14,10 @@ from ragfilter.types import Decision, Entity, Hit
 
 
 def apply(hits: tuple[Hit, ...], look: Look) -> Step:
-    """Move each side's best surviving chunk to the front, in the order of the sides.
+    """Move each side's best surviving chunk to the front, the nearest first.
+
+    The order of the sides would make steps that are no cliffs: after a near second pin the first
+    free chunk seems far.
 
     The best is the first, as the side's own retrieval ranked them, whose title is the side; where
     there is none, whose title names it; only where no title does, whose text names it: many texts
@@ -32,14 +35,15 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
             missing.append(entity.name)
         else:
             pinned.setdefault(best.id, []).append(f"“{entity.name}”")
+    front = sorted((by_id[i] for i in pinned), key=lambda hit: hit.distance)
     pins = tuple(
-        Decision(i, "entities", "pinned", f"best chunk for {' and '.join(sides)}")
-        for i, sides in pinned.items()
+        Decision(hit.id, "entities", "pinned", f"best chunk for {' and '.join(pinned[hit.id])}")
+        for hit in front
     )
     rest = tuple(hit for hit in hits if hit.id not in pinned)
     others = tuple(Decision(hit.id, "entities", "kept", "not pinned") for hit in rest)
     return Step(
-        tuple(by_id[i] for i in pinned) + rest,
+        (*front, *rest),
         pins + others,
         note="; ".join(f"no chunk left that names “{name}”" for name in missing),
         pinned=frozenset(pinned),

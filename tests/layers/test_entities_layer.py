@@ -32,23 +32,23 @@ def pin(hits: tuple[Hit, ...], *entities: Entity, per_entity: int = 10) -> Step:
     return apply(hits, Look(settings, pool, rule_book(()).scan("q")))
 
 
-def test_both_sides_are_pinned_in_the_order_of_the_query() -> None:
+def test_both_sides_are_pinned_the_nearest_first() -> None:
     step = pin(
         HITS,
         Entity("troll", ("mammoth", "troll", "giant")),
         Entity("hill giant", ("giant", "hill-giant")),
     )
     assert [hit.id for hit in step.hits] == [
-        "troll",
         "hill-giant",
+        "troll",
         "giant",
         "frost-giant",
         "mammoth",
     ]
     assert step.pinned == {"troll", "hill-giant"}
     assert [(d.chunk_id, d.outcome, d.reason) for d in step.decisions] == [
-        ("troll", "pinned", "best chunk for “troll”"),
         ("hill-giant", "pinned", "best chunk for “hill giant”"),
+        ("troll", "pinned", "best chunk for “troll”"),
         ("giant", "kept", "not pinned"),
         ("frost-giant", "kept", "not pinned"),
         ("mammoth", "kept", "not pinned"),
@@ -68,7 +68,7 @@ def test_a_title_that_is_the_side_goes_before_one_that_names_it() -> None:
     )
     ids = tuple(hit.id for hit in hits)
     step = pin(hits, Entity("light", ids), Entity("continual light", ids))
-    assert [hit.id for hit in step.hits] == ["LIGHT", "Continual Light", "Lights (lesser)"]
+    assert [hit.id for hit in step.hits] == ["Continual Light", "LIGHT", "Lights (lesser)"]
     assert pin(hits[:2], Entity("light", ids)).pinned == {"Continual Light"}
 
 
@@ -122,6 +122,12 @@ def test_black_dragon_vs_gold_dragon_keeps_both_however_far_the_black_one_is() -
         Entity("Black Dragon", ("DRAGON", "Dragon, Black")),
         Entity("Gold Dragon", ("Gold Dragon", "DRAGON")),
     )
-    # The step from the gold to the green dragon is the second one now, and no longer skipped.
-    assert [hit.id for hit in step.hits] == ["Dragon, Black", "Gold Dragon"]
-    assert step.note == "gap 0.114 ≥ 0.100 after rank 2"
+    # The far pin stays; the step down from it to the green dragon is no cliff.
+    assert [hit.id for hit in step.hits] == [
+        "Gold Dragon",
+        "Dragon, Black",
+        "Green Dragon",
+        "Bronze Dragon",
+        "Silver Dragon",
+    ]
+    assert step.note.startswith("no gap ≥ 0.100; kept values ≤ 1.093")
