@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragfilter.layers.base import Look, Step
-from ragfilter.types import Decision, Hit, Round, Rounds
+from ragfilter.types import Decision, Hit, Outcome, Round, Rounds
 
 
 def apply(hits: tuple[Hit, ...], look: Look) -> Step:
@@ -22,7 +22,7 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
         passes.append(check.passes)
         if check.passes:
             kept.append(hit)
-        outcome = "kept" if check.passes else "dropped"
+        outcome: Outcome = "kept" if check.passes else "dropped"
         decisions.append(Decision(hit.id, "query_must", outcome, check.reason))
     settings = look.settings
     found_by_query = [

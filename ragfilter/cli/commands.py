@@ -1,0 +1,325 @@
+"""The command line: `index`, `query`, `cut`, `eval`, and lists. Source: design, section 7.
+
+Exit codes: 0 done; 1 a check failed (no command here checks yet); 2 what was asked could not be
+done, with one line on standard error. Standard output carries the result alone; with `--json` one
+JSON document. Progress and logs go to standard error.
+
+What takes long to import (torch, chromadb) is imported inside the commands, so that `--help` and
+`cut` answer at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ragfilter import __version__
+from ragfilter.cli import parts
+from ragfilter.errors import InputError, RagfilterError
+from ragfilter.profiles import DEFAULT, PROFILES
+from ragfilter.settings import field
+
+log = logging.getLogger(__name__)
+
+STOPPED = 130
+
+app = typer.Typer(
+    help="See, tune and explain what is filtered out between a vector search and a prompt.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _help(path: str) -> str:
+    info = field(path)
+    return f"{info.help} Sets {path}: {info.allowed()}."
+
+
+CollectionName = Annotated[
+    str, typer.Option("--collection", "-c", help="Name of the collection.", show_default=True)
+]
+ProfileName = Annotated[
+    str | None,
+    typer.Option("--profile", "-p", help=f"{', '.join(PROFILES)}. Default: {DEFAULT}."),
+]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="Settings file (TOML, one [section] per layer).")
+]
+SetValues = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Any setting, as layer.field=value; may be repeated."),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help="Workspace folder. Also RAGFILTER_DATA_DIR."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Verbose = Annotated[
+    int, typer.Option("--verbose", "-v", count=True, help="Say more on standard error; -vv most.")
+]
+GapThreshold = Annotated[
+    float | None, typer.Option("--gap-threshold", help=_help("cutoff.gap_threshold"))
+]
+
+
+@app.command()
+def index(
+    source: Annotated[
+        str, typer.Argument(help="demo, or a file or folder: .jsonl .csv .md .txt.")
+    ] = "",
+    collection: Annotated[
+        str, typer.Option("--collection", "-c", help="Name; for demo it is demo by default.")
+    ] = "",
+    reset: Annotated[bool, typer.Option(help="Remove what the collection holds first.")] = False,
+    rebuild: Annotated[
+        bool, typer.Option(help="Restore the collection from its own copy; SOURCE is not read.")
+    ] = False,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    verbose: Verbose = 0,
+) -> None:
+    """Put chunks into a collection. What did not change is not embedded again."""
+    parts.start_logging(verbose)
+    from ragfilter.cli import indexing
+
+    name = collection or (source if source in indexing.DEMOS else "")
+    if not name:
+        raise InputError("--collection is missing.", remedy="Name the collection to index into.")
+    if not source and not rebuild:
+        raise InputError("SOURCE is missing.", remedy="Give demo, a file or a folder.")
+    report = indexing.run(
+        source, name, reset=reset, from_copy=rebuild, data_dir=data_dir, progress=parts.progress
+    )
+    parts.emit(parts.dumps(indexing.document(report)) if as_json else indexing.text(report))
+
+
+@app.command()
+def query(
+    text: Annotated[str, typer.Argument(help="The question.")],
+    collection: CollectionName = "demo",
+    profile: ProfileName = None,
+    config: ConfigFile = None,
+    values: SetValues = None,
+    k: Annotated[
+        int | None,
+        typer.Option("-k", help="Most results: sets retrieval.k and cutoff.max_results."),
+    ] = None,
+    gap_threshold: GapThreshold = None,
+    distance_threshold: Annotated[
+        float | None, typer.Option("--distance-threshold", help=_help("cutoff.distance_offset"))
+    ] = None,
+    answer: Annotated[
+        bool, typer.Option("--answer", help="Answer from the chunks that are kept.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Print the trace (with --json: on standard error).")
+    ] = False,
+    every: Annotated[bool, typer.Option("--all", help="List every dropped chunk.")] = False,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    verbose: Verbose = 0,
+) -> int:
+    """Ask a collection and see what is kept, what falls, and why."""
+    parts.start_logging(verbose)
+    flags = {
+        "retrieval.k": k,
+        "cutoff.max_results": k,
+        "cutoff.gap_threshold": gap_threshold,
+        "cutoff.distance_offset": distance_threshold,
+    }
+    loaded = parts.load_config(profile, config, values, flags)
+    from ragfilter import report
+    from ragfilter.cli import text as words
+
+    with parts.open_for(data_dir, "query") as bench:
+        result = parts.ask(text, loaded, parts.sources(bench, collection))
+        answered = parts.answer_of(result, bench) if answer else None
+    if as_json:
+        document = report.document(result) | {
+            "profile": loaded.profile,
+            "settings": result.settings.model_dump(),
+        }
+        if answered is not None:
+            document["answer"] = words.answer_document(*answered)
+        if debug:
+            typer.echo(report.trace_text(result), err=True, nl=False)
+        parts.emit(parts.dumps(document))
+    else:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        body = (
+            report.trace_text(result)
+            if debug
+            else words.query_text(result, profile=loaded.profile, width=width, every=every)
+        )
+        parts.emit(body + ("\n" + words.answer_text(*answered) if answered else ""))
+    if answered is not None and answered[0].error:
+        return parts.fail(f"The answer failed: {answered[0].error}")
+    return 0
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def cut(
+    distances: Annotated[list[str], typer.Argument(help="Distances, best first.")],
+    strategy: Annotated[
+        str | None, typer.Option("--strategy", "-s", help=_help("cutoff.strategy"))
+    ] = None,
+    k: Annotated[int | None, typer.Option("--k", "-k", help=_help("cutoff.max_results"))] = None,
+    min_results: Annotated[
+        int | None, typer.Option("--min-results", help=_help("cutoff.min_results"))
+    ] = None,
+    gap_threshold: GapThreshold = None,
+    distance_offset: Annotated[
+        float | None,
+        typer.Option(
+            "--distance-offset", "--distance-threshold", help=_help("cutoff.distance_offset")
+        ),
+    ] = None,
+    jumps: Annotated[int | None, typer.Option("--jumps", help=_help("cutoff.jumps"))] = None,
+    b_extra: Annotated[int | None, typer.Option("--b-extra", help=_help("cutoff.b_extra"))] = None,
+    as_json: Json = False,
+    verbose: Verbose = 0,
+) -> None:
+    """Cut a list of distances, without any collection. Starts from the seeds' default figures."""
+    parts.start_logging(verbose)
+    from ragfilter.cli import cutting
+    from ragfilter.layers.cutoff import cut as cut_values
+
+    flags = {
+        "cutoff.strategy": strategy,
+        "cutoff.max_results": k,
+        "cutoff.min_results": min_results,
+        "cutoff.gap_threshold": gap_threshold,
+        "cutoff.distance_offset": distance_offset,
+        "cutoff.jumps": jumps,
+        "cutoff.b_extra": b_extra,
+    }
+    values = [cutting.distance(text) for text in distances]
+    settings = parts.load_config("adaptive-gap", None, None, flags).settings
+    made = cut_values(values, settings.cutoff)
+    parts.emit(parts.dumps(cutting.document(made)) if as_json else cutting.text(made, values))
+
+
+@app.command(name="eval")
+def evaluate(
+    queries: Annotated[
+        str, typer.Option("--queries", help="queries.jsonl, or demo for the demo's own.")
+    ],
+    qrels: Annotated[str, typer.Option("--qrels", help="qrels.tsv, or demo for the demo's own.")],
+    collection: CollectionName = "demo",
+    profile: ProfileName = None,
+    config: ConfigFile = None,
+    values: SetValues = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Only this query id; may be repeated.")
+    ] = None,
+    leave_out: Annotated[
+        list[str] | None, typer.Option("--except", help="Not this query id; may be repeated.")
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    verbose: Verbose = 0,
+) -> None:
+    """Measure the filtered result beside the unfiltered first k, over labelled queries."""
+    parts.start_logging(verbose)
+    loaded = parts.load_config(profile, config, values, {})
+    from ragfilter.cli import text as words
+    from ragfilter.evaluate import labels, run
+
+    labelled = labels.choose(
+        labels.load(queries, qrels), only=only or (), leave_out=leave_out or ()
+    )
+    with parts.open_for(data_dir, "eval") as bench:
+        made = run.evaluate(
+            labelled.queries,
+            labelled.qrels,
+            loaded.settings,
+            parts.sources(bench, collection),
+            progress=parts.progress("queries"),
+        )
+    if as_json:
+        head = {"collection": collection, "profile": loaded.profile}
+        parts.emit(parts.dumps(head | run.document(made)))
+    else:
+        parts.emit(f"{collection}, profile {loaded.profile}: {words.evaluation_text(made)}")
+
+
+@app.command()
+def collections(data_dir: DataDir = None, as_json: Json = False, verbose: Verbose = 0) -> None:
+    """List the collections of the workspace."""
+    parts.start_logging(verbose)
+    from ragfilter.cli import text as words
+
+    with parts.open_for(data_dir, "collections") as bench:
+        infos = bench.collections()
+    if as_json:
+        names = ("name", "count", "space", "embedder", "complete")
+        parts.emit(parts.dumps([{name: getattr(info, name) for name in names} for info in infos]))
+    elif infos:
+        body = [(i.name, i.count, i.space, i.embedder or "unknown", parts.state(i)) for i in infos]
+        parts.emit(words.table(("collection", "chunks", "space", "embedder", "state"), body))
+    else:
+        from ragfilter.bench import INDEX_DEMO
+
+        typer.echo(f"There is no collection yet. {INDEX_DEMO}", err=True)
+
+
+@app.command()
+def profiles(as_json: Json = False) -> None:
+    """List the profiles and what each sets."""
+    from ragfilter.cli import text as words
+
+    if as_json:
+        made = [{"name": p.name, "help": p.help, "values": {**p.values}} for p in PROFILES.values()]
+        parts.emit(parts.dumps(made))
+    else:
+        parts.emit(words.table(("profile", ""), [(p.name, p.help) for p in PROFILES.values()]))
+
+
+@app.command()
+def settings() -> None:
+    """Print the settings reference (Markdown)."""
+    from ragfilter.cli.settings_doc import markdown
+
+    parts.emit(markdown())
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        parts.emit(f"ragfilter {__version__}\n")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        parts.emit(f"{context.get_help()}\n")
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code. Errors become one line on standard error."""
+    try:
+        code = app(args=args, prog_name="ragfilter", standalone_mode=False)
+    except RagfilterError as error:
+        return parts.fail(str(error))
+    except typer.TyperException as error:
+        return parts.fail(f"{error.format_message().rstrip('.')}. {parts.usage_hint(error)}")
+    except (KeyboardInterrupt, typer.Abort):
+        code = STOPPED
+    except Exception as error:
+        if log.isEnabledFor(logging.INFO):
+            log.exception("unexpected")
+        words = " ".join(str(error).split())[:300]
+        return parts.fail(
+            f"Unexpected {type(error).__name__}: {words}. Run again with -v for the traceback."
+        )
+    if code == STOPPED:
+        typer.echo("Stopped.", err=True)
+    return code if isinstance(code, int) else 0

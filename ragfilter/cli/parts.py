@@ -1,0 +1,141 @@
+"""What the commands share: settings, an open bench, an answer, and the two output streams."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ragfilter import config as configuration
+from ragfilter.errors import CollectionMissing, InputError
+from ragfilter.ports import Progress
+
+if TYPE_CHECKING:
+    from ragfilter.adapters.chroma import CollectionInfo
+    from ragfilter.answer import Answer
+    from ragfilter.bench import Bench
+    from ragfilter.config import Config
+    from ragfilter.context import Context
+    from ragfilter.gather import Sources
+    from ragfilter.types import Result
+
+UNUSABLE = 2
+BAR = 30
+
+
+def load_config(
+    profile: str | None,
+    file: Path | None,
+    values: Sequence[str] | None,
+    flags: dict[str, Any],
+) -> Config:
+    """The settings in force: `--set` wins over all but the flags with a name of their own."""
+    given = dict(configuration.parse_set(text) for text in values or ())
+    given |= {path: value for path, value in flags.items() if value is not None}
+    return configuration.load(profile=profile, file=file, flags=given)
+
+
+def open_for(data_dir: Path | None, kind: str) -> Bench:
+    from ragfilter.bench import open_bench, read_deployment
+
+    return open_bench(read_deployment(data_dir=data_dir), kind=kind)
+
+
+def sources(bench: Bench, name: str) -> Sources:
+    """The sources of a collection that holds something. Raises CollectionMissing."""
+    from ragfilter.bench import INDEX_DEMO
+
+    sources = bench.sources(name)
+    if not sources.collection.count():
+        raise CollectionMissing(f"The collection {name!r} is empty.", remedy=INDEX_DEMO)
+    return sources
+
+
+def ask(text: str, loaded: Config, sources: Sources) -> Result:
+    from ragfilter import gather
+
+    # Not pushed into the store: then the layer can say what it hid, as the page does.
+    return gather.run(text, loaded.settings, sources, push_down=False)
+
+
+def answer_of(result: Result, bench: Bench) -> tuple[Answer, Context]:
+    from ragfilter import answer, context
+
+    where = bench.deployment
+    prices = None
+    if where.price_prompt or where.price_completion:
+        prices = answer.Prices(where.price_prompt, where.price_completion)
+    packed = context.pack(result.kept, result.settings)
+    made = answer.answer(
+        result.query,
+        packed,
+        bench.chat,
+        bench.embedder,
+        timeout_s=where.answer_timeout_s,
+        prices=prices,
+    )
+    return made, packed
+
+
+def state(info: CollectionInfo) -> str:
+    if not info.ours:
+        return "not indexed by ragfilter"
+    return "complete" if info.complete else "incomplete, index it again"
+
+
+def progress(what: str) -> Progress:
+    """A bar on standard error, one line that is overwritten; without a terminal, nothing."""
+
+    def show(done: int, total: int) -> None:
+        if not sys.stderr.isatty():
+            return
+        filled = BAR * done // total if total else BAR
+        bar = "#" * filled + "." * (BAR - filled)
+        typer.echo(f"\r[{bar}] {done:,} of {total:,} {what}", err=True, nl=done >= total)
+
+    return show
+
+
+def start_logging(verbose: int) -> None:
+    level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(message)s", force=True
+    )
+    # Ours alone: the libraries below are loud, and what they say seldom helps.
+    logging.getLogger("ragfilter").setLevel(level)
+
+
+def dumps(document: object) -> str:
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+
+
+def emit(text: str) -> None:
+    """Write the result. A reader that has gone away (`| head`) is no error."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Otherwise the interpreter would fail once more when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise InputError(
+            f"Standard output cannot be written: {error.strerror}.", remedy="Make room there."
+        ) from None
+
+
+def fail(message: str) -> int:
+    """One line on standard error, whatever the message holds; the exit code."""
+    typer.echo(f"ragfilter: {' '.join(message.split())}", err=True)
+    return UNUSABLE
+
+
+def usage_hint(error: typer.TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    return f"See `{context.command_path if context else 'ragfilter'} --help`."

@@ -1,0 +1,96 @@
+"""The settings reference as Markdown, made from the fields, so that it cannot go stale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from ragfilter.config import PREFIX, SEED_VARIABLES, variable
+from ragfilter.deployment import Deployment
+from ragfilter.profiles import DEFAULT, PROFILES
+from ragfilter.settings import FieldInfo, fields
+
+INTRODUCTION = """\
+# Settings
+
+Values come from, lowest to highest: defaults, profile, settings file (`--config`, TOML with one
+`[section]` per layer), environment, flags (`--set section.name=value`). A bad value is refused with
+its name, what is allowed and where it came from. This page is made by `ragfilter settings`."""
+
+
+def markdown() -> str:
+    """Every setting, profile and deployment variable."""
+    parts = [INTRODUCTION]
+    for section, members in groupby(fields(), key=lambda info: info.section):
+        parts.append(_section(section, list(members)))
+    parts += [_profiles(), _seed_variables(), _deployment()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(name: str, members: list[FieldInfo]) -> str:
+    rows = [
+        (
+            f"`{info.path}`",
+            _value(info.default),
+            info.allowed(),
+            info.unit,
+            f"`{variable(info.path)}`",
+            info.help,
+        )
+        for info in members
+    ]
+    head = ("Setting", "Default", "Allowed", "Unit", "Environment variable", "What it does")
+    return f"## {name}\n\n{_table(head, rows)}"
+
+
+def _profiles() -> str:
+    rows = [
+        (
+            f"`{profile.name}`" + (" (default)" if profile.name == DEFAULT else ""),
+            profile.help,
+            ", ".join(f"`{path}` {_value(value)}" for path, value in profile.values.items()),
+        )
+        for profile in PROFILES.values()
+    ]
+    text = f"Chosen with `--profile` or `{PREFIX}PROFILE`."
+    return f"## Profiles\n\n{text}\n\n{_table(('Profile', 'What it is', 'Differs in'), rows)}"
+
+
+def _seed_variables() -> str:
+    rows = [(f"`{name}`", f"`{path}`") for name, path in SEED_VARIABLES.items()]
+    rows.append(("`ENABLE_RERANKER`", "`quality.reranker` (`false` sets `none`)"))
+    text = "These names are understood too. Naming a `RERANKER_MODEL` selects the cross-encoder."
+    return f"## Other environment variables\n\n{text}\n\n{_table(('Variable', 'Sets'), rows)}"
+
+
+def _deployment() -> str:
+    rows = []
+    for name, info in Deployment.model_fields.items():
+        alias = info.validation_alias
+        variable_name = alias if isinstance(alias, str) else f"{PREFIX}{name.upper()}"
+        default = info.default.get_secret_value() if _is_secret(info.default) else info.default
+        rows.append((f"`{variable_name}`", _value(default), info.description or ""))
+    text = "Where things are. These are not part of the filter's settings, and never of a link."
+    return f"## Deployment\n\n{text}\n\n{_table(('Variable', 'Default', 'What it is'), rows)}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _value(value: Any) -> str:
+    if value == "":
+        return "empty"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
+def _is_secret(value: Any) -> bool:
+    return hasattr(value, "get_secret_value")

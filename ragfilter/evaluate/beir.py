@@ -1,0 +1,131 @@
+"""Labelled queries in BEIR form: `queries.jsonl` (`_id`, `text`) and `qrels.tsv` (three columns).
+
+Source: design, section 7. A label of 1 or more means relevant, 0 means judged and not relevant.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragfilter.corpora.files import read_lines
+from ragfilter.errors import InputError
+
+log = logging.getLogger(__name__)
+
+Queries = Mapping[str, str]
+Qrels = Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """`queries`: query id → text; `qrels`: query id → chunk id → label."""
+
+    queries: Queries
+    qrels: Qrels
+
+
+def read(queries: Path, qrels: Path) -> Labels:
+    """Both files. Labels of queries that are not in `queries` are left out, with a warning.
+
+    Raises InputError that names file and line, also where no query has a label.
+    """
+    texts = read_queries(queries)
+    labels = read_qrels(qrels)
+    strangers = [i for i in labels if i not in texts]
+    if strangers:
+        log.warning(
+            "%s has labels for %d queries that are not in %s, such as %r; they are left out",
+            qrels, len(strangers), queries, strangers[0],
+        )  # fmt: skip
+    known = {i: labels[i] for i in texts if i in labels}
+    if not known:
+        raise InputError(
+            f"No query of {queries} has a label in {qrels}.",
+            remedy="Check that the query ids of the two files are the same.",
+        )
+    return Labels(texts, known)
+
+
+def read_queries(path: Path) -> dict[str, str]:
+    """Query id → text, in file order. Raises InputError."""
+    texts: dict[str, str] = {}
+    for number, line in _lines(path):
+        where = f"{path}, line {number}"
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            reason = getattr(error, "msg", None) or str(error)
+            raise InputError(
+                f"{where} is not valid JSON: {reason}.", remedy="Write one JSON object a line."
+            ) from None
+        query_id, text = _fields(record, where)
+        if query_id in texts:
+            raise InputError(f"{where}: the id {query_id!r} stands twice.", remedy="Remove one.")
+        texts[query_id] = text
+    if not texts:
+        raise InputError(f"{path} holds no queries.", remedy='Write {"_id": …, "text": …} a line.')
+    return texts
+
+
+def read_qrels(path: Path) -> dict[str, dict[str, int]]:
+    """Query id → chunk id → label; the header is optional. Raises InputError."""
+    labels: dict[str, dict[str, int]] = {}
+    for number, line in _lines(path):
+        where = f"{path}, line {number}"
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) != 3 or not (cells[0] and cells[1]):
+            raise InputError(
+                f"{where} has {len(cells)} columns."
+                if len(cells) != 3
+                else f"{where} lacks an id.",
+                remedy="Write query-id, corpus-id and score, separated by tabs.",
+            )
+        query_id, chunk_id, score = cells
+        label = _whole(score)
+        if label is None:
+            if number == 1:
+                continue
+            raise InputError(
+                f"{where}: the score {score!r} is not a whole number.",
+                remedy="Use 0 for not relevant, 1 or more for relevant.",
+            )
+        known = labels.setdefault(query_id, {})
+        if known.get(chunk_id, label) != label:
+            raise InputError(
+                f"{where}: {chunk_id!r} already has the label {known[chunk_id]} for {query_id!r}.",
+                remedy="Keep one of the two lines.",
+            )
+        known[chunk_id] = label
+    return labels
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The non-empty lines with their 1-based numbers."""
+    for number, line in enumerate(read_lines(path), start=1):
+        if line.strip():
+            yield number, line
+
+
+def _fields(record: object, where: str) -> tuple[str, str]:
+    if not isinstance(record, dict):
+        raise InputError(f"{where} is not a JSON object.", remedy='Write {"_id": …, "text": …}.')
+    query_id = record.get("_id", record.get("id"))
+    text = record.get("text")
+    if isinstance(query_id, int) and not isinstance(query_id, bool):
+        query_id = str(query_id)
+    if not isinstance(query_id, str) or not query_id.strip():
+        raise InputError(f"{where} has no _id.", remedy="Give every query an _id.")
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(f"{where} has no text.", remedy="Give every query a text.")
+    return query_id.strip(), text
+
+
+def _whole(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None

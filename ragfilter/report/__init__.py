@@ -1,0 +1,50 @@
+"""A result for people and programs: rows, table, CSV, JSON document, summary, debug trace.
+
+Everything here is pure. Sources: design, section 7; issue "The bench runs", sections 4 and 5.
+"""
+
+from __future__ import annotations
+
+from ragfilter.report.as_json import document
+from ragfilter.report.hits import (
+    COLUMNS,
+    HIDDEN,
+    Row,
+    csv,
+    frame,
+    harmless,
+    kept_first,
+    rows,
+    short_title,
+    visible,
+)
+from ragfilter.report.overview import (
+    LayerSummary,
+    Summary,
+    headline,
+    layer_line,
+    summary,
+    tokens,
+)
+from ragfilter.report.transcript import trace_text
+
+__all__ = [
+    "COLUMNS",
+    "HIDDEN",
+    "LayerSummary",
+    "Row",
+    "Summary",
+    "csv",
+    "document",
+    "frame",
+    "harmless",
+    "headline",
+    "kept_first",
+    "layer_line",
+    "rows",
+    "short_title",
+    "summary",
+    "tokens",
+    "trace_text",
+    "visible",
+]

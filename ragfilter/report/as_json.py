@@ -1,0 +1,96 @@
+"""A result as the JSON document of `query --json`. Pure. Source: design, section 7."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from ragfilter.pipeline import unfiltered
+from ragfilter.report.hits import Row, rows
+from ragfilter.report.overview import tokens, trace_of
+from ragfilter.types import CutoffDetail, LayerTrace, Result, Rounds
+
+
+def document(result: Result, *, as_operator: bool = False) -> dict[str, Any]:
+    """What `query --json` prints: plain values, ready for `json.dumps`. Hidden hits are left out
+    and counted in ``hidden``."""
+    every = rows(result, as_operator=as_operator)
+    named = [row for row in every if not row.hidden]
+    plain = unfiltered(result.pool, result.settings)
+    return {
+        "query": result.query,
+        "collection": result.pool.collection,
+        "space": result.pool.space,
+        "status": result.status,
+        "message": result.message,
+        "kept": [hit.id for hit in result.kept],
+        "hits": [_hit_document(row) for row in named],
+        "layers": [_layer_document(trace) for trace in result.traces],
+        "cutoff": _cutoff_document(result),
+        "rounds": _rounds_document(result),
+        "context_tokens": tokens(result.kept),
+        "unfiltered": [hit.id for hit in plain],
+        "unfiltered_tokens": tokens(plain),
+        "retrieved": len(every),
+        "hidden": len(every) - len(named),
+        "entities": _entity_names(result),
+        "needs": [
+            {"kind": need.kind, "layer": need.layer, "chunks": len(need.chunk_ids), "why": need.why}
+            for need in result.needs
+        ],
+        "gather_ms": round(result.pool.gather_ms, 3),
+        "store_queries": result.pool.queries,
+    }
+
+
+def _hit_document(row: Row) -> dict[str, Any]:
+    values = asdict(row)
+    del values["hidden"]
+    return values
+
+
+def _layer_document(trace: LayerTrace) -> dict[str, Any]:
+    return {
+        "layer": trace.layer,
+        "enabled": trace.enabled,
+        "n_in": trace.n_in,
+        "n_out": trace.n_out,
+        "ms": round(trace.ms, 3),
+        "note": trace.note,
+    }
+
+
+def _cutoff_document(result: Result) -> dict[str, Any] | None:
+    trace = trace_of(result, "cutoff")
+    if trace is None or not isinstance(trace.detail, CutoffDetail):
+        return None
+    cut = trace.detail.cut
+    return {
+        "strategy": cut.strategy,
+        "cliff_after_rank": cut.cliff_after_rank,
+        "gap": cut.gap,
+        "limit": cut.limit,
+        "kept": cut.kept,
+        "reason": cut.reason,
+        "values": trace.detail.value_name,
+        "gaps": [gap.size for gap in cut.gaps],
+    }
+
+
+def _rounds_document(result: Result) -> list[dict[str, int]]:
+    trace = trace_of(result, "query_must")
+    if trace is None or not isinstance(trace.detail, Rounds):
+        return []
+    return [
+        {
+            "round": r.number,
+            "retrieved": len(r.retrieved),
+            "excluded": len(r.excluded),
+            "kept": len(r.kept),
+        }
+        for r in trace.detail.rounds
+    ]
+
+
+def _entity_names(result: Result) -> list[str]:
+    return [e.name for e in result.pool.entities] if result.settings.entities.enabled else []

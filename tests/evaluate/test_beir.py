@@ -1,0 +1,82 @@
+"""BEIR files: what is read, and the file and line of what cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragfilter.errors import InputError
+from ragfilter.evaluate import beir
+
+QUERIES = '{"_id": "q1", "text": "one"}\n{"_id": "q2", "text": "two"}\n'
+QRELS = "query-id\tcorpus-id\tscore\nq1\ta\t2\nq1\tb\t0\nq2\tc\t1\n"
+
+
+def files(folder: Path, queries: str, qrels: str) -> tuple[Path, Path]:
+    paths = folder / "queries.jsonl", folder / "qrels.tsv"
+    for path, text in zip(paths, (queries, qrels), strict=True):
+        path.write_text(text, encoding="utf-8", newline="")
+    return paths
+
+
+def test_reads_both_files(tmp_path: Path) -> None:
+    labels = beir.read(*files(tmp_path, QUERIES, QRELS))
+    assert labels.queries == {"q1": "one", "q2": "two"}
+    assert labels.qrels == {"q1": {"a": 2, "b": 0}, "q2": {"c": 1}}
+
+
+def test_reads_what_other_tools_write(tmp_path: Path) -> None:
+    queries = '\ufeff{"id": 7, "text": "seven", "metadata": {}}\r\n\r\n'
+    labels = beir.read(*files(tmp_path, queries, "7\tx\t1\r\n7\tx\t1\r\n"))
+    assert (labels.queries, labels.qrels) == ({"7": "seven"}, {"7": {"x": 1}})
+
+
+def test_labels_of_unknown_queries_are_left_out_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    labels = beir.read(*files(tmp_path, QUERIES, QRELS + "q9\tz\t1\n"))
+    assert set(labels.qrels) == {"q1", "q2"}
+    assert "q9" in caplog.text
+
+
+def test_queries_without_labels_stay_among_the_queries(tmp_path: Path) -> None:
+    labels = beir.read(*files(tmp_path, QUERIES, "q1\ta\t1\n"))
+    assert (set(labels.queries), set(labels.qrels)) == ({"q1", "q2"}, {"q1"})
+
+
+@pytest.mark.parametrize(
+    ("queries", "qrels", "message"),
+    [
+        ('{"_id": "q1", "text": "one"}\n{oops', QRELS, "queries.jsonl, line 2 is not valid JSON"),
+        ("[1]\n", QRELS, "queries.jsonl, line 1 is not a JSON object"),
+        ('{"text": "one"}\n', QRELS, "queries.jsonl, line 1 has no _id"),
+        ('\n{"_id": "q1", "text": " "}\n', QRELS, "queries.jsonl, line 2 has no text"),
+        (QUERIES + '{"_id": "q1", "text": "x"}', QRELS, "line 3: the id 'q1' stands twice"),
+        ("\n", QRELS, "queries.jsonl holds no queries"),
+        ("9" * 5000, QRELS, "queries.jsonl, line 1 is not valid JSON"),
+        (QUERIES, "query-id\tcorpus-id\tscore\nq1\ta\n", "qrels.tsv, line 2 has 2 columns"),
+        (QUERIES, "q1 a 1\n", "qrels.tsv, line 1 has 1 columns"),
+        (QUERIES, QRELS + "q1\tz\thigh\n", "qrels.tsv, line 5: the score 'high'"),
+        (QUERIES, QRELS + "q1\t\t1\n", "qrels.tsv, line 5 lacks an id"),
+        (QUERIES, QRELS + "q1\ta\t1\n", "line 5: 'a' already has the label 2"),
+        (QUERIES, "q8\ta\t1\n", "No query of"),
+        (QUERIES, "", "No query of"),
+    ],
+)
+def test_bad_files_are_named_with_their_line(
+    tmp_path: Path, queries: str, qrels: str, message: str
+) -> None:
+    with pytest.raises(InputError) as raised:
+        beir.read(*files(tmp_path, queries, qrels))
+    assert message in raised.value.message
+    assert raised.value.remedy
+
+
+def test_a_missing_file_and_bytes_that_are_no_text(tmp_path: Path) -> None:
+    queries, qrels = files(tmp_path, QUERIES, QRELS)
+    with pytest.raises(InputError, match=r"nowhere\.tsv cannot be read"):
+        beir.read(queries, tmp_path / "nowhere.tsv")
+    qrels.write_bytes(b"q1\ta\t1\nq1\t\xff\t1\n")
+    with pytest.raises(InputError, match="line 2: not UTF-8"):
+        beir.read(queries, qrels)

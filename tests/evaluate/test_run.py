@@ -1,0 +1,200 @@
+"""The evaluation: figures worked by hand on small pools, and the conventions."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from ragfilter.errors import InputError
+from ragfilter.evaluate import labels, run
+from ragfilter.evaluate.beir import Labels
+from ragfilter.gather import Sources
+from ragfilter.ports import Vectors
+from ragfilter.settings import Settings
+from ragfilter.types import Chunk, Hit, Pool, Space
+
+K4 = Settings().with_values({"retrieval.k": 4, "cutoff.min_results": 0})
+
+
+def pool(query: str, *ranked: tuple[str, float], **fields: object) -> Pool:
+    hits = tuple(
+        Hit(Chunk(i, i, **fields), d, rank)  # type: ignore[arg-type]
+        for rank, (i, d) in enumerate(ranked, start=1)
+    )
+    return Pool(query, "demo", "l2", hits)
+
+
+# Two relevant, then a cliff of 0.3; a third relevant one behind the first four.
+CLIFF = pool("cliff", ("a", 0.1), ("b", 0.15), ("x", 0.45), ("y", 0.46), ("c", 0.47), ("z", 0.48))
+# No cliff: all five stay, of which the second and fifth are relevant.
+FLAT = pool("flat", ("u", 0.1), ("d", 0.12), ("v", 0.14), ("w", 0.16), ("e", 0.18))
+QRELS = {"cliff": {"a": 2, "b": 1, "c": 1, "x": 0}, "flat": {"d": 1, "e": 1}}
+
+
+def test_figures_of_two_queries() -> None:
+    made = run.score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4)
+    cliff, flat = made.rows
+    assert (cliff.relevant, cliff.unfiltered.ids, cliff.filtered.ids) == (
+        {"a", "b", "c"}, ("a", "b", "x", "y"), ("a", "b"),
+    )  # fmt: skip
+    scores = [
+        (s.scores.precision, s.scores.recall, s.scores.f1)
+        for s in (cliff.unfiltered, cliff.filtered, flat.unfiltered, flat.filtered)
+    ]
+    assert scores == [
+        pytest.approx((1 / 2, 2 / 3, 4 / 7)),
+        pytest.approx((1, 2 / 3, 4 / 5)),
+        pytest.approx((1 / 4, 1 / 2, 1 / 3)),
+        pytest.approx((2 / 5, 1, 4 / 7)),
+    ]
+    assert (cliff.noise_reduction, flat.noise_reduction) == (1.0, 0.0)
+    assert made.noise_reduction == pytest.approx(1 - 3 / 5)
+    assert (made.unfiltered.mean_kept, made.filtered.mean_kept) == (4, 3.5)
+    assert made.unfiltered.f1 == pytest.approx((4 / 7 + 1 / 3) / 2)
+    assert made.filtered.f1 == pytest.approx((4 / 5 + 4 / 7) / 2)
+    assert made.filtered.precision == pytest.approx((1 + 2 / 5) / 2)
+    assert made.filtered.recall == pytest.approx((2 / 3 + 1) / 2)
+
+
+def test_the_best_fixed_k_is_the_best_mean_and_not_the_best_of_each() -> None:
+    # F1 at k 1..6: cliff .50 .80 .67 .57 .75 .67; flat 0 .50 .40 .33 .57 .57; best mean at 5, .66.
+    made = run.score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4).best_fixed_k
+    assert made.k == 5
+    assert made.means.f1 == pytest.approx((6 / 8 + 4 / 7) / 2)
+    assert made.means.mean_kept == 5
+
+
+def test_the_smallest_k_wins_among_equals() -> None:
+    three = pool("q", ("x", 0.1), ("a", 0.2), ("b", 0.3), ("y", 0.4))
+    # F1 at k 2: 2·1/(2+2) = 1/2; at 3: 2·2/(3+2) = 4/5; only one stands first.
+    assert run.score({"q": three}, {"q": {"a": 1, "b": 1}}, K4).best_fixed_k.k == 3
+    single = pool("q", ("a", 0.1), ("b", 0.2))
+    assert run.score({"q": single}, {"q": {"zz": 1}}, K4).best_fixed_k.k == 1
+
+
+def test_the_sweep_looks_deeper_than_k() -> None:
+    deep = pool("q", *((f"c{i:02d}", 0.1 + i / 1000) for i in range(60)))
+    relevant = {f"c{i:02d}": 1 for i in range(60)}
+    made = run.score({"q": deep}, {"q": relevant}, K4)
+    assert (made.best_fixed_k.k, len(made.rows[0].ranking)) == (50, 50)
+    assert run.best_fixed_k(made.rows, deepest=15).k == 15
+
+
+def test_lost_are_labelled_chunks_of_the_first_k_only() -> None:
+    strict = K4.with_values({"cutoff.strategy": "fixed", "cutoff.max_results": 1})
+    row = run.score({"cliff": CLIFF}, QRELS, strict).rows[0]
+    assert row.lost == ("b",)
+
+
+def test_nothing_kept_counts_as_zero() -> None:
+    barred = pool("cliff", ("a", 0.1), ("x", 0.2), clearance=None)
+    hidden = K4.with_values({"clearance.enabled": True})
+    row = run.score({"cliff": barred}, QRELS, hidden).rows[0]
+    assert (row.filtered.kept, row.filtered.scores.precision) == (0, 0)
+    assert row.status == "insufficient_clearance"
+    # The unfiltered side obeys clearance too, so there is no noise to reduce.
+    assert (row.unfiltered.kept, row.noise_reduction) == (0, None)
+
+
+def test_noise_reduction_is_negative_where_the_filter_adds_noise() -> None:
+    wide = K4.with_values({"retrieval.k": 1})
+    made = run.score({"flat": FLAT}, QRELS, wide)
+    assert made.noise_reduction == 1 - 3 / 1
+
+
+def test_queries_without_labels_are_left_out() -> None:
+    made = run.score({"cliff": CLIFF, "new": FLAT}, QRELS, K4)
+    assert [row.id for row in made.rows] == ["cliff"]
+    with pytest.raises(ValueError, match="no query has a label"):
+        run.score({"new": FLAT}, QRELS, K4)
+
+
+def test_document_is_plain_and_has_the_promised_keys() -> None:
+    made = run.document(run.score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4))
+    assert json.loads(json.dumps(made, allow_nan=False)) == made
+    for side in ("unfiltered", "filtered"):
+        assert set(made[side]) == {"precision", "recall", "f1", "mean_kept"}
+    assert set(made["best_fixed_k"]) == {"k", "precision", "recall", "f1", "mean_kept"}
+    assert (made["queries"], made["k"], made["lost"], made["waiting"]) == (2, 4, 0, 0)
+    first = made["per_query"][0]
+    assert (first["id"], first["n_relevant"], first["status"]) == ("cliff", 3, "ok")
+    assert first["filtered"]["ids"] == ["a", "b"]
+    assert (first["filtered"]["kept"], first["filtered"]["relevant_kept"]) == (2, 2)
+
+
+def test_frame_has_a_row_a_query() -> None:
+    table = run.frame(run.score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4))
+    assert table["id"].tolist() == ["cliff", "flat"]
+    assert table["filtered_kept"].tolist() == [2, 5]
+
+
+class Line:
+    """Chunks on a line: the vector of query "n" is n, the distance of chunk m is |n − m| / 10."""
+
+    name = "line"
+    space: Space = "l2"
+    version = "1"
+
+    def __init__(self) -> None:
+        self.all = {str(i): Chunk(str(i), f"number {i}") for i in range(30)}
+        self.asked: list[str] = []
+
+    def embed(self, texts: list[str], progress: object = None) -> Vectors:
+        self.asked += texts
+        return np.array([[float(text)] for text in texts], dtype=np.float32)
+
+    def count(self) -> int:
+        return len(self.all)
+
+    def nearest(
+        self, vector: Vectors, n: int, *, ids: object = None, where: object = None
+    ) -> list[tuple[str, float]]:
+        at = float(vector[0])
+        pairs = [(i, abs(int(i) - at) / 10) for i in self.all]
+        return sorted(pairs, key=lambda pair: pair[1])[:n]
+
+    def chunks(self, ids: list[str]) -> dict[str, Chunk]:
+        return {i: self.all[i] for i in ids if i in self.all}
+
+    def catalogue(self) -> dict[str, Chunk]:
+        return self.all
+
+
+def test_evaluate_gathers_labelled_queries_once_and_tells_its_progress() -> None:
+    line = Line()
+    told: list[tuple[int, int]] = []
+    made = run.evaluate(
+        {"first": "0", "unlabelled": "9", "second": "29"},
+        {"first": {"0": 1, "1": 1}, "second": {"29": 1}},
+        K4,
+        Sources(line, line),  # type: ignore[arg-type]
+        progress=lambda done, total: told.append((done, total)),
+    )
+    assert line.asked == ["0", "29"]
+    assert told == [(1, 2), (2, 2)]
+    assert [row.unfiltered.ids for row in made.rows] == [
+        ("0", "1", "2", "3"), ("29", "28", "27", "26"),
+    ]  # fmt: skip
+    assert made.unlabelled == ("unlabelled",)
+
+
+def test_the_demo_has_its_own_labels() -> None:
+    made = labels.load("demo", "demo")
+    assert len(made.queries) >= 60
+    assert set(made.qrels) <= set(made.queries)
+    with pytest.raises(InputError, match="Only one of"):
+        labels.load("demo", "qrels.tsv")
+
+
+def test_choosing_among_queries() -> None:
+    given = Labels({"a": "1", "b": "2", "c": "3"}, {"a": {"x": 1}, "b": {"x": 1}})
+    assert set(labels.choose(given).queries) == {"a", "b", "c"}
+    assert set(labels.choose(given, only=["a"]).queries) == {"a"}
+    chosen = labels.choose(given, leave_out=["a"])
+    assert (set(chosen.queries), set(chosen.qrels)) == ({"b", "c"}, {"b"})
+    with pytest.raises(InputError, match="no query 'zz'"):
+        labels.choose(given, only=["zz"])
+    with pytest.raises(InputError, match="No query with a label"):
+        labels.choose(given, only=["c"])

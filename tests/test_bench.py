@@ -1,0 +1,127 @@
+"""The bench: what it opens, what it settles on opening, and that it closes cleanly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from ragfilter.adapters.chroma import Row
+from ragfilter.adapters.rerankers import CrossEncoderReranker, LateInteraction
+from ragfilter.bench import open_bench, read_deployment
+from ragfilter.deployment import Deployment
+from ragfilter.errors import CollectionMissing, SettingsError, StoreError, StoreUnavailable
+from ragfilter.ports import Vectors
+from ragfilter.settings import Quality
+from ragfilter.types import Chunk
+from ragfilter.workspace import Workspace
+
+RULE = '{"contain":"troll"}'
+
+
+def vector() -> Vectors:
+    import numpy as np
+
+    made = np.zeros(384, dtype=np.float32)
+    made[0] = 1.0
+    return made
+
+
+@pytest.fixture
+def deployment(tmp_path: Path) -> Deployment:
+    """A workspace with the collection `small` of one chunk, `x`."""
+    with Workspace.open(tmp_path) as workspace:
+        collection = workspace.store().create("small", embedder="all-MiniLM-L6-v2")
+        collection.write([Row(Chunk("x", "about trolls"), vector())])
+        workspace.store().create("foreign", embedder="another-model")
+    return Deployment(data_dir=tmp_path)
+
+
+def test_gives_what_a_query_asks_for(deployment: Deployment) -> None:
+    with open_bench(deployment) as bench:
+        assert [info.name for info in bench.collections()] == ["foreign", "small"]
+        sources = bench.sources("small")
+        assert (sources.collection.name, sources.collection.count()) == ("small", 1)
+        assert sources.embedder is bench.embedder
+        assert (sources.chat, bench.chat) == (None, None)
+
+
+def test_rerankers_are_made_once(deployment: Deployment) -> None:
+    with open_bench(deployment) as bench:
+        late = bench.reranker(Quality())
+        assert isinstance(late, LateInteraction)
+        assert bench.reranker(Quality(reranker_threshold=0.9)) is late
+        crossed = bench.reranker(Quality(reranker="cross_encoder", reranker_model="a/b"))
+        assert isinstance(crossed, CrossEncoderReranker)
+        assert bench.reranker(Quality(reranker="cross_encoder", reranker_model="c/d")) != crossed
+
+
+def test_a_missing_collection_names_those_that_are_there(deployment: Deployment) -> None:
+    with open_bench(deployment) as bench, pytest.raises(CollectionMissing) as raised:
+        bench.collection("smal")
+    assert raised.value.message == "There is no collection 'smal'."
+    assert raised.value.remedy.startswith("There are: foreign, small. ")
+
+
+def test_vectors_of_another_model_are_refused(deployment: Deployment) -> None:
+    with open_bench(deployment) as bench, pytest.raises(StoreError, match="another-model"):
+        bench.sources("foreign")
+
+
+def test_a_configured_endpoint_gives_a_chat_model(tmp_path: Path) -> None:
+    given = Deployment(
+        data_dir=tmp_path, openai_api_key=SecretStr("sk-secret"), openai_model="some-model"
+    )
+    with open_bench(given) as bench:
+        assert bench.chat is not None
+        assert bench.chat.name == "some-model"
+        assert "sk-secret" not in repr(bench)
+
+
+def test_a_dead_chroma_server_is_told_when_it_is_asked(tmp_path: Path) -> None:
+    given = Deployment(data_dir=tmp_path, chroma_url="http://127.0.0.1:9", chroma_timeout_s=2)
+    with open_bench(given) as bench, pytest.raises(StoreUnavailable):
+        bench.collections()
+
+
+def test_an_edit_that_reached_the_store_is_finished(deployment: Deployment) -> None:
+    with open_bench(deployment) as bench:
+        edit = bench.journal.begin(
+            who="me", collection="small", chunk_id="x", before=None, after=RULE
+        )
+        bench.collection("small").set_rule("x", RULE)
+    with open_bench(deployment) as bench:
+        assert bench.journal.unfinished() == ()
+        (entry,) = bench.journal.history("small")
+        assert (entry.id, entry.state) == (edit.id, "done")
+        assert bench.collection("small").rule("x") == RULE
+
+
+def test_an_edit_that_did_not_is_rolled_back(deployment: Deployment) -> None:
+    with open_bench(deployment) as bench:
+        bench.journal.begin(who="me", collection="small", chunk_id="x", before=None, after=RULE)
+        bench.journal.begin(who="me", collection="gone", chunk_id="y", before=None, after=RULE)
+    with open_bench(deployment) as bench:
+        assert [entry.state for entry in bench.journal.history("small")] == ["rolled_back"]
+        assert bench.collection("small").rule("x") is None
+        # What cannot be settled stays, and does not keep the bench from opening.
+        assert [entry.collection for entry in bench.journal.unfinished()] == ["gone"]
+
+
+def test_closing_lets_others_in_and_a_failed_opening_leaves_nothing_open(tmp_path: Path) -> None:
+    bench = open_bench(Deployment(data_dir=tmp_path))
+    bench.close()
+    bench.close()
+    assert not (tmp_path / ".owner.json").exists()
+    with pytest.raises(SettingsError):
+        open_bench(Deployment(data_dir=tmp_path, openai_base_url="no url at all"))
+    assert not (tmp_path / ".owner.json").exists()
+
+
+def test_a_bad_variable_is_named_and_its_value_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "-1 secret")
+    with pytest.raises(SettingsError) as raised:
+        read_deployment()
+    assert "RAGFILTER_PRICE_PROMPT" in raised.value.message
+    assert "secret" not in raised.value.message

@@ -1,0 +1,576 @@
+"""The command line, end to end: what is printed where, exit codes, and one line for every error."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragfilter import bench, gather
+from ragfilter.cli import main, parts
+from ragfilter.profiles import PROFILES
+from ragfilter.rules import edits
+from ragfilter.settings import fields
+from ragfilter.workspace import Workspace
+
+ROOT = Path(__file__).resolve().parents[1]
+
+CHUNKS: list[dict[str, object]] = [
+    {"id": "cleric-6", "title": "Attack matrix for clerics, armor class 6",
+     "text": "A cleric of level 7 to 9 needs a score of 10 to hit armor class 6.",
+     "type": "special", "source": "tables.md", "page": 4, "refs": ["cleric"],
+     "query_must": {"contain_one_of": [["cleric"], ["armor class 6", "ac 6"]]}},
+    {"id": "cleric-7", "title": "Attack matrix for clerics, armor class 7",
+     "text": "A cleric of level 7 to 9 needs a score of 9 to hit armor class 7.",
+     "query_must": {"contain_one_of": [["cleric"], ["armor class 7", "ac 7"]]}},
+    {"id": "cleric", "title": "The Cleric", "text": "Clerics serve a god and heal the wounded."},
+    {"id": "troll", "title": "Troll", "text": "A troll regrows its limbs unless it is burned."},
+    {"id": "hill-giant", "title": "Hill Giant", "text": "A hill giant throws rocks and is stupid."},
+    {"id": "mammoth", "title": "Mammoth", "text": "A mammoth is a huge woolly elephant."},
+    {"id": "secret-troll", "title": "The Troll Queen", "clearance": 4,
+     "text": "The troll queen under the bridge fears silver."},
+    {"id": "boat", "title": "Boats", "text": "A rowing boat carries four people over a river."},
+]  # fmt: skip
+CLERIC = "What does a 7th level cleric need to roll to hit armor class 6?"
+
+
+def write_lines(path: Path, records: list[dict[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace that holds the chunks above as the collection `small`, and an empty one."""
+    folder = tmp_path_factory.mktemp("cli")
+    source = write_lines(folder / "chunks.jsonl", CHUNKS)
+    args = ["index", str(source), "--collection", "small", "--data-dir", str(folder / "ws")]
+    assert main(args) == 0
+    with Workspace.open(folder / "ws") as opened:
+        opened.store().create("empty", embedder="all-MiniLM-L6-v2")
+    return folder / "ws"
+
+
+@pytest.fixture(autouse=True)
+def _logging() -> Iterator[None]:
+    """What a command does to the logging is undone."""
+    root, ours = logging.getLogger(), logging.getLogger("ragfilter")
+    before = root.handlers[:], root.level, ours.level
+    yield
+    root.handlers[:], root.level, ours.level = before[0], before[1], before[2]
+
+
+def run(*args: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "ragfilter", *args],
+        cwd=ROOT, env=os.environ | environ, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> Any:
+    return json.loads(capsys.readouterr().out)
+
+
+class Failing:
+    """What a failed command must look like: exit code 2, one line, nothing on standard output."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys = capsys
+
+    def __call__(self, *args: str) -> str:
+        self.capsys.readouterr()
+        assert main(args) == 2
+        out, err = self.capsys.readouterr()
+        assert out == ""
+        assert err.count("\n") == 1
+        assert err.startswith("ragfilter: ")
+        assert "Traceback" not in err
+        return err.removeprefix("ragfilter: ").rstrip("\n")
+
+
+@pytest.fixture
+def failing(capsys: pytest.CaptureFixture[str]) -> Failing:
+    return Failing(capsys)
+
+
+# cut: no workspace, no model
+
+
+def test_cut_prints_the_promised_document(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cut", "0.12", "0.18", "0.22", "0.35", "0.50", "--json"]) == 0
+    assert printed(capsys) == {
+        "kept": 4, "strategy": "gap", "cliff_after_rank": 4, "gap": 0.15,
+        "gaps": [0.06, 0.04, 0.13, 0.15], "limit": None,
+        "reason": "gap 0.150 ≥ 0.100 after rank 4",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("args", "kept", "cliff"),
+    [
+        ("0.6 0.65 0.7", 3, None),
+        ("0.08 0.35 0.50", 2, 2),
+        ("0.8813 0.9313 0.9356 1.0763 1.0834", 3, 3),
+        ("0.6927 0.8071 0.8692 0.8936 0.9173", 5, None),
+        ("0.6927 0.8071 0.8692 0.8936 0.9173 --distance-offset 0.2", 3, None),
+        ("0.1 0.2 0.3 --k 1", 1, None),
+        ("0.1 0.2 0.5 0.6 --gap-threshold 0.4", 3, None),
+        ("0.1 0.2 0.5 0.6 --strategy fixed -k 3", 3, None),
+        (".1899 .1901 .191 .21 .215 .23 --strategy autocut -k 6", 3, 3),
+        ("-0.3 -0.2 0.4", 2, 2),
+    ],
+)
+def test_cut_reaches_every_setting(
+    args: str, kept: int, cliff: int | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cut", *args.split(), "--json"]) == 0
+    made = printed(capsys)
+    assert (made["kept"], made["cliff_after_rank"]) == (kept, cliff)
+
+
+def test_cut_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cut", "0.1", "0.2", "0.5"]) == 0
+    assert capsys.readouterr().out == (
+        "keep 2 of 3: gap 0.300 ≥ 0.100 after rank 2\n"
+        "   1  0.1000  kept     gap +0.1000  skipped\n"
+        "   2  0.2000  kept     gap +0.3000  cut\n"
+        "   3  0.5000  dropped\n"
+    )
+
+
+def test_cut_and_help_load_nothing_heavy() -> None:
+    code = (
+        "import sys; from ragfilter.cli import main; main(['cut', '0.1', '0.2']); main(['--help']);"
+        "print(sorted({'torch', 'chromadb', 'pandas', 'sentence_transformers', 'streamlit',"
+        " 'openai', 'sqlalchemy'} & set(sys.modules)))"
+    )
+    made = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert made.stdout.splitlines()[-1] == "[]"
+
+
+# errors
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["cut", "0.1", "abc"], "'abc' is not a distance. Give numbers such as 0.12 0.18."),
+        (["cut", "0.1", "nan"], "'nan' is not a distance. Give numbers such as 0.12 0.18."),
+        (["cut"], "Missing argument 'distances'. See `ragfilter cut --help`."),
+        (["cut", "0.1", "--k", "0"],
+         "cutoff.max_results = 0 (from a flag) is not allowed. Use a whole number from 1 to 200."),
+        (["nope"], "No such command 'nope'. See `ragfilter --help`."),
+        (["query"], "Missing argument 'text'. See `ragfilter query --help`."),
+        (["query", "x", "--colection", "y"], "No such option: --colection"),
+        (["query", "x", "--profile", "best"], "There is no profile 'best'. Choose one of: full"),
+        (["query", "x", "--set", "cutoff.gap"],
+         "--set cutoff.gap: there is no '='. Write --set layer.field=value."),
+        (["query", "x", "--set", "cutoff.gap_treshold=1"],
+         "There is no setting 'cutoff.gap_treshold' (from a flag). "
+         "Did you mean cutoff.gap_threshold?"),
+        (["query", "x", "-k", "500"],
+         "retrieval.k = 500 (from a flag) is not allowed. Use a whole number from 1 to 200."),
+        (["query", "x", "--config", "/nowhere.toml"], "/nowhere.toml cannot be read: No such file"),
+        (["index", "demo.jsonl"], "--collection is missing. Name the collection to index into."),
+        (["index", "--collection", "x-y"], "SOURCE is missing. Give demo, a file or a folder."),
+        (["eval", "--queries", "demo", "--qrels", "q.tsv"], "Only one of --queries and --qrels"),
+        (["eval", "--queries", "demo", "--qrels", "demo", "--only", "zz"], "There is no query"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line(args: list[str], message: str, failing: Failing) -> None:
+    assert failing(*args).startswith(message)
+
+
+def test_a_bad_environment_variable_is_named_and_a_key_is_not_shown(
+    failing: Failing, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RAGFILTER_CHROMA_TIMEOUT_S", "soon")
+    where = ["--data-dir", str(tmp_path)]
+    said = failing("collections", *where)
+    assert said.startswith("The environment variable RAGFILTER_CHROMA_TIMEOUT_S is not allowed:")
+    assert "soon" not in said
+    monkeypatch.setenv("RAGFILTER_CHROMA_TIMEOUT_S", "5")
+    monkeypatch.setenv("RAGFILTER_CUTOFF__GAP_THRESHOLD", "wide")
+    said = failing("query", "x", *where)
+    assert "environment variable RAGFILTER_CUTOFF__GAP_THRESHOLD" in said
+
+
+def test_an_unexpected_failure_is_one_line_and_verbose_shows_where(
+    failing: Failing, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(**_: object) -> None:
+        raise ZeroDivisionError("a\nbug")
+
+    monkeypatch.setattr("ragfilter.config.load", broken)
+    said = failing("cut", "0.1")
+    assert said == "Unexpected ZeroDivisionError: a bug. Run again with -v for the traceback."
+    assert main(["cut", "0.1", "-v"]) == 2
+    assert "in broken" in capsys.readouterr().err
+
+
+def test_being_stopped_is_no_failure_of_ours(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ragfilter.config.load", stopped)
+    assert main(["cut", "0.1"]) == 130
+    assert capsys.readouterr() == ("", "Stopped.\n")
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "ragfilter", "settings"],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert child.stdout is not None
+    assert child.stderr is not None
+    child.stdout.close()
+    said = child.stderr.read()
+    child.stderr.close()
+    assert (child.wait(60), said) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_told() -> None:
+    with Path("/dev/full").open("w") as full:
+        made = subprocess.run(
+            [sys.executable, "-m", "ragfilter", "settings"],
+            cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
+        )  # fmt: skip
+    assert made.returncode == 2
+    assert made.stderr.startswith("ragfilter: Standard output cannot be written: No space left")
+
+
+# lists
+
+
+def test_bare_command_shows_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    shown = capsys.readouterr().out
+    for command in ("index", "query", "cut", "eval", "collections", "profiles", "settings"):
+        assert f"\n  {command} " in shown
+
+
+def test_settings_reference_holds_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["settings"]) == 0
+    shown = capsys.readouterr().out
+    for info in fields():
+        assert f"| `{info.path}` |" in shown
+        assert info.help in shown
+    for name in ("MIN_TOP_K", "ENABLE_RERANKER", "RAGFILTER_DATA_DIR", "OPENAI_API_KEY"):
+        assert f"`{name}`" in shown
+    assert (
+        "| `cutoff.gap_threshold` | `0.1` | a number from 0 to 4 | distance "
+        "| `RAGFILTER_CUTOFF__GAP_THRESHOLD` |"
+    ) in shown
+
+
+def test_profiles_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profiles"]) == 0
+    assert all(name in capsys.readouterr().out.split() for name in ["full"])
+    assert main(["profiles", "--json"]) == 0
+    assert [entry["name"] for entry in printed(capsys)] == [*PROFILES]
+
+
+def test_a_new_workspace_says_how_to_begin(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], failing: Failing
+) -> None:
+    where = ["--data-dir", str(tmp_path)]
+    assert main(["collections", *where]) == 0
+    out, err = capsys.readouterr()
+    assert (out, "ragfilter index demo --collection demo" in err) == ("", True)
+    assert main(["collections", "--json", *where]) == 0
+    assert printed(capsys) == []
+    assert failing("query", "anything", *where) == (
+        "There is no collection 'demo'. Index one with `ragfilter index demo --collection demo`."
+    )
+
+
+def test_index_refuses_a_bad_file_with_its_line(tmp_path: Path, failing: Failing) -> None:
+    source = tmp_path / "bad.jsonl"
+    source.write_text('{"id": "a", "text": "one"}\n{"id": "b"}\n', encoding="utf-8")
+    said = failing("index", str(source), "-c", "bad", "--data-dir", str(tmp_path / "ws"))
+    assert "bad.jsonl, line 2" in said
+
+
+def test_a_workspace_in_use_is_told_in_one_line(tmp_path: Path) -> None:
+    with Workspace.open(tmp_path, kind="app"):
+        made = run("collections", "--data-dir", str(tmp_path))
+    assert (made.returncode, made.stdout) == (2, "")
+    assert made.stderr.startswith(f"ragfilter: The workspace {tmp_path} is in use by app (process")
+    assert made.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("terminal", "shown"),
+    [(False, ""), (True, f"\r[{'#' * 15 + '.' * 15}] 1 of 2 texts\r[{'#' * 30}] 2 of 2 texts\n")],
+)
+def test_progress_is_for_terminals_only(
+    terminal: bool,
+    shown: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    show = parts.progress("texts")
+    show(1, 2)
+    show(2, 2)
+    assert capsys.readouterr() == ("", shown)
+
+
+def test_a_chroma_server_that_is_not_there(
+    tmp_path: Path, failing: Failing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAGFILTER_CHROMA_URL", "http://127.0.0.1:9")
+    said = failing("collections", "--data-dir", str(tmp_path))
+    assert said.startswith("The Chroma server at http://127.0.0.1:9 cannot be reached")
+
+
+# with the real model
+
+
+@pytest.mark.model
+def test_collections_are_listed(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main(["collections", "--json", "--data-dir", str(workspace)]) == 0
+    empty, small = printed(capsys)
+    assert small == {
+        "name": "small", "count": 8, "space": "l2", "embedder": "all-MiniLM-L6-v2",
+        "complete": True,
+    }  # fmt: skip
+    assert (empty["name"], empty["count"], empty["complete"]) == ("empty", 0, False)
+
+
+@pytest.mark.model
+def test_missing_and_empty_collections(workspace: Path, failing: Failing) -> None:
+    where = ["--data-dir", str(workspace)]
+    assert failing("query", "x", "-c", "smal", *where) == (
+        "There is no collection 'smal'. There are: empty, small. "
+        "Index one with `ragfilter index demo --collection demo`."
+    )
+    assert failing("query", "x", "-c", "empty", *where) == (
+        "The collection 'empty' is empty. Index one with `ragfilter index demo --collection demo`."
+    )
+    assert failing("query", "  ", "-c", "small", *where) == "The query is empty. Type a question."
+
+
+@pytest.mark.model
+def test_query_json_has_the_promised_shape(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    args = ["query", CLERIC, "-c", "small", "--profile", "query-must", "--json"]
+    assert main([*args, "--data-dir", str(workspace)]) == 0
+    made = printed(capsys)
+    assert {k: made[k] for k in ("query", "collection", "space", "status", "profile")} == {
+        "query": CLERIC, "collection": "small", "space": "l2", "status": "ok",
+        "profile": "query-must",
+    }  # fmt: skip
+    assert made["kept"][0] == "cleric-6"
+    assert len(made["kept"]) == 7
+    hits = {hit["id"]: hit for hit in made["hits"]}
+    assert [hit["rank"] for hit in made["hits"]] == [1, 2, 3, 4, 5, 6, 7, 8]
+    dropped = hits["cleric-7"]
+    assert (dropped["outcome"], dropped["layer"]) == ("dropped", "query_must")
+    assert "armor class 7" in dropped["reason"]
+    first = hits["cleric-6"]
+    assert first["similarity"] == pytest.approx(1 - first["distance"] / 2)
+    assert (first["title"], first["page"], first["gap"]) == (CHUNKS[0]["title"], 4, None)
+    assert set(first) >= {
+        "rank", "id", "title", "distance", "similarity", "rerank_score", "outcome", "layer",
+        "reason", "value", "limit",
+    }  # fmt: skip
+    layers = {layer["layer"]: layer for layer in made["layers"]}
+    assert set(layers["query_must"]) >= {"layer", "enabled", "n_in", "n_out", "ms"}
+    assert (layers["query_must"]["n_in"], layers["query_must"]["n_out"]) == (8, 7)
+    assert made["cutoff"] is None
+    assert made["rounds"] == [{"round": 1, "retrieved": 8, "excluded": 1, "kept": 7}]
+    assert made["context_tokens"] > 0
+
+
+@pytest.mark.model
+def test_standard_output_is_the_document_alone(workspace: Path) -> None:
+    args = ["query", "hill giant vs troll", "-c", "small", "--json", "--debug", "-vv"]
+    made = run(*args, "--data-dir", str(workspace))
+    assert made.returncode == 0
+    document = json.loads(made.stdout)
+    assert {"hill-giant", "troll"} <= set(document["kept"])
+    assert "mammoth" not in document["kept"]
+    assert document["entities"] == ["hill giant", "troll"]
+    assert made.stderr.count("Query: hill giant vs troll") == 1
+    # The default profile has clearance on: not even the trace names what is hidden.
+    assert "secret-troll" not in made.stdout + made.stderr
+    assert document["hidden"] == 1
+
+
+@pytest.mark.model
+def test_flags_and_values_reach_the_settings(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text('profile = "adaptive-gap"\n[cutoff]\njumps = 4\n', encoding="utf-8")
+    capsys.readouterr()
+    args = ["query", "troll", "-c", "small", "--config", str(file), "-k", "3", "--json"]
+    args += ["--gap-threshold", "0.3", "--distance-threshold", "0.25"]
+    args += ["--set", "cutoff.min_results=1", "--set", "cutoff.gap_threshold=0.9"]
+    assert main([*args, "--data-dir", str(workspace)]) == 0
+    made = printed(capsys)
+    assert made["profile"] == "adaptive-gap"
+    assert made["settings"]["retrieval"]["k"] == 3
+    cutoff = made["settings"]["cutoff"]
+    assert (cutoff["max_results"], cutoff["jumps"], cutoff["min_results"]) == (3, 4, 1)
+    # A flag of its own wins over --set.
+    assert (cutoff["gap_threshold"], cutoff["distance_offset"]) == (0.3, 0.25)
+    assert len(made["unfiltered"]) == 3
+
+
+@pytest.mark.model
+def test_query_for_people(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["--data-dir", str(workspace)]
+    capsys.readouterr()
+    assert main(["query", CLERIC, "-c", "small", "--profile", "query-must", *where]) == 0
+    shown = capsys.readouterr().out
+    assert shown.splitlines()[0] == CLERIC
+    assert "7 kept of 8 | first 15 | about" in shown
+    kept, dropped = shown.index("\nkept\n"), shown.index("\ndropped\n")
+    assert kept < shown.index("rank   1") < dropped < shown.index("armor class 7", dropped)
+    assert main(["query", CLERIC, "-c", "small", "--debug", "-p", "adaptive-gap", *where]) == 0
+    assert "gap threshold: 0.1000" in capsys.readouterr().out
+
+
+@pytest.mark.model
+def test_nothing_accessible_is_told_with_its_status(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write_lines(tmp_path / "s.jsonl", [CHUNKS[6]])
+    where = ["--data-dir", str(tmp_path / "ws")]
+    assert main(["index", str(source), "-c", "secrets", *where]) == 0
+    capsys.readouterr()
+    assert main(["query", "troll", "-c", "secrets", "--json", *where]) == 0
+    made = printed(capsys)
+    assert (made["status"], made["kept"], made["hits"], made["hidden"]) == (
+        "insufficient_clearance", [], [], 1,
+    )  # fmt: skip
+    assert "highest level among them is 4" in made["message"]
+    cleared = ["--set", "clearance.level=4"]
+    assert main(["query", "troll queen", "-c", "secrets", "--json", *cleared, *where]) == 0
+    assert printed(capsys)["kept"] == ["secret-troll"]
+
+
+@pytest.mark.model
+def test_answer_is_extractive_without_a_model_and_cites_what_is_kept(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["query", CLERIC, "-c", "small", "-p", "query-must", "--answer"]
+    capsys.readouterr()
+    assert main([*args, "--json", "--data-dir", str(workspace)]) == 0
+    made = printed(capsys)
+    answer = made["answer"]
+    assert (answer["extractive"], answer["error"], answer["prompt"]) == (True, "", [])
+    assert "cleric-6" in answer["citations"]
+    assert set(answer["citations"]) <= set(made["kept"])
+    assert main([*args, "--data-dir", str(workspace)]) == 0
+    assert "answer (extractive: quoted sentences, no model)" in capsys.readouterr().out
+
+
+@pytest.mark.model
+def test_a_failed_answer_leaves_the_result_and_says_so(
+    workspace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    args = ["query", CLERIC, "-c", "small", "-p", "query-must", "--answer", "--json"]
+    capsys.readouterr()
+    assert main([*args, "--data-dir", str(workspace)]) == 2
+    out, err = capsys.readouterr()
+    made = json.loads(out)
+    assert made["kept"][0] == "cleric-6"
+    assert made["answer"]["error"]
+    assert err.startswith("ragfilter: The answer failed: ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.model
+def test_indexing_again_embeds_nothing_and_keeps_edited_rules(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write_lines(tmp_path / "c.jsonl", CHUNKS[:3])
+    where = ["--data-dir", str(tmp_path / "ws")]
+    command = ["index", str(source), "-c", "mine", "--json", *where]
+    assert main(command) == 0
+    first = printed(capsys)
+    assert (first["total"], first["added"], first["embedded"]) == (3, 3, 3)
+    edited = '{"contain":"druid"}'
+    with bench.open_bench(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
+        collection = opened.collection("mine")
+        edits.save(
+            collection, opened.journal,
+            chunk_id="cleric", rule=edited, expected=None, who="me",
+        )  # fmt: skip
+    assert main(command) == 0
+    again = printed(capsys)
+    assert (again["unchanged"], again["embedded"]) == (3, 0)
+    assert main([*command, "--reset"]) == 0
+    assert main(["index", "--rebuild", "-c", "mine", *where]) == 0
+    with bench.open_bench(bench.read_deployment(data_dir=tmp_path / "ws")) as opened:
+        assert opened.collection("mine").rule("cleric") == edited
+
+
+@pytest.mark.model
+def test_eval_measures_labelled_files(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queries = write_lines(
+        tmp_path / "queries.jsonl",
+        [{"_id": "q1", "text": CLERIC}, {"_id": "q2", "text": "boats"}, {"_id": "q3", "text": "x"}],
+    )
+    qrels = tmp_path / "qrels.tsv"
+    qrels.write_text("query-id\tcorpus-id\tscore\nq1\tcleric-6\t2\nq2\tboat\t1\n", "utf-8")
+    args = ["eval", "-c", "small", "--queries", str(queries), "--qrels", str(qrels)]
+    args += ["--profile", "query-must", "--set", "retrieval.k=2", "--data-dir", str(workspace)]
+    capsys.readouterr()
+    assert main([*args, "--json"]) == 0
+    made = printed(capsys)
+    assert (made["collection"], made["profile"], made["queries"], made["k"]) == (
+        "small", "query-must", 2, 2,
+    )  # fmt: skip
+    # Each query's one relevant chunk stands first: of two kept, one is right.
+    for side in ("unfiltered", "filtered"):
+        assert made[side] == pytest.approx(
+            {"precision": 0.5, "recall": 1.0, "f1": 2 / 3, "mean_kept": 2.0}
+        )
+    assert made["best_fixed_k"] == {
+        "k": 1, "precision": 1.0, "recall": 1.0, "f1": 1.0, "mean_kept": 1.0,
+    }  # fmt: skip
+    assert [row["id"] for row in made["per_query"]] == ["q1", "q2"]
+    assert made["unlabelled"] == ["q3"]
+    assert main([*args, "--only", "q2", "--json"]) == 0
+    assert [row["id"] for row in printed(capsys)["per_query"]] == ["q2"]
+    assert main([*args, "--except", "q2"]) == 0
+    assert "small, profile query-must: 1 labelled query" in capsys.readouterr().out
+
+
+@pytest.mark.model
+def test_query_uses_the_same_decisions_as_the_library(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ragfilter.config import load
+
+    capsys.readouterr()
+    args = ["query", "hill giant vs troll", "-c", "small", "--json"]
+    assert main([*args, "--data-dir", str(workspace)]) == 0
+    shown = printed(capsys)["kept"]
+    with bench.open_bench(bench.read_deployment(data_dir=workspace)) as opened:
+        result = gather.run(args[1], load(environ={}).settings, opened.sources("small"))
+    assert shown == [hit.id for hit in result.kept]

@@ -1,0 +1,400 @@
+"""Rows, CSV, JSON document, summary and trace of a result; and that none names a hidden chunk."""
+
+from __future__ import annotations
+
+import csv as csv_module
+import io
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from ragfilter import report
+from ragfilter.pipeline import replay
+from ragfilter.report.hits import deciding
+from ragfilter.settings import Settings
+from ragfilter.types import Chunk, Decision, Entity, Failure, Hit, LayerName, Outcome, Pool, Result
+
+GIANTS = (("hill", 0.8813), ("category", 0.9313), ("troll", 0.9356), ("frost", 1.0763),
+          ("mammoth", 1.0834))  # fmt: skip
+
+
+def pool(*hits: Hit, query: str = "hill giant vs troll") -> Pool:
+    ranked = tuple(replace(hit, rank=rank) for rank, hit in enumerate(hits, start=1))
+    return Pool(query, "demo", "l2", ranked, queries=1)
+
+
+def hit(i: str, distance: float, **fields: object) -> Hit:
+    given = {"title": i.upper(), "text": f"about {i}", **fields}
+    return Hit(Chunk(i, **given), distance, 0)  # type: ignore[arg-type]
+
+
+def giants(**settings: object) -> Result:
+    hits = [hit(i, d) for i, d in GIANTS]
+    return replay(pool(*hits), Settings().with_values({"retrieval.k": 5, **settings}))
+
+
+def secrets(**settings: object) -> Result:
+    hits = [
+        hit("open", 0.2, source="book.md", page=3),
+        hit("secret", 0.3, clearance=3, title="The Hidden Door"),
+        hit("broken", 0.31, clearance=None),
+        hit("guild", 0.32, department="thieves"),
+        hit("other", 0.33),
+    ]
+    on = {"clearance.enabled": True, "clearance.level": 1, **settings}
+    return replay(pool(*hits), Settings().with_values(on))
+
+
+def test_rows_show_rank_place_gap_and_what_decided() -> None:
+    made = report.rows(giants())
+    assert [(r.rank, r.place, r.id, r.outcome, r.layer) for r in made] == [
+        (1, 1, "hill", "kept", "cutoff"),
+        (2, 2, "category", "kept", "cutoff"),
+        (3, 3, "troll", "kept", "cutoff"),
+        (4, None, "frost", "dropped", "cutoff"),
+        (5, None, "mammoth", "dropped", "cutoff"),
+    ]
+    assert made[0].gap is None
+    assert [round(r.gap or 0, 4) for r in made[1:]] == [0.05, 0.0043, 0.1407, 0.0071]
+    assert made[3].reason == "after the cliff: gap 0.141 ≥ 0.100 after rank 3"
+    assert made[0].similarity == pytest.approx(1 - 0.8813 / 2)
+    assert [r.confidence for r in made] == ["low"] * 5
+    assert [r.title for r in made[:2]] == ["HILL", "CATEGORY"]
+
+
+def test_a_chunk_without_a_title_is_shown_by_its_id() -> None:
+    (row,) = report.rows(replay(pool(hit("x-1", 0.1, title="")), Settings()))
+    assert row.title == "x-1"
+
+
+def decision(layer: LayerName, outcome: Outcome) -> Decision:
+    return Decision("x", layer, outcome, f"{layer} {outcome}")
+
+
+@pytest.mark.parametrize(
+    ("decisions", "kept", "expected"),
+    [
+        ([("query_must", "kept"), ("cutoff", "kept"), ("context", "kept")], True, "cutoff kept"),
+        ([("query_must", "kept"), ("top_k", "kept"), ("context", "kept")], True, "query_must kept"),
+        ([("clearance", "kept"), ("top_k", "kept"), ("context", "kept")], True, "top_k kept"),
+        ([("context", "kept")], True, "context kept"),
+        ([("entities", "pinned"), ("quality", "pinned"), ("cutoff", "pinned"), ("context", "kept")],
+         True, "entities pinned"),
+        ([("quality", "fallback"), ("cutoff", "kept"), ("context", "kept")], True,
+         "quality fallback"),
+        ([("query_must", "kept"), ("cutoff", "dropped")], False, "cutoff dropped"),
+        # Cut, then brought back by an expansion: it stays, so the expansion is what explains it.
+        ([("cutoff", "dropped"), ("judge", "expanded"), ("context", "kept")], True,
+         "judge expanded"),
+        # Brought in, but there was no room.
+        ([("judge", "expanded"), ("context", "dropped")], False, "context dropped"),
+    ],
+)  # fmt: skip
+def test_the_decision_that_explains_a_hit(
+    decisions: list[tuple[LayerName, Outcome]], kept: bool, expected: str
+) -> None:
+    found = deciding([decision(layer, outcome) for layer, outcome in decisions], kept=kept)
+    assert found is not None
+    assert found.reason == expected
+
+
+def test_a_pinned_hit_that_stays_reads_pinned() -> None:
+    both = pool(hit("hill", 0.88), hit("troll", 0.93, title="Troll"), hit("mammoth", 1.2))
+    compared = replace(both, entities=(Entity("troll", ("troll",)),))
+    result = replay(compared, Settings().with_values({"entities.enabled": True}))
+    row = next(r for r in report.rows(result) if r.id == "troll")
+    assert (row.outcome, row.layer, row.place, row.rank) == ("pinned", "entities", 1, 2)
+
+
+def test_kept_come_first_in_their_own_order() -> None:
+    result = giants()
+    swapped = replace(result, kept=(result.hits[2], result.hits[0]))
+    ids = [r.id for r in report.kept_first(report.rows(swapped))]
+    assert ids == ["troll", "hill", "category", "frost", "mammoth"]
+
+
+def test_what_an_expansion_brought_comes_last_and_has_no_gap() -> None:
+    result = giants()
+    brought = Hit(Chunk("lair", "text", "Lair"), 0.1, 0, "expansion:hill")
+    result = replace(result, hits=(*result.hits, brought), kept=(*result.kept, brought))
+    row = report.rows(result)[-1]
+    assert (row.id, row.rank, row.place, row.gap) == ("lair", 0, 4, None)
+
+
+def test_hidden_hits_keep_their_place_and_lose_their_name() -> None:
+    made = report.rows(secrets())
+    assert [(r.rank, r.id, r.title, r.hidden, r.distance) for r in made] == [
+        (1, "open", "OPEN", False, 0.2),
+        (2, "", "hidden", True, 0.3),
+        (3, "", "hidden", True, 0.31),
+        (4, "", "hidden", True, 0.32),
+        (5, "other", "OTHER", False, 0.33),
+    ]
+    assert {(r.outcome, r.layer) for r in made if r.hidden} == {("dropped", "clearance")}
+    assert made[1].reason == "clearance 3 > 1"
+
+
+def test_an_operator_sees_all_with_the_reason() -> None:
+    made = report.rows(secrets(), as_operator=True)
+    assert [r.id for r in made] == ["open", "secret", "broken", "guild", "other"]
+    assert made[1].reason == "clearance 3 > 1"
+    assert not any(r.hidden for r in made)
+
+
+def test_without_the_clearance_layer_nothing_is_hidden() -> None:
+    result = secrets(**{"clearance.enabled": False})
+    assert report.visible(result) == {"open", "secret", "broken", "guild", "other"}
+
+
+@pytest.mark.parametrize(
+    ("cell", "harmless"),
+    [
+        ("=1+1", "'=1+1"), ("+1", "'+1"), ("-cmd", "'-cmd"), ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "'\t=1"), ("\r=1", "'\r=1"), ("\n=1", "'\n=1"), ("＝1", "'＝1"),
+        ("a=1", "a=1"), ("", ""), ("Armor Class -6", "Armor Class -6"),
+    ],
+)  # fmt: skip
+def test_cells_that_a_spreadsheet_would_run(cell: str, harmless: str) -> None:
+    assert report.harmless(cell) == harmless
+
+
+def test_csv_is_harmless_in_texts_and_plain_in_numbers() -> None:
+    hits = (hit("=evil", 0.1, title="-2+3", source='say "hi", twice'), hit("b", 0.2))
+    result = replay(pool(*hits), Settings())
+    first = replace(report.rows(result)[0], value=-0.25, gap=-0.05)
+    cells = list(csv_module.DictReader(io.StringIO(report.csv([first]))))
+    assert [*cells[0]] == [*report.COLUMNS]
+    shown = {k: cells[0][k] for k in ("id", "title", "source", "value", "gap", "place", "page")}
+    assert shown == {
+        "id": "'=evil", "title": "'-2+3", "source": 'say "hi", twice',
+        "value": "-0.25", "gap": "-0.05", "place": "1", "page": "",
+    }  # fmt: skip
+
+
+def test_csv_leaves_hidden_rows_out() -> None:
+    result = secrets()
+    cells = list(csv_module.DictReader(io.StringIO(report.csv(report.rows(result)))))
+    assert [c["id"] for c in cells] == ["open", "other"]
+    assert [c["page"] for c in cells] == ["3", ""]
+    everything = report.csv(report.rows(result, as_operator=True))
+    assert len(everything.splitlines()) == 6
+
+
+def test_the_table_has_the_same_columns_and_types_when_empty() -> None:
+    full, empty = report.frame(report.rows(secrets())), report.frame(())
+    assert [*full.columns] == [*empty.columns] == [*report.COLUMNS]
+    assert full.dtypes.to_dict() == empty.dtypes.to_dict()
+    assert full["place"].tolist()[0] == 1
+    assert full["page"].isna().tolist() == [False, True, True, True, True]
+
+
+def test_document_has_the_promised_shape() -> None:
+    made = report.document(giants(**{"query_must.enabled": True}))
+    assert json.loads(json.dumps(made, allow_nan=False)) == made
+    assert {k: made[k] for k in ("query", "collection", "space", "status", "message", "kept")} == {
+        "query": "hill giant vs troll", "collection": "demo", "space": "l2", "status": "ok",
+        "message": "", "kept": ["hill", "category", "troll"],
+    }  # fmt: skip
+    first = made["hits"][3]
+    assert {k: first[k] for k in ("rank", "id", "title", "distance", "rerank_score")} == {
+        "rank": 4, "id": "frost", "title": "FROST", "distance": 1.0763, "rerank_score": None,
+    }  # fmt: skip
+    assert {k: first[k] for k in ("outcome", "layer", "reason", "value", "limit")} == {
+        "outcome": "dropped", "layer": "cutoff", "value": 1.0763, "limit": 0.9356,
+        "reason": "after the cliff: gap 0.141 ≥ 0.100 after rank 3",
+    }  # fmt: skip
+    layers = {layer["layer"]: layer for layer in made["layers"]}
+    assert (layers["cutoff"]["enabled"], layers["cutoff"]["n_in"], layers["cutoff"]["n_out"]) == (
+        True, 5, 3,
+    )  # fmt: skip
+    assert layers["cutoff"]["ms"] >= 0
+    assert layers["judge"]["enabled"] is False
+    cutoff = made["cutoff"]
+    assert (cutoff["strategy"], cutoff["cliff_after_rank"], cutoff["limit"]) == ("gap", 3, None)
+    assert cutoff["gap"] == pytest.approx(0.1407)
+    assert made["rounds"] == [{"round": 1, "retrieved": 5, "excluded": 0, "kept": 5}]
+    assert 0 < made["context_tokens"] < made["unfiltered_tokens"]
+    assert made["unfiltered"] == ["hill", "category", "troll", "frost", "mammoth"]
+
+
+def test_document_without_cutoff_and_rules() -> None:
+    made = report.document(giants(**{"cutoff.enabled": False}))
+    assert (made["cutoff"], made["rounds"], len(made["kept"])) == (None, [], 5)
+
+
+def test_document_counts_what_is_hidden() -> None:
+    made = report.document(secrets())
+    assert [h["id"] for h in made["hits"]] == ["open", "other"]
+    assert (made["retrieved"], made["hidden"]) == (5, 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, "gap 0.141 ≥ 0.100 after rank 3"),
+        ({"cutoff.gap_threshold": 0.2},
+         "no gap ≥ 0.200; kept values ≤ 1.281 (best 0.881 + 0.400)"),
+        ({"cutoff.strategy": "fixed", "cutoff.max_results": 2}, "first 2"),
+        ({"cutoff.enabled": False, "retrieval.k": 4}, "first 4"),
+    ],
+)  # fmt: skip
+def test_the_headline_says_why_so_many_stay(settings: dict[str, object], expected: str) -> None:
+    assert report.headline(giants(**settings)) == expected
+
+
+def test_headlines_where_nothing_stays() -> None:
+    nothing = replay(Pool("q", "demo", "l2", ()), Settings())
+    assert report.headline(nothing) == "nothing was found"
+    shut = secrets(**{"clearance.level": 0})
+    barred = replay(pool(hit("a", 0.1, clearance=2)), shut.settings)
+    assert "highest level among them is 2" in report.headline(barred)
+
+
+def test_summary_counts_and_names_what_each_layer_did() -> None:
+    rule = '{"contain": "psionic"}'
+    hits = [hit(i, d) for i, d in GIANTS] + [hit("blast", 1.1, rule=rule)]
+    settings = Settings().with_values({"query_must.enabled": True, "retrieval.k": 4})
+    made = report.summary(replay(pool(*hits), settings))
+    assert (made.kept, made.retrieved, made.unfiltered) == (3, 6, 4)
+    assert 0 < made.tokens < made.tokens_unfiltered
+    lines = {layer.name: (layer.n_in, layer.n_out, layer.line) for layer in made.layers}
+    assert lines["clearance"] == (6, 6, "off")
+    assert lines["query_must"] == (6, 5, "1 chunk fails its rule")
+    assert lines["cutoff"] == (5, 3, "gap 0.141 ≥ 0.100 after rank 3")
+
+
+def test_tokens_of_the_unfiltered_are_counted_without_a_budget() -> None:
+    long = [hit(f"c{i}", 0.1 * i, text="word " * 400) for i in range(1, 5)]
+    settings = Settings().with_values({"context.max_context_tokens": 100})
+    made = report.summary(replay(pool(*long), settings))
+    assert made.tokens_unfiltered > 4 * 400
+
+
+def test_trace_names_gaps_thresholds_rounds_and_the_final_list() -> None:
+    text = report.trace_text(giants(**{"query_must.enabled": True}))
+    for part in (
+        "Query: hill giant vs troll",
+        "gap_threshold 0.1, distance_offset 0.4",
+        "Found: 5 hits, by distance",
+        "    1. 0.8813  HILL [hill]",
+        "round 1: 5 retrieved, 0 excluded, 5 kept",
+        "gap after 1: +0.0500  (0.8813 to 0.9313)  skipped",
+        "gap after 3: +0.1407  (0.9356 to 1.0763)  <- cut here",
+        "gap threshold: 0.1000",
+        "distance limit: 1.2813 (best 0.8813 + 0.4000), not needed",
+        "gap: gap 0.141 ≥ 0.100 after rank 3",
+        "cut: 2 with 1.0763, 1.0834",
+        "dropped  FROST [frost]: after the cliff",
+        "Result: 3 chunks of 5, status ok",
+        "    3. TROLL [troll]  0.9356  kept:",
+        "Context: about ",
+    ):
+        assert part in text
+
+
+def test_trace_of_a_fallback_and_of_losing_cliffs() -> None:
+    assert "(best 0.8813 + 0.4000), used" in report.trace_text(
+        giants(**{"cutoff.gap_threshold": 0.2})
+    )
+    five = [hit(f"c{i}", d) for i, d in enumerate((0.05, 0.08, 0.2, 0.35, 0.55))]
+    text = report.trace_text(replay(pool(*five), Settings()))
+    assert text.count("cliff, not the largest") == 2
+    assert "gap after 4: +0.2000  (0.3500 to 0.5500)  <- cut here" in text
+
+
+def test_trace_shortens_long_lists_and_says_so() -> None:
+    many = [hit(f"c{i:03d}", 0.5 + i / 1000) for i in range(200)]
+    text = report.trace_text(replay(pool(*many), Settings()))
+    assert "… and 170 more" in text
+    assert "… and 170 dropped" in text
+
+
+def test_trace_tells_of_a_failed_reranker() -> None:
+    poor = replace(pool(hit("a", 1.5), hit("b", 1.6)), failures=(Failure("rerank", "no model"),))
+    on = {"quality.enabled": True, "quality.score_threshold": 0.2}
+    text = report.trace_text(replay(poor, Settings().with_values({**on, "quality.mode": "always"})))
+    assert "late_interaction failed (no model)" in text
+    assert "fallback: similarity" in text
+
+
+@pytest.mark.parametrize(
+    ("title", "width", "expected"),
+    [
+        ("Troll", 10, "Troll"),
+        ("I.A. ATTACK MATRIX FOR CLERICS, DRUIDS AND MONKS - Opponent Armor Class 6", 34,
+         "I.A. ATTACK MATRIX … Armor Class 6"),
+        ("I.A. ATTACK MATRIX FOR CLERICS, DRUIDS AND MONKS - Opponent Armor Class -10", 26,
+         "I.A. ATTACK … Class -10"),
+        ("abcdefghijklmnopqrstuvwxyz", 13, "abcde … vwxyz"),
+        ("abcdefghij", 5, "abcd…"),
+        ("abcdefghij", 1, "…"),
+        ("abcdefghij", 0, ""),
+        ("", 5, ""),
+    ],
+)  # fmt: skip
+def test_titles_keep_their_telling_end(title: str, width: int, expected: str) -> None:
+    assert report.short_title(title, width) == expected
+
+
+@given(st.text(max_size=120), st.integers(0, 60))
+def test_a_short_title_fits(title: str, width: int) -> None:
+    made = report.short_title(title, width)
+    assert len(made) <= width
+    assert made == title or "…" in made or width == 0
+
+
+@st.composite
+def mixed_pools(draw: st.DrawFn) -> Pool:
+    """Chunks of any clearance and department; each word is told apart from all others."""
+    n = draw(st.integers(1, 12))
+    hits = []
+    for i in range(n):
+        levels = draw(st.sampled_from([0, 1, 2, 5, None]))
+        chunk = Chunk(
+            f"id-{i:02d}z",
+            text=f"text-{i:02d}z cleric",
+            title=f"title-{i:02d}z",
+            type=f"type-{i:02d}z",
+            source=f"source-{i:02d}z",
+            clearance=levels,
+            department=draw(st.sampled_from([None, None, "thieves"])),
+            rule=draw(st.sampled_from([None, '{"contain": "troll"}'])),
+        )
+        hits.append(Hit(chunk, 0.1 * i, 0, draw(st.sampled_from(["query", "entity:cleric"]))))
+    made = pool(*hits, query="cleric vs wizard")
+    return replace(made, entities=(Entity("cleric", tuple(h.id for h in hits)),))
+
+
+# The first example imports pandas, and the machine may be busy.
+@examples(deadline=None)
+@given(mixed_pools(), st.integers(0, 3), st.sampled_from(["", "thieves"]), st.data())
+def test_no_export_names_a_hidden_chunk(
+    mixed: Pool, level: int, department: str, data: st.DataObject
+) -> None:
+    switches = ("query_must", "entities", "quality", "cutoff", "judge")
+    values = {f"{name}.enabled": data.draw(st.booleans()) for name in switches}
+    values |= {"clearance.enabled": True, "clearance.level": level}
+    settings = Settings().with_values({**values, "clearance.department": department})
+    result = replay(mixed, settings)
+    made = report.rows(result)
+    exports = "\n".join(
+        (
+            report.csv(made),
+            report.frame(made).to_csv(),
+            json.dumps(report.document(result)),
+            report.trace_text(result),
+            repr(report.summary(result)),
+        )
+    )
+    taken = {hit.id for hit in result.hits}
+    for i, mine in enumerate(mixed.hits):
+        chunk = mine.chunk
+        may_see = chunk.clearance is not None and chunk.clearance <= level
+        may_see = may_see and chunk.department in (None, department)
+        named = any(f"{w}-{i:02d}z" in exports for w in ("id", "text", "title", "type", "source"))
+        assert named == (may_see and mine.id in taken)
+    assert len(made) == len(result.hits)
