@@ -70,6 +70,11 @@ def gather(query: str, settings: Settings, sources: Sources, *, push_down: bool 
     passes = _clean_test(query, settings, catalogue)
     total = collection.count()
     pairs, exact, calls = _wide(vectors[0], settings, collection, passes, total, where)
+    bare = where is not None and not pairs
+    if bare:
+        # Nothing accessible: what there is is asked for without texts, to say which level it takes.
+        where = None
+        pairs, exact, calls = _wide(vectors[0], settings, collection, passes, total, where)
     found_by = {i: "rules" for i, _ in exact}
     pairs += exact
     entities: list[Entity] = []
@@ -86,7 +91,10 @@ def gather(query: str, settings: Settings, sources: Sources, *, push_down: bool 
     plain = frozenset(distances)
     pairs.sort(key=lambda pair: pair[1])
     named = {i for entity in entities for i in entity.ids}
-    chunks = _payload(pairs, named, settings, collection, catalogue, passes)
+    if bare:
+        chunks = {i: catalogue[i] for i, _ in pairs if i in catalogue}
+    else:
+        chunks = _payload(pairs, named, settings, collection, catalogue, passes)
     hits = tuple(
         Hit(chunks[i], d, rank, found_by.get(i, "query"))
         for rank, (i, d) in enumerate(pairs, start=1)

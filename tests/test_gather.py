@@ -149,9 +149,8 @@ def test_the_replayed_rounds_equal_the_real_loop(
 
 def many(store: ChromaStore, n: int, every: int) -> tuple[Any, Vectors]:
     """`n` chunks of which only every `every`-th has a rule that the query "cleric" meets."""
-    return filled(
-        store, ['{"contain":"cleric"}' if i % every == 0 else '{"contain":"x"}' for i in range(n)], 5
-    )
+    met, unmet = '{"contain":"cleric"}', '{"contain":"x"}'
+    return filled(store, [unmet if i % every else met for i in range(n)], 5)
 
 
 @pytest.mark.parametrize(("every", "store_calls"), [(3, 2), (10, 4), (100, 6), (1000, 6)])
@@ -274,9 +273,7 @@ def test_push_down_and_memory_agree(store: ChromaStore) -> None:
     collection.write(
         [
             Row(
-                Chunk(
-                    f"c{i}", "t", clearance=i % 4, department="referee" if i % 3 == 0 else None
-                ),
+                Chunk(f"c{i}", "t", clearance=i % 4, department="referee" if i % 3 == 0 else None),
                 v,
             )
             for i, v in enumerate(vectors)
@@ -295,7 +292,23 @@ def test_push_down_and_memory_agree(store: ChromaStore) -> None:
         pushed = run("q", chosen, sources, push_down=True)
         memory = run("q", chosen, sources, push_down=False)
         assert [h.id for h in pushed.kept] == [h.id for h in memory.kept]
+        assert pushed.status == memory.status == "ok"
         where = Where(level, department)
         seen = {i for i, _ in collection.nearest(vectors[0], 200, where=where)}
         assert {h.id for h in pushed.pool.hits} <= seen
 
+
+def test_push_down_still_says_that_the_clearance_is_insufficient(store: ChromaStore) -> None:
+    if "vault" in [info.name for info in store.collections()]:
+        store.delete("vault")
+    vectors = unit(np.random.default_rng(2), 5)
+    collection = store.create("vault", embedder="given")
+    collection.write(
+        [Row(Chunk(f"c{i}", "hush", clearance=i + 1), v) for i, v in enumerate(vectors)]
+    )
+    chosen = Settings().with_values({"clearance.enabled": True})
+    sources = Sources(collection, OneVector({}, vectors[0]))
+    result = run("q", chosen, sources, push_down=True)
+    assert result.status == "insufficient_clearance"
+    assert "5" in result.message
+    assert {hit.chunk.text for hit in result.pool.hits} == {""}

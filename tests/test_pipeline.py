@@ -1,8 +1,9 @@
-"""replay: the order of the layers, that nothing disappears without a reason, and that it is pure."""
+"""replay: the order of the layers, nothing disappears without a reason, and it is pure."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -73,7 +74,7 @@ def test_every_hit_is_kept_or_has_a_reason_to_be_gone(pool: Pool, settings: Sett
 def test_the_counts_of_neighbouring_layers_agree(pool: Pool, settings: Settings) -> None:
     traces = replay(pool, settings).traces
     assert [t.layer for t in traces] == [name for name, _ in LAYERS]
-    for left, right in zip(traces, traces[1:], strict=False):
+    for left, right in pairwise(traces):
         assert left.n_out == right.n_in
     assert all(t.n_in == t.n_out for t in traces if not t.enabled)
 
