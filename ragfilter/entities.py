@@ -75,6 +75,8 @@ _LEAD_IN = re.compile(
     re.IGNORECASE,
 )
 _ARTICLE = re.compile(r"^(?:an?|the|some|any)\s+", re.IGNORECASE)
+# What a chunk is about is a fighter, whichever its level.
+_LEVEL = re.compile(r"^(?:\d+(?:st|nd|rd|th)?[\s-]+level|level[\s-]+\d+)\s+(?=\S)", re.IGNORECASE)
 _ASKING = re.compile(
     r"(?<!\S)(?:who|whom|which|what|how|why|when|where|is|are|was|were|does|do|did|can|could|should|"
     r"would|will|if|i|it)(?!\S)",
@@ -119,7 +121,11 @@ def detect(query: str) -> tuple[str, ...]:
         for read in (_versus, _compare, _difference, _who_wins, _listed, _with_articles):
             found = _entities(read(plain))
             if len(found) > 1:
-                return found[:MAX_ENTITIES]
+                sides: dict[str, str] = {}
+                for name in found:
+                    sides.setdefault(name.casefold(), name)
+                # Two fighters of different level: nothing to retrieve for each on its own.
+                return tuple(sides.values())[:MAX_ENTITIES] if len(sides) > 1 else ()
     return ()
 
 
@@ -210,17 +216,17 @@ def _with_articles(sentence: str) -> list[str]:
     return [found["left"], found["right"]]
 
 
-def _entities(parts: Iterable[str]) -> tuple[str, ...]:
-    """The names among `parts`, each once, up to the first part that is none (a trailing clause)."""
-    found: dict[str, str] = {}
+def _entities(parts: Iterable[str]) -> list[str]:
+    """The names among `parts`, up to the first part that is none (a trailing clause)."""
+    found: list[str] = []
     for part in parts:
         if not part.strip(_EDGES):
             continue
         entity = _entity(part)
         if not entity:
             break
-        found.setdefault(entity.casefold(), entity)
-    return tuple(found.values())
+        found.append(entity)
+    return found
 
 
 def _entity(part: str) -> str:
@@ -229,6 +235,7 @@ def _entity(part: str) -> str:
     text = _OF_A.sub("", text)
     text = _TRAILING.sub("", text)
     text = _ARTICLE.sub("", text.strip(_EDGES)).strip(_EDGES)
+    text = _LEVEL.sub("", text)
     words = text.split()
     if not words or len(words) > MAX_WORDS or len(text) > MAX_CHARS:
         return ""

@@ -38,7 +38,13 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
                 query_must__enabled=True,
                 entities__enabled=True,
                 quality__enabled=True,
+                quality__min_top_k=15,
+                quality__max_top_k=15,
+                quality__score_threshold=0.35,
                 cutoff__enabled=True,
+                cutoff__max_results=15,
+                cutoff__min_results=1,
+                cutoff__distance_offset=0.3,
             ),
             _profile(
                 "query-must",

@@ -24,7 +24,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("level", "department", "user", "mine", "seen"), CASES)
-def test_may_see(level: int | None, department: str | None, user: int, mine: str, seen: bool) -> None:
+def test_may_see(
+    level: int | None, department: str | None, user: int, mine: str, seen: bool
+) -> None:
     chunk = Chunk("c", clearance=level, department=department)
     assert clearance.may_see(chunk, Clearance(level=user, department=mine)) is seen
 
