@@ -1,0 +1,88 @@
+"""Inspect: one question seen through, from the store to the answer."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ragfilter.errors import RagfilterError
+from ragfilter.pipeline import replay
+from ragfilter.report import rows, summary
+from ragfilter.ui import (
+    ask,
+    controls,
+    curve_panel,
+    empty,
+    examples,
+    frame,
+    needs,
+    panel,
+    problems,
+    questions,
+    state,
+    table,
+)
+from ragfilter.ui import summary as strip
+from ragfilter.ui.pools import falls_short
+from ragfilter.ui.resources import open_resources
+
+frame.dress()
+try:
+    state.begin()
+    with st.spinner("Opening the workspace …"):
+        resources = open_resources()
+        collections = questions.collections(resources)
+    settings = state.settings()
+except RagfilterError as error:
+    problems.show(error)
+    st.stop()
+
+chosen = st.session_state.collection
+info = collections.get(chosen)
+labels = {name: questions.label(each) for name, each in collections.items()}
+with st.sidebar:
+    controls.choices(labels)
+problems.notices(state.notices())
+if not collections:
+    if empty.no_collection(resources):
+        questions.forget_collections()
+        st.rerun()
+    st.stop()
+
+ask.draw(examples.of(chosen, resources), ready=info is not None and info.count > 0)
+if info is not None and info.count == 0:
+    with st.sidebar:
+        controls.layers(settings, None, resources)
+    empty.empty_collection(chosen)
+    st.stop()
+
+try:
+    pool = questions.pool(settings, resources)
+except RagfilterError as error:
+    with st.sidebar:
+        controls.layers(settings, None, resources)
+    problems.show(error)
+    st.stop()
+state.share()
+put = state.asked()
+if pool is None or put is None:
+    with st.sidebar:
+        controls.layers(settings, None, resources)
+    empty.no_question()
+    st.stop()
+
+result = replay(pool, settings)
+told = summary(result)
+shown = rows(result, as_operator=st.session_state.operator)
+with st.sidebar:
+    controls.layers(settings, told, resources)
+strip.draw(result, told)
+needs.draw(result, can_ask_llm=resources.bench.chat is not None,
+           wider=falls_short(put, result, settings))  # fmt: skip
+with st.container(key="stage"):
+    left, right = st.columns((1.28, 1), gap="medium")
+    with left:
+        curve_panel.draw(result, shown)
+table.draw(result, shown, rows(result) if st.session_state.operator else shown)
+with right:
+    # Last, since an answer may take its time and everything else is there already.
+    panel.draw(result, put, resources)

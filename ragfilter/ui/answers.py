@@ -1,0 +1,107 @@
+"""Answers for the panel: what is remembered, what may be made at once, what must be asked for.
+
+An extractive answer is made when a question was put, and the sentences of the next few chunks are
+embedded too, so that most sliders find theirs known; an LLM is only asked by its button.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ragfilter import prompts
+from ragfilter.answer import EXTRACTIVE, Answer, Prices, answer, stream_answer
+from ragfilter.context import Context, pack
+from ragfilter.pipeline import unfiltered
+from ragfilter.types import Hit, Result
+from ragfilter.ui.curve_points import cut_of
+from ragfilter.ui.resources import Resources
+from ragfilter.ui.vectors import Remembered
+
+NEXT = 8
+"""How many of the hits that reached the cutoff have their sentences embedded with the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One column of the comparison: its name and what would go into its prompt."""
+
+    name: str
+    context: Context
+
+
+def sides(result: Result) -> tuple[Side, Side]:
+    """The filtered context, and that of the first k of a plain search."""
+    plain = unfiltered(result.pool, result.settings)
+    return (
+        Side("filtered", pack(result.kept, result.settings)),
+        Side("unfiltered", pack(plain, result.settings)),
+    )
+
+
+def known(query: str, side: Side, resources: Resources) -> Answer | None:
+    """The answer of this context, where it is remembered or needs no model to be asked."""
+    key = _key(query, side.context, resources)
+    found = resources.answers.get(key)
+    if found is None and resources.bench.chat is None:
+        found = _extract(query, side.context, resources, only_known=True)
+        if not found.error:
+            resources.answers.put(key, found)
+    return None if found is None or (found.extractive and found.error) else found
+
+
+def make(query: str, side: Side, resources: Resources) -> Iterator[str]:
+    """The answer in pieces. Whatever came is remembered, also when the reader stops early."""
+    settings = resources.deployment
+    prices = None
+    if settings.price_prompt or settings.price_completion:
+        prices = Prices(settings.price_prompt, settings.price_completion)
+    embedder = Remembered(resources.bench.embedder, resources.vectors)
+    stream = stream_answer(
+        query,
+        side.context,
+        resources.bench.chat,
+        embedder,
+        timeout_s=settings.answer_timeout_s,
+        prices=prices,
+    )
+    try:
+        yield from stream
+    finally:
+        resources.answers.put(_key(query, side.context, resources), stream.answer)
+
+
+def warm(result: Result, resources: Resources) -> None:
+    """Make the extractive answers of a question that was just put, and embed what sliders near it
+    will need. Raises nothing: a failure shows where the answer stands."""
+    if resources.bench.chat is not None:
+        return
+    for side in sides(result):
+        for _ in make(result.query, side, resources):
+            pass
+    near = Context(_near(result), (), "", 0)
+    _extract(result.query, near, resources, only_known=False)
+
+
+def _near(result: Result) -> tuple[Hit, ...]:
+    """What a slider would let in next."""
+    detail = cut_of(result)
+    ids = detail.ids[:NEXT] if detail else ()
+    by_id = {hit.id: hit for hit in result.hits}
+    return tuple(by_id[i] for i in ids if i in by_id)
+
+
+def _extract(query: str, context: Context, resources: Resources, *, only_known: bool) -> Answer:
+    embedder = Remembered(resources.bench.embedder, resources.vectors, only_known)
+    timeout = resources.deployment.answer_timeout_s
+    return answer(query, context, None, embedder, timeout_s=timeout)
+
+
+def _key(query: str, context: Context, resources: Resources) -> Hashable:
+    chat = resources.bench.chat
+    model = chat.name if chat else EXTRACTIVE
+    return query, model, prompts.VERSION, _contents(context.chunks), context.shortened
+
+
+def _contents(hits: Sequence[Hit]) -> tuple[tuple[str, int], ...]:
+    return tuple((hit.id, hash(hit.chunk.text)) for hit in hits)

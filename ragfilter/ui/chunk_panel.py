@@ -1,0 +1,98 @@
+"""One chunk: its text, what every layer made of it, and its `query_must` rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import streamlit as st
+
+from ragfilter.report import HIDDEN, visible
+from ragfilter.types import Chunk, Hit, LayerTrace, Result
+from ragfilter.ui import figures, html, rule_editor, theme
+from ragfilter.ui.resources import Resources
+from ragfilter.ui.state import Asked
+
+TEXT_HEIGHT = 118
+
+
+def draw(result: Result, asked: Asked, resources: Resources) -> None:
+    """The chunk that is open, or how to open one."""
+    wanted = st.session_state.chunk
+    hit = find(result, wanted)
+    if hit is None:
+        html.draw(
+            '<p class="rf-empty"><b>No chunk is open.</b> Click a point of the curve, a row of the '
+            "table or a citation. Here you read its text and edit its rule.</p>"
+        )
+        return
+    if hit.id not in visible(result, as_operator=st.session_state.operator):
+        html.draw(
+            f'<p class="rf-empty"><b>{HIDDEN.capitalize()}.</b> The user may not see this chunk. '
+            "View as operator to read it.</p>"
+        )
+        return
+    chunk = _whole(hit.chunk, asked, resources)
+    _head(result, replace(hit, chunk=chunk))
+    with st.container(key="chunk-text", height=TEXT_HEIGHT, border=False):
+        st.text(chunk.text or "This chunk has no text.")
+    rule_editor.draw(result, chunk, asked, resources)
+
+
+def find(result: Result, chunk_id: str | None) -> Hit | None:
+    """The hit with this id among all that were seen."""
+    if not chunk_id:
+        return None
+    return next((hit for hit in (*result.hits, *result.pool.hits) if hit.id == chunk_id), None)
+
+
+def _whole(chunk: Chunk, asked: Asked, resources: Resources) -> Chunk:
+    """A chunk known only by its id is read when it is opened, once."""
+    if chunk.loaded:
+        return chunk
+    key = (asked.collection, asked.version, chunk.id)
+    found = resources.chunks.get(key)
+    if found is None:
+        read = resources.bench.collection(asked.collection).chunks([chunk.id])
+        found = resources.chunks.put(key, read.get(chunk.id, chunk))
+    return found
+
+
+def _head(result: Result, hit: Hit) -> None:
+    chunk = hit.chunk
+    facts = [
+        chunk.id,
+        chunk.type,
+        f"{chunk.source}{'' if chunk.page is None else f', page {chunk.page}'}",
+        "clearance unreadable"
+        if chunk.clearance is None
+        else f"clearance {chunk.clearance}"
+        if chunk.clearance
+        else "public",
+        f"department {chunk.department}" if chunk.department else "",
+        f"refers to {', '.join(chunk.refs)}" if chunk.refs else "",
+    ]
+    place = f"rank {hit.rank}" if hit.rank else "brought in by an expansion"
+    score = "" if hit.rerank_score is None else f" · rerank {figures.distance(hit.rerank_score)}"
+    numbers = f"{place} · distance {figures.distance(hit.distance)}{score}"
+    if hit.found_by != "query":
+        numbers += f" · found by {hit.found_by}"
+    steps = "".join(_step(trace, hit.id) for trace in result.traces if trace.enabled)
+    listed = "".join(f"<span>{html.text(fact)}</span>" for fact in facts if fact)
+    html.draw(
+        f'<div class="rf-chunk"><h3>{html.text(chunk.name)}</h3>'
+        f'<p class="rf-facts">{listed}<span>{html.text(numbers)}</span></p>'
+        f'<ul class="rf-path">{steps}</ul></div>'
+    )
+
+
+def _step(trace: LayerTrace, chunk_id: str) -> str:
+    """What one layer said of the chunk; nothing where it never came there."""
+    for decision in trace.decisions:
+        if decision.chunk_id == chunk_id:
+            sign = html.outcome_sign(decision.outcome, decision.layer)
+            name = theme.LAYERS[trace.layer].word
+            return (
+                f"<li>{sign}<b>{html.text(name)}</b> {html.text(decision.outcome)}: "
+                f"{html.text(decision.reason)}</li>"
+            )
+    return ""

@@ -1,0 +1,218 @@
+"""The distance curve: why the result ends where it ends. A pure function to a plotly figure.
+
+Above, every hit by its value, with the cut; below, the steps between those that reached the cutoff,
+with the threshold they are held against. Hits that fell before the cutoff stand off the line.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from ragfilter.report import Row, short_title
+from ragfilter.types import CutoffDetail, Result
+from ragfilter.ui import curve_marks, figures, theme
+from ragfilter.ui.curve_marks import Ink, Shapes, fallback
+from ragfilter.ui.curve_points import Points, around_cut, cut_of, place
+
+HEIGHT = 356
+FONT = '"Source Sans", "Source Sans Pro", sans-serif'
+
+
+def figure(
+    result: Result,
+    rows: Sequence[Row],
+    *,
+    window: tuple[float, float] | None = None,
+    chosen: str | None = None,
+    dark: bool = False,
+) -> go.Figure:
+    """The curve of `result`, whose hits are `rows`. `window` are the first and last x shown (None:
+    around the cut); `chosen` is the id of the chunk that is open."""
+    detail = cut_of(result)
+    points = place(result, rows, detail)
+    low, high = window or around_cut(result, points, detail)
+    seen = [y for x, y in zip(points.x, points.y, strict=True) if low <= x <= high]
+    ink = Ink.of(dark)
+    shapes: Shapes = []
+    notes: Shapes = []
+    top = 0.0
+    size = _size(high - low)
+    data = [_line(points, detail, ink), *_dots(points, dark, size), *_ring(points, chosen, ink)]
+    span = _span(seen, result, detail)
+    if detail is not None:
+        at = {row.id: x for row, x in zip(points.rows, points.x, strict=True) if row.id}
+        data.append(curve_marks.steps(detail, at, ink))
+        cutoff = result.settings.cutoff
+        curve_marks.cut_marks(shapes, notes, cutoff, detail, at, span, ink)
+        top = curve_marks.steps_top(detail)
+    layout = _layout(points, (low, high), span, ink, steps_top=top)
+    return go.Figure({"data": data, "layout": {**layout, "shapes": shapes, "annotations": notes}})
+
+
+def _line(points: Points, detail: CutoffDetail | None, ink: Ink) -> dict[str, Any]:
+    """Through what entered the cutoff; through all where it is off."""
+    entered = None if detail is None else set(detail.ids)
+    pairs = [
+        (x, y)
+        for row, x, y in zip(points.rows, points.x, points.y, strict=True)
+        if (entered is None or row.id in entered) and row.outcome != "pinned"
+    ]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [x for x, _ in pairs],
+        "y": [y for _, y in pairs],
+        "line": {"color": ink.curve, "width": 1.4},
+        "hoverinfo": "skip",
+    }
+
+
+def _size(width: float) -> float:
+    """The marker's size in pixels: smaller where more ranks share the axis."""
+    return 11.0 if width <= 40 else 8.5 if width <= 110 else 6.5
+
+
+def _dots(points: Points, dark: bool, size: float) -> list[dict[str, Any]]:
+    """One trace for each way a hit can have ended, the kept ones last and so on top."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for i, row in enumerate(points.rows):
+        name = row.layer if row.outcome == "dropped" else row.outcome
+        kind = "dropped" if row.outcome == "dropped" else "stays"
+        groups.setdefault((kind, name), []).append(i)
+    traces = []
+    for (kind, _), members in sorted(groups.items(), key=lambda item: item[0][0]):
+        first = points.rows[members[0]]
+        mark = theme.mark(first.outcome, first.layer)
+        colour = mark.colour(dark=dark)
+        word = f"dropped by {first.layer}" if kind == "dropped" else first.outcome
+        thin = mark.symbol == "x-thin"
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": word,
+                "x": [points.x[i] for i in members],
+                "y": [points.y[i] for i in members],
+                "customdata": [[points.rows[i].id, *_hover(points, i)] for i in members],
+                "hovertemplate": "%{customdata[1]}<extra></extra>",
+                "marker": {
+                    "symbol": mark.symbol,
+                    "size": size * (0.75 if kind == "dropped" else 1.0),
+                    "color": colour,
+                    "line": {"color": colour, "width": 1.8 if thin else 1.5},
+                },
+                "selected": {"marker": {"opacity": 1}},
+                "unselected": {"marker": {"opacity": 1}},
+            }
+        )
+    return traces
+
+
+def _hover(points: Points, i: int) -> tuple[str]:
+    row = points.rows[i]
+    mark = theme.mark(row.outcome, row.layer)
+    gap = "" if row.gap is None else f" · gap {figures.distance(row.gap)}"
+    score = "" if row.rerank_score is None else f" · rerank {figures.distance(row.rerank_score)}"
+    reason = "<br>".join(textwrap.wrap(_plain(row.reason), 52))
+    name = f"<br>{_plain(row.id)}" if row.id else ""
+    return (
+        f"<b>{_plain(short_title(row.title, 56))}</b>{name}<br>"
+        f"rank {row.rank} · distance {figures.distance(row.distance)}{gap}{score}<br>"
+        f"{mark.sign} {row.outcome} by {row.layer}: {reason}",
+    )
+
+
+def _plain(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _ring(points: Points, chosen: str | None, ink: Ink) -> list[dict[str, Any]]:
+    """A ring around the chunk that is open."""
+    at = [i for i, row in enumerate(points.rows) if chosen and row.id == chosen]
+    if not at:
+        return []
+    return [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "x": [points.x[at[0]]],
+            "y": [points.y[at[0]]],
+            "marker": {
+                "symbol": "circle-open",
+                "size": 20,
+                "color": ink.text,
+                "line": {"color": ink.text, "width": 1.4},
+            },
+            "hoverinfo": "skip",
+            "unselected": {"marker": {"opacity": 1}},
+        }
+    ]
+
+
+def _span(
+    seen: Sequence[float], result: Result, detail: CutoffDetail | None
+) -> tuple[float, float]:
+    """The y from and to: what is seen, and the fallback line where it is not far off."""
+    if not seen:
+        return 0.0, 1.0
+    low, high = min(seen), max(seen)
+    room = max(high - low, 0.05)
+    if detail is not None and result.settings.cutoff.strategy == "gap":
+        limit = fallback(detail, result.settings.cutoff.distance_offset)
+        if detail.cut.limit is not None or limit <= high + 0.6 * room:
+            high = max(high, limit)
+    room = max(high - low, 0.05)
+    return low - 0.14 * room, high + 0.12 * room
+
+
+def _layout(
+    points: Points,
+    window: tuple[float, float],
+    span: tuple[float, float],
+    ink: Ink,
+    *,
+    steps_top: float,
+) -> dict[str, Any]:
+    axis = {
+        "showgrid": False, "zeroline": False, "tickfont": {"size": 12, "color": ink.muted},
+        "title": {"font": {"size": 12, "color": ink.muted}, "standoff": 8}, "fixedrange": True,
+    }  # fmt: skip
+    grid = {"showgrid": True, "gridcolor": ink.line, "gridwidth": 1}
+    x_title = {**axis["title"], "text": points.axis}  # type: ignore[dict-item]
+    y_title = {**axis["title"], "text": points.unit}  # type: ignore[dict-item]
+    bottom = 0.28 if steps_top else 0.0
+    wide = window[1] - window[0]
+    return {
+        "height": HEIGHT,
+        "margin": {"l": 54, "r": 10, "t": 20, "b": 38},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": FONT, "size": 13, "color": ink.text},
+        "hoverlabel": {
+            "bgcolor": ink.surface, "bordercolor": ink.line, "align": "left",
+            "font": {"family": FONT, "size": 13, "color": ink.text},
+        },
+        "showlegend": False,
+        "dragmode": "pan",
+        "clickmode": "event+select",
+        "hovermode": "closest",
+        "hoverdistance": 16,
+        "uirevision": "curve",
+        "bargap": 0,
+        "xaxis": {
+            **axis, "title": x_title, "range": list(window), "anchor": "y2" if steps_top else "y",
+            "tickformat": "d", "dtick": 1 if wide <= 24 else 5 if wide <= 80 else None,
+        },
+        "yaxis": {
+            **axis, **grid, "title": y_title, "range": list(span), "domain": [bottom, 1],
+            "tickformat": ".2f", "nticks": 6,
+        },
+        "yaxis2": {
+            **axis, "domain": [0, 0.2], "title": {**axis["title"], "text": "gap"},  # type: ignore[dict-item]
+            "tickformat": ".2f", "nticks": 3, "range": [0, steps_top or 1], "visible": bool(steps_top),
+        },
+    }  # fmt: skip

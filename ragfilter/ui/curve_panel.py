@@ -1,0 +1,121 @@
+"""The curve on the page: which ranks are shown; a click opens a chunk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from ragfilter.report import Row
+from ragfilter.types import Result
+from ragfilter.ui import curve, curve_points, figures, html, state, theme
+
+CUT, FIFTY, ALL = "Around the cut", "First 50", "All"
+
+
+def draw(result: Result, rows: Sequence[Row]) -> None:
+    """The curve with its header."""
+    detail = curve_points.cut_of(result)
+    points = curve_points.place(result, rows, detail)
+    last = max(points.x, default=1)
+    with st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small"):
+        _ranges(result, points, last)
+        html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
+    st.plotly_chart(
+        curve.figure(
+            result,
+            rows,
+            window=_window(last),
+            chosen=st.session_state.chunk,
+            dark=st.context.theme.type == "dark",
+        ),
+        key="curve",
+        theme=None,
+        on_select=_selected,
+        selection_mode="points",
+        config={"displayModeBar": False, "doubleClick": False},
+        alt="Distance of each hit by rank, with the cut",
+    )
+
+
+def _ranges(result: Result, points: curve_points.Points, last: int) -> None:
+    """Which ranks are shown: a choice of three, or any. The session keeps it, so sliders do not
+    move the view."""
+    if "window" not in st.session_state:
+        st.session_state.window = CUT
+    st.segmented_control(
+        "Shown",
+        (CUT, FIFTY, ALL),
+        key="window",
+        format_func=lambda name: f"All {last}" if name == ALL else name,
+        on_change=_choose,
+        label_visibility="collapsed",
+        help="Which ranks the curve shows. A click on a point opens its chunk.",
+    )
+    low, high = _window(last) or curve_points.around_cut(
+        result, points, curve_points.cut_of(result)
+    )
+    now = (max(1, round(low + 0.5)), min(last, round(high - 0.5)))
+    if last > 1:
+        with st.popover("Ranks", key="zoom-box", icon=":material/zoom_in:", type="tertiary"):
+            if st.session_state.get("zoom-slider") != now:
+                st.session_state["zoom-slider"] = now
+            st.slider(
+                "Ranks shown",
+                1,
+                last,
+                key="zoom-slider",
+                on_change=_zoom,
+                help="The first and last rank on the curve.",
+            )
+
+
+def _window(last: int) -> tuple[float, float] | None:
+    """The first and last x shown; None: around the cut, wherever it is."""
+    zoom: tuple[int, int] | None = st.session_state.zoom
+    if zoom:
+        return min(zoom[0], last) - 0.7, min(zoom[1], last) + 0.7
+    shown = st.session_state.get("window", CUT)
+    if shown not in (FIFTY, ALL):
+        return None
+    return 0.3, (min(50, last) if shown == FIFTY else last) + 0.7
+
+
+def _legend(rows: Sequence[Row]) -> str:
+    """Every sign of the curve with its meaning and count, in the order of the layers."""
+    counts: Counter[tuple[str, str]] = Counter(
+        (row.outcome, row.layer if row.outcome == "dropped" else "") for row in rows
+    )
+    order: list[tuple[str, str]] = [
+        *((name, "") for name in theme.OUTCOMES),
+        *(("dropped", n) for n in theme.LAYERS),
+    ]
+    items = []
+    for outcome, layer in order:
+        n = counts[(outcome, layer)]
+        if n:
+            sign = html.outcome_sign(outcome, layer)
+            items.append(f"<li>{sign}{figures.count(n)} {html.text(layer or outcome)}</li>")
+    return "".join(items)
+
+
+def _choose() -> None:
+    st.session_state.zoom = None
+    if st.session_state.window is None:
+        st.session_state.window = CUT
+
+
+def _zoom() -> None:
+    low, high = st.session_state["zoom-slider"]
+    if low < high:
+        st.session_state.zoom = (low, high)
+        st.session_state.window = None
+
+
+def _selected() -> None:
+    picked: Any = st.session_state["curve"]["selection"]
+    if picked["points"]:
+        data = picked["points"][0].get("customdata")
+        state.open_chunk(data[0] if data else None)

@@ -1,0 +1,147 @@
+"""Empty places that say what would fill them, and offer the one click that does."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import streamlit as st
+
+from ragfilter.cli.indexing import edited_rules
+from ragfilter.corpora.load import load
+from ragfilter.errors import RagfilterError
+from ragfilter.index import index
+from ragfilter.types import LayerTrace, Result
+from ragfilter.ui import html, problems, state
+from ragfilter.ui.resources import Resources
+
+DEMO = "demo"
+
+
+def no_question() -> None:
+    """Nothing was asked yet."""
+    _place(
+        "no-question",
+        "Ask a question to see what a filter makes of it",
+        "One wide search finds the chunks; the layers on the left then drop what the question does "
+        "not need. Every threshold acts at once, and every chunk says why it stayed or fell.",
+        ("Type a question above, or take an example.", "Watch the curve for the cliff.",
+         "Move a threshold, or open a chunk and edit its rule."),
+    )  # fmt: skip
+
+
+def no_collection(resources: Resources) -> bool:
+    """There is no collection. True once the demo has been built."""
+    _place(
+        "no-collection",
+        "There is no collection yet",
+        "ragfilter searches collections of text chunks. The demo holds the rules of an invented "
+        "fantasy game, written for trying the layers: look-alike tables, comparisons, secrets.",
+        (),
+    )
+    if st.button(
+        "Build the demo collection",
+        key="build-demo",
+        type="primary",
+        icon=":material/play_arrow:",
+        help="Embeds some hundred chunks with the bundled model; under a minute on most machines.",
+    ):
+        return _build(resources)
+    html.draw('<p class="rf-aside">Or index your own, with the app stopped:</p>')
+    st.code("ragfilter index FOLDER --collection NAME", language="bash")
+    return False
+
+
+def empty_collection(name: str) -> None:
+    """The collection holds no chunk."""
+    _place(
+        "empty-collection",
+        f"Collection {name} is empty",
+        "It exists, but holds no chunks; indexing may have been interrupted.",
+        (f"Stop the app and run: ragfilter index SOURCE --collection {name}",
+         "Or choose another collection on the left."),
+    )  # fmt: skip
+
+
+def nothing_found() -> None:
+    """The store found nothing."""
+    _place("nothing-found", "Nothing was found", "The store gave no hit for this question.", ())
+
+
+def nothing_kept(result: Result) -> None:
+    """Every hit fell: the layer that dropped the last, and one click to relax it."""
+    last = next((t for t in result.traces if t.enabled and t.n_in and not t.n_out), None)
+    if last is None:
+        nothing_found()
+        return
+    word = "chunk" if last.n_in == 1 else f"{last.n_in} chunks"
+    html.draw(
+        f'<p class="rf-empty"><b>Nothing is kept.</b> {html.text(last.layer)} dropped the last '
+        f"{word}. {html.text(result.message)}</p>"
+    )
+    label, values = relaxed(last, result)
+    st.button(
+        label,
+        key="relax",
+        type="primary",
+        on_click=state.change,
+        args=(values,),
+        help="Changes this setting; Reset brings the profile back.",
+    )
+
+
+def relaxed(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]]:
+    """What to change so that `trace`'s layer lets something through, and how to say it."""
+    quality = result.settings.quality
+    if trace.layer == "quality":
+        values = [d.value for d in trace.decisions if d.value is not None]
+        rerank = any(d.limit == quality.reranker_threshold for d in trace.decisions)
+        path = "quality.reranker_threshold" if rerank else "quality.score_threshold"
+        best = math.floor(100 * max(values, default=0.0)) / 100
+        if 0 <= best < result.settings.get(path):
+            word = "rerank" if rerank else "similarity"
+            return f"Lower the {word} threshold to {best:.2f}", {path: best}
+    if trace.layer == "cutoff":
+        return "Keep at least 2", {"cutoff.min_results": 2}
+    if trace.layer == "context":
+        return "Widen the context to 4,000 tokens", {"context.max_context_tokens": 4000}
+    return f"Switch {trace.layer} off", {f"{trace.layer}.enabled": False}
+
+
+def _build(resources: Resources) -> bool:
+    st.button(
+        "Stop",
+        key="stop-build",
+        icon=":material/stop:",
+        help="Stops after the present batch; building again goes on from there.",
+    )
+    bar = st.progress(0.0, text="Loading the embedding model …")
+
+    def progress(done: int, total: int) -> None:
+        share = done / total if total else 1.0
+        bar.progress(min(share, 1.0), text=f"{done:,} of {total:,} texts embedded and written")
+
+    bench = resources.bench
+    try:
+        index(
+            load(DEMO),
+            name=DEMO,
+            workspace=bench.workspace,
+            embedder=bench.embedder,
+            rules=edited_rules(bench.journal, DEMO),
+            progress=progress,
+        )
+    except RagfilterError as error:
+        bar.empty()
+        problems.show(error)
+        return False
+    return True
+
+
+def _place(key: str, title: str, said: str, steps: tuple[str, ...]) -> None:
+    items = "".join(f"<li>{html.text(step)}</li>" for step in steps)
+    listed = f"<ol>{items}</ol>" if items else ""
+    html.draw(
+        f'<section class="rf-place" id="{key}"><h2>{html.text(title)}</h2>'
+        f"<p>{html.text(said)}</p>{listed}</section>"
+    )

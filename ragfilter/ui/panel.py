@@ -1,0 +1,44 @@
+"""The panel beside the curve: one page at a time, so that none is drawn unseen."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ragfilter.types import Result
+from ragfilter.ui import answer_panel, chunk_panel, other_panels
+from ragfilter.ui.resources import Resources
+from ragfilter.ui.state import PANELS, Asked
+
+HEIGHT = 424
+
+
+def draw(result: Result, asked: Asked, resources: Resources) -> None:
+    """The switch and the page it shows."""
+    with st.container(key="panel", border=True, height=HEIGHT, gap="small"):
+        if st.session_state.get("panel-box") != st.session_state.panel:
+            st.session_state["panel-box"] = st.session_state.panel
+        st.segmented_control(
+            "Panel",
+            PANELS,
+            key="panel-box",
+            required=True,
+            on_change=_switch,
+            label_visibility="collapsed",
+            help="Answer: filtered beside unfiltered. Prompt: what an LLM is sent. Chunk: text and "
+            "rule. Rounds: the re-query loop. Debug: the whole trace.",
+        )
+        match st.session_state.panel:
+            case "Prompt":
+                other_panels.prompt(result)
+            case "Chunk":
+                chunk_panel.draw(result, asked, resources)
+            case "Rounds":
+                other_panels.rounds(result)
+            case "Debug":
+                other_panels.debug(result)
+            case _:
+                answer_panel.draw(result, resources)
+
+
+def _switch() -> None:
+    st.session_state.panel = st.session_state["panel-box"]

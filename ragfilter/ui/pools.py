@@ -1,0 +1,83 @@
+"""From a question to its pool, with as little asking as possible.
+
+A pool is gathered when a question is put, and kept. Sliders only replay it. Local rerank scores are
+fetched with the question, since asking is the act; what a later change of settings lacks stays a
+`Need`, which the page offers as a button.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ragfilter.gather import fulfil, gather, target
+from ragfilter.pipeline import replay
+from ragfilter.settings import Settings
+from ragfilter.types import Need, Pool, Result
+from ragfilter.ui.resources import Resources
+from ragfilter.ui.state import Asked, Reach
+
+MAX_STEPS = 3
+
+
+def reach(settings: Settings) -> Reach:
+    """How far a question asked now is gathered."""
+    user = settings.clearance
+    return Reach(
+        pool_size=settings.retrieval.pool_size,
+        wanted=target(settings),
+        user=(user.level, user.department) if user.enabled else None,
+    )
+
+
+def put(query: str, collection: str, settings: Settings, resources: Resources) -> Asked:
+    """A question put now, of the collection as it is now. Raises StoreError."""
+    version = resources.bench.collection(collection).version
+    return Asked(query, collection, version, reach(settings))
+
+
+def pool_of(asked: Asked, settings: Settings, resources: Resources) -> Pool:
+    """The pool of a question: the remembered one, else gathered. Raises RagfilterError."""
+    pool = resources.pool(asked)
+    if pool is None:
+        wide = settings.with_values({"retrieval.pool_size": asked.reach.pool_size})
+        pool = gather(asked.query, wide, resources.sources(asked.collection))
+        resources.pools.put(asked, pool)
+    return pool
+
+
+def settle(asked: Asked, pool: Pool, settings: Settings, resources: Resources) -> Pool:
+    """The pool with the rerank scores that the settings want; the LLM is never asked here."""
+    sources = resources.sources(asked.collection)
+    for _ in range(MAX_STEPS):
+        needs = [need for need in replay(pool, settings).needs if need.kind == "rerank"]
+        if not needs:
+            break
+        pool = fulfil(pool, needs, settings, sources)
+    return resources.pools.put(asked, pool)
+
+
+def meet(
+    asked: Asked, pool: Pool, needs: Sequence[Need], settings: Settings, resources: Resources
+) -> Pool:
+    """The pool with these needs met, because a button was pressed."""
+    pool = fulfil(pool, needs, settings, resources.sources(asked.collection))
+    return resources.pools.put(asked, pool)
+
+
+def falls_short(asked: Asked, result: Result, settings: Settings) -> bool:
+    """Whether asking again would look further than the pool does."""
+    if result.pool.complete and asked.reach.pool_size >= settings.retrieval.pool_size:
+        return False
+    now = reach(settings)
+    wider = now.pool_size > asked.reach.pool_size or now.wanted > asked.reach.wanted
+    return wider or now.user != asked.reach.user
+
+
+def with_rule(pool: Pool, chunk_id: str, rule: str | None) -> Pool:
+    """The pool as it would be with this rule on the chunk, for a preview."""
+    hits = tuple(
+        replace(hit, chunk=replace(hit.chunk, rule=rule)) if hit.id == chunk_id else hit
+        for hit in pool.hits
+    )
+    return replace(pool, hits=hits)

@@ -1,0 +1,37 @@
+"""Errors on the page: what happened and what to do about it, never a traceback."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ragfilter.errors import ModelError, RagfilterError, StoreUnavailable, WorkspaceLocked
+
+TITLES: tuple[tuple[type[RagfilterError], str], ...] = (
+    (WorkspaceLocked, "The workspace is in use"),
+    (StoreUnavailable, "The vector store does not answer"),
+    (ModelError, "A model is missing"),
+)
+
+
+def show(error: RagfilterError, *, retry: bool = True) -> None:
+    """One error as a message with its remedy, and a way to try again."""
+    title = next((word for kind, word in TITLES if isinstance(error, kind)), "")
+    head = f"**{title}.** " if title else ""
+    with st.container(key="problem"):
+        st.error(f"{head}{_literal(error.message)}  \n{_literal(error.remedy)}".strip())
+        if retry:
+            st.button("Try again", key="retry", icon=":material/refresh:")
+
+
+def notices(messages: list[str]) -> None:
+    """What was refused, in one message."""
+    if messages:
+        listed = "\n".join(f"- {_literal(message)}" for message in messages)
+        st.warning(f"Not everything could be used; the rest is.\n\n{listed}")
+
+
+def _literal(text: str) -> str:
+    """Text from outside, kept from being read as Markdown."""
+    for sign in "\\*_[]#$<>:~":
+        text = text.replace(sign, f"\\{sign}")
+    return text

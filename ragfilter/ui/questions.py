@@ -1,0 +1,125 @@
+"""The session's question: when it is put, gathered and settled; and the collections to put it to.
+
+The store is asked when something is put (a question, a collection, an edit, a fresh session), never
+because a setting changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+
+import streamlit as st
+
+from ragfilter.errors import RagfilterError
+from ragfilter.pipeline import replay
+from ragfilter.settings import Settings
+from ragfilter.types import Pool
+from ragfilter.ui import figures, pools, state
+from ragfilter.ui.resources import Resources
+
+if TYPE_CHECKING:
+    from ragfilter.adapters.chroma import CollectionInfo
+
+SPACES = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
+
+
+def collections(resources: Resources) -> dict[str, CollectionInfo]:
+    """The collections by name, as they were when the session began or last looked."""
+    found = st.session_state.get("collections")
+    if found is None:
+        found = {info.name: info for info in resources.bench.collections()}
+        st.session_state["collections"] = found
+    chosen = st.session_state.collection
+    if chosen not in found:
+        if chosen:
+            state.notice(f"There is no collection {chosen!r}.")
+        st.session_state.collection = "demo" if "demo" in found else next(iter(found), "")
+    return cast("dict[str, CollectionInfo]", found)
+
+
+def forget_collections() -> None:
+    """Look again: one was made."""
+    st.session_state.pop("collections", None)
+
+
+def label(info: CollectionInfo) -> str:
+    """``demo · 431 chunks · l2``."""
+    note = "" if info.complete else " · incomplete"
+    return f"{info.name} · {figures.chunks(info.count)} · {SPACES[info.space]}{note}"
+
+
+def pool(settings: Settings, resources: Resources) -> Pool | None:
+    """The pool of the question in force, None where there is none. Raises RagfilterError."""
+    pending = st.session_state.pending
+    question = _question(pending)
+    if pending and question:
+        with _waiting("Searching …"):
+            asked = pools.put(question, st.session_state.collection, settings, resources)
+            found = pools.pool_of(asked, settings, resources)
+            found = pools.settle(asked, found, settings, resources)
+        st.session_state.fresh = True
+        _remember(asked, question)
+        return found
+    asked_before = state.asked()
+    st.session_state.pending = False
+    if asked_before is None:
+        return None
+    found = pools.pool_of(asked_before, settings, resources)
+    if st.session_state.pop("settle", False):
+        with _waiting("Scoring …"):
+            found = pools.settle(asked_before, found, settings, resources)
+        st.session_state.fresh = True
+    wish = st.session_state.pop("wish", None)
+    if wish is not None:
+        wanted = [need for need in replay(found, settings).needs if need.kind == wish]
+        word = "Asking the LLM …" if wish == "judge" else "Scoring …"
+        with _waiting(word):
+            found = pools.meet(asked_before, found, wanted, settings, resources)
+        st.session_state.fresh = True
+    return found
+
+
+@contextmanager
+def _waiting(word: str) -> Iterator[None]:
+    """Say what is being done, and offer to stop it."""
+    place = st.empty()
+    with place.container(key="waiting", horizontal=True, vertical_alignment="center", gap="small"):
+        st.button(
+            "Stop",
+            key="stop-search",
+            icon=":material/stop:",
+            on_click=_stop,
+            help="Leave it; what was there before stays.",
+        )
+        with st.spinner(word, show_time=True):
+            try:
+                yield
+            except RagfilterError:
+                place.empty()
+                raise
+    place.empty()
+
+
+def _stop() -> None:
+    st.session_state.pending = False
+
+
+def _question(pending: bool | str) -> str:
+    """What is put: the box's text, or, after an edit, the question in force."""
+    before = state.asked()
+    if pending == "again" and before is not None:
+        return before.query
+    return str(st.session_state.get("question") or "").strip()
+
+
+def _remember(asked: state.Asked, question: str) -> None:
+    before = state.asked()
+    if before is None or (before.query, before.collection) != (asked.query, asked.collection):
+        st.session_state.zoom = None
+        if st.session_state.panel == "Chunk":
+            st.session_state.panel = "Answer"
+        st.session_state.chunk = None
+    st.session_state.asked = asked
+    st.session_state.pending = False

@@ -1,0 +1,71 @@
+"""What lives as long as the server: the open bench, gathered pools, scores and answers.
+
+Nothing of it is in session state. Sessions share it; the keys say what a value belongs to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import streamlit as st
+
+from ragfilter.answer import Answer
+from ragfilter.bench import Bench, open_bench, read_deployment
+from ragfilter.deployment import Deployment
+from ragfilter.gather import Sources
+from ragfilter.layers.quality import reranker_key
+from ragfilter.ports import Reranker, Vectors
+from ragfilter.settings import Quality
+from ragfilter.types import Chunk, Pool
+from ragfilter.ui.scores import Remembering
+from ragfilter.ui.shelf import Shelf
+from ragfilter.ui.state import Asked
+
+POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """The bench and what is remembered of it."""
+
+    bench: Bench
+    deployment: Deployment
+    pools: Shelf[Pool] = field(default_factory=lambda: Shelf[Pool](POOLS))
+    scores: Shelf[float] = field(default_factory=lambda: Shelf[float](SCORES))
+    answers: Shelf[Answer] = field(default_factory=lambda: Shelf[Answer](ANSWERS))
+    vectors: Shelf[Vectors] = field(default_factory=lambda: Shelf[Vectors](VECTORS))
+    chunks: Shelf[Chunk] = field(default_factory=lambda: Shelf[Chunk](CHUNKS))
+    examples: Shelf[tuple[tuple[str, str], ...]] = field(
+        default_factory=lambda: Shelf[tuple[tuple[str, str], ...]](16)
+    )
+
+    def sources(self, collection: str) -> Sources:
+        """The bench's sources, with a reranker that remembers its scores."""
+        plain = self.bench.sources(collection)
+        make = plain.reranker
+        if make is None:
+            return plain
+
+        def reranker(quality: Quality) -> Reranker:
+            return Remembering(make(quality), reranker_key(quality), self.scores)
+
+        return replace(plain, reranker=reranker)
+
+    def pool(self, asked: Asked) -> Pool | None:
+        """The pool of a question, None where it is not (any more) remembered."""
+        return self.pools.get(asked)
+
+
+def open_resources() -> Resources:
+    """The resources for the deployment that the environment describes.
+
+    Raises WorkspaceLocked, StoreError, ModelError, InputError.
+    """
+    deployment = read_deployment()
+    key = deployment.openai_api_key.get_secret_value()
+    return _open(deployment.model_dump_json(), hash(key), deployment)
+
+
+@st.cache_resource(show_spinner=False)
+def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resources:
+    return Resources(open_bench(_deployment, kind="app"), _deployment)

@@ -1,0 +1,147 @@
+"""Every hit of the pool as a table: order, text filter, export; a row opens its chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from ragfilter.report import Row, csv, kept_first, short_title
+from ragfilter.types import Result
+from ragfilter.ui import figures, state, theme
+
+HEIGHT = 400
+TITLE_WIDTH = 54
+BY_RANK, KEPT_FIRST = "By rank", "Kept first"
+
+
+def draw(result: Result, rows: Sequence[Row], exported: Sequence[Row]) -> None:
+    """The table with its controls. `exported` are the rows made as the user, for the CSV."""
+    with st.container(key="table-bar", horizontal=True, vertical_alignment="center", gap="small"):
+        order = st.segmented_control(
+            "Order",
+            (BY_RANK, KEPT_FIRST),
+            key="order",
+            default=BY_RANK,
+            required=True,
+            label_visibility="collapsed",
+            help="By rank: as the store found them. Kept first: the result, then what fell.",
+        )
+        wanted = st.text_input(
+            "Filter",
+            key="filter",
+            placeholder="Filter by title, id, type, layer or reason",
+            label_visibility="collapsed",
+            icon=":material/search:",
+            help="Show only the chunks in which this text stands.",
+            width=330,
+        )
+        shown = _matching(kept_first(rows) if order == KEPT_FIRST else rows, wanted or "")
+        st.markdown(f":gray[{figures.count(len(shown))} of {figures.chunks(len(rows))}]")
+        st.space("stretch")
+        st.download_button(
+            "CSV",
+            data=lambda: csv(_matching(exported, wanted or "")),
+            file_name="ragfilter.csv",
+            mime="text/csv",
+            key="download-csv",
+            icon=":material/download:",
+            on_click="ignore",
+            help="These chunks as CSV. Cells that a spreadsheet would run are made harmless.",
+        )
+    st.session_state["table-ids"] = [row.id for row in shown]
+    st.dataframe(
+        frame(shown, with_score=any(row.rerank_score is not None for row in rows)),
+        key="table",
+        hide_index=True,
+        height=HEIGHT,
+        row_height=32,
+        on_select=_open_row,
+        selection_mode="single-row",
+        column_config=_columns(result, rows),
+        placeholder="–",
+    )
+
+
+def frame(rows: Sequence[Row], *, with_score: bool) -> pd.DataFrame:
+    """What the table shows of `rows`."""
+    columns: dict[str, list[Any]] = {
+        "rank": [row.rank or None for row in rows],
+        "outcome": [[theme.words(row.outcome, row.layer)] for row in rows],
+        "title": [short_title(row.title, TITLE_WIDTH) for row in rows],
+        "type": [row.type for row in rows],
+        "distance": [row.distance for row in rows],
+        "gap": [row.gap for row in rows],
+        "layer": [row.layer for row in rows],
+        "reason": [row.reason for row in rows],
+        "similarity": [row.similarity for row in rows],
+        "confidence": [row.confidence for row in rows],
+    }
+    if with_score:
+        columns["rerank"] = [row.rerank_score for row in rows]
+    return pd.DataFrame(columns)
+
+
+def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
+    column = st.column_config
+    dark = st.context.theme.type == "dark"
+    chips = theme.chips(dark=dark)
+    farthest = max((row.distance for row in rows), default=1.0) or 1.0
+    return {
+        "rank": column.NumberColumn("rank", width=56, help="Place by distance to the question."),
+        "outcome": column.MultiselectColumn(
+            "outcome",
+            width=112,
+            help="What became of the chunk.",
+            options=list(chips),
+            color=list(chips.values()),
+        ),
+        "title": column.TextColumn("title", width=300, help="Long titles keep their end."),
+        "type": column.TextColumn("type", width=84),
+        "distance": column.ProgressColumn(
+            "distance",
+            format="%.3f",
+            min_value=0.0,
+            max_value=float(farthest),
+            width=132,
+            help="To the question, in the collection's space. Lower is nearer.",
+        ),
+        "gap": column.NumberColumn(
+            "gap", format="%.3f", width=64, help="The step from the hit one rank before."
+        ),
+        "layer": column.TextColumn("layer", width=92, help="The layer that decided."),
+        "reason": column.TextColumn("reason", width=330, help="What was compared with what."),
+        "similarity": column.NumberColumn(
+            "similarity",
+            format="%.3f",
+            width=80,
+            help="1 − distance / 2 in an l2 collection, 1 − distance otherwise.",
+        ),
+        "confidence": column.TextColumn(
+            "confidence", width=88, help="By distance and the gap before; see the settings."
+        ),
+        "rerank": column.NumberColumn(
+            "rerank", format="%.3f", width=68, help="The reranker's score, 0 to 1."
+        ),
+    }
+
+
+def _matching(rows: Sequence[Row], wanted: str) -> tuple[Row, ...]:
+    words = wanted.casefold().split()
+    if not words:
+        return tuple(rows)
+
+    def text(row: Row) -> str:
+        parts = (row.title, row.id, row.type, row.source, row.outcome, row.layer, row.reason)
+        return " ".join(parts).casefold()
+
+    return tuple(row for row in rows if all(word in text(row) for word in words))
+
+
+def _open_row() -> None:
+    picked = st.session_state["table"]["selection"]["rows"]
+    ids = st.session_state.get("table-ids", [])
+    if picked and picked[0] < len(ids):
+        state.open_chunk(ids[picked[0]])
