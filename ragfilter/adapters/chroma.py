@@ -291,7 +291,10 @@ class ChromaCollection:
 
     def _raw(self) -> RawCollection:
         with guard(self._store.where):
-            return self._store.client.get_collection(self._name, embedding_function=None)
+            raw = self._store.client.get_collection(self._name, embedding_function=None)
+        # A write reads the stored schema and builds the embedding function that it names.
+        raw._model.serialized_schema = None
+        return raw
 
     def _count(self, raw: RawCollection) -> int:
         with guard(self._store.where):

@@ -17,7 +17,12 @@ import httpx
 from chromadb.api import ClientAPI
 from chromadb.config import DEFAULT_DATABASE, DEFAULT_TENANT
 from chromadb.config import Settings as ChromaSettings
-from chromadb.errors import ChromaError, NotFoundError
+from chromadb.errors import (
+    ChromaError,
+    InvalidArgumentError,
+    InvalidDimensionException,
+    NotFoundError,
+)
 
 from ragfilter.adapters.deadline import within
 from ragfilter.errors import (
@@ -28,10 +33,10 @@ from ragfilter.errors import (
     StoreUnavailable,
 )
 
-DAMAGED = (
-    "If the folder was changed or damaged, move its chroma/ subfolder away and restore each "
-    "collection with `ragfilter index --rebuild --collection NAME`."
-)
+REBUILD = "`ragfilter index --rebuild --collection NAME`"
+DAMAGED = f"If the store was changed or damaged, restore the collection with {REBUILD}."
+UNREADABLE = f"Move that folder away and restore each collection with {REBUILD}."
+MISFIT = "Check that the collection was indexed with the embedding model now in use."
 NO_SERVER = "Check that the Chroma server runs and that the URL is right."
 
 
@@ -47,7 +52,7 @@ def open_folder(folder: Path) -> ClientAPI:
         if _is_interruption(error):
             raise
         raise StoreError(
-            f"The vector store in {folder} cannot be opened: {_words(error)}.", remedy=DAMAGED
+            f"The vector store in {folder} cannot be opened: {_words(error)}.", remedy=UNREADABLE
         ) from error
 
 
@@ -112,8 +117,10 @@ def guard(where: str) -> Iterator[None]:
             f"The collection is not in {where} (any more): {_words(error)}.",
             remedy="List the collections, or index it again.",
         ) from error
+    except (InvalidArgumentError, InvalidDimensionException) as error:
+        raise StoreError(f"Chroma refused: {_words(error)}.", remedy=MISFIT) from error
     except ChromaError as error:
-        raise StoreError(f"Chroma refused: {_words(error)}.", remedy=DAMAGED) from error
+        raise StoreError(f"Chroma failed: {_words(error)}.", remedy=DAMAGED) from error
     except BaseException as error:
         if _is_interruption(error):
             raise

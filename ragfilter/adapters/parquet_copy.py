@@ -71,7 +71,10 @@ def content_fingerprint(embedder: str, fingerprints: Mapping[str, str]) -> str:
 
 
 def write_copy(path: Path, rows: Sequence[CopyRow], *, embedder: str) -> None:
-    """Replace the copy at `path`; a reader sees the old one or the new one. Raises StoreError."""
+    """Replace the copy at `path`; a reader sees the old one or the new one.
+
+    At least one row. Raises StoreError.
+    """
     columns: dict[str, list[Any]] = {field.name: [] for field in FIELDS}
     for row in rows:
         chunk = row.chunk
@@ -86,7 +89,7 @@ def write_copy(path: Path, rows: Sequence[CopyRow], *, embedder: str) -> None:
         path,
         pa.table(
             [*arrays, _vector_array([row.vector for row in rows])],
-            schema=FIELDS.append(_vector_field(rows[0].vector.shape[0] if rows else 0)),
+            schema=FIELDS.append(_vector_field(rows[0].vector.shape[0])),
         ),
         embedder,
     )
@@ -156,9 +159,8 @@ def _vector_field(dimension: int) -> Any:
 
 
 def _vector_array(vectors: Sequence[Vectors]) -> Any:
-    dimension = vectors[0].shape[0] if len(vectors) else 0
-    flat = np.concatenate(vectors) if len(vectors) else np.zeros(0, dtype=np.float32)
-    return pa.FixedSizeListArray.from_arrays(pa.array(flat, pa.float32()), dimension)
+    flat = pa.array(np.concatenate(vectors), pa.float32())
+    return pa.FixedSizeListArray.from_arrays(flat, vectors[0].shape[0])
 
 
 def _vectors(table: Any) -> Iterable[Vectors]:

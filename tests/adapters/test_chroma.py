@@ -162,15 +162,18 @@ def readable(clearance: Any, department: Any, user: Where) -> bool:
 def test_a_foreign_collection_shows_only_what_the_user_may_see(
     store: ChromaStore, user: Where
 ) -> None:
+    rows = {
+        f"{c}-{d}": (clearance, department)
+        for c, clearance in enumerate(CLEARANCES)
+        for d, department in enumerate(DEPARTMENTS)
+    }
+    metadatas: list[Any] = [
+        {k: v for k, v in (("clearance", c), ("department", d), ("other", 1)) if v != "missing"}
+        for c, d in rows.values()
+    ]
     raw = store.client.create_collection("foreign", embedding_function=None)
-    expected = set()
-    for c, clearance in enumerate(CLEARANCES):
-        for d, department in enumerate(DEPARTMENTS):
-            metadata = {"clearance": clearance, "department": department, "other": 1}
-            metadata = {k: v for k, v in metadata.items() if v != "missing"}
-            raw.add(ids=[f"{c}-{d}"], embeddings=[[1.0, c + d / 10]], metadatas=[metadata])
-            if readable(clearance, department, user):
-                expected.add(f"{c}-{d}")
+    raw.add(ids=list(rows), embeddings=np.stack(around(len(rows))), metadatas=metadatas)
+    expected = {i for i, (c, d) in rows.items() if readable(c, d, user)}
     collection = store.collection("foreign")
     everything = collection.nearest(unit(1, 0), 1000)
     seen = collection.nearest(unit(1, 0), 1000, where=user)
@@ -228,18 +231,17 @@ def test_a_stored_embedding_function_is_never_built(
 ) -> None:
     from chromadb.utils.embedding_functions import DefaultEmbeddingFunction
 
-    def build(config: Any) -> None:
-        raise AssertionError("built an embedding function that came with the data")
-
+    built: list[Any] = []
     raw = store.client.create_collection("foreign", embedding_function=DefaultEmbeddingFunction())
     raw.add(ids=["a"], embeddings=[[0.0, 1.0]], documents=["text"])
-    monkeypatch.setattr(DefaultEmbeddingFunction, "build_from_config", staticmethod(build))
+    monkeypatch.setattr(DefaultEmbeddingFunction, "build_from_config", staticmethod(built.append))
     collection = store.collection("foreign")
     assert collection.nearest(unit(0, 1), 1)[0][0] == "a"
     assert collection.space in ("l2", "cosine")
     collection.set_rule("a", "{}")
     assert collection.rule("a") == "{}"
     assert [info.name for info in store.collections()] == ["foreign"]
+    assert built == []
 
 
 def test_everything_is_paged(store: ChromaStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,11 +258,11 @@ def test_everything_is_paged(store: ChromaStore, monkeypatch: pytest.MonkeyPatch
 
 
 def test_more_chunks_than_one_batch_of_chroma_takes(store: ChromaStore) -> None:
-    chunks = numbered(6000)
+    chunks = numbered(5600)
     collection = filled(store, chunks)
-    assert collection.count() == len(collection.catalogue()) == 6000
-    assert len(collection.chunks([c.id for c in chunks])) == 6000
-    assert len(collection.nearest(unit(1, 0), 6000)) == 6000
+    assert collection.count() == len(collection.catalogue()) == 5600
+    assert len(collection.chunks([c.id for c in chunks])) == 5600
+    assert len(collection.nearest(unit(1, 0), 5600)) == 5600
 
 
 def test_a_rule_is_written_replaced_and_removed(store: ChromaStore) -> None:
@@ -397,8 +399,7 @@ def test_a_damaged_index_is_told_with_a_way_out(tmp_path: Path) -> None:
     store = ChromaStore.folder(tmp_path)
     filled(store, numbered(1500))
     store.close()
-    for file in tmp_path.rglob("*.bin"):
-        file.write_bytes(file.read_bytes()[: file.stat().st_size // 3])
+    next(tmp_path.rglob("header.bin")).unlink()
     store = ChromaStore.folder(tmp_path)
     with pytest.raises(StoreError, match=r"Chroma") as error:
         store.collection("demo").nearest(unit(1, 0), 3)

@@ -1,0 +1,213 @@
+"""Late interaction and cross-encoders, with real models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ragfilter.adapters.embedder import SentenceEmbedder
+from ragfilter.adapters.rerankers import OFFSET, SLOPE, CrossEncoderReranker, LateInteraction
+from ragfilter.errors import ModelError
+
+GIANT = "The hill giant hurls rocks and is stronger than a troll."
+OWL = "An owl sees in the dark and flies without a sound."
+RECIPE = "Beat the eggs with sugar, then fold in the flour."
+
+
+class Counting(SentenceEmbedder):
+    """The real model; counts the texts whose tokens were encoded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoded: list[str] = []
+
+    def model(self) -> Any:
+        real = super().model()
+        counting = self
+
+        class Model:
+            max_seq_length = real.max_seq_length
+
+            def encode(self, texts: list[str], **options: Any) -> Any:
+                counting.encoded += texts
+                return real.encode(texts, **options)
+
+        return Model()
+
+
+@pytest.fixture(scope="module")
+def embedder() -> Counting:
+    return Counting()
+
+
+@pytest.fixture
+def late(embedder: Counting) -> LateInteraction:
+    embedder.encoded.clear()
+    return LateInteraction(embedder)
+
+
+@pytest.mark.model
+def test_late_interaction_is_the_mean_best_cosine_over_query_tokens(
+    late: LateInteraction, embedder: Counting
+) -> None:
+    model = SentenceEmbedder().model()
+    asked, chunk = (
+        np.asarray(tokens) / np.linalg.norm(np.asarray(tokens), axis=1, keepdims=True)
+        for tokens in model.encode(["hill giant", GIANT], output_value="token_embeddings")
+    )
+    best = [max(float(q @ c) for c in chunk) for q in asked[1:-1]]
+    raw = sum(best) / len(best)
+    assert late.raw("hill giant", [GIANT]) == pytest.approx([raw], abs=1e-3)
+    expected = 1 / (1 + np.exp(-(SLOPE * raw + OFFSET)))
+    assert late.score("hill giant", [GIANT]) == pytest.approx([expected], abs=5e-3)
+
+
+@pytest.mark.model
+def test_late_interaction_ranks_what_is_about_the_query_first(late: LateInteraction) -> None:
+    owl, giant, recipe = late.score("how strong is a hill giant", [OWL, GIANT, RECIPE])
+    assert 1 > giant > owl > 0
+    assert giant > recipe > 0
+
+
+@pytest.mark.model
+def test_a_second_query_over_the_same_chunks_encodes_only_itself(
+    late: LateInteraction, embedder: Counting
+) -> None:
+    first = late.score("hill giant", [GIANT, OWL, GIANT])
+    assert sorted(embedder.encoded) == sorted(["hill giant", GIANT, OWL])
+    embedder.encoded.clear()
+    late.score("owl", [OWL, GIANT])
+    assert embedder.encoded == ["owl"]
+    assert late.score("hill giant", [GIANT, OWL, GIANT]) == first
+
+
+@pytest.mark.model
+def test_the_cache_of_chunks_is_bounded_and_drops_the_oldest(embedder: Counting) -> None:
+    size = 2 * 384 * 20
+    late = LateInteraction(embedder, cache_bytes=2 * size)
+    for text in (GIANT, OWL, RECIPE):
+        late.score("x", [text])
+    assert sum(tokens.nbytes for tokens in late._cache.values()) <= 2 * size
+    embedder.encoded.clear()
+    late.score("x", [RECIPE])
+    late.score("x", [GIANT])
+    assert embedder.encoded.count(RECIPE) == 0
+    assert embedder.encoded.count(GIANT) == 1
+
+
+@pytest.mark.model
+def test_more_chunks_than_the_cache_holds_are_all_scored(embedder: Counting) -> None:
+    small = LateInteraction(embedder, cache_bytes=1)
+    large = LateInteraction(embedder)
+    assert small.score("owl", [GIANT, OWL]) == large.score("owl", [GIANT, OWL])
+
+
+@pytest.mark.model
+def test_threads_get_the_same_scores(late: LateInteraction) -> None:
+    texts = [GIANT, OWL, RECIPE]
+    expected = late.score("owl", texts)
+    fresh = LateInteraction(SentenceEmbedder())
+    with ThreadPoolExecutor(4) as pool:
+        for scores in pool.map(lambda _: fresh.score("owl", texts), range(8)):
+            assert scores == pytest.approx(expected, abs=5e-3)
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("odd", ["", "\x00", "a\ud800", "x" * 100_000, "🙂"])
+def test_odd_texts_and_queries_get_a_score(late: LateInteraction, odd: str) -> None:
+    for score in (*late.score("owl", [odd, OWL]), *late.score(odd, [OWL])):
+        assert 0 < score < 1
+
+
+@pytest.mark.model
+def test_no_texts_need_no_model(late: LateInteraction, embedder: Counting) -> None:
+    assert late.score("owl", []) == []
+    assert embedder.encoded == []
+
+
+def test_late_interaction_without_its_model_says_so(tmp_path: Path) -> None:
+    late = LateInteraction(SentenceEmbedder(str(tmp_path)))
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        late.score("owl", [OWL])
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with three models of a few hundred weights: one score, three scores, no head."""
+    from transformers import BertConfig, BertForSequenceClassification, BertModel, BertTokenizer
+
+    folder = tmp_path_factory.mktemp("models")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "owl", "giant", "the", "a"]
+    (folder / "vocab.txt").write_text("\n".join(words))
+    config = {
+        "vocab_size": len(words),
+        "hidden_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+        "max_position_embeddings": 64,
+    }
+    for name, kind, labels in (
+        ("one", BertForSequenceClassification, 1),
+        ("three", BertForSequenceClassification, 3),
+        ("headless", BertModel, 1),
+    ):
+        model = kind(BertConfig(**config, num_labels=labels))
+        model.save_pretrained(folder / name)
+        BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder / name)
+    return folder
+
+
+def test_a_cross_encoder_scores_through_a_sigmoid(tiny: Path) -> None:
+    import torch
+    from transformers import BertForSequenceClassification, BertTokenizer
+
+    reranker = CrossEncoderReranker(str(tiny / "one"))
+    assert reranker.name == f"cross_encoder:{tiny / 'one'}"
+    texts = ["the giant", "a owl", "the giant", ""]
+    scores = reranker.score("owl", texts)
+
+    tokenizer = BertTokenizer.from_pretrained(tiny / "one")
+    model = BertForSequenceClassification.from_pretrained(tiny / "one").eval()
+    for text, score in zip(texts, scores, strict=True):
+        with torch.no_grad():
+            logit = float(model(**tokenizer("owl", text, return_tensors="pt")).logits[0, 0])
+        assert score == pytest.approx(1 / (1 + np.exp(-logit)), abs=1e-5)
+    assert scores[0] == pytest.approx(scores[2])
+
+
+@pytest.mark.parametrize("odd", ["a\ud800", "\x00", "giant " * 5000])
+def test_a_cross_encoder_takes_any_text(tiny: Path, odd: str) -> None:
+    reranker = CrossEncoderReranker(str(tiny / "one"))
+    assert all(0 < s < 1 for s in reranker.score(odd, [odd, "owl"]))
+
+
+def test_a_cross_encoder_is_loaded_only_when_it_is_used(tmp_path: Path) -> None:
+    missing = CrossEncoderReranker(str(tmp_path / "nowhere"))
+    assert missing.score("owl", []) == []
+    with pytest.raises(ModelError, match="cannot be loaded") as error:
+        missing.score("owl", [OWL])
+    assert "late_interaction" in error.value.remedy
+
+
+def test_a_model_that_is_no_cross_encoder_is_refused_and_not_given_random_scores(
+    tiny: Path,
+) -> None:
+    with pytest.raises(ModelError, match="not a cross-encoder"):
+        CrossEncoderReranker(str(tiny / "headless")).score("owl", [OWL])
+
+
+def test_a_classifier_with_several_classes_is_refused(tiny: Path) -> None:
+    with pytest.raises(ModelError, match="3 scores"):
+        CrossEncoderReranker(str(tiny / "three")).score("owl", [OWL])
+
+
+def test_loading_has_a_deadline(tiny: Path) -> None:
+    hurried = CrossEncoderReranker(str(tiny / "one"), load_timeout_s=0.0)
+    with pytest.raises(ModelError, match="no answer within 0 s"):
+        hurried.score("owl", [OWL])

@@ -1,0 +1,410 @@
+"""Indexing: what is unchanged is not touched, and an interruption loses nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ragfilter import index as indexing
+from ragfilter.adapters import parquet_copy as copies
+from ragfilter.adapters.chroma import ChromaCollection
+from ragfilter.corpora.load import load
+from ragfilter.corpora.records import Record, to_record
+from ragfilter.errors import InputError, ModelError, StoreError, WorkspaceLocked
+from ragfilter.index import index, rebuild
+from ragfilter.ports import Progress, Vectors
+from ragfilter.types import Chunk
+from ragfilter.workspace import Workspace
+
+
+class FakeEmbedder:
+    """A unit vector drawn from each text; counts what it was given, and fails after `budget`."""
+
+    def __init__(self, name: str = "fake", budget: int = 10**9) -> None:
+        self.name = name
+        self.budget = budget
+        self.embedded: list[str] = []
+
+    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        vectors = np.zeros((len(texts), 4), dtype=np.float32)
+        for n, text in enumerate(texts):
+            if len(self.embedded) >= self.budget:
+                raise ModelError("The power went out.", remedy="Try again.")
+            self.embedded.append(text)
+            seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+            vector = np.random.default_rng(seed).normal(size=4)
+            vectors[n] = vector / np.linalg.norm(vector)
+        if progress is not None:
+            progress(len(texts), len(texts))
+        return vectors
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    with Workspace.open(tmp_path / "ws") as workspace:
+        yield workspace
+
+
+def records(*rows: dict[str, Any]) -> list[Record]:
+    return [to_record(row, place=f"x.jsonl, line {n}") for n, row in enumerate(rows, start=1)]
+
+
+def some(count: int, text: str = "text", **fields: Any) -> list[Record]:
+    return records(*({"id": f"c{i}", "text": f"{text} {i}", **fields} for i in range(count)))
+
+
+def stored(workspace: Workspace, name: str = "demo") -> dict[str, Chunk]:
+    collection = workspace.store().collection(name)
+    return collection.chunks(list(collection.catalogue()))
+
+
+def expected(given: Iterable[Record]) -> dict[str, Chunk]:
+    return {record.chunk.id: record.chunk for record in given}
+
+
+FULL = {
+    "id": "full", "text": "The text.", "title": "Title", "type": "special", "source": "book.md",
+    "page": 7, "refs": ["c0"], "clearance": 2, "department": "ops",
+    "query_must": {"contain_one_of": [["x", "y"]]},
+}  # fmt: skip
+
+
+def test_records_become_a_complete_collection_with_a_copy(workspace: Workspace) -> None:
+    given = [*records(FULL), *some(3)]
+    embedder = FakeEmbedder()
+    report = index(given, name="demo", workspace=workspace, embedder=embedder)
+    assert (report.total, report.added, report.embedded, report.written) == (4, 4, 4, 4)
+    assert stored(workspace) == expected(given)
+    assert "Title\nThe text." in embedder.embedded
+    (info,) = workspace.store().collections()
+    assert (info.count, info.space, info.embedder, info.complete) == (4, "l2", "fake", True)
+    copy = copies.read_copy(workspace.copy_path("demo"))
+    assert {row.chunk.id: row.chunk for row in copy} == expected(given)
+    query = embedder.embed(["text 1"])[0]
+    nearest = workspace.store().collection("demo").nearest(query, 1)
+    assert nearest == [("c1", pytest.approx(0, abs=1e-6))]
+
+
+def test_the_second_time_nothing_is_done(workspace: Workspace) -> None:
+    index(some(5), name="demo", workspace=workspace, embedder=FakeEmbedder())
+    version = workspace.store().collection("demo").version
+    idle = FakeEmbedder(budget=0)
+    report = index(some(5), name="demo", workspace=workspace, embedder=idle)
+    assert (report.total, report.unchanged, report.written) == (5, 5, 0)
+    assert workspace.store().collection("demo").version == version
+
+
+def test_only_what_is_new_or_changed_is_embedded_and_written(workspace: Workspace) -> None:
+    index(some(4), name="demo", workspace=workspace, embedder=FakeEmbedder())
+    embedder = FakeEmbedder()
+    given = records(
+        {"id": "c1", "text": "another text"},
+        {"id": "c2", "text": "text 2", "clearance": 3},
+        {"id": "c3", "text": "text 3"},
+        {"id": "new", "text": "text 0"},
+    )
+    report = index(given, name="demo", workspace=workspace, embedder=embedder)
+    assert embedder.embedded == ["another text"]
+    assert (report.added, report.changed, report.unchanged) == (1, 2, 1)
+    assert (report.total, report.not_in_source, report.written) == (5, 1, 3)
+    assert stored(workspace) == {"c0": Chunk("c0", "text 0"), **expected(given)}
+
+
+def test_reset_removes_what_the_source_no_longer_has(workspace: Workspace) -> None:
+    index(some(4), name="demo", workspace=workspace, embedder=FakeEmbedder())
+    given = some(2)
+    embedder = FakeEmbedder("other")
+    report = index(given, name="demo", workspace=workspace, embedder=embedder, reset=True)
+    assert (report.total, report.added, report.embedded) == (2, 2, 2)
+    assert stored(workspace) == expected(given)
+    assert workspace.store().collection("demo").embedder == "other"
+    assert len(copies.read_copy(workspace.copy_path("demo"))) == 2
+
+
+def test_equal_texts_are_embedded_once(workspace: Workspace) -> None:
+    embedder = FakeEmbedder()
+    given = records(*({"id": str(i), "text": "the same"} for i in range(9)))
+    index(given, name="demo", workspace=workspace, embedder=embedder)
+    assert embedder.embedded == ["the same"]
+
+
+def test_progress_counts_embedding_and_writing_to_the_end(workspace: Workspace) -> None:
+    seen: list[tuple[int, int]] = []
+    index(
+        some(5),
+        name="demo",
+        workspace=workspace,
+        embedder=FakeEmbedder(),
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    assert seen[-1] == (10, 10)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert {total for _, total in seen} == {10}
+
+
+# --- bad input changes nothing
+
+
+def test_an_id_used_twice_is_told_with_both_places(workspace: Workspace) -> None:
+    twice = records({"id": "a", "text": "t"}, {"id": "b", "text": "t"}, {"id": "a", "text": "u"})
+    with pytest.raises(InputError, match=r"line 3: the id 'a' was already used in x.jsonl, line 1"):
+        index(twice, name="demo", workspace=workspace, embedder=FakeEmbedder())
+    assert workspace.store().collections() == ()
+
+
+def test_a_mistake_in_the_source_leaves_the_collection_as_it_was(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder())
+    source = tmp_path / "x.jsonl"
+    source.write_text('{"id": "a", "text": "t"}\n{"id": "b"}')
+    for reset in (False, True):
+        with pytest.raises(InputError, match=r"x\.jsonl, line 2"):
+            index(
+                load(source), name="demo", workspace=workspace, embedder=FakeEmbedder(), reset=reset
+            )
+    assert stored(workspace) == expected(some(3))
+
+
+def test_an_empty_source_does_not_empty_a_collection(workspace: Workspace) -> None:
+    index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder())
+    with pytest.raises(InputError, match="no records"):
+        index([], name="demo", workspace=workspace, embedder=FakeEmbedder(), reset=True)
+    assert len(stored(workspace)) == 3
+
+
+def test_a_bad_name_is_refused_before_the_source_is_read(workspace: Workspace) -> None:
+    def unread() -> Iterator[Record]:
+        pytest.fail("read the source")
+        yield
+
+    with pytest.raises(InputError, match="name of a collection"):
+        index(unread(), name="a b", workspace=workspace, embedder=FakeEmbedder())
+
+
+def test_another_model_needs_a_reset(workspace: Workspace) -> None:
+    index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder())
+    with pytest.raises(StoreError, match="fake") as error:
+        index(some(4), name="demo", workspace=workspace, embedder=FakeEmbedder("other"))
+    assert "--reset" in error.value.remedy
+    assert len(stored(workspace)) == 3
+
+
+def test_a_collection_of_somebody_else_is_not_touched(workspace: Workspace) -> None:
+    raw = workspace.store().client.create_collection("demo", embedding_function=None)
+    raw.add(ids=["theirs"], embeddings=[[1.0, 0.0, 0.0, 0.0]])
+    with pytest.raises(StoreError, match="did not index it"):
+        index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder())
+    assert set(stored(workspace)) == {"theirs"}
+    index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder(), reset=True)
+    assert set(stored(workspace)) == {"c0", "c1", "c2"}
+
+
+def test_warnings_name_the_place_and_unused_fields_once(workspace: Workspace) -> None:
+    given = some(50, author="x") + records(
+        {"id": "a", "text": "t", "query_must": "{", "clearance": "?"}
+    )
+    report = index(given, name="demo", workspace=workspace, embedder=FakeEmbedder())
+    assert len(report.warnings) == 3
+    assert all("x.jsonl, line 1" in warning for warning in report.warnings[:2])
+    assert report.warnings[2].endswith("author.")
+    # The invalid rule is kept for the curator, the unreadable clearance keeps hiding the chunk.
+    chunk = stored(workspace)["a"]
+    assert (chunk.rule, chunk.clearance) == ("{", None)
+
+
+# --- interruptions
+
+
+def test_an_interrupted_embedding_leaves_the_old_collection_and_goes_on_from_there(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "EMBED_PART", 3)
+    index(some(2), name="demo", workspace=workspace, embedder=FakeEmbedder())
+    with pytest.raises(ModelError, match="power"):
+        index(some(12), name="demo", workspace=workspace, embedder=FakeEmbedder(budget=7))
+    assert stored(workspace) == expected(some(2))
+    assert workspace.store().collections()[0].complete
+
+    embedder = FakeEmbedder()
+    report = index(some(12), name="demo", workspace=workspace, embedder=embedder)
+    # Ten were new; two parts of three were kept.
+    assert (report.embedded, len(embedder.embedded)) == (4, 4)
+    assert stored(workspace) == expected(some(12))
+    assert not (workspace.copies_dir / "demo.parts").exists()
+
+
+@pytest.mark.parametrize("reset", [False, True])
+@pytest.mark.parametrize("writes", [0, 1, 2])
+def test_an_interrupted_writing_is_seen_and_repaired_without_the_model(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, writes: int, reset: bool
+) -> None:
+    index(some(6, "old"), name="demo", workspace=workspace, embedder=FakeEmbedder())
+    monkeypatch.setattr(indexing, "WRITE_PART", 2)
+    real, done = ChromaCollection.write, []
+
+    def failing(self: ChromaCollection, batch: Any) -> None:
+        if len(done) == writes:
+            raise KeyboardInterrupt
+        done.append(batch)
+        real(self, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ChromaCollection, "write", failing)
+        with pytest.raises(KeyboardInterrupt):
+            index(some(6), name="demo", workspace=workspace, embedder=FakeEmbedder(), reset=reset)
+    assert not workspace.store().collections()[0].complete
+
+    report = index(some(6), name="demo", workspace=workspace, embedder=FakeEmbedder(budget=0))
+    assert (report.embedded, report.written, report.unchanged) == (0, 6, 6)
+    assert stored(workspace) == expected(some(6))
+    assert workspace.store().collections()[0].complete
+
+
+# Indexes 3,000 chunks, and is killed from outside once the first part is written.
+KILLED = """
+import sys
+import numpy as np
+from ragfilter.adapters.chroma import ChromaCollection
+from ragfilter.corpora.records import to_record
+from ragfilter.index import index
+from ragfilter.workspace import Workspace
+
+class Embedder:
+    name = "fake"
+    def embed(self, texts, progress=None):
+        return np.tile(np.float32([1, 0, 0, 0]), (len(texts), 1))
+
+real = ChromaCollection.write
+def write(self, batch):
+    real(self, batch)
+    print("written", flush=True)
+    sys.stdin.read()
+
+ChromaCollection.write = write
+records = [to_record({"id": f"c{i}", "text": f"text {i}"}, place="") for i in range(3000)]
+with Workspace.open(sys.argv[1]) as workspace:
+    index(records, name="demo", workspace=workspace, embedder=Embedder())
+"""
+
+
+def test_a_killed_process_leaves_what_the_next_one_repairs(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "written\n"
+    process.kill()
+    process.communicate()
+    with Workspace.open(tmp_path) as workspace:
+        assert not workspace.store().collections()[0].complete
+        idle = FakeEmbedder(budget=0)
+        report = index(some(3000), name="demo", workspace=workspace, embedder=idle)
+        assert (report.unchanged, report.written) == (3000, 3000)
+        assert stored(workspace) == expected(some(3000))
+
+
+def test_a_lost_collection_is_restored_from_the_copy(workspace: Workspace) -> None:
+    index(some(6), name="demo", workspace=workspace, embedder=FakeEmbedder())
+    workspace.store().delete("demo")
+    index(some(6), name="demo", workspace=workspace, embedder=FakeEmbedder(budget=0))
+    assert stored(workspace) == expected(some(6))
+
+
+def test_a_damaged_copy_is_told_and_reset_replaces_it(workspace: Workspace) -> None:
+    index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder())
+    workspace.copy_path("demo").write_bytes(b"no parquet")
+    with pytest.raises(StoreError, match=r"demo\.parquet"):
+        index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder())
+    index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder(), reset=True)
+    assert len(copies.read_copy(workspace.copy_path("demo"))) == 3
+
+
+def test_one_collection_is_indexed_by_one_at_a_time(workspace: Workspace) -> None:
+    def meanwhile(done: int, total: int) -> None:
+        with pytest.raises(WorkspaceLocked, match="being indexed"):
+            index(some(1), name="demo", workspace=workspace, embedder=FakeEmbedder())
+        index(some(1), name="other", workspace=workspace, embedder=FakeEmbedder())
+
+    index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder(), progress=meanwhile)
+    assert [i.count for i in workspace.store().collections()] == [3, 1]
+
+
+# --- rebuilding, and edited rules
+
+
+def test_rebuild_restores_a_damaged_collection_without_the_model(tmp_path: Path) -> None:
+    given = [*records(FULL), *some(1200)]
+    with Workspace.open(tmp_path) as workspace:
+        index(given, name="demo", workspace=workspace, embedder=FakeEmbedder())
+        query = FakeEmbedder().embed(["query"])[0]
+        before = workspace.store().collection("demo").nearest(query, 20)
+    next((tmp_path / "chroma").rglob("header.bin")).unlink()
+    with Workspace.open(tmp_path) as workspace:
+        with pytest.raises(StoreError):
+            workspace.store().collection("demo").nearest(query, 20)
+        report = rebuild("demo", workspace=workspace)
+        assert (report.total, report.written, report.embedded) == (1201, 1201, 0)
+        assert stored(workspace) == expected(given)
+        assert workspace.store().collection("demo").nearest(query, 20) == before
+
+
+def test_rebuild_without_a_copy_is_refused(workspace: Workspace) -> None:
+    with pytest.raises(StoreError, match="no copy") as error:
+        rebuild("demo", workspace=workspace)
+    assert error.value.remedy
+
+
+def test_edited_rules_survive_rebuilding_and_indexing_anew(workspace: Workspace) -> None:
+    rule = {"query_must": {"contain": "old"}}
+    index(some(4, **rule), name="demo", workspace=workspace, embedder=FakeEmbedder())
+    collection = workspace.store().collection("demo")
+    collection.set_rule("c0", '{"contain":"edited"}')
+    collection.set_rule("c1", None)
+    edits = {"c0": '{"contain":"edited"}', "c1": None, "gone": "{}"}
+    after = {"c0": '{"contain":"edited"}', "c1": None, "c2": '{"contain":"old"}'}
+
+    def rules() -> dict[str, str | None]:
+        return {i: chunk.rule for i, chunk in stored(workspace).items() if i != "c3"}
+
+    # Unchanged: the collection is not touched at all.
+    index(some(4, **rule), name="demo", workspace=workspace, embedder=FakeEmbedder())
+    assert rules() == after
+    rebuild("demo", workspace=workspace, rules=edits)
+    assert rules() == after
+    # Changed at the source: the edit lies over it.
+    index(
+        some(4, "new", **rule),
+        name="demo",
+        workspace=workspace,
+        embedder=FakeEmbedder(),
+        rules=edits,
+    )
+    assert rules() == after
+    # The copy holds what the source said.
+    copy = {row.chunk.id: row.chunk.rule for row in copies.read_copy(workspace.copy_path("demo"))}
+    assert copy["c0"] == '{"contain":"old"}'
+
+
+@pytest.mark.model
+def test_the_demo_with_the_real_model(workspace: Workspace) -> None:
+    from ragfilter.adapters.embedder import SentenceEmbedder
+
+    embedder = SentenceEmbedder()
+    given = [record for n, record in enumerate(load("demo")) if n % 10 == 0]
+    index(given, name="demo", workspace=workspace, embedder=embedder)
+    collection = workspace.store().collection("demo", embedder=embedder.name)
+    for record in given[::7]:
+        vector = embedder.embed([record.chunk.passage])
+        (found,) = collection.nearest(vector, 1)
+        assert found[1] == pytest.approx(0, abs=1e-4)

@@ -1,0 +1,153 @@
+"""The workspace folder: one process at a time, many threads, and one clear line for the others."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from ragfilter.adapters.chroma_client import Server
+from ragfilter.errors import InputError, WorkspaceLocked
+from ragfilter.workspace import Workspace
+
+# Opens the folder, says so, and holds it until its standard input ends.
+HOLD = (
+    "import sys; from ragfilter.workspace import Workspace;"
+    "Workspace.open(sys.argv[1], kind='holder'); print('open', flush=True); sys.stdin.read()"
+)
+# Opens the folder and writes a collection, or prints the refusal.
+TRY = (
+    "import sys; from ragfilter.errors import RagfilterError\n"
+    "from ragfilter.workspace import Workspace\n"
+    "try:\n"
+    "    Workspace.open(sys.argv[1]).store().create('demo', embedder='fake'); print('written')\n"
+    "except RagfilterError as error:\n"
+    "    print(type(error).__name__, error)"
+)
+
+
+def held(folder: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "open\n"
+    return process
+
+
+def attempt(folder: Path) -> str:
+    command = [sys.executable, "-c", TRY, str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_second_process_is_told_who_holds_the_folder_and_what_to_do(tmp_path: Path) -> None:
+    with Workspace.open(tmp_path, kind="app"):
+        line = attempt(tmp_path)
+    assert line.startswith("WorkspaceLocked")
+    assert f"app (process {os.getpid()}, since 20" in line
+    assert "chroma run" in line
+    assert "\n" not in line
+    assert attempt(tmp_path) == "written"
+
+
+@pytest.mark.parametrize("how", ["ended", "killed"])
+def test_the_folder_is_free_when_its_holder_is_gone(tmp_path: Path, how: str) -> None:
+    holder = held(tmp_path)
+    try:
+        with pytest.raises(WorkspaceLocked, match=f"holder \\(process {holder.pid},"):
+            Workspace.open(tmp_path)
+        if how == "killed":
+            holder.kill()
+            holder.wait()
+            # Its note is still there, and must keep nobody out.
+            assert json.loads((tmp_path / ".owner.json").read_text())["pid"] == holder.pid
+    finally:
+        holder.communicate()
+    with Workspace.open(tmp_path) as workspace:
+        assert workspace.store().collections() == ()
+
+
+@pytest.mark.parametrize("note", ["", "{", "[]", '{"pid": 1}', "\x00"])
+def test_an_unreadable_note_still_gives_a_clear_line(tmp_path: Path, note: str) -> None:
+    holder = held(tmp_path)
+    try:
+        (tmp_path / ".owner.json").write_text(note)
+        with pytest.raises(WorkspaceLocked, match="in use by another process"):
+            Workspace.open(tmp_path)
+    finally:
+        holder.communicate()
+
+
+def test_opening_again_in_the_same_process_gives_the_same_workspace(tmp_path: Path) -> None:
+    first = Workspace.open(tmp_path)
+    store = first.store()
+    second = Workspace.open(tmp_path / "." / "x" / "..")
+    assert second is first
+    assert second.store() is store
+    second.close()
+    assert first.store().collections() == ()
+    assert "WorkspaceLocked" in attempt(tmp_path)
+    first.close()
+    first.close()
+    assert attempt(tmp_path) == "written"
+    with pytest.raises(InputError, match="closed"):
+        first.store()
+
+
+def test_a_workspace_can_be_opened_again_after_closing(tmp_path: Path) -> None:
+    with Workspace.open(tmp_path) as workspace:
+        workspace.store().create("demo", embedder="fake")
+    with Workspace.open(tmp_path) as again:
+        assert again is not workspace
+        assert [info.name for info in again.store().collections()] == ["demo"]
+
+
+def test_threads_that_open_at_once_share_one_store(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        workspaces = list(pool.map(lambda _: Workspace.open(tmp_path), range(8)))
+        stores = list(pool.map(lambda workspace: workspace.store(), workspaces))
+    assert len({id(store) for store in stores}) == 1
+    for workspace in workspaces[:7]:
+        workspace.close()
+    assert "WorkspaceLocked" in attempt(tmp_path)
+    workspaces[7].close()
+    assert attempt(tmp_path) == "written"
+
+
+def test_where_things_lie(tmp_path: Path) -> None:
+    with Workspace.open(tmp_path / "new" / "ws") as workspace:
+        folder = (tmp_path / "new" / "ws").resolve()
+        assert workspace.path == folder
+        assert workspace.chroma_dir == folder / "chroma"
+        assert workspace.copy_path("demo") == folder / "copies" / "demo.parquet"
+        assert workspace.database_url == f"sqlite:///{folder / 'ragfilter.db'}"
+
+
+def test_the_database_can_be_elsewhere(tmp_path: Path) -> None:
+    with Workspace.open(tmp_path, database_url="postgresql://host/db") as workspace:
+        assert workspace.database_url == "postgresql://host/db"
+
+
+def test_one_folder_with_two_stores_at_once_is_refused(tmp_path: Path) -> None:
+    with (
+        Workspace.open(tmp_path, server=Server("http://127.0.0.1:1")),
+        pytest.raises(InputError, match="another vector store"),
+    ):
+        Workspace.open(tmp_path)
+
+
+@pytest.mark.parametrize("path", ["file", "file/below", "/proc/ragfilter", "nul\x00", "x" * 300])
+def test_a_path_that_cannot_be_a_workspace(tmp_path: Path, path: str) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(InputError) as error:
+        Workspace.open(tmp_path / path)
+    assert "cannot be used" in error.value.message
+    assert "--data-dir" in error.value.remedy
