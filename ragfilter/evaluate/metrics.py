@@ -1,13 +1,15 @@
 """Precision, recall and F1 of a set of kept chunks.
 
-Source: Adaptive Filtering Algorithm, "Evaluation Metrics". The figures are those of ir-measures'
-SetP, SetR and SetF; only where nothing is relevant ours differ, see `precision_recall_f1`.
+Source: Adaptive Filtering Algorithm, "Evaluation Metrics". The figures are SetP, SetR and SetF of
+ir-measures; only where nothing is relevant, or nothing kept, they are ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+
+from ir_measures import Qrel, ScoredDoc, SetF, SetP, SetR, calc_aggregate
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +30,9 @@ def precision_recall_f1(kept: Collection[str], relevant: Collection[str]) -> Sco
     kept, relevant = set(kept), set(relevant)
     if not relevant:
         return Scores(0.0, 1.0, 0.0) if kept else Scores(1.0, 1.0, 1.0)
-    common = len(kept & relevant)
-    if not common:
+    if not kept:
         return Scores(0.0, 0.0, 0.0)
-    return Scores(
-        precision=common / len(kept),
-        recall=common / len(relevant),
-        f1=2 * common / (len(kept) + len(relevant)),
-    )
+    labels = [Qrel("q", i, 1) for i in relevant]
+    run = [ScoredDoc("q", i, 0.0) for i in kept]
+    found = calc_aggregate([SetP, SetR, SetF], labels, run)
+    return Scores(precision=found[SetP], recall=found[SetR], f1=found[SetF])

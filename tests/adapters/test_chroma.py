@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragfilter.adapters import chroma
+from ragfilter.adapters import chroma_collection
 from ragfilter.adapters.chroma import ChromaCollection, ChromaStore, Row
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.ports import Vectors, Where
@@ -246,7 +246,7 @@ def test_a_stored_embedding_function_is_never_built(
 
 def test_everything_is_paged(store: ChromaStore, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, size in (("PAYLOAD_PAGE", 7), ("IDS_PAGE", 5), ("WRITE_BATCH", 4)):
-        monkeypatch.setattr(chroma, name, size)
+        monkeypatch.setattr(chroma_collection, name, size)
     chunks = numbered(30)
     collection = filled(store, chunks)
     assert collection.count() == 30

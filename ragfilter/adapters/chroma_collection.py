@@ -1,0 +1,344 @@
+"""One Chroma collection behind the ports: `ports.Collection` and `ports.RuleStore`.
+
+Source: design, sections 3 (distances, clearance) and 6 (facts about Chroma 1.5.9).
+
+Our own collections hold unit vectors in the `l2` space (squared distance, 0..4) and carry
+`ragfilter:` keys in the collection's metadata. Any other collection can be read too; there nothing
+is assumed of its metadata, so conditions are checked in memory.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+from chromadb.api.models.Collection import Collection as RawCollection
+
+from ragfilter.adapters import chroma_metadata as rows
+from ragfilter.adapters.chroma_client import guard
+from ragfilter.errors import StoreError
+from ragfilter.ports import Vectors, Where
+from ragfilter.types import Chunk, Space
+
+if TYPE_CHECKING:
+    from ragfilter.adapters.chroma import ChromaStore
+
+T = TypeVar("T")
+
+FORMAT = "ragfilter:format"
+EMBEDDER = "ragfilter:embedder"
+VERSION = "ragfilter:version"
+CONTENT = "ragfilter:content"
+
+PAYLOAD_PAGE = 5_000
+IDS_PAGE = 50_000
+WRITE_BATCH = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionInfo:
+    """One collection in a list. `embedder` is empty where it is not known; `complete` is False
+    where indexing was interrupted."""
+
+    name: str
+    count: int
+    space: Space
+    embedder: str
+    ours: bool
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One chunk to be stored with its vector (unit length, shape (dimension,))."""
+
+    chunk: Chunk
+    vector: Vectors
+    clearance_as_given: str | None = None
+
+
+class ChromaCollection:
+    """One collection. Each call looks it up by name, so it survives being indexed anew."""
+
+    def __init__(self, store: ChromaStore, name: str) -> None:
+        self._store = store
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def space(self) -> Space:
+        return _space(self._raw())
+
+    @property
+    def embedder(self) -> str:
+        """The embedding model that made the vectors; empty where it is not known."""
+        return _metadata(self._raw(), EMBEDDER)
+
+    @property
+    def content(self) -> str:
+        """The fingerprint of the indexed content; empty while indexing is not complete."""
+        return _metadata(self._raw(), CONTENT)
+
+    @property
+    def version(self) -> str:
+        raw = self._raw()
+        token = f"{raw.id}:{_metadata(raw, VERSION)}"
+        # Others write to a foreign collection untold; at least added and removed chunks show.
+        return token if _is_ours(raw) else f"{token}:{self._count(raw)}"
+
+    def info(self) -> CollectionInfo:
+        raw = self._raw()
+        ours = _is_ours(raw)
+        return CollectionInfo(
+            name=self._name,
+            count=self._count(raw),
+            space=_space(raw),
+            embedder=_metadata(raw, EMBEDDER),
+            ours=ours,
+            complete=not ours or bool(_metadata(raw, CONTENT)),
+        )
+
+    def count(self) -> int:
+        return self._count(self._raw())
+
+    def nearest(
+        self,
+        vector: Vectors,
+        n: int,
+        *,
+        ids: Sequence[str] | None = None,
+        where: Where | None = None,
+    ) -> list[tuple[str, float]]:
+        """Up to `n` (id, distance), ascending, equal distances by id; unknown `ids` are left out.
+
+        `vector` has shape (dimension,) or (1, dimension). Raises StoreError: not finite, wrong
+        dimension.
+        """
+        query = _checked(vector)
+        raw = self._raw()
+        if n > PAYLOAD_PAGE:
+            n = min(n, self._count(raw))
+        if n < 1:
+            return []
+        pushed = None
+        if where is not None and where.max_clearance is not None:
+            if ids is None and _is_ours(raw):
+                pushed = _condition(where.max_clearance, where.department)
+            else:
+                ids = self._visible(ids, where.max_clearance, where.department)
+        if ids is not None:
+            known = self.catalogue()
+            ids = [i for i in dict.fromkeys(ids) if i in known]
+            if len(ids) == len(known):
+                ids = None
+        hits: list[tuple[str, float]] = []
+        for page in [None] if ids is None else _pages(ids, IDS_PAGE):
+            size = n if page is None else min(n, len(page))
+            with guard(self._store.where):
+                found = raw.query(
+                    query_embeddings=cast(Any, [query]),
+                    n_results=size,
+                    ids=page,
+                    where=cast(Any, pushed),
+                    include=["distances"],
+                )
+            distances = cast(Any, found["distances"])
+            hits.extend(zip(found["ids"][0], map(float, distances[0]), strict=True))
+        return sorted(hits, key=lambda hit: (hit[1], hit[0]))[:n]
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        raw = self._raw()
+        found: dict[str, Chunk] = {}
+        for page in _pages(list(dict.fromkeys(ids)), PAYLOAD_PAGE):
+            with guard(self._store.where):
+                got = raw.get(ids=page, include=["documents", "metadatas"])
+            documents, metadatas = cast(Any, got["documents"]), cast(Any, got["metadatas"])
+            for i, metadata, text in zip(got["ids"], metadatas, documents, strict=True):
+                found[i] = rows.to_chunk(i, metadata, text)
+        return {i: found[i] for i in ids if i in found}
+
+    def catalogue(self) -> Mapping[str, Chunk]:
+        """Every chunk by id without text and title; kept in memory until the version changes."""
+        version = self.version
+        kept = self._store.catalogues.get(self._name)
+        if kept is not None and kept[0] == version:
+            return kept[1]
+        # Under the version from before the reading: a write meanwhile makes it be read again.
+        entries = MappingProxyType(dict(self._read_catalogue()))
+        self._store.catalogues[self._name] = (version, entries)
+        return entries
+
+    def rule(self, chunk_id: str) -> str | None:
+        chunk = self.chunks([chunk_id]).get(chunk_id)
+        if chunk is None:
+            raise self._unknown(chunk_id)
+        return chunk.rule
+
+    def set_rule(self, chunk_id: str, rule: str | None) -> None:
+        with self._store.writing:
+            before = self.version
+            if chunk_id not in self.chunks([chunk_id]):
+                # Chroma would do nothing and say nothing.
+                raise self._unknown(chunk_id)
+            raw = self._raw()
+            with guard(self._store.where):
+                raw.update(ids=[chunk_id], metadatas=[cast(Any, {rows.RULE_KEY: rule or None})])
+            self._mark({VERSION: new_token()})
+            self._renew_entry(chunk_id, before)
+
+    def write(self, batch: Sequence[Row]) -> None:
+        """Store chunks with their vectors, replacing those with the same id, metadata and all."""
+        for page in _pages(batch, WRITE_BATCH):
+            ids = [row.chunk.id for row in page]
+            with self._store.writing:
+                raw = self._raw()
+                with guard(self._store.where):
+                    present = set(raw.get(ids=ids, include=[])["ids"])
+                # Chroma's `add` of a present id and `update` of an absent one do nothing, silently.
+                self._put(raw.add, [row for row in page if row.chunk.id not in present], {})
+                self._put(
+                    raw.update, [row for row in page if row.chunk.id in present], rows.NO_METADATA
+                )
+                self._mark({VERSION: new_token()})
+
+    def mark_content(self, fingerprint: str) -> None:
+        """Record what the collection now holds; "" says that it is incomplete."""
+        self._mark({CONTENT: fingerprint, VERSION: new_token()})
+
+    def _raw(self) -> RawCollection:
+        with guard(self._store.where):
+            raw = self._store.client.get_collection(self._name, embedding_function=None)
+        # A write reads the stored schema and builds the embedding function that it names.
+        raw._model.serialized_schema = None
+        return raw
+
+    def _count(self, raw: RawCollection) -> int:
+        with guard(self._store.where):
+            return int(raw.count())
+
+    def _put(
+        self, put: Callable[..., None], page: Sequence[Row], cleared: Mapping[str, None]
+    ) -> None:
+        if not page:
+            return
+        metadatas = [
+            {**cleared, **rows.to_metadata(row.chunk, clearance_as_given=row.clearance_as_given)}
+            for row in page
+        ]
+        with guard(self._store.where):
+            put(
+                ids=[row.chunk.id for row in page],
+                embeddings=np.stack([row.vector for row in page]),
+                documents=[row.chunk.text for row in page],
+                metadatas=metadatas,
+            )
+
+    def _mark(self, values: Mapping[str, str]) -> None:
+        with self._store.writing:
+            raw = self._raw()
+            # Chroma refuses a change that names the space, also when it names the same one.
+            kept = {k: v for k, v in (raw.metadata or {}).items() if not k.startswith("hnsw:")}
+            with guard(self._store.where):
+                raw.modify(metadata={**kept, **values})
+
+    def _read_catalogue(self) -> Iterator[tuple[str, Chunk]]:
+        raw = self._raw()
+        offset = 0
+        while True:
+            with guard(self._store.where):
+                page = raw.get(limit=PAYLOAD_PAGE, offset=offset, include=["metadatas"])
+            for i, metadata in zip(page["ids"], cast(Any, page["metadatas"]), strict=True):
+                yield i, rows.to_entry(i, metadata)
+            if len(page["ids"]) < PAYLOAD_PAGE:
+                return
+            offset += PAYLOAD_PAGE
+
+    def _renew_entry(self, chunk_id: str, before: str) -> None:
+        # Where nobody else writes, one new entry is enough: reading all takes a second or two for
+        # 100,000 chunks. Only under the write lock, so that no other edit lies between.
+        kept = self._store.catalogues.get(self._name)
+        if self._store.shared or kept is None or kept[0] != before:
+            return
+        raw = self._raw()
+        with guard(self._store.where):
+            got = raw.get(ids=[chunk_id], include=["metadatas"])
+        entry = rows.to_entry(chunk_id, cast(Any, got["metadatas"])[0])
+        entries = MappingProxyType({**kept[1], chunk_id: entry})
+        self._store.catalogues[self._name] = (self.version, entries)
+
+    def _visible(self, ids: Sequence[str] | None, max_clearance: int, department: str) -> list[str]:
+        known = self.catalogue()
+        return [
+            i
+            for i in (known if ids is None else ids)
+            if i in known and _may_see(known[i], max_clearance, department)
+        ]
+
+    def _unknown(self, chunk_id: str) -> StoreError:
+        return StoreError(
+            f"Collection {self._name!r} has no chunk {chunk_id!r}.",
+            remedy="It may have been removed meanwhile; run the query again.",
+        )
+
+
+def _condition(max_clearance: int, department: str) -> dict[str, Any]:
+    return {
+        "$and": [
+            {"clearance": {"$gte": 0}},
+            {"clearance": {"$lte": max_clearance}},
+            {"department": {"$in": sorted({"", department})}},
+        ]
+    }
+
+
+def _may_see(chunk: Chunk, max_clearance: int, department: str) -> bool:
+    return (
+        chunk.clearance is not None
+        and chunk.clearance <= max_clearance
+        and chunk.department in (None, department)
+    )
+
+
+def _checked(vector: Vectors) -> Vectors:
+    query = np.asarray(vector, dtype=np.float32)
+    query = query[0] if query.ndim == 2 and query.shape[0] == 1 else query
+    if query.ndim != 1 or not np.isfinite(query).all():
+        # Chroma would answer a NaN query with arbitrary chunks.
+        raise StoreError(
+            "The query's vector is not a row of finite numbers.",
+            remedy="Ask in other words, or check the embedding model.",
+        )
+    return query
+
+
+def _space(raw: RawCollection) -> Space:
+    # Not `raw.configuration`: that builds the stored embedding function, which may be foreign code.
+    configuration = raw.configuration_json
+    index = configuration.get("hnsw") or configuration.get("spann") or {}
+    space = index.get("space", "l2")
+    return cast(Space, space)
+
+
+def _metadata(raw: RawCollection, key: str) -> str:
+    return str((raw.metadata or {}).get(key, ""))
+
+
+def _is_ours(raw: RawCollection) -> bool:
+    return FORMAT in (raw.metadata or {})
+
+
+def new_token() -> str:
+    """A version that no collection had before."""
+    return uuid.uuid4().hex
+
+
+def _pages(items: Sequence[T], size: int) -> Iterator[list[T]]:
+    for start in range(0, len(items), size):
+        yield list(items[start : start + size])
