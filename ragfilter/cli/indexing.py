@@ -11,13 +11,11 @@ from ragfilter.bench import open_bench, read_deployment
 from ragfilter.corpora.load import DEMOS, load
 from ragfilter.index import IndexReport, index, rebuild
 from ragfilter.ports import Progress
-from ragfilter.rules.journal import Journal
+from ragfilter.rules.edits import edited_rules
 
 __all__ = ["DEMOS", "run"]
 
 log = logging.getLogger(__name__)
-
-EVERY = 1_000_000_000
 
 
 def run(
@@ -53,15 +51,6 @@ def run(
     for warning in report.warnings:
         log.warning(warning)
     return report
-
-
-def edited_rules(journal: Journal, collection: str) -> dict[str, str | None]:
-    """The rules as the journal's edits left them, by chunk id; None where one was removed."""
-    rules: dict[str, str | None] = {}
-    for edit in journal.history(collection, limit=EVERY):
-        if edit.state in ("done", "undone"):
-            rules.setdefault(edit.chunk_id, edit.after)
-    return rules
 
 
 def document(report: IndexReport) -> dict[str, Any]:

@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 # A pending entry this old belongs to nobody any more: every call of a store has a shorter deadline.
 STALE_S = 120.0
+EVERY_EDIT = 1_000_000_000
 
 
 def save(
@@ -187,3 +188,12 @@ def _must_be(store: RuleStore, chunk_id: str, expected: str | None) -> None:
 
 def _stored(store: RuleStore, chunk_id: str) -> str | None:
     return store.rule(chunk_id) or None
+
+
+def edited_rules(journal: Journal, collection: str) -> dict[str, str | None]:
+    """The rules as the journal's edits left them, by chunk id; None where one was removed."""
+    rules: dict[str, str | None] = {}
+    for edit in journal.history(collection, limit=EVERY_EDIT):
+        if edit.state in ("done", "undone"):
+            rules.setdefault(edit.chunk_id, edit.after)
+    return rules

@@ -7,10 +7,10 @@ from typing import Any
 
 import streamlit as st
 
-from ragfilter.cli.indexing import edited_rules
 from ragfilter.corpora.load import load
 from ragfilter.errors import RagfilterError
 from ragfilter.index import index
+from ragfilter.rules.edits import edited_rules
 from ragfilter.types import LayerTrace, Result
 from ragfilter.ui import html, problems, state
 from ragfilter.ui.resources import Resources
@@ -39,13 +39,15 @@ def no_collection(resources: Resources) -> bool:
         "fantasy game, written for trying the layers: look-alike tables, comparisons, secrets.",
         (),
     )
-    if st.button(
+    place = st.empty()
+    if place.button(
         "Build the demo collection",
         key="build-demo",
         type="primary",
         icon=":material/play_arrow:",
         help="Embeds some hundred chunks with the bundled model; under a minute on most machines.",
     ):
+        place.empty()
         return _build(resources)
     html.draw('<p class="rf-aside">Or index your own, with the app stopped:</p>')
     st.code("ragfilter index FOLDER --collection NAME", language="bash")
@@ -101,6 +103,11 @@ def relaxed(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]]:
         if 0 <= best < result.settings.get(path):
             word = "rerank" if rerank else "similarity"
             return f"Lower the {word} threshold to {best:.2f}", {path: best}
+    if trace.layer == "clearance":
+        levels = [d.value for d in trace.decisions if d.value is not None and d.limit is not None]
+        higher = [int(v) for v in levels if v > result.settings.clearance.level]
+        if higher:
+            return f"Raise the user's clearance to {min(higher)}", {"clearance.level": min(higher)}
     if trace.layer == "cutoff":
         return "Keep at least 2", {"cutoff.min_results": 2}
     if trace.layer == "context":
@@ -119,7 +126,7 @@ def _build(resources: Resources) -> bool:
 
     def progress(done: int, total: int) -> None:
         share = done / total if total else 1.0
-        bar.progress(min(share, 1.0), text=f"{done:,} of {total:,} texts embedded and written")
+        bar.progress(min(share, 1.0), text=f"{share:.0%} of texts embedded and chunks written")
 
     bench = resources.bench
     try:
