@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import plotly.graph_objects as go
@@ -45,7 +46,7 @@ def figure(
     span = _span(seen, result, detail)
     if detail is not None:
         at = {row.id: x for row, x in zip(points.rows, points.x, strict=True) if row.id}
-        data.append(curve_marks.steps(detail, at, ink))
+        data.append(curve_marks.steps(detail, at, ink, width=max(0.46, 0.009 * (high - low))))
         cutoff = result.settings.cutoff
         curve_marks.cut_marks(shapes, notes, cutoff, detail, at, span, ink)
         top = curve_marks.steps_top(detail)
@@ -117,13 +118,19 @@ def _hover(points: Points, i: int) -> tuple[str]:
     mark = theme.mark(row.outcome, row.layer)
     gap = "" if row.gap is None else f" · gap {figures.distance(row.gap)}"
     score = "" if row.rerank_score is None else f" · rerank {figures.distance(row.rerank_score)}"
-    reason = "<br>".join(textwrap.wrap(_plain(row.reason), 52))
+    reason = _wrapped(row.reason)
     name = f"<br>{_plain(row.id)}" if row.id else ""
     return (
         f"<b>{_plain(short_title(row.title, 56))}</b>{name}<br>"
         f"rank {row.rank} · distance {figures.distance(row.distance)}{gap}{score}<br>"
         f"{mark.sign} {row.outcome} by {row.layer}: {reason}",
     )
+
+
+@lru_cache(maxsize=4096)
+def _wrapped(reason: str) -> str:
+    """A reason in lines. Hundreds of hits share few reasons, and every rerun asks for all."""
+    return "<br>".join(_plain(line) for line in textwrap.wrap(reason, 52))
 
 
 def _plain(text: str) -> str:
@@ -213,6 +220,7 @@ def _layout(
         },
         "yaxis2": {
             **axis, "domain": [0, 0.2], "title": {**axis["title"], "text": "gap"},  # type: ignore[dict-item]
-            "tickformat": ".2f", "nticks": 3, "range": [0, steps_top or 1], "visible": bool(steps_top),
+            "tickformat": ".2f", "nticks": 3, "range": [0, steps_top or 1],
+            "visible": bool(steps_top),
         },
     }  # fmt: skip

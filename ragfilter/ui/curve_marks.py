@@ -1,4 +1,4 @@
-"""What is drawn around the curve's points: cliffs, cut, fallback line, k, and the steps below. Pure."""
+"""What is drawn around the curve's points: cliffs, cut, fallback, k, and the steps. Pure."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ Shapes = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Ink:
+    """The curve's colours in one theme; `band` is translucent."""
+
     text: str
     muted: str
     line: str
@@ -37,9 +39,9 @@ class Ink:
         )
 
 
-def steps(detail: CutoffDetail, at: Mapping[str, int], ink: Ink) -> dict[str, Any]:
-    """The gaps between neighbours in the cutoff's list, as bars."""
-    xs, ys, colours, hover, labels, patterns = [], [], [], [], [], []
+def steps(detail: CutoffDetail, at: Mapping[str, int], ink: Ink, *, width: float) -> dict[str, Any]:
+    """The gaps between neighbours in the cutoff's list, as bars `width` ranks wide."""
+    xs, ys, colours, hover, patterns = [], [], [], [], []
     winner = detail.cut.cliff_after_rank
     for gap in detail.cut.gaps:
         between = _between(detail, at, gap.after_rank)
@@ -52,24 +54,18 @@ def steps(detail: CutoffDetail, at: Mapping[str, int], ink: Ink) -> dict[str, An
         ys.append(gap.size)
         colours.append(ink.kept if strong else ink.muted if gap.cliff else ink.curve)
         hover.append(f"{state} after hit {gap.after_rank}: {size}")
-        labels.append(size if gap.cliff else "skipped" if gap.skipped else "")
         patterns.append("/" if gap.skipped else "")
     return {
         "type": "bar",
         "x": xs,
         "y": ys,
         "yaxis": "y2",
-        "width": [0.46] * len(xs),
+        "width": [width] * len(xs),
         "marker": {
             "color": colours,
             "line": {"width": 0},
             "pattern": {"shape": patterns, "size": 5, "solidity": 0.35},
         },
-        "text": labels,
-        "textposition": "outside",
-        "textangle": 0,
-        "textfont": {"size": 11, "color": ink.muted},
-        "cliponaxis": False,
         "hovertext": hover,
         "hoverinfo": "text",
         "selected": {"marker": {"opacity": 1}},
@@ -97,7 +93,11 @@ def cut_marks(
             shapes.append(_band(x0, x1, ink))
             label = f"<b>cliff {figures.distance(gap.size)}</b>"
             notes.append(_label((x0 + x1) / 2, 1.0, label, ink.kept, yref="paper"))
-        elif gap.cliff:
+        elif gap.cliff or (gap.skipped and gap.after_rank == 1):
+            word = figures.distance(gap.size) if gap.cliff else "skipped"
+            note = _label((x0 + x1) / 2, gap.size, word, ink.muted, yref="y2")
+            notes.append({**note, "font": {"size": 11, "color": ink.muted}})
+        if gap.cliff and gap.after_rank != cut.cliff_after_rank:
             shapes.append(_rule((x0 + x1) / 2, ink.muted, dash="dot", width=1))
     ends = _between(detail, at, cut.kept)
     if ends is not None:
@@ -156,7 +156,9 @@ def _mark_fallback(
     line = {"color": colour, "width": 1.6 if decides else 1, "dash": "solid" if decides else "dot"}
     shapes.append(_level(limit, line))
     note = _label(1.0, limit, f"<b>{text}</b>" if decides else text, colour, xref="paper")
-    notes.append({**note, "xanchor": "right"})
+    # The curve rises: where it ends above the line, the free place at its right is below.
+    below = limit < span[1] - 0.2 * (span[1] - span[0])
+    notes.append({**note, "xanchor": "right", "yanchor": "top" if below else "bottom"})
 
 
 def fallback(detail: CutoffDetail, offset: float) -> float:

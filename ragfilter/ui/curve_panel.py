@@ -49,7 +49,7 @@ def _ranges(result: Result, points: curve_points.Points, last: int) -> None:
         "Shown",
         (CUT, FIFTY, ALL),
         key="window",
-        format_func=lambda name: f"All {last}" if name == ALL else name,
+        format_func=lambda name: f"All {len(points.x)}" if name == ALL else name,
         on_change=_choose,
         label_visibility="collapsed",
         help="Which ranks the curve shows. A click on a point opens its chunk.",
@@ -60,16 +60,19 @@ def _ranges(result: Result, points: curve_points.Points, last: int) -> None:
     now = (max(1, round(low + 0.5)), min(last, round(high - 0.5)))
     if last > 1:
         with st.popover("Ranks", key="zoom-box", icon=":material/zoom_in:", type="tertiary"):
-            if st.session_state.get("zoom-slider") != now:
-                st.session_state["zoom-slider"] = now
-            st.slider(
-                "Ranks shown",
-                1,
-                last,
-                key="zoom-slider",
-                on_change=_zoom,
-                help="The first and last rank on the curve.",
-            )
+            # Keyed by its value: a popover draws late and would else begin with the whole range.
+            key = f"zoom-{now[0]}-{now[1]}"
+            with st.container(key="zoom"):
+                st.slider(
+                    "Ranks shown",
+                    1,
+                    last,
+                    now,
+                    key=key,
+                    on_change=_zoom,
+                    args=(key,),
+                    help="The first and last rank on the curve.",
+                )
 
 
 def _window(last: int) -> tuple[float, float] | None:
@@ -107,8 +110,8 @@ def _choose() -> None:
         st.session_state.window = CUT
 
 
-def _zoom() -> None:
-    low, high = st.session_state["zoom-slider"]
+def _zoom(key: str) -> None:
+    low, high = st.session_state[key]
     if low < high:
         st.session_state.zoom = (low, high)
         st.session_state.window = None

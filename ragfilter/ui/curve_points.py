@@ -75,7 +75,7 @@ def around_cut(result: Result, points: Points, detail: CutoffDetail | None) -> t
     k = settings.cutoff.max_results if settings.cutoff.enabled else settings.retrieval.k
     last = max((x for row, x in zip(points.rows, points.x, strict=True) if row.kept), default=0)
     if detail is not None:
-        entered = set(detail.ids[: k + 1])
+        entered = set(detail.ids[: detail.cut.kept + 1])
         reached = [x for row, x in zip(points.rows, points.x, strict=True) if row.id in entered]
         last = max([last, *reached])
     high = max(2 * k, FEWEST_SHOWN, last + 3)

@@ -103,11 +103,6 @@ def relaxed(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]]:
         if 0 <= best < result.settings.get(path):
             word = "rerank" if rerank else "similarity"
             return f"Lower the {word} threshold to {best:.2f}", {path: best}
-    if trace.layer == "clearance":
-        levels = [d.value for d in trace.decisions if d.value is not None and d.limit is not None]
-        higher = [int(v) for v in levels if v > result.settings.clearance.level]
-        if higher:
-            return f"Raise the user's clearance to {min(higher)}", {"clearance.level": min(higher)}
     if trace.layer == "cutoff":
         return "Keep at least 2", {"cutoff.min_results": 2}
     if trace.layer == "context":

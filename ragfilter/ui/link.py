@@ -36,8 +36,8 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
     Raises SettingsError where, without a profile in the link, the environment is at fault.
     """
     refused: list[str] = []
-    name = params.get(PROFILE, "")
     changes: dict[str, Any] = {}
+    name = params.get(PROFILE, "")
     if name and name not in profiles.PROFILES:
         refused.append(f"There is no profile {name!r}.")
         name = ""
@@ -46,35 +46,46 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         name = loaded.profile
         changes = loaded.settings.changed_from(base(name))
     wanted = {k: v for k, v in params.items() if k not in (QUERY, COLLECTION, PROFILE)}
-    for path, value in wanted.items():
-        try:
-            config.merge([Given(ORIGIN, {path: value})])
-        except SettingsError as error:
-            # Two settings that only go together (a range) are judged below, as a whole.
-            if error.message.startswith(f"{path} = ") or "no setting" in error.message:
-                refused.append(str(error))
-                continue
-        changes[path] = value
-    while True:
-        try:
-            given = [_profile(name), Given(ORIGIN, changes)]
-            settings, _ = config.merge(given)
-        except SettingsError as error:
-            refused.append(str(error))
-            changes = {p: v for p, v in changes.items() if p not in wanted}
-            wanted = {}
-            if not changes:
-                break
-            continue
-        changes = settings.changed_from(base(name))
-        break
+    changes, errors = _take(name, changes, wanted)
     return Opened(
         query=params.get(QUERY, "").strip(),
         collection=params.get(COLLECTION, "").strip(),
         profile=name,
-        changes=changes,
-        refused=tuple(refused),
+        changes=settings(name, changes).changed_from(base(name)),
+        refused=(*refused, *errors),
     )
+
+
+def _take(
+    profile: str, changes: dict[str, Any], wanted: dict[str, str]
+) -> tuple[dict[str, Any], list[str]]:
+    """`changes` with the wanted values that can be used, and what is wrong with the others."""
+    errors: list[str] = []
+    good: dict[str, str] = {}
+    for path, value in wanted.items():
+        error = _fault(profile, {path: value})
+        section = path.partition(".")[0]
+        # A fault of the whole section may be mended by another value of the link: judged below.
+        if error is None or error.message.startswith(f"{section}: "):
+            good[path] = value
+        else:
+            errors.append(str(error))
+    while (error := _fault(profile, {**changes, **good})) is not None:
+        section = error.message.partition(":")[0]
+        errors.append(str(error))
+        rest = {p: v for p, v in good.items() if not p.startswith(f"{section}.")}
+        if len(rest) == len(good):
+            return changes, errors
+        good = rest
+    return {**changes, **good}, errors
+
+
+def _fault(profile: str, values: Mapping[str, Any]) -> SettingsError | None:
+    try:
+        config.merge([_profile(profile), Given(ORIGIN, values)])
+    except SettingsError as error:
+        return error
+    return None
 
 
 def write(

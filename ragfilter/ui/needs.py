@@ -14,10 +14,11 @@ NAMES = {"late_interaction": "late interaction", "cross_encoder": "the cross-enc
 
 def draw(result: Result, *, can_ask_llm: bool, wider: bool) -> None:
     """Buttons for the needs and, where settings outgrew the pool, for asking again."""
-    if not result.needs and not wider:
+    needs = [need for need in result.needs if need.kind != "judge" or can_ask_llm]
+    if not needs and not wider:
         return
     with st.container(key="needs", horizontal=True, vertical_alignment="center", gap="small"):
-        for need in result.needs:
+        for need in needs:
             st.button(
                 _label(need, result.settings),
                 key=f"need-{need.kind}",
@@ -25,7 +26,6 @@ def draw(result: Result, *, can_ask_llm: bool, wider: bool) -> None:
                 icon=":material/bolt:",
                 on_click=_wish,
                 args=(need.kind,),
-                disabled=need.kind == "judge" and not can_ask_llm,
                 help=f"{need.why}. Until then the layer does without.",
             )
         if wider:

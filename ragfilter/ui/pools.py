@@ -66,12 +66,21 @@ def meet(
 
 
 def falls_short(asked: Asked, result: Result, settings: Settings) -> bool:
-    """Whether asking again would look further than the pool does."""
-    if result.pool.complete and asked.reach.pool_size >= settings.retrieval.pool_size:
-        return False
+    """Whether asking again would bring what the pool lacks: a wider one was set, or too few of its
+    hits are clean for the settings that are in force by now."""
     now = reach(settings)
-    wider = now.pool_size > asked.reach.pool_size or now.wanted > asked.reach.wanted
-    return wider or now.user != asked.reach.user
+    if result.pool.complete:
+        return False
+    if now.pool_size > asked.reach.pool_size:
+        return True
+    changed = now.wanted > asked.reach.wanted or now.user != asked.reach.user
+    return changed and _clean(result) < now.wanted
+
+
+def _clean(result: Result) -> int:
+    """How many hits clearance and rules let through, as `gather` counts them."""
+    passed = [t.n_out for t in result.traces if t.layer in ("clearance", "query_must")]
+    return min(passed, default=len(result.hits))
 
 
 def with_rule(pool: Pool, chunk_id: str, rule: str | None) -> Pool:

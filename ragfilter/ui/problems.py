@@ -6,6 +6,7 @@ import streamlit as st
 
 from ragfilter.errors import ModelError, RagfilterError, StoreUnavailable, WorkspaceLocked
 
+MOST = 5
 TITLES: tuple[tuple[type[RagfilterError], str], ...] = (
     (WorkspaceLocked, "The workspace is in use"),
     (StoreUnavailable, "The vector store does not answer"),
@@ -26,12 +27,14 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
 def notices(messages: list[str]) -> None:
     """What was refused, in one message."""
     if messages:
-        listed = "\n".join(f"- {_literal(message)}" for message in messages)
+        listed = "\n".join(f"- {_literal(message)}" for message in messages[:MOST])
+        if len(messages) > MOST:
+            listed += f"\n- and {len(messages) - MOST} more"
         st.warning(f"Not everything could be used; the rest is.\n\n{listed}")
 
 
 def _literal(text: str) -> str:
     """Text from outside, kept from being read as Markdown."""
-    for sign in "\\*_[]#$<>:~":
+    for sign in "\\*[]$<":
         text = text.replace(sign, f"\\{sign}")
     return text

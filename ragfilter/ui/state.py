@@ -56,6 +56,7 @@ def begin() -> None:
         notices=list(opened.refused),
         asked=None,
         chunk=None,
+        turn=0,
         panel=PANELS[0],
         zoom=None,
         drafts={},
@@ -103,10 +104,11 @@ def renew() -> None:
 
 
 def open_chunk(chunk_id: str | None) -> None:
-    """Show a chunk in the panel."""
+    """Show a chunk in the panel; the table then selects its row."""
     if chunk_id:
         st.session_state.chunk = chunk_id
         st.session_state.panel = "Chunk"
+        st.session_state.turn += 1
 
 
 def notice(message: str) -> None:

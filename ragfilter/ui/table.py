@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
+from zlib import crc32
 
 import pandas as pd
 import streamlit as st
 
 from ragfilter.report import Row, csv, kept_first, short_title
 from ragfilter.types import Result
-from ragfilter.ui import figures, state, theme
+from ragfilter.ui import figures, theme
 
 HEIGHT = 400
 TITLE_WIDTH = 54
@@ -51,18 +53,26 @@ def draw(result: Result, rows: Sequence[Row], exported: Sequence[Row]) -> None:
             on_click="ignore",
             help="These chunks as CSV. Cells that a spreadsheet would run are made harmless.",
         )
-    st.session_state["table-ids"] = [row.id for row in shown]
-    st.dataframe(
-        frame(shown, with_score=any(row.rerank_score is not None for row in rows)),
-        key="table",
-        hide_index=True,
-        height=HEIGHT,
-        row_height=32,
-        on_select=_open_row,
-        selection_mode="single-row",
-        column_config=_columns(result, rows),
-        placeholder="–",
-    )
+    ids = [row.id for row in shown]
+    chosen = st.session_state.chunk
+    # A new key only where other rows stand in the table or the chunk was opened elsewhere, so that
+    # the selected row is always that of the open chunk and a slider moves nothing.
+    key = f"rows-{crc32('|'.join(ids).encode())}-{st.session_state.turn}"
+    with st.container(key="table"):
+        st.dataframe(
+            frame(shown, with_score=any(row.rerank_score is not None for row in rows)),
+            key=key,
+            hide_index=True,
+            height=HEIGHT,
+            row_height=32,
+            on_select=partial(_open_row, key, ids),
+            selection_mode="single-row",
+            selection_default={"selection": {"rows": [ids.index(chosen)]}}
+            if chosen in ids
+            else None,
+            column_config=_columns(result, rows),
+            placeholder="–",
+        )
 
 
 def frame(rows: Sequence[Row], *, with_score: bool) -> pd.DataFrame:
@@ -140,8 +150,8 @@ def _matching(rows: Sequence[Row], wanted: str) -> tuple[Row, ...]:
     return tuple(row for row in rows if all(word in text(row) for word in words))
 
 
-def _open_row() -> None:
-    picked = st.session_state["table"]["selection"]["rows"]
-    ids = st.session_state.get("table-ids", [])
-    if picked and picked[0] < len(ids):
-        state.open_chunk(ids[picked[0]])
+def _open_row(key: str, ids: Sequence[str]) -> None:
+    picked = st.session_state[key]["selection"]["rows"]
+    if picked and picked[0] < len(ids) and ids[picked[0]]:
+        st.session_state.chunk = ids[picked[0]]
+        st.session_state.panel = "Chunk"
