@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from faults import Serve, servers
+from filelock import FileLock
 from hypothesis import settings
 
 # A busy machine is slow; a law does not become false by that.
 settings.register_profile("ragfilter", deadline=None)
 settings.load_profile("ragfilter")
 
+ROOT = Path(__file__).resolve().parents[1]
 CRANFIELD = Path(__file__).resolve().parents[2] / "shared" / "data" / "cranfield"
 
 
@@ -22,6 +28,13 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(("RAGFILTER_", "OPENAI_")) and not name.startswith("RAGFILTER_TEST_"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Starts OpenAI-protocol servers that behave as they are told: ``serve(behave)``."""
+    with servers() as start:
+        yield start
 
 
 @pytest.fixture(scope="session")
@@ -41,3 +54,48 @@ def chromium() -> str:
     if os.environ.get("RAGFILTER_TEST_REQUIRE_BROWSER"):
         pytest.fail("Chromium is required for this run and is not installed")
     pytest.skip("install Chromium (Debian: apt-get install chromium) for the browser tests")
+
+
+@pytest.fixture(scope="session")
+def bare_environ() -> dict[str, str]:
+    """The environment for a process of our own: no setting or key of the machine is in it."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("RAGFILTER_", "OPENAI_", "STREAMLIT_"))
+    }
+
+
+@pytest.fixture(scope="session")
+def demo_workspace(tmp_path_factory: pytest.TempPathFactory, bare_environ: dict[str, str]) -> Path:
+    """A workspace with the demo collection, indexed once for all workers of a run.
+
+    Nobody opens it: one process owns a workspace. Take a copy, with `copy_demo`.
+    """
+    base = tmp_path_factory.getbasetemp()
+    # Under xdist each worker has a folder of its own inside that of the run.
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, done = shared / "demo-workspace", shared / "demo-workspace.done"
+    with FileLock(shared / "demo-workspace.lock"):
+        if not done.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            command = [sys.executable, "-m", "ragfilter", "index", "demo", "--collection", "demo"]
+            made = subprocess.run(
+                [*command, "--data-dir", str(folder)],
+                cwd=ROOT, env=bare_environ, capture_output=True, text=True,
+            )  # fmt: skip
+            assert made.returncode == 0, made.stderr
+            done.touch()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def copy_demo(demo_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Makes a workspace with the demo collection for one test or module to open and change."""
+
+    def copy() -> Path:
+        target = tmp_path_factory.mktemp("workspace") / "workspace"
+        shutil.copytree(demo_workspace, target)
+        return target
+
+    return copy

@@ -6,6 +6,7 @@ and of those only what its present choices use.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -114,7 +115,8 @@ def layers(settings: Settings, summary: Summary | None, resources: Resources) ->
         )
         st.download_button(
             "Settings",
-            data=config.to_toml(settings, st.session_state.profile),
+            # Made when it is pressed: a file for every move of a slider would soon be gone again.
+            data=partial(config.to_toml, settings, st.session_state.profile),
             file_name="ragfilter.toml",
             mime="application/toml",
             key="download-settings",

@@ -45,7 +45,7 @@ def steps(detail: CutoffDetail, at: Mapping[str, int], ink: Ink, *, width: float
     winner = detail.cut.cliff_after_rank
     for gap in detail.cut.gaps:
         between = _between(detail, at, gap.after_rank)
-        if between is None or gap.size < 0:
+        if between is None or gap.size < 0 or (gap.skipped and _jumps(between, detail, at)):
             continue
         strong = gap.after_rank == winner
         size = figures.distance(gap.size)
@@ -86,7 +86,7 @@ def cut_marks(
     cut = detail.cut
     for gap in cut.gaps:
         between = _between(detail, at, gap.after_rank)
-        if between is None or gap.size < 0:
+        if between is None or gap.size < 0 or (gap.skipped and _jumps(between, detail, at)):
             continue
         x0, x1 = between
         if gap.after_rank == cut.cliff_after_rank:
@@ -166,6 +166,13 @@ def fallback(detail: CutoffDetail, offset: float) -> float:
     if detail.cut.limit is not None:
         return detail.cut.limit
     return min(detail.values[: len(detail.cut.gaps) + 1]) + offset
+
+
+def _jumps(between: tuple[float, float], detail: CutoffDetail, at: Mapping[str, int]) -> bool:
+    """Whether other hits of the list lie between the two, as they may between pins: a skipped step
+    over them is not drawn, since it would cover theirs."""
+    others = (at[i] for i in detail.ids if i in at)
+    return any(between[0] < x < between[1] for x in others)
 
 
 def _between(detail: CutoffDetail, at: Mapping[str, int], after: int) -> tuple[float, float] | None:

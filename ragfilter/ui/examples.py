@@ -1,4 +1,4 @@
-"""Example questions: the demo's own, or a few titles of another collection."""
+"""Example questions: a demo's own, or a few titles of another collection."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ragfilter.ui import ask
 from ragfilter.ui.resources import Resources
 
 DEMO = "demo"
+ADSAPI = "adsapi"
 WANTED = (
     "cleric-ac6",
     "fighter-fighter",
@@ -17,6 +18,14 @@ WANTED = (
     "Black Dragon vs Gold Dragon",
     "owlbears",
 )
+ADSAPI_WANTED = {
+    "sd-authenticate": "authenticate",
+    "create-campaign": "create a campaign",
+    "category-target": "target a category",
+    "retry-429": "status 429",
+    "audience-upload": "upload an audience",
+    "request-report": "request a report",
+}
 MOST = 6
 
 
@@ -24,6 +33,8 @@ def of(collection: str, resources: Resources) -> tuple[tuple[str, str], ...]:
     """(label, question) for a collection; read from it once, and then remembered."""
     if collection == DEMO:
         return demo()
+    if collection == ADSAPI:
+        return adsapi()
     found = resources.examples.get(collection)
     if found is None:
         found = resources.examples.put(collection, _titles(collection, resources))
@@ -56,3 +67,12 @@ def demo() -> tuple[tuple[str, str], ...]:
         if found:
             chosen.append((ask.short(found), found))
     return tuple(chosen[:MOST])
+
+
+@cache
+def adsapi() -> tuple[tuple[str, str], ...]:
+    """(label, question) of some of the advertising API's questions."""
+    from ragfilter.corpora.adsapi import queries
+
+    every = queries()
+    return tuple((label, every[wanted]) for wanted, label in ADSAPI_WANTED.items())

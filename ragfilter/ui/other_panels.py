@@ -73,7 +73,7 @@ def debug(result: Result) -> None:
     text = trace_text(result)
     st.download_button(
         "Trace",
-        data=text,
+        data=lambda: text,
         file_name="trace.txt",
         mime="text/plain",
         key="download-trace",

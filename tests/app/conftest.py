@@ -1,0 +1,279 @@
+"""The app under Streamlit's AppTest, on a real workspace with the real model."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import functools
+import io
+import re
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chromadb.api.client import Client
+from streamlit.runtime.media_file_manager import MediaFileManager
+from streamlit.testing.v1 import AppTest
+
+from ragfilter import config
+from ragfilter.adapters.chroma import ChromaCollection, ChromaStore
+from ragfilter.adapters.embedder import SentenceEmbedder
+from ragfilter.adapters.openai_chat import OpenAIChat
+from ragfilter.adapters.rerankers import CrossEncoderReranker, LateInteraction
+from ragfilter.bench import read_deployment
+from ragfilter.deployment import Deployment
+from ragfilter.errors import RagfilterError, SettingsError
+from ragfilter.gather import run
+from ragfilter.types import Result
+from ragfilter.ui import resources
+from ragfilter.ui.controls import key
+
+APP = Path(__file__).resolve().parents[2] / "app.py"
+SLOW = 180
+"""Seconds that one run may take: the first loads the model, and the machine may be busy."""
+
+PORTS: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
+    (ChromaStore, ("collections",)),
+    (ChromaCollection, ("nearest", "chunks", "catalogue", "count", "info", "rule", "set_rule")),
+    (Client, ("get_collection", "list_collections")),
+    (SentenceEmbedder, ("embed",)),
+    (LateInteraction, ("score",)),
+    (CrossEncoderReranker, ("score",)),
+    (OpenAIChat, ("stream",)),
+)
+"""Everything through which the page can ask a store or a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The Inspect page in one session, read as a user reads it. No run may end in an exception."""
+
+    at: AppTest
+    downloads: dict[str, Callable[[], str]]
+    """What the download buttons hold ready, by file name, as of the last run of any page."""
+
+    def run(self) -> Page:
+        self.at.run()
+        assert not self.at.exception, [e.value for e in self.at.exception]
+        return self
+
+    def ask(self, question: str) -> Page:
+        """Type a question and press Enter."""
+        self.at.text_input(key="question").set_value(question)
+        self.at.button(key="ask-button").click()
+        return self.run()
+
+    def press(self, button: str) -> Page:
+        self.at.button(key=button).click()
+        return self.run()
+
+    def switch(self, layer: str, on: bool) -> Page:
+        self.at.toggle(key=key(f"{layer}.enabled")).set_value(on)
+        return self.run()
+
+    def slide(self, path: str, value: float) -> Page:
+        self.at.slider(key=key(path)).set_value(value)
+        return self.run()
+
+    def choose(self, control: str, value: str) -> Page:
+        """Choose in a segmented control: ``panel-box``, ``order``, ``view-as``, a strategy."""
+        self.at.button_group(key=control).set_value(value)
+        return self.run()
+
+    def open_chunk(self, chunk_id: str) -> Page:
+        """What a click on a point or a row does; the browser tests do the clicking."""
+        self.at.session_state["chunk"] = chunk_id
+        self.at.session_state["panel"] = "Chunk"
+        return self.run()
+
+    @property
+    def buttons(self) -> set[str]:
+        return {button.key for button in self.at.button if button.key}
+
+    @property
+    def html(self) -> list[str]:
+        """The page's own HTML as text, piece by piece, without the style sheet."""
+        return [_words(e.value) for e in self.at.html if "<style" not in e.value]
+
+    @property
+    def strip(self) -> str:
+        """The headline in one line of words."""
+        return _words(self._strip)
+
+    @property
+    def funnel(self) -> list[str]:
+        """The names of the layers in the headline, in order."""
+        return re.findall(r'class="rf-name"><i[^>]*>[^<]*</i> ([a-z_]+)<', self._strip)
+
+    @property
+    def _strip(self) -> str:
+        bodies = [e.value for e in self.at.html if e.value.startswith('<section class="rf-strip')]
+        assert len(bodies) == 1
+        body: str = bodies[0]
+        return body
+
+    @property
+    def rows(self) -> list[dict[str, str]]:
+        """The rows of the CSV: the table's by rank, without those that are hidden."""
+        return list(csv.DictReader(io.StringIO(self.downloads["ragfilter.csv"]())))
+
+    @property
+    def ids(self) -> list[str]:
+        return [row["id"] for row in self.rows]
+
+    @property
+    def kept(self) -> list[str]:
+        """The kept chunks that the table shows, by rank."""
+        return [row["id"] for row in self.rows if row["place"]]
+
+    @property
+    def titles(self) -> list[str]:
+        return list(self.at.dataframe[0].value["title"])
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The settings that differ from the profile's."""
+        return dict(self.at.session_state["changes"])
+
+    @property
+    def warnings(self) -> list[str]:
+        return [message.value for message in self.at.warning]
+
+    @property
+    def errors(self) -> list[str]:
+        return [message.value for message in self.at.error]
+
+    @property
+    def sent(self) -> str:
+        """Everything that would go to the browser, as one text."""
+        tables = "".join(frame.value.to_csv() for frame in self.at.dataframe)
+        return "".join(str(getattr(node, "proto", "")) for node in self.at) + tables
+
+
+def _words(body: str) -> str:
+    """HTML as a reader gets it: text, one space between words."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
+
+
+OpenPage = Callable[..., Page]
+
+
+@pytest.fixture(scope="session")
+def demo_page_workspace(copy_demo: Callable[[], Path]) -> Path:
+    """One workspace with the demo that the tests of this folder share and do not change."""
+    return copy_demo()
+
+
+@pytest.fixture(scope="module")
+def opened(demo_page_workspace: Path) -> Iterator[dict[str, Deployment]]:
+    """What a test file has opened beside the shared workspace; closed at its end."""
+    made: dict[str, Deployment] = {}
+    yield made
+    for deployment in made.values():
+        close(deployment)
+
+
+@pytest.fixture
+def open_page(
+    monkeypatch: pytest.MonkeyPatch,
+    demo_page_workspace: Path,
+    opened: dict[str, Deployment],
+    downloads: dict[str, Callable[[], str]],
+) -> OpenPage:
+    """Opens the page in a new session, as a link with these parameters would.
+
+    Without `workspace` it is the shared one. What was opened stays so until the file's end, as with
+    a server that runs on.
+    """
+
+    def open_(params: dict[str, str] | None = None, *, workspace: Path | None = None) -> Page:
+        monkeypatch.setenv("RAGFILTER_DATA_DIR", str(workspace or demo_page_workspace))
+        with contextlib.suppress(SettingsError):
+            deployment = read_deployment()
+            if deployment != Deployment(data_dir=demo_page_workspace):
+                opened[deployment.model_dump_json()] = deployment
+        at = AppTest.from_file(str(APP), default_timeout=SLOW)
+        at.query_params.update(params or {})
+        return Page(at, downloads).run()
+
+    return open_
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _close_shared(demo_page_workspace: Path) -> Iterator[None]:
+    yield
+    close(Deployment(data_dir=demo_page_workspace))
+
+
+def close(deployment: Deployment) -> None:
+    """Close what the app holds open there, as the end of its server does."""
+    key_hash = hash(deployment.openai_api_key.get_secret_value())
+    with contextlib.suppress(RagfilterError):
+        resources._open(deployment.model_dump_json(), key_hash, deployment).bench.close()
+    resources._open.clear(deployment.model_dump_json(), key_hash, deployment)
+
+
+@pytest.fixture
+def library(open_page: OpenPage) -> Callable[..., Result]:
+    """What the library makes of a question on the open workspace, for comparison."""
+
+    def ask(question: str, profile: str = "full", flags: dict[str, Any] | None = None) -> Result:
+        settings = config.load(profile=profile, environ={}, flags=flags).settings
+        return run(
+            question, settings, resources.open_resources().bench.sources("demo"), push_down=False
+        )
+
+    return ask
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Counts every call of a store or a model, by name."""
+    made: Counter[str] = Counter()
+
+    def watch(owner: type[Any], name: str) -> None:
+        plain = getattr(owner, name)
+
+        @functools.wraps(plain)
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            made[f"{owner.__name__}.{name}"] += 1
+            return plain(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    for owner, names in PORTS:
+        for name in names:
+            watch(owner, name)
+    return made
+
+
+@pytest.fixture
+def downloads(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], str]]:
+    """What every download button holds ready, by file name, as of the last run of any page."""
+    offered: dict[str, Callable[[], str]] = {}
+    add, add_deferred = MediaFileManager.add, MediaFileManager.add_deferred
+
+    def added(self: Any, data: bytes, *args: Any, file_name: str = "", **rest: Any) -> str:
+        offered[file_name] = data.decode
+        return add(self, data, *args, file_name=file_name, **rest)
+
+    def deferred(self: Any, make: Callable[[], str], *args: Any, **rest: Any) -> str:
+        offered[rest["file_name"]] = make
+        return add_deferred(self, make, *args, **rest)
+
+    monkeypatch.setattr(MediaFileManager, "add", added)
+    monkeypatch.setattr(MediaFileManager, "add_deferred", deferred)
+    return offered
+
+
+@pytest.fixture
+def dead_url() -> Iterator[str]:
+    """The base URL of an endpoint at which nobody listens: the port is bound, and refuses."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}/v1"

@@ -1,0 +1,133 @@
+"""A question on the page: the headline, the table and the panels say what the library says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ragfilter.ui.state import PANELS
+
+pytestmark = pytest.mark.model
+
+OWLBEARS = "Tell me about owlbears"
+CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
+
+
+@pytest.mark.parametrize(
+    ("profile", "question", "kept"),
+    [
+        (
+            "adaptive-gap",
+            OWLBEARS,
+            ["monster-owlbear", "monster-owlbear-lair", "monster-owl", "monster-giant-owl"],
+        ),
+        ("adaptive-retrieval", "What is a lightsaber?", []),
+        ("adaptive-retrieval", OWLBEARS, None),
+        ("adaptive-gap+entities", "hill giant vs troll", None),
+        ("query-must", CLERIC, None),
+        ("full", CLERIC, None),
+    ],
+)
+def test_the_page_keeps_what_the_library_keeps(
+    open_page: Callable[..., Any],
+    library: Callable[..., Any],
+    profile: str,
+    question: str,
+    kept: list[str] | None,
+) -> None:
+    page = open_page({"profile": profile}).ask(question)
+    result = library(question, profile)
+    assert page.strip.startswith(f"{len(result.kept)} kept of {len(result.hits)} retrieved")
+    assert sorted(page.kept) == sorted(hit.id for hit in result.kept)
+    if kept is not None:
+        assert page.kept == kept
+
+
+def test_the_headline_names_the_cliff_and_the_layers_that_acted(
+    open_page: Callable[..., Any],
+) -> None:
+    page = open_page({"profile": "adaptive-gap"}).ask(OWLBEARS)
+    assert "4 kept of 200 retrieved Cliff after 4 hits gap 0.217 ≥ 0.100" in page.strip
+    assert page.funnel == ["retrieved", "cutoff", "context"]
+
+
+def test_an_example_puts_its_question(open_page: Callable[..., Any]) -> None:
+    page = open_page().press("example-0")
+    assert page.at.text_input(key="question").value == CLERIC
+    assert page.at.query_params["q"] == CLERIC
+    assert "attack-matrix-clerics-ac-6" in page.kept
+
+
+def test_an_empty_question_changes_nothing(open_page: Callable[..., Any]) -> None:
+    page = open_page({"q": OWLBEARS, "profile": "adaptive-gap"})
+    strip = page.strip.partition("retrieved")[0]
+    page.ask("   ")
+    assert page.strip.partition("retrieved")[0] == strip
+    assert page.at.query_params["q"] == OWLBEARS
+
+
+def test_every_panel_draws(open_page: Callable[..., Any]) -> None:
+    page = open_page({"q": CLERIC, "profile": "query-must"})
+    seen = {}
+    for panel in PANELS:
+        page.choose("panel-box", panel)
+        seen[panel] = "\n".join((*page.html, *(code.value for code in page.at.code)))
+    assert "extractive: the nearest sentences of the chunks, no LLM" in seen["Answer"]
+    assert CLERIC in seen["Prompt"]
+    assert "No chunk is open." in seen["Chunk"]
+    assert "A loop that excludes and asks again would take" in seen["Rounds"]
+    assert "query_must" in seen["Debug"]
+
+
+def test_a_chunk_that_is_open_shows_its_text_and_what_the_layers_said(
+    open_page: Callable[..., Any],
+) -> None:
+    page = open_page({"q": CLERIC, "profile": "query-must"})
+    page.open_chunk("attack-matrix-clerics-ac-7")
+    shown = "\n".join(page.html)
+    assert "Opponent Armor Class 7" in shown
+    assert "no term of group 2: armor class 7" in shown
+    assert any("Level 7-9: 9" in text.value for text in page.at.text)
+
+
+def test_the_table_is_filtered_and_ordered(open_page: Callable[..., Any]) -> None:
+    page = open_page({"q": CLERIC, "profile": "query-must"})
+    assert len(page.ids) == 200
+    page.choose("order", "Kept first")
+    outcomes = [words[0] for words in page.at.dataframe[0].value["outcome"]]
+    assert outcomes[:16] == ["● kept"] * 15 + ["✕ dropped"]
+    page.choose("order", "By rank")
+    assert list(page.at.dataframe[0].value["rank"]) == list(range(1, 201))
+    page.at.text_input(key="filter").set_value("matrix clerics query_must")
+    page.run()
+    assert len(page.titles) == len(page.ids) == 21
+    assert all(i.startswith("attack-matrix-clerics") for i in page.ids)
+
+
+def test_a_second_session_asks_the_store_for_no_pool_that_is_there(
+    open_page: Callable[..., Any], calls: Counter[str]
+) -> None:
+    first = open_page({"q": "Which dragons breathe acid?", "profile": "adaptive-gap"})
+    assert calls["ChromaCollection.nearest"] > 0
+    calls.clear()
+    second = open_page({"q": "Which dragons breathe acid?", "profile": "adaptive-gap"})
+    assert calls["ChromaCollection.nearest"] == 0
+    assert second.kept == first.kept
+
+
+def test_the_downloads_hold_the_shown_rows_and_the_settings(
+    open_page: Callable[..., Any],
+) -> None:
+    page = open_page({"q": OWLBEARS, "profile": "adaptive-gap", "cutoff.max_results": "3"})
+    assert len(page.rows) == len(page.titles) == 200
+    assert list(page.rows[0])[:4] == ["rank", "place", "id", "title"]
+    page.at.text_input(key="filter").set_value("owlbear")
+    page.run()
+    assert page.ids == ["monster-owlbear", "monster-owlbear-lair"]
+    assert page.titles == ["Owlbear", "Owlbear Lair"]
+    assert page.downloads["ragfilter.toml"]() == (
+        'profile = "adaptive-gap"\n\n[cutoff]\nmax_results = 3\n'
+    )

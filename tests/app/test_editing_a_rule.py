@@ -1,0 +1,174 @@
+"""The rule editor on the page: check, preview, save, undo, redo; nothing typed is lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragfilter.rules import edits
+from ragfilter.ui import resources
+
+pytestmark = pytest.mark.model
+
+CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
+LINK = {"profile": "query-must", "q": CLERIC}
+MATRIX, OTHER = "attack-matrix-clerics-ac-6", "attack-matrix-clerics-ac-7"
+PASSES = '{"contain": "cleric"}'
+FAILS = '{"contain": "wizard"}'
+
+
+@pytest.fixture(scope="module")
+def workspace(copy_demo: Callable[[], Path]) -> Path:
+    """One copy for this file: the bench stays open, and every test takes its edits back."""
+    return copy_demo()
+
+
+@pytest.fixture
+def page(open_page: Callable[..., Any], workspace: Path) -> Iterator[Any]:
+    page = open_page(LINK, workspace=workspace).open_chunk(OTHER)
+    before = stored(OTHER)
+    yield page
+    journal = bench().journal
+    if stored(OTHER) != before:
+        edits.save(
+            bench().collection("demo"), journal,
+            chunk_id=OTHER, rule=before, expected=stored(OTHER), who="test",
+        )  # fmt: skip
+
+
+def bench() -> Any:
+    return resources.open_resources().bench
+
+
+def stored(chunk_id: str) -> str | None:
+    rule: str | None = bench().collection("demo").rule(chunk_id)
+    return rule
+
+
+def write(page: Any, text: str) -> Any:
+    page.at.text_area(key="rule-editor").set_value(text)
+    return page.run()
+
+
+def told(page: Any) -> str:
+    return "\n".join(page.html)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ('{"contain": ', "line 1", ""),
+        ('{"contains": "x"}', "contains", "unknown"),
+        ('{"contain_one_of": [["a", ""]]}', "contain_one_of[0][1]", "empty"),
+        ('{"contain_one_of": [["a"], [7]]}', "contain_one_of[1][0]", "text"),
+        ('{"contain_one_of": [["a"], []]}', "contain_one_of[1]", "empty"),
+        ('["a"]', "", "object"),
+    ],
+)
+def test_an_invalid_rule_names_the_place_and_saves_nothing(
+    page: Any, text: str, place: str, said: str
+) -> None:
+    before = stored(OTHER)
+    write(page, text)
+    assert place in told(page)
+    assert said in told(page)
+    page.press("rule-save")
+    assert place in told(page)
+    assert stored(OTHER) == before
+    assert page.at.text_area(key="rule-editor").value == text
+
+
+def test_preview_save_undo_redo(page: Any) -> None:
+    before = stored(OTHER)
+    assert OTHER not in page.kept
+    write(page, PASSES)
+    assert "This question passes the rule" in told(page)
+    assert f"Enters the kept list: {OTHER}" in told(page)
+    assert OTHER not in page.kept
+    assert stored(OTHER) == before
+    page.press("rule-save")
+    assert OTHER in page.kept
+    assert json.loads(stored(OTHER) or "") == {"contain": "cleric"}
+    page.press("rule-undo")
+    assert OTHER not in page.kept
+    assert stored(OTHER) == before
+    assert json.loads(page.at.text_area(key="rule-editor").value) == json.loads(before or "")
+    page.press("rule-redo")
+    assert OTHER in page.kept
+    write(page, "")
+    page.press("rule-save")
+    assert stored(OTHER) is None
+    assert OTHER in page.kept
+
+
+def test_a_rule_that_fails_takes_the_chunk_out(page: Any) -> None:
+    page.open_chunk(MATRIX)
+    before = stored(MATRIX)
+    write(page, FAILS)
+    assert f"Leaves the kept list: {MATRIX}" in told(page)
+    page.press("rule-save")
+    assert MATRIX not in page.kept
+    page.press("rule-undo")
+    assert MATRIX in page.kept
+    assert stored(MATRIX) == before
+
+
+def test_what_was_typed_survives_panels_chunks_and_questions(page: Any) -> None:
+    write(page, FAILS)
+    page.choose("panel-box", "Debug").choose("panel-box", "Chunk")
+    assert page.at.text_area(key="rule-editor").value == FAILS
+    page.open_chunk(MATRIX)
+    assert page.at.text_area(key="rule-editor").value != FAILS
+    page.ask("Which fey creatures would we run into in a sylvan setting?").ask(CLERIC)
+    page.open_chunk(OTHER)
+    assert page.at.text_area(key="rule-editor").value == FAILS
+    page.press("rule-discard")
+    assert page.at.text_area(key="rule-editor").value != FAILS
+    assert "rule-discard" not in page.buttons
+
+
+def test_a_chunk_without_a_rule_gets_a_valid_template(page: Any) -> None:
+    page.open_chunk("the-cleric")
+    assert stored("the-cleric") is None
+    page.press("rule-template")
+    assert json.loads(page.at.text_area(key="rule-editor").value)
+    assert "This question" in told(page)
+    assert stored("the-cleric") is None
+    page.press("rule-discard")
+
+
+@pytest.mark.parametrize(
+    ("button", "after"), [("rule-overwrite", {"contain": "wizard"}), ("rule-take", None)]
+)
+def test_the_second_of_two_sees_the_conflict_and_keeps_the_text(
+    page: Any,
+    open_page: Callable[..., Any],
+    workspace: Path,
+    button: str,
+    after: dict[str, str] | None,
+) -> None:
+    second = open_page(LINK, workspace=workspace).open_chunk(OTHER)
+    write(page, PASSES).press("rule-save")
+    write(second, FAILS).press("rule-save")
+    assert "yours is still in the editor" in told(second)
+    assert second.at.text_area(key="rule-editor").value == FAILS
+    assert json.loads(second.at.code[0].value) == {"contain": "cleric"}
+    assert json.loads(stored(OTHER) or "") == {"contain": "cleric"}
+    second.press(button)
+    assert json.loads(stored(OTHER) or "") == (after or {"contain": "cleric"})
+    assert "yours is still in the editor" not in told(second)
+    shown = json.loads(second.at.text_area(key="rule-editor").value)
+    assert shown == json.loads(stored(OTHER) or "")
+    assert (OTHER in second.kept) is (after is None)
+
+
+def test_saving_what_is_stored_already_is_no_edit(page: Any) -> None:
+    assert page.at.button(key="rule-undo").disabled or stored(OTHER)
+    count = len(bench().journal.history("demo", limit=1000))
+    page.press("rule-save")
+    assert len(bench().journal.history("demo", limit=1000)) == count
+    assert page.errors == []

@@ -1,0 +1,167 @@
+"""Places with nothing in them say what would fill them; a locked workspace says who holds it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragfilter.adapters.embedder import SentenceEmbedder
+from ragfilter.corpora.records import Record
+from ragfilter.index import index
+from ragfilter.types import Chunk
+from ragfilter.ui import empty
+from ragfilter.workspace import Workspace
+
+ROOT = Path(__file__).resolve().parents[2]
+HOLD = """
+import sys
+from ragfilter.workspace import Workspace
+with Workspace.open(sys.argv[1], kind="index"):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def holder(tmp_path: Path, bare_environ: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds the workspace in `tmp_path`."""
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=bare_environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_no_question(open_page: Callable[..., Any]) -> None:
+    page = open_page()
+    assert any("Ask a question to see what a filter makes of it" in text for text in page.html)
+    assert {"example-0", "ask-button"} <= page.buttons
+    assert len(page.at.dataframe) == 0
+
+
+def test_no_collection_offers_the_demo_and_builds_it(
+    open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = [Record(Chunk(f"c{i}", text=f"text {i}", title=f"Title {i}"), "x") for i in range(3)]
+    monkeypatch.setattr(empty, "load", lambda source: few)
+    page = open_page(workspace=tmp_path)
+    assert any("There is no collection yet" in text for text in page.html)
+    assert "ask-button" not in page.buttons
+    page.press("build-demo")
+    assert any("Ask a question" in text for text in page.html)
+    page.ask("title 2")
+    assert "of 3 retrieved" in page.strip
+
+
+def test_a_build_that_fails_says_why(
+    open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAGFILTER_EMBEDDING_MODEL", str(tmp_path / "no-model"))
+    page = open_page(workspace=tmp_path).press("build-demo")
+    assert len(page.errors) == 1
+    assert "no-model" in page.errors[0]
+    page.press("retry")
+    assert "build-demo" in page.buttons
+
+
+def test_an_empty_collection(open_page: Callable[..., Any], tmp_path: Path) -> None:
+    with Workspace.open(tmp_path) as workspace:
+        workspace.store().create("hollow", embedder="")
+    page = open_page({"q": "anything?"}, workspace=tmp_path)
+    assert any("Collection hollow is empty" in text for text in page.html)
+    assert page.at.button(key="ask-button").disabled
+    assert len(page.at.dataframe) == 0
+
+
+@pytest.mark.model
+def test_nothing_kept_says_who_dropped_the_last_and_one_click_relaxes_it(
+    open_page: Callable[..., Any],
+) -> None:
+    page = open_page({"profile": "adaptive-retrieval", "q": "What is a lightsaber?"})
+    assert page.kept == []
+    assert page.strip.startswith("0 kept of 200 retrieved")
+    assert "Nothing in this collection matches the query well enough." in page.strip
+    assert any(re.search(r"quality dropped the last \d+ chunks", text) for text in page.html)
+    page.press("relax")
+    assert page.kept
+    assert set(page.changes) <= {"quality.reranker_threshold", "quality.score_threshold"}
+    assert "relax" not in page.buttons
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(
+    ("layer", "chunk"),
+    [
+        ("clearance", Chunk("c1", text="The vault is empty.", clearance=5)),
+        ("query_must", Chunk("c1", text="The vault is empty.", rule='{"contain": "treasure"}')),
+    ],
+)
+def test_one_click_switches_off_the_layer_that_dropped_all(
+    open_page: Callable[..., Any], tmp_path: Path, layer: str, chunk: Chunk
+) -> None:
+    with Workspace.open(tmp_path) as workspace:
+        records = [Record(chunk, "one line")]
+        index(records, name="vault", workspace=workspace, embedder=SentenceEmbedder())
+    link = {"profile": "adaptive-gap", f"{layer}.enabled": "true", "q": "What is in the vault?"}
+    page = open_page(link, workspace=tmp_path)
+    assert page.strip.startswith("0 kept of 1 retrieved")
+    page.press("relax")
+    assert page.kept == ["c1"]
+    assert page.changes == {}
+
+
+def test_a_workspace_that_another_process_holds(
+    open_page: Callable[..., Any], tmp_path: Path, holder: subprocess.Popen[str]
+) -> None:
+    page = open_page({"q": "anything?"}, workspace=tmp_path)
+    assert len(page.errors) == 1
+    said = page.errors[0].replace("\\", "")
+    assert "The workspace is in use" in said
+    assert f"index (process {holder.pid}" in said
+    assert "Chroma server" in said
+    assert page.buttons == {"retry"}
+    holder.communicate("let go\n", timeout=30)
+    page.press("retry")
+    assert page.errors == []
+    assert any("There is no collection yet" in text for text in page.html)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("RAGFILTER_CUTOFF__GAP_THRESHOLD", "9", "cutoff.gap_threshold = '9'"),
+        ("RAGFILTER_ANSWER_TIMEOUT_S", "soon", "RAGFILTER_ANSWER_TIMEOUT_S"),
+        ("OPENAI_BASE_URL", "no url", "Set OPENAI_BASE_URL to an address"),
+    ],
+)
+def test_a_bad_environment_is_one_message(
+    open_page: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    value: str,
+    said: str,
+) -> None:
+    monkeypatch.setenv(name, value)
+    page = open_page(workspace=tmp_path)
+    assert len(page.errors) == 1
+    assert said in page.errors[0].replace("\\", "")
+    monkeypatch.delenv(name)
+    page.press("retry")
+    assert page.errors == []

@@ -1,0 +1,111 @@
+"""The address bar holds question and settings: opened in a new session it shows the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ragfilter.ui.controls import key
+
+pytestmark = pytest.mark.model
+
+OWLBEARS = "Tell me about owlbears"
+
+
+def test_a_link_brings_back_what_was_shared(open_page: Callable[..., Any]) -> None:
+    first = open_page({"profile": "adaptive-gap+entities"}).ask("hill giant vs troll")
+    first.slide("cutoff.max_results", 7).slide("cutoff.gap_threshold", 0.315)
+    first.switch("quality", True).choose("set-quality-mode", "always").switch("clearance", True)
+    first.at.text_input(key="set-clearance-department").set_value("referee & co=1")
+    first.run().slide("confidence.large_gap", 0.25)
+    link = dict(first.at.query_params)
+    assert link == {
+        "q": "hill giant vs troll",
+        "collection": "demo",
+        "profile": "adaptive-gap+entities",
+        "clearance.department": "referee & co=1",
+        "clearance.enabled": "true",
+        "confidence.large_gap": "0.25",
+        "cutoff.gap_threshold": "0.315",
+        "cutoff.max_results": "7",
+        "quality.enabled": "true",
+        "quality.mode": "always",
+    }
+    # What the switched-on quality layer lacks was not fetched here; a link asks for it.
+    first.press("need-rerank")
+    second = open_page(link)
+    assert second.kept == first.kept
+    assert second.changes == first.changes
+    assert second.at.query_params == link
+    assert second.at.slider(key=key("cutoff.gap_threshold")).value == 0.315
+    assert second.at.toggle(key=key("clearance.enabled")).value is True
+    assert second.strip.partition("retrieved")[0] == first.strip.partition("retrieved")[0]
+
+
+@pytest.mark.parametrize(
+    ("bad", "named"),
+    [
+        ({"cutoff.gap_threshold": "9"}, ["cutoff.gap", "'9'", "from 0 to 4"]),
+        ({"cutoff.gap_threshold": "wide"}, ["cutoff.gap", "'wide'"]),
+        ({"cutoff.gap_treshold": "0.2"}, ["no setting", "Did you mean cutoff.gap"]),
+        ({"nonsense": "1"}, ["no setting 'nonsense'"]),
+        ({"cutoff.strategy": "guess"}, ["'guess'", "one of gap, fixed, autocut"]),
+        ({"quality.enabled": "maybe"}, ["'maybe'", "true or false"]),
+        ({"collection": "nowhere"}, ["no collection 'nowhere'"]),
+        (
+            {"cutoff.gap_threshold": "nan", "cutoff.strategy": "x", "collection": "y"},
+            ["'nan'", "'x'", "'y'"],
+        ),
+    ],
+)
+def test_what_a_link_gets_wrong_is_named_in_one_message_and_the_rest_is_used(
+    open_page: Callable[..., Any], bad: dict[str, str], named: list[str]
+) -> None:
+    good = {"q": OWLBEARS, "profile": "adaptive-gap", "cutoff.max_results": "3"}
+    page = open_page(good | bad)
+    assert len(page.warnings) == 1
+    said = page.warnings[0].replace("\\", "")
+    assert [words for words in named if words not in said] == []
+    assert page.changes == {"cutoff.max_results": 3}
+    assert page.kept == ["monster-owlbear", "monster-owlbear-lair", "monster-owl"]
+    # What was refused leaves the address bar, and the message is said once.
+    assert page.at.query_params == good | {"collection": "demo"}
+    assert page.run().warnings == []
+
+
+def test_an_unknown_profile_is_refused(open_page: Callable[..., Any]) -> None:
+    page = open_page({"profile": "best", "q": OWLBEARS})
+    assert ["no profile 'best'" in message for message in page.warnings] == [True]
+    assert page.at.query_params["profile"] == "full"
+    assert page.kept
+
+
+def test_settings_that_only_fail_together_are_refused_together(
+    open_page: Callable[..., Any],
+) -> None:
+    page = open_page(
+        {"profile": "adaptive-retrieval", "quality.min_top_k": "9", "quality.max_top_k": "4"}
+    )
+    assert ["max_top_k (4) must be at least min_top_k (9)" in m.replace("\\", "") for m in
+            page.warnings] == [True]  # fmt: skip
+    assert page.changes == {}
+
+
+def test_text_from_a_link_is_shown_and_never_run(open_page: Callable[..., Any]) -> None:
+    nasty = "<img src=x onerror=alert(1)> **bold** $x$ [a](javascript:alert(2))"
+    page = open_page({"q": nasty, "profile": nasty, "collection": nasty, nasty: "1"})
+    assert page.at.text_input(key="question").value == nasty
+    bodies = [e.value for e in page.at.html if "<style" not in e.value]
+    assert not [body for body in bodies if "<img" in body]
+    assert len(page.warnings) == 1
+    assert re.search(r"(?<!\\)[<*$\[]", page.warnings[0].partition("\n")[2]) is None
+
+
+def test_a_value_beyond_its_slider_widens_it(open_page: Callable[..., Any]) -> None:
+    page = open_page({"profile": "adaptive-gap", "cutoff.gap_threshold": "3.5"})
+    slider = page.at.slider(key=key("cutoff.gap_threshold"))
+    assert (slider.value, slider.max) == (3.5, 3.5)
+    assert page.warnings == []

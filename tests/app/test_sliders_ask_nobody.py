@@ -1,0 +1,114 @@
+"""Moving any slider on a gathered question asks neither store nor model: counted at the ports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import cycle
+from typing import Any
+
+import pytest
+
+from ragfilter.settings import fields
+from ragfilter.ui.controls import key
+from ragfilter.ui.state import PANELS
+
+pytestmark = pytest.mark.model
+
+CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
+SETUPS = {
+    "full": {"profile": "full"},
+    "jumps": {"profile": "adaptive-gap", "cutoff.strategy": "autocut"},
+    "tail": {"profile": "adaptive-gap", "cutoff.strategy": "adaptive_k"},
+    "judge": {"profile": "llm-filter"},
+}
+"""Together these show a slider for every setting that is a number."""
+
+
+def move(page: Any, slider: str, share: float) -> None:
+    """Move a slider to another value: to `share` of its way, or else to near its beginning."""
+    widget = page.at.slider(key=slider)
+    before = widget.value
+    steps = int(share * (widget.max - widget.min) / widget.step)
+    value = widget.min + steps * widget.step
+    values = [type(before)(v) for v in (value, widget.min + widget.step, widget.min)]
+    widget.set_value(next(v for v in values if v != before))
+    page.run()
+    assert page.at.slider(key=slider).value != before, f"{slider} did not move"
+
+
+def zoom(page: Any) -> None:
+    """Show one rank less on the curve."""
+    (widget,) = (slider for slider in page.at.slider if isinstance(slider.value, tuple))
+    low, high = widget.value
+    widget.set_value((low, high - 1))
+    page.run()
+    assert (low, high - 1) in [slider.value for slider in page.at.slider]
+
+
+@pytest.mark.parametrize("setup", SETUPS)
+def test_no_slider_asks_store_or_model(
+    open_page: Callable[..., Any],
+    calls: Counter[str],
+    monkeypatch: pytest.MonkeyPatch,
+    dead_url: str,
+    setup: str,
+) -> None:
+    if setup == "judge":
+        monkeypatch.setenv("OPENAI_BASE_URL", dead_url)
+    page = open_page(SETUPS[setup]).ask(CLERIC)
+    page.open_chunk("attack-matrix-clerics-ac-7")
+    sliders = sorted(s.key for s in page.at.slider if not isinstance(s.value, tuple))
+    assert len(sliders) > 5
+    shares = cycle((1.0, 0.0, 0.5))
+    calls.clear()
+    for panel in PANELS:
+        page.choose("panel-box", panel)
+        for slider in sliders:
+            move(page, slider, next(shares))
+            assert not calls, f"{slider} in {panel}: {dict(calls)}"
+        zoom(page)
+        assert not calls
+
+
+def test_together_these_are_the_sliders_of_every_number(
+    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, dead_url: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", dead_url)
+    shown = {s.key for params in SETUPS.values() for s in open_page(params).at.slider}
+    assert shown == {key(f.path) for f in fields() if f.type in (int, float)}
+
+
+def test_switches_choices_and_views_ask_nobody_either(
+    open_page: Callable[..., Any], calls: Counter[str]
+) -> None:
+    page = open_page({"profile": "full"}).ask(CLERIC)
+    calls.clear()
+    for layer in ("clearance", "query_must", "entities", "quality", "cutoff"):
+        page.switch(layer, False)
+        page.switch(layer, True)
+    for strategy in ("autocut", "adaptive_k", "gap", "fixed"):
+        page.choose("set-cutoff-strategy", strategy)
+    for view in ("Operator", "User"):
+        page.choose("view-as", view)
+    for window in ("First 50", "All", "Around the cut"):
+        page.choose("window", window)
+    page.press("reset")
+    assert not calls
+
+
+def test_the_counter_moves_when_something_is_asked(
+    open_page: Callable[..., Any], calls: Counter[str]
+) -> None:
+    page = open_page({"profile": "adaptive-retrieval"})
+    calls.clear()
+    page.ask("Is there any starship in this book?")
+    assert calls["ChromaCollection.nearest"] >= 1
+    assert calls["ChromaCollection.chunks"] >= 1
+    assert calls["SentenceEmbedder.embed"] >= 1
+    assert calls["LateInteraction.score"] == 1
+    page.slide("retrieval.pool_size", 300)
+    calls.clear()
+    page.press("gather-again")
+    assert calls["ChromaCollection.nearest"] >= 1
+    assert "300 retrieved" in page.strip

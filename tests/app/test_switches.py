@@ -1,0 +1,135 @@
+"""Every layer's switch: on, the layer acts and says so; off, it takes no part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ragfilter.ui.controls import NO_LLM, SWITCHED, key
+
+pytestmark = pytest.mark.model
+
+CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
+OWLBEARS = "Tell me about owlbears"
+CASES = {
+    "clearance": ("adaptive-gap", "Which treasure maps are false?"),
+    "query_must": ("query-must", CLERIC),
+    "entities": ("adaptive-gap+entities", "hill giant vs troll"),
+    "quality": ("adaptive-retrieval", OWLBEARS),
+    "cutoff": ("adaptive-gap", OWLBEARS),
+}
+
+
+@pytest.mark.parametrize("layer", CASES)
+def test_a_switch_brings_its_layer_in_and_takes_it_out(
+    open_page: Callable[..., Any], library: Callable[..., Any], layer: str
+) -> None:
+    profile, question = CASES[layer]
+    page = open_page({"profile": profile, f"{layer}.enabled": "true", "q": question})
+    shown = {}
+    for on in (True, False, True):
+        page.switch(layer, on)
+        result = library(question, profile, {f"{layer}.enabled": on})
+        assert sorted(page.kept) == sorted(hit.id for hit in result.kept)
+        assert page.strip.startswith(f"{len(result.kept)} kept of {len(result.hits)} retrieved")
+        assert (layer in page.funnel) is on
+        shown[on] = list(page.at.dataframe[0].value.itertuples(index=False, name=None))
+    assert str(shown[True]) != str(shown[False])
+
+
+def test_off_a_layer_shows_no_controls_and_on_it_does(open_page: Callable[..., Any]) -> None:
+    page = open_page({"profile": "full"})
+    own = {
+        "clearance": "clearance.level",
+        "query_must": "query_must.max_rounds",
+        "entities": "entities.per_entity",
+        "quality": "quality.score_threshold",
+        "cutoff": "cutoff.max_results",
+    }
+    assert [*own, "judge"] == list(SWITCHED)
+    for layer, path in own.items():
+        assert key(path) in {slider.key for slider in page.at.slider}
+        page.switch(layer, False)
+        assert key(path) not in {slider.key for slider in page.at.slider}
+    assert page.changes == {f"{layer}.enabled": False for layer in own}
+    page.press("reset")
+    assert page.changes == {}
+    assert all(page.at.toggle(key=key(f"{layer}.enabled")).value for layer in own)
+
+
+def test_without_an_llm_the_judge_cannot_be_switched_on_and_says_why(
+    open_page: Callable[..., Any],
+) -> None:
+    page = open_page()
+    assert page.at.toggle(key="set-judge-enabled").disabled
+    assert NO_LLM in [text.strip() for text in page.html]
+
+
+def test_a_judge_whose_endpoint_is_dead_falls_back_visibly(
+    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, dead_url: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", dead_url)
+    page = open_page({"profile": "adaptive-gap", "q": OWLBEARS})
+    page.switch("cutoff", False).switch("judge", True).slide("judge.max_chunks", 4)
+    assert "need-judge" in page.buttons
+    page.press("need-judge")
+    assert len(page.kept) == 4
+    assert {words[0] for words in page.at.dataframe[0].value["outcome"][:4]} == {"■ fallback"}
+    assert "judge" in page.funnel
+
+
+def test_an_answer_from_a_dead_endpoint_says_so_and_the_page_goes_on(
+    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, dead_url: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", dead_url)
+    page = open_page({"profile": "adaptive-gap", "q": OWLBEARS}).press("answer")
+    assert len(page.kept) == 4
+    told = [text for text in page.html if "cannot be reached" in text]
+    assert len(told) == 2
+
+
+@pytest.mark.parametrize(
+    ("strategy", "kept", "controls"),
+    [
+        ("gap", 4, {"gap_threshold", "distance_offset", "max_results", "min_results"}),
+        ("fixed", 5, {"max_results"}),
+        ("autocut", None, {"max_results", "min_results", "jumps"}),
+        ("adaptive_k", None, {"max_results", "min_results", "b_extra"}),
+    ],
+)
+def test_each_strategy_acts_and_shows_what_it_uses(
+    open_page: Callable[..., Any],
+    library: Callable[..., Any],
+    strategy: str,
+    kept: int | None,
+    controls: set[str],
+) -> None:
+    page = open_page({"profile": "adaptive-gap", "q": OWLBEARS})
+    page.choose("set-cutoff-strategy", strategy)
+    prefix = key("cutoff.")
+    shown = {s.key.removeprefix(prefix) for s in page.at.slider if s.key.startswith(prefix)}
+    assert shown == controls
+    result = library(OWLBEARS, "adaptive-gap", {"cutoff.strategy": strategy})
+    assert page.kept == [hit.id for hit in result.kept]
+    assert kept is None or len(page.kept) == kept
+
+
+def test_a_profile_begins_with_its_own_settings(open_page: Callable[..., Any]) -> None:
+    page = open_page({"profile": "adaptive-gap", "cutoff.max_results": "2", "q": OWLBEARS})
+    assert len(page.kept) == 2
+    page.at.selectbox(key="profile-box").set_value("query-must")
+    page.run()
+    assert page.changes == {}
+    assert page.at.query_params["profile"] == "query-must"
+    assert len(page.kept) == 15
+
+
+def test_the_first_look_never_exceeds_the_last(open_page: Callable[..., Any]) -> None:
+    page = open_page({"profile": "adaptive-retrieval"})
+    page.slide("quality.min_top_k", 20)
+    assert page.changes == {"quality.min_top_k": 20, "quality.max_top_k": 20}
+    page.slide("quality.max_top_k", 5)
+    assert page.changes == {"quality.min_top_k": 5, "quality.max_top_k": 5}
+    assert page.warnings == []

@@ -1,0 +1,99 @@
+"""Clearance on the page: what the user may not see reaches neither screen nor export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ragfilter.corpora import demo
+from ragfilter.ui.state import PANELS
+
+pytestmark = pytest.mark.model
+
+QUESTION = "Which treasure maps are false?"
+SECRETS = {record["id"]: record["title"] for record in demo.records() if record.get("clearance")}
+AS_USER = {"profile": "adaptive-gap", "clearance.enabled": "true", "q": QUESTION}
+NEAREST = "secret-treasure-maps"
+
+
+def leaked(text: str) -> set[str]:
+    """The secrets of which the id or a telling part of the title stands in `text`."""
+    return {
+        i
+        for i, title in SECRETS.items()
+        if i in text or max(title.split("'"), key=len).strip() in text
+    }
+
+
+def test_the_secrets_are_found_by_this_question(open_page: Callable[..., Any]) -> None:
+    page = open_page(AS_USER | {"clearance.enabled": "false"})
+    assert page.kept[0] == NEAREST
+    assert len(leaked(page.sent)) > 3
+
+
+def test_as_a_user_no_secret_reaches_the_page_or_an_export(
+    open_page: Callable[..., Any],
+) -> None:
+    page = open_page(AS_USER)
+    assert "clearance" in page.funnel
+    assert page.titles[0] == "hidden"
+    assert page.ids[0] == "treasure-types"
+    for panel in PANELS:
+        page.choose("panel-box", panel)
+        page.choose("window", "All")
+        assert leaked(page.sent) == set(), panel
+    assert set(page.downloads) == {"ragfilter.csv", "ragfilter.toml", "trace.txt"}
+    for name, made in page.downloads.items():
+        assert leaked(made()) == set(), name
+
+
+def test_a_secret_that_is_asked_for_by_id_stays_hidden(open_page: Callable[..., Any]) -> None:
+    page = open_page(AS_USER | {"clearance.enabled": "false"}).open_chunk(NEAREST)
+    assert "Which Treasure Maps Are False" in page.sent
+    page.switch("clearance", True)
+    assert any("The user may not see this chunk." in text for text in page.html)
+    assert leaked(page.sent) == set()
+
+
+def test_filtering_the_table_by_a_secret_title_finds_nothing(
+    open_page: Callable[..., Any],
+) -> None:
+    page = open_page(AS_USER)
+    page.at.text_input(key="filter").set_value("which treasure maps are false")
+    page.run()
+    assert page.titles == []
+
+
+def test_an_operator_sees_all_with_the_reason_but_exports_as_the_user(
+    open_page: Callable[..., Any],
+) -> None:
+    page = open_page(AS_USER).choose("view-as", "Operator")
+    assert page.ids[0] == "treasure-types"
+    assert page.titles[0] == SECRETS[NEAREST]
+    first = page.at.dataframe[0].value.iloc[0]
+    assert (first["outcome"][0], first["layer"]) == ("⊠ dropped", "clearance")
+    assert first["reason"] == "clearance 1 > 0"
+    page.open_chunk(NEAREST)
+    assert "Which Treasure Maps Are False" in page.sent
+    page.choose("panel-box", "Debug")
+    page.choose("panel-box", "Prompt")
+    prompts = "\n".join(code.value for code in page.at.code)
+    assert leaked(prompts) == set()
+    for name, made in page.downloads.items():
+        assert leaked(made()) == set(), name
+
+
+@pytest.mark.parametrize(
+    ("level", "department", "seen"),
+    [(1, "referee", True), (1, "", False), (0, "referee", False), (3, "treasury", False)],
+)
+def test_level_and_department_decide(
+    open_page: Callable[..., Any], level: int, department: str, seen: bool
+) -> None:
+    page = open_page(AS_USER).slide("clearance.level", level)
+    page.at.text_input(key="set-clearance-department").set_value(department)
+    page.run()
+    assert (NEAREST in page.kept) is seen
+    assert (NEAREST in leaked(page.sent)) is seen

@@ -1,0 +1,291 @@
+"""A real server, a real Chromium, and the Inspect page as a reader handles it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Locator,
+    Page,
+    expect,
+    sync_playwright,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+SLOW_S = 60
+"""How long the page may take to show something on a busy machine."""
+START_S = 120
+"""How long a server may take to start there."""
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+ServeApp = Callable[..., str]
+OpenTab = Callable[..., "Tab"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """The Inspect page in a browser session of its own."""
+
+    page: Page
+    url: str
+    troubles: list[str] = field(default_factory=list)
+
+    def go(self, params: dict[str, str] | None = None) -> Tab:
+        """Open the page as a link with these parameters would, and wait until it stands."""
+        self.page.goto(f"{self.url}/?{urlencode(params or {})}")
+        expect(self.keyed("ask-button", "button")).to_be_enabled()
+        return self.rest()
+
+    def rest(self) -> Tab:
+        """Wait until the server has nothing more to do for this page."""
+        expect(self.page.locator(".stApp")).to_have_attribute(
+            "data-test-script-state", "notRunning"
+        )
+        return self
+
+    def keyed(self, key: str, what: str = "") -> Locator:
+        """The part of the page that our code gave this key, or `what` in it that can be seen."""
+        inside = f" {what}:visible" if what else ""
+        return self.page.locator(f".st-key-{key}{inside}")
+
+    def click(self, key: str) -> Tab:
+        self.keyed(key, "button").click()
+        return self
+
+    def choose(self, key: str, word: str) -> Tab:
+        """Choose in a segmented control."""
+        self.keyed(key).get_by_text(word, exact=True).click()
+        return self
+
+    def switch(self, layer: str) -> Tab:
+        """Flip a layer's switch."""
+        self.keyed(f"set-{layer}-enabled", "label").click()
+        return self
+
+    def write_rule(self, text: str) -> Tab:
+        self.keyed("rule-editor", "textarea").fill(text)
+        return self
+
+    @property
+    def rule(self) -> Locator:
+        return self.keyed("rule-editor", "textarea")
+
+    @property
+    def kept(self) -> Locator:
+        """The headline: ``4 kept of 200 retrieved``."""
+        return self.page.locator(".rf-kept")
+
+    @property
+    def strip(self) -> Locator:
+        return self.page.locator(".rf-strip")
+
+    @property
+    def chunk(self) -> Locator:
+        """What the panel says of the open chunk."""
+        return self.page.locator(".rf-chunk")
+
+    @property
+    def verdicts(self) -> Locator:
+        """What the rule editor or an answer has to tell."""
+        return self.page.locator(".rf-verdict")
+
+    def expect_kept(self, n: int, of: int = 200) -> Tab:
+        expect(self.kept).to_have_text(re.compile(rf"^\s*{n} kept\s*of {of} retrieved\s*$"))
+        return self
+
+    def expect_layers(self, *names: str) -> Tab:
+        """The layers of the headline, in order."""
+        expect(self.page.locator(".rf-funnel .rf-name")).to_have_text(
+            [re.compile(rf"\b{name}$") for name in names]
+        )
+        return self
+
+    def gathered(self) -> str:
+        """How long the store's query took, to the tenth of a millisecond: another query would
+        hardly take the same."""
+        return self.page.locator(".rf-funnel li").first.inner_text()
+
+    def points(self) -> int:
+        """How many points the curve's traces hold."""
+        return self.keyed("curve").locator("path.point").count()
+
+    def click_point(self, index: int) -> list[str]:
+        """Click the curve's point with this index among those in view; returns what was told while
+        the mouse was over it, line by line."""
+        chart = self.keyed("curve").locator(".nsewdrag").first.bounding_box()
+        assert chart is not None
+        boxes = [box for box in self._point_boxes() if _inside(box, chart)]
+        box = boxes[index]
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        self.page.mouse.move(x, y)
+        hover = self.keyed("curve").locator(".hoverlayer .hovertext")
+        expect(hover).to_be_visible()
+        told: list[str] = hover.locator("tspan.line").all_text_contents()
+        self.page.mouse.click(x, y)
+        return told
+
+    def _point_boxes(self) -> list[dict[str, float]]:
+        boxes: list[dict[str, float]] = self.keyed("curve").evaluate(
+            """chart => [...chart.querySelectorAll("path.point")].map(point => {
+                 const box = point.getBoundingClientRect();
+                 return {x: box.x, y: box.y, width: box.width, height: box.height};
+               })"""
+        )
+        return boxes
+
+    def click_row(self, row: int) -> str:
+        """Click the box before a row of the table (0 is the first); returns the row's title."""
+        canvas = self.keyed("table").get_by_test_id("data-grid-canvas")
+        canvas.scroll_into_view_if_needed()
+        title = self.cell(row, "title").text_content() or ""
+        box = canvas.bounding_box()
+        assert box is not None
+        self.page.mouse.click(box["x"] + 18, box["y"] + 36 + 32 * row + 16)
+        return title
+
+    def cell(self, row: int, column: str) -> Locator:
+        """A cell of the table as a screen reader gets it."""
+        return self._cells(column).and_(self.page.locator(f"[data-testid$='-{row}']"))
+
+    def column(self, name: str) -> list[str]:
+        """The cells of a column that are drawn now."""
+        return self._cells(name).all_text_contents()
+
+    def _cells(self, column: str) -> Locator:
+        # The grid is drawn on a canvas, and a little later described beside it.
+        grid = self.keyed("table").locator("table[role='grid']")
+        head = grid.locator("th", has_text=re.compile(rf"^{column}$"))
+        return grid.locator(f"td[aria-colindex='{head.get_attribute('aria-colindex')}']")
+
+
+def _inside(box: dict[str, float], frame: Any) -> bool:
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    across = frame["x"] < x < frame["x"] + frame["width"]
+    return across and frame["y"] < y < frame["y"] + frame["height"]
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    expect.set_options(timeout=SLOW_S * 1000)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def serve_app(
+    copy_demo: Callable[[], Path],
+    bare_environ: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ServeApp]:
+    """Starts the app's server on a copy of the demo, with these variables; returns its address.
+
+    Every server is stopped in the end, whatever happens.
+    """
+    running: list[subprocess.Popen[bytes]] = []
+
+    def start(**variables: str) -> str:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        log = tmp_path_factory.mktemp("server") / "log.txt"
+        environ = bare_environ | {"RAGFILTER_DATA_DIR": str(copy_demo())} | variables
+        command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+        with log.open("wb") as out:
+            server = subprocess.Popen(
+                command, cwd=ROOT, env=environ, stdout=out, stderr=out, start_new_session=True
+            )
+        running.append(server)
+        url = f"http://127.0.0.1:{port}"
+        deadline = time.monotonic() + START_S
+        while not _healthy(url):
+            assert server.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.1)
+        return url
+
+    yield start
+    for server in running:
+        os.killpg(server.pid, signal.SIGTERM)
+    for server in running:
+        try:
+            server.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
+
+
+def _healthy(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/_stcore/health", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+@pytest.fixture(scope="module")
+def app(serve_app: ServeApp) -> str:
+    """The address of one server for the whole file, without an LLM."""
+    return serve_app()
+
+
+@pytest.fixture
+def open_tab(browser: Browser, app: str) -> Iterator[OpenTab]:
+    """Opens the page in a fresh browser session: ``open_tab({"q": …}, width=900, dark=True)``.
+
+    In the end no page may show an exception, nor have written an error to the console.
+    """
+    tabs: list[Tab] = []
+    contexts: list[BrowserContext] = []
+
+    def open_(
+        params: dict[str, str] | None = None,
+        *,
+        width: int = 1440,
+        height: int = 900,
+        dark: bool = False,
+        url: str = app,
+    ) -> Tab:
+        context = browser.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if dark else "light",
+            reduced_motion="reduce",
+            accept_downloads=True,
+        )
+        context.set_default_timeout(SLOW_S * 1000)
+        contexts.append(context)
+        tab = Tab(context.new_page(), url)
+        tab.page.on("pageerror", lambda error: tab.troubles.append(f"page error: {error}"))
+        tab.page.on(
+            "console",
+            lambda line: tab.troubles.append(line.text) if line.type == "error" else None,
+        )
+        tabs.append(tab)
+        return tab.go(params)
+
+    yield open_
+    exceptions = [tab.page.locator(".stException").all_inner_texts() for tab in tabs]
+    troubles = [trouble for tab in tabs for trouble in tab.troubles]
+    for context in contexts:
+        context.close()
+    assert not any(exceptions), exceptions
+    assert not troubles

@@ -1,0 +1,102 @@
+"""Answers in a real browser: extractive, streamed from an endpoint, and where that refuses."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from faults import Behave, Handler, Server, error_body, page, servers
+from playwright.sync_api import expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+OWLBEARS = {"q": "Tell me about owlbears", "profile": "adaptive-gap"}
+OpenTab = Callable[..., Any]
+
+
+def in_two_parts(go_on: threading.Event) -> Behave:
+    """Sends a beginning, waits to be let on, and sends the rest."""
+
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        handler.piece("An owlbear is ")
+        go_on.wait(120)
+        handler.piece("part owl [1].")
+        handler.event({"choices": [], "usage": {"prompt_tokens": 321, "completion_tokens": 9}})
+        handler.event("[DONE]")
+
+    return behave
+
+
+refuses = page(429, error_body("the quota is used up"), "application/json")
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[Server]:
+    """A chat endpoint on loopback; a test sets its `behave`."""
+    with servers() as start:
+        yield start(refuses)
+
+
+@pytest.fixture(scope="module")
+def app_with_llm(serve_app: Callable[..., str], endpoint: Server) -> str:
+    return serve_app(
+        OPENAI_BASE_URL=endpoint.url, OPENAI_MODEL="small-model", OPENAI_API_KEY="sk-1"
+    )
+
+
+def test_the_extractive_answer_cites_and_a_citation_opens_its_chunk(open_tab: OpenTab) -> None:
+    tab = open_tab(OWLBEARS).expect_kept(4)
+    answer = tab.keyed("answer-filtered")
+    expect(answer).to_contain_text(re.compile(r"[Oo]wlbear.*\[1\]", re.DOTALL))
+    expect(tab.keyed("panel")).to_contain_text("extractive")
+    expect(tab.keyed("answer-unfiltered")).to_be_visible()
+    tab.rest().keyed("cite-filtered-1", "button").click()
+    expect(tab.chunk.locator("h3")).to_have_text("Owlbear")
+    tab.rest().choose("panel-box", "Answer")
+    expect(answer).to_contain_text("[1]")
+
+
+def test_the_answer_streams_in_and_is_remembered(
+    open_tab: OpenTab, app_with_llm: str, endpoint: Server
+) -> None:
+    go_on = threading.Event()
+    endpoint.behave = in_two_parts(go_on)
+    tab = open_tab(OWLBEARS, url=app_with_llm).expect_kept(4).rest()
+    assert endpoint.asked == []
+    expect(tab.keyed("answer", "button")).to_contain_text("small-model")
+    tab.click("answer")
+    panel = tab.keyed("panel")
+    expect(panel).to_contain_text("An owlbear is")
+    expect(panel).not_to_contain_text("part owl")
+    go_on.set()
+    expect(panel.get_by_text("An owlbear is part owl")).to_have_count(2)
+    expect(panel).to_contain_text("321")
+    tab.rest().keyed("cite-filtered-1", "button").click()
+    expect(tab.chunk.locator("h3")).to_have_text("Owlbear")
+    tab.rest().choose("panel-box", "Answer")
+    expect(tab.keyed("answer-filtered")).to_contain_text("An owlbear is part owl [1].")
+    assert len(endpoint.asked) == 2
+    filtered, unfiltered = (call["body"]["messages"][-1]["content"] for call in endpoint.asked)
+    assert OWLBEARS["q"] in filtered
+    assert len(filtered) < len(unfiltered)
+
+
+def test_an_endpoint_that_refuses_says_so_and_the_page_works_on(
+    open_tab: OpenTab, app_with_llm: str, endpoint: Server
+) -> None:
+    endpoint.behave = refuses
+    link = OWLBEARS | {"q": "What is an owlbear worth?"}
+    tab = open_tab(link, url=app_with_llm)
+    expect(tab.kept).to_be_visible()
+    tab.rest().click("answer")
+    expect(tab.verdicts).to_have_count(2)
+    expect(tab.verdicts.first).to_contain_text(re.compile("429|rate|limit|quota"))
+    expect(tab.keyed("curve").locator("path.point").first).to_be_attached()
+    tab.rest().keyed("question", "input").fill(OWLBEARS["q"])
+    tab.page.keyboard.press("Enter")
+    tab.expect_kept(4)
+    tab.rest().switch("cutoff").expect_kept(5)

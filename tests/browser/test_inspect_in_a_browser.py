@@ -1,0 +1,182 @@
+"""The Inspect page in a real browser: ask, tune, look, share, take away."""
+
+from __future__ import annotations
+
+import csv
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from ragfilter.corpora import demo
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
+OWLBEARS = {"q": "Tell me about owlbears", "profile": "adaptive-gap", "collection": "demo"}
+ESSENTIAL = ("ask-row", "curve", "panel", "table")
+OpenTab = Callable[..., Any]
+
+
+def test_a_chip_asks_its_question(open_tab: OpenTab) -> None:
+    tab = open_tab({"profile": "query-must"})
+    expect(tab.page.locator("#no-question")).to_be_visible()
+    tab.click("example-0").expect_kept(15)
+    expect(tab.keyed("question", "input")).to_have_value(CLERIC)
+    tab.expect_layers("retrieved", "query_must", "top_k", "context")
+
+
+def test_typing_and_enter_asks(open_tab: OpenTab) -> None:
+    tab = open_tab({"profile": "adaptive-gap"})
+    box = tab.keyed("question", "input")
+    box.click()
+    tab.page.keyboard.type(OWLBEARS["q"])
+    tab.page.keyboard.press("Enter")
+    tab.expect_kept(4)
+    expect(tab.strip).to_contain_text("gap 0.217 ≥ 0.100")
+
+
+def test_a_slider_moved_by_keys_changes_the_result_and_asks_no_store(open_tab: OpenTab) -> None:
+    tab = open_tab(OWLBEARS).expect_kept(4).rest()
+    gathered = tab.gathered()
+    slider = tab.keyed("set-cutoff-gap_threshold").get_by_role("slider")
+    slider.focus()
+    for _ in range(24):
+        tab.page.keyboard.press("ArrowRight")
+    expect(slider).to_have_value("0.22")
+    tab.expect_kept(5)
+    expect(tab.strip).to_contain_text("No cliff: best + 0.400")
+    for _ in range(24):
+        tab.page.keyboard.press("ArrowLeft")
+    tab.expect_kept(4)
+    expect(tab.strip).to_contain_text("gap 0.217 ≥ 0.100")
+    assert tab.rest().gathered() == gathered
+
+
+def test_query_must_off_brings_the_other_matrices_back(open_tab: OpenTab) -> None:
+    tab = open_tab({"q": CLERIC, "profile": "query-must"}).expect_kept(15).rest()
+    outcome, title = tab.cell(1, "outcome"), tab.cell(1, "title")
+    expect(title).to_have_text(re.compile("ATTACK MATRIX.*Armor Class 7$"))
+    expect(outcome).to_have_text("✕ dropped")
+    tab.switch("query_must")
+    expect(outcome).to_have_text("● kept")
+    tab.expect_kept(15).expect_layers("retrieved", "top_k", "context").rest()
+    kept = [
+        t for t, o in zip(tab.column("title"), tab.column("outcome"), strict=True) if "kept" in o
+    ]
+    assert sum("ATTACK MATRIX" in words for words in kept) > 5
+    tab.switch("query_must")
+    expect(outcome).to_have_text("✕ dropped")
+    tab.expect_layers("retrieved", "query_must", "top_k", "context")
+
+
+def test_a_click_on_a_point_opens_its_chunk(open_tab: OpenTab) -> None:
+    tab = open_tab(OWLBEARS).expect_kept(4).rest()
+    for index in (0, 3):
+        told = tab.click_point(index)
+        expect(tab.chunk.locator("h3")).to_have_text(told[0])
+        expect(tab.chunk.locator(".rf-facts")).to_contain_text(told[1])
+        tab.rest()
+
+
+def test_a_click_on_a_row_opens_its_chunk(open_tab: OpenTab) -> None:
+    tab = open_tab(OWLBEARS).expect_kept(4).rest()
+    for row, title in ((0, "Owlbear"), (2, "Owl")):
+        assert tab.click_row(row) == title
+        expect(tab.chunk.locator("h3")).to_have_text(title)
+        expect(tab.chunk.locator(".rf-facts")).to_contain_text(f"rank {row + 1}")
+        tab.rest()
+
+
+def test_a_shared_link_shows_the_same_elsewhere(open_tab: OpenTab) -> None:
+    tab = open_tab(OWLBEARS).expect_kept(4).rest()
+    slider = tab.keyed("set-cutoff-max_results").get_by_role("slider")
+    slider.focus()
+    tab.page.keyboard.press("ArrowLeft")
+    tab.page.keyboard.press("ArrowLeft")
+    tab.expect_kept(3)
+    tab.switch("clearance").expect_layers("retrieved", "clearance", "cutoff", "context").rest()
+    expect(tab.page).to_have_url(re.compile(r"cutoff\.max_results=3"))
+    link = tab.page.url
+    params = {name: values[0] for name, values in parse_qs(urlsplit(link).query).items()}
+    assert params == OWLBEARS | {"clearance.enabled": "true", "cutoff.max_results": "3"}
+    other = open_tab(params).expect_kept(3).rest()
+    other.expect_layers("retrieved", "clearance", "cutoff", "context")
+    expect(other.keyed("set-cutoff-max_results").get_by_role("slider")).to_have_value("3")
+    expect(other.keyed("set-clearance-enabled").get_by_role("switch")).to_be_checked()
+    expect(other.keyed("question", "input")).to_have_value(OWLBEARS["q"])
+    assert other.column("title")[:10] == tab.column("title")[:10]
+    assert other.column("outcome")[:10] == tab.column("outcome")[:10]
+
+
+def test_the_downloads(open_tab: OpenTab, tmp_path: Path) -> None:
+    secret = {"q": "Which treasure maps are false?", "clearance.enabled": "true"}
+    tab = open_tab(OWLBEARS | secret | {"cutoff.max_results": "3"}).rest()
+    expect(tab.cell(0, "title")).to_have_text("hidden")
+    tab.choose("view-as", "Operator")
+    expect(tab.cell(0, "title")).to_have_text("Which Treasure Maps Are False")
+    tab.rest()
+    with tab.page.expect_download() as download:
+        tab.click("download-csv")
+    assert download.value.suggested_filename == "ragfilter.csv"
+    download.value.save_as(tmp_path / "chunks.csv")
+    with (tmp_path / "chunks.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    # As the user, also for an operator: the nearest chunk is a secret.
+    assert rows[0]["rank"] == "2"
+    assert rows[0]["id"] == "treasure-types"
+    secrets = {record["id"] for record in demo.records() if record.get("clearance")}
+    assert secrets.isdisjoint(row["id"] for row in rows)
+    with tab.page.expect_download() as download:
+        tab.click("download-settings")
+    assert download.value.suggested_filename == "ragfilter.toml"
+    download.value.save_as(tmp_path / "settings.toml")
+    assert tomllib.loads((tmp_path / "settings.toml").read_text(encoding="utf-8")) == {
+        "profile": "adaptive-gap",
+        "clearance": {"enabled": True},
+        "cutoff": {"max_results": 3},
+    }
+
+
+@pytest.mark.parametrize(
+    ("width", "dark", "ground"),
+    [
+        (1440, False, "rgb(251, 251, 249)"),
+        (1440, True, "rgb(16, 22, 23)"),
+        (900, False, "rgb(251, 251, 249)"),
+        (900, True, "rgb(16, 22, 23)"),
+    ],
+)
+def test_nothing_essential_is_cut_off(
+    open_tab: OpenTab, width: int, dark: bool, ground: str
+) -> None:
+    tab = open_tab({"q": CLERIC, "profile": "full"}, width=width, dark=dark)
+    expect(tab.kept).to_be_visible()
+    expect(tab.keyed("curve").locator("path.point").first).to_be_attached()
+    tab.rest()
+    assert tab.page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+    expect(tab.page.locator(".stApp")).to_have_css("background-color", ground)
+    main = tab.page.locator(".stMainBlockContainer").bounding_box()
+    assert main["x"] + main["width"] <= width + 0.5
+    for part in (tab.strip, *(tab.keyed(key) for key in ESSENTIAL)):
+        box = part.bounding_box()
+        assert box["x"] >= main["x"] - 0.5
+        assert box["x"] + box["width"] <= main["x"] + main["width"] + 0.5
+    for part in (".rf-kept", ".rf-fact", ".rf-funnel li"):
+        for piece in tab.strip.locator(part).all():
+            assert piece.evaluate("e => e.scrollWidth <= e.clientWidth + 1"), piece.inner_text()
+
+
+def test_the_first_screen_answers_without_scrolling(open_tab: OpenTab) -> None:
+    tab = open_tab({"q": CLERIC, "profile": "full"})
+    expect(tab.kept).to_be_visible()
+    tab.rest()
+    for part in (tab.strip, tab.keyed("curve"), tab.keyed("panel")):
+        box = part.bounding_box()
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= 900

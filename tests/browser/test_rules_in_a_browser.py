@@ -1,0 +1,94 @@
+"""Editing a chunk's rule in a real browser: refused, previewed, saved, taken back, in conflict."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
+LINK = {"q": CLERIC, "profile": "query-must"}
+OPEN = '{"contain": "cleric"}'
+SHUT = '{"contain": "wizard"}'
+OpenTab = Callable[..., Any]
+
+
+def open_row(tab: Any, row: int, title: str) -> Any:
+    expect(tab.cell(row, "title")).to_have_text(re.compile(title))
+    tab.click_row(row)
+    expect(tab.chunk.locator("h3")).to_have_text(re.compile(title))
+    expect(tab.rule).to_have_value(re.compile("contain_one_of"))
+    return tab.rest()
+
+
+def test_a_rule_is_refused_previewed_saved_and_taken_back(open_tab: OpenTab) -> None:
+    tab = open_tab(LINK).expect_kept(15).rest()
+    title = "Opponent Armor Class 7$"
+    outcome = tab.cell(1, "outcome")
+    expect(outcome).to_have_text("✕ dropped")
+    open_row(tab, 1, title)
+    before = tab.rule.input_value()
+
+    tab.write_rule('{"contain_one_of": [["cleric"], [7]]}').click("rule-save")
+    expect(tab.verdicts).to_contain_text("contain_one_of[1][0]")
+    tab.rest()
+    expect(outcome).to_have_text("✕ dropped")
+    expect(tab.keyed("rule-undo", "button")).to_be_disabled()
+    expect(tab.rule).to_have_value('{"contain_one_of": [["cleric"], [7]]}')
+
+    tab.write_rule(OPEN).click("rule-preview")
+    expect(tab.verdicts).to_contain_text("This question passes the rule")
+    expect(tab.verdicts).to_contain_text("Enters the kept list: attack-matrix-clerics-ac-7")
+    tab.rest()
+    expect(outcome).to_have_text("✕ dropped")
+
+    tab.click("rule-save")
+    expect(outcome).to_have_text("● kept")
+    expect(tab.chunk).to_contain_text("rule holds: cleric")
+    expect(tab.keyed("rule-undo", "button")).to_be_enabled()
+    tab.rest().click("rule-undo")
+    expect(outcome).to_have_text("✕ dropped")
+    expect(tab.rule).to_have_value(before)
+    tab.rest().expect_kept(15)
+
+
+def test_typing_and_saving_at_once_loses_nothing(open_tab: OpenTab) -> None:
+    tab = open_tab(LINK).expect_kept(15).rest()
+    open_row(tab, 2, "Opponent Armor Class -7$")
+    before = tab.rule.input_value()
+    # The click on Save is also what ends the typing.
+    tab.write_rule(OPEN).click("rule-save")
+    expect(tab.cell(2, "outcome")).to_have_text("● kept")
+    expect(tab.rule).to_have_value(re.compile(r'^\s*\{\s*"contain": "cleric"\s*\}\s*$'))
+    tab.rest().click("rule-undo")
+    expect(tab.rule).to_have_value(before)
+    expect(tab.cell(2, "outcome")).to_have_text("✕ dropped")
+
+
+def test_the_second_of_two_sees_the_conflict_and_keeps_the_text(open_tab: OpenTab) -> None:
+    first, second = (open_tab(LINK).expect_kept(15).rest() for _ in range(2))
+    for tab in (first, second):
+        open_row(tab, 3, "Opponent Armor Class -6$")
+    before = json.loads(first.rule.input_value())
+    first.write_rule(OPEN).click("rule-save")
+    expect(first.cell(3, "outcome")).to_have_text("● kept")
+
+    second.write_rule(SHUT).click("rule-save")
+    expect(second.keyed("rule-overwrite", "button")).to_be_visible()
+    expect(second.keyed("panel")).to_contain_text("yours is still in the editor")
+    expect(second.rule).to_have_value(SHUT)
+    stored = second.keyed("panel").get_by_test_id("stCode").locator("code")
+    assert json.loads(stored.text_content()) == json.loads(OPEN)
+
+    second.rest().click("rule-take")
+    expect(second.rule).to_have_value(re.compile('"contain": "cleric"'))
+    expect(second.cell(3, "outcome")).to_have_text("● kept")
+    first.rest().click("rule-undo")
+    expect(first.cell(3, "outcome")).to_have_text("✕ dropped")
+    assert json.loads(first.rule.input_value()) == before
