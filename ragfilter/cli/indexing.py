@@ -40,7 +40,7 @@ def run(
             )
         else:
             report = index(
-                load(source),
+                load(source, progress=progress("characters read")),
                 name=name,
                 workspace=bench.workspace,
                 embedder=bench.embedder,

@@ -10,13 +10,15 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ragfilter.corpora import demo
+from ragfilter.corpora import adsapi, demo
 from ragfilter.corpora.csv_file import load_csv
 from ragfilter.corpora.jsonl import load_jsonl
 from ragfilter.corpora.markdown import load_markdown
+from ragfilter.corpora.openapi import SUFFIXES, load_openapi, load_together
 from ragfilter.corpora.plain_text import load_text
 from ragfilter.corpora.records import Record, to_record
 from ragfilter.errors import InputError
+from ragfilter.ports import Progress
 
 log = logging.getLogger(__name__)
 
@@ -27,16 +29,21 @@ LOADERS: dict[str, Callable[..., Iterator[Record]]] = {
     ".md": load_markdown,
     ".markdown": load_markdown,
     ".txt": load_text,
+    **dict.fromkeys(SUFFIXES, load_openapi),
 }
-DEMOS: dict[str, Callable[[], Iterator[dict[str, object]]]] = {"demo": demo.records}
+DEMOS: dict[str, Callable[[], Iterator[dict[str, object]]]] = {
+    "demo": demo.records,
+    "adsapi": adsapi.records,
+}
 REMEDY = f"Give {', '.join(DEMOS)}, or a file or folder of {' '.join(sorted(LOADERS))}."
 
 
-def load(source: str | os.PathLike[str]) -> Iterator[Record]:
+def load(source: str | os.PathLike[str], *, progress: Progress | None = None) -> Iterator[Record]:
     """The records of `source`, files of a folder in the order of their names.
 
-    A demo's name comes before a file of that name (write ``./demo`` for the file). Raises
-    InputError naming file and line, while it is read.
+    The API descriptions of a folder come last, since they may refer to each other. A demo's name
+    comes before a file of that name (write ``./demo`` for the file). `progress` counts characters
+    of large API descriptions. Raises InputError naming file and line, while it is read.
     """
     name = os.fspath(source)
     if name in DEMOS:
@@ -45,26 +52,34 @@ def load(source: str | os.PathLike[str]) -> Iterator[Record]:
         return
     path = Path(name).expanduser()
     if path.is_dir():
-        yield from _folder(path)
+        yield from _folder(path, progress)
     elif path.exists():
         loader = LOADERS.get(path.suffix.lower())
         if loader is None:
             raise InputError(f"{path}: this kind of file cannot be indexed.", remedy=REMEDY)
-        yield from loader(path, source=path.name)
+        if loader is load_openapi:
+            yield from load_openapi(path, source=path.name, progress=progress)
+        else:
+            yield from loader(path, source=path.name)
     else:
         raise InputError(f"{path} does not exist.", remedy=REMEDY)
 
 
-def _folder(folder: Path) -> Iterator[Record]:
-    files = list(_files(folder))
-    known = [file for file in files if file.suffix.lower() in LOADERS]
-    if not known:
+def _folder(folder: Path, progress: Progress | None) -> Iterator[Record]:
+    files = {file.relative_to(folder).as_posix(): file for file in _files(folder)}
+    loaders = {name: LOADERS.get(file.suffix.lower()) for name, file in files.items()}
+    maybe = {name: files[name] for name, loader in loaders.items() if loader is load_openapi}
+    others = [name for name, loader in loaders.items() if loader is None]
+    if len(others) == len(files):
         raise InputError(f"{folder} holds no file that can be indexed.", remedy=REMEDY)
-    if len(known) < len(files):
-        log.warning("%d files of another kind in %s are left out", len(files) - len(known), folder)
-    for file in known:
-        loader = LOADERS[file.suffix.lower()]
-        yield from loader(file, source=file.relative_to(folder).as_posix())
+    descriptions, not_openapi = load_together(maybe, progress=progress)
+    others += not_openapi
+    if others:
+        log.warning("%d files of another kind in %s are left out", len(others), folder)
+    for name, loader in loaders.items():
+        if loader is not None and name not in maybe:
+            yield from loader(files[name], source=name)
+    yield from descriptions
 
 
 def _files(folder: Path) -> Iterator[Path]:

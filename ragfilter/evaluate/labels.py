@@ -1,28 +1,34 @@
-"""Which labelled queries to measure: two BEIR files or the demo's own, and a choice among them."""
+"""Which labelled queries to measure: two BEIR files or a demo's own, and a choice among them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
 
-from ragfilter.corpora import demo
+from ragfilter.corpora import adsapi, demo
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Labels, read
 
-DEMO = "demo"
+DEMOS = {
+    "demo": (demo.queries, demo.qrels),
+    "adsapi": (adsapi.queries, adsapi.qrels),
+}
 
 
 def load(queries: str, qrels: str) -> Labels:
-    """The labels of two files; both names ``demo`` mean the demo collection's own.
+    """The labels of two files; a demo collection's name for both means its own labels.
 
     Raises InputError.
     """
-    if queries == DEMO and qrels == DEMO:
-        return Labels(demo.queries(), demo.qrels())
-    if DEMO in (queries, qrels):
-        raise InputError(
-            "Only one of --queries and --qrels is demo.", remedy="Give demo for both, or two files."
-        )
+    if queries == qrels and queries in DEMOS:
+        own_queries, own_qrels = DEMOS[queries]
+        return Labels(own_queries(), own_qrels())
+    for name in DEMOS:
+        if name in (queries, qrels):
+            raise InputError(
+                f"Only one of --queries and --qrels is {name}.",
+                remedy=f"Give {name} for both, or two files.",
+            )
     return read(Path(queries), Path(qrels))
 
 
