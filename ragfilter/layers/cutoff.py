@@ -55,6 +55,14 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, looked: int, pins: int) -
     return replace(wish, kept=kept, reason=wish.reason + note)
 
 
+def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tuple[Cut, ...]:
+    """What every strategy makes of the same values, with the settings in force."""
+    return tuple(
+        cut(detail.values, settings.model_copy(update={"strategy": name}), pinned=pinned)
+        for name in STRATEGIES
+    )
+
+
 def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     """Keep the pins and what stands before the cut; `detail` holds the cut and its values."""
     settings = look.settings.cutoff

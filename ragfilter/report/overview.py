@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragfilter.context import fits
+from ragfilter.layers.cutoff import side_by_side
 from ragfilter.pipeline import unfiltered
 from ragfilter.types import CutoffDetail, Hit, LayerName, LayerTrace, Result
 
@@ -32,7 +33,8 @@ class Summary:
     """The result at a glance.
 
     `tokens` estimates the kept chunks in a prompt, `tokens_unfiltered` the first k of a plain
-    search (`unfiltered` chunks), without a budget.
+    search (`unfiltered` chunks), without a budget. `strategies`: how many hits each cutoff strategy
+    would keep; empty where the cutoff is off.
     """
 
     kept: int
@@ -42,6 +44,7 @@ class Summary:
     tokens_unfiltered: int
     unfiltered: int
     layers: tuple[LayerSummary, ...]
+    strategies: tuple[tuple[str, int], ...] = ()
 
 
 def summary(result: Result) -> Summary:
@@ -58,6 +61,7 @@ def summary(result: Result) -> Summary:
             LayerSummary(t.layer, t.enabled, t.n_in, t.n_out, t.ms, layer_line(t, result))
             for t in result.traces
         ),
+        strategies=_strategies(result),
     )
 
 
@@ -72,6 +76,15 @@ def headline(result: Result) -> str:
         if trace is not None and trace.enabled:
             return layer_line(trace, result)
     return f"all {len(result.kept)} that passed"
+
+
+def _strategies(result: Result) -> tuple[tuple[str, int], ...]:
+    trace = trace_of(result, "cutoff")
+    if trace is None or not isinstance(trace.detail, CutoffDetail):
+        return ()
+    pinned = sum(d.outcome == "pinned" for d in trace.decisions)
+    cuts = side_by_side(trace.detail, result.settings.cutoff, pinned=pinned)
+    return tuple((made.strategy, made.kept) for made in cuts)
 
 
 def tokens(hits: Sequence[Hit]) -> int:

@@ -94,7 +94,8 @@ def layers(settings: Settings, summary: Summary | None, resources: Resources) ->
     with st.container(key="layers", gap=None):
         html.draw('<p class="rf-caption">Layers, in order</p>')
         for name in SWITCHED:
-            _card(name, settings, lines.get(name), resources)
+            aside = _side_by_side(summary) if name == "cutoff" and summary is not None else ""
+            _card(name, settings, lines.get(name), resources, aside)
     with st.expander("Retrieval, context, confidence", key="others"):
         for section in OTHERS:
             html.draw(f'<p class="rf-caption">{section.capitalize()}</p>')
@@ -127,7 +128,11 @@ def layers(settings: Settings, summary: Summary | None, resources: Resources) ->
 
 
 def _card(
-    name: LayerName, settings: Settings, line: LayerSummary | None, resources: Resources
+    name: LayerName,
+    settings: Settings,
+    line: LayerSummary | None,
+    resources: Resources,
+    aside: str,
 ) -> None:
     on = bool(settings.get(f"{name}.enabled"))
     no_llm = name == "judge" and resources.bench.chat is None
@@ -153,6 +158,8 @@ def _card(
         if on:
             if name == "clearance":
                 _view_as()
+            if aside:
+                html.draw(f'<p class="rf-line">{html.text(aside)}</p>')
             first, more = _used(name, settings)
             for used in first:
                 _control(used, settings)
@@ -160,6 +167,12 @@ def _card(
                 with st.expander("More", key=f"more-{name}", type="compact"):
                     for used in more:
                         _control(used, settings)
+
+
+def _side_by_side(summary: Summary) -> str:
+    """How many hits each strategy would keep, so that one is chosen with open eyes."""
+    kept = " · ".join(f"{_word(name)} {n}" for name, n in summary.strategies)
+    return f"keeps: {kept}" if kept else ""
 
 
 def _line(name: LayerName, on: bool, line: LayerSummary | None, settings: Settings) -> str:

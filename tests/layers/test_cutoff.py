@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.layers.base import Look
-from ragfilter.layers.cutoff import apply, cut
+from ragfilter.layers.cutoff import apply, cut, side_by_side
 from ragfilter.rules.match import rule_book
 from ragfilter.settings import Cutoff, Settings
 from ragfilter.types import Chunk, CutoffDetail, Failure, Hit, Pool
@@ -453,3 +453,13 @@ def test_a_pin_without_a_score_makes_no_step(look_at: LookAt) -> None:
     assert step.detail.values == pytest.approx([0.1, 0.1, 0.15, 0.5])
     assert [hit.id for hit in step.hits] == ["a", "b", "c"]
     assert step.decisions[0].value is None
+
+
+def test_the_strategies_side_by_side() -> None:
+    values = tuple(DRAGONS)
+    detail = CutoffDetail(cut(values, Cutoff()), tuple("abcdefghij"), values, "distance")
+    kept = {
+        made.strategy: made.kept for made in side_by_side(detail, Cutoff(max_results=10), pinned=0)
+    }
+    # autocut: over the diagonal only the last value rises, above both left of it
+    assert kept == {"gap": 8, "fixed": 10, "autocut": 9, "adaptive_k": 8}
