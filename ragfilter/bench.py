@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from ragfilter.deployment import Deployment
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError
 from ragfilter.gather import Sources
+from ragfilter.judgements import Judgements
 from ragfilter.layers.quality import reranker_key
 from ragfilter.ports import Reranker
 from ragfilter.rules.edits import STALE_S, recover
@@ -41,7 +42,7 @@ INDEX_DEMO = "Index one with `ragfilter index demo --collection demo`."
 class Bench:
     """The open parts. Made by `open_bench`; use it in a `with` or close it.
 
-    `chat` is None where no LLM endpoint is configured.
+    `chat` is None where no LLM endpoint is configured. `judgements` are what its judge said.
     """
 
     deployment: Deployment
@@ -50,6 +51,7 @@ class Bench:
     chat: OpenAIChat | None
     journal: Journal
     _closing: ExitStack
+    judgements: Judgements = field(default_factory=Judgements)
     _rerankers: dict[str, Reranker] = field(default_factory=dict)
     _making: threading.Lock = field(default_factory=threading.Lock)
 
@@ -81,7 +83,9 @@ class Bench:
 
     def sources(self, name: str) -> Sources:
         """What `gather` asks for a query of this collection. Raises StoreError."""
-        return Sources(self.collection(name), self.embedder, self.reranker, self.chat)
+        return Sources(
+            self.collection(name), self.embedder, self.reranker, self.chat, self.judgements
+        )
 
     def close(self) -> None:
         """Close everything, in reverse order; again does nothing."""

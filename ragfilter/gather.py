@@ -13,12 +13,16 @@ from time import perf_counter
 from ragfilter import judging
 from ragfilter.entities import detect
 from ragfilter.errors import InputError, ModelError
-from ragfilter.layers.clearance import may_see
+from ragfilter.expansion import Finder, walk
+from ragfilter.judgements import Judgements
+from ragfilter.layers.clearance import may_see, with_visible_refs
+from ragfilter.layers.judge import may_bring
 from ragfilter.layers.quality import reranker_key
 from ragfilter.pipeline import replay
 from ragfilter.ports import ChatModel, Collection, Embedder, Reranker, Vectors, Where
 from ragfilter.rules.match import rule_book
-from ragfilter.settings import Quality, Settings
+from ragfilter.settings import Clearance, Quality, Settings, field
+from ragfilter.source_pattern import matcher
 from ragfilter.types import Chunk, Entity, Failure, Hit, Judgement, Need, Pool, Result
 
 log = logging.getLogger(__name__)
@@ -26,54 +30,66 @@ log = logging.getLogger(__name__)
 CLEAN_TARGET = 50
 """Clean chunks gathered at least, so that no slider within its range runs out of the pool."""
 PER_ENTITY = 50
+SHOWN_FILES = 10
 WIDEST = 16
 """A pool that still runs dry at this many times its first size goes to `ids=`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The outside world of one query: where the chunks are and which models may be asked."""
+    """The outside world of one query: where the chunks are and which models may be asked.
+
+    `judgements` remembers what the judge said; without it every question is asked.
+    """
 
     collection: Collection
     embedder: Embedder
     reranker: Callable[[Quality], Reranker] | None = None
     chat: ChatModel | None = None
+    judgements: Judgements | None = None
 
 
 def run(query: str, settings: Settings, sources: Sources, *, push_down: bool = True) -> Result:
     """Gather and replay until nothing is needed: the library's and command line's one call.
 
     With `push_down` the clearance condition is also part of the store's own filter.
-    Raises InputError for an empty query, StoreError, ModelError (the embedder's).
+    Raises InputError for an empty query and for a file pattern that matches nothing, StoreError,
+    ModelError (the embedder's).
     """
     pool = gather(query, settings, sources, push_down=push_down)
     result = replay(pool, settings)
     for _ in range(3):
         if not result.needs:
             break
-        pool = fulfil(pool, result.needs, settings, sources)
+        pool = fulfil(pool, result.needs, settings, sources, push_down=push_down)
         result = replay(pool, settings)
     return result
 
 
 def gather(query: str, settings: Settings, sources: Sources, *, push_down: bool = False) -> Pool:
-    """A pool wide enough for every layer: hits, and what each side of a comparison found."""
+    """A pool wide enough for every layer: hits, and what each side of a comparison found.
+
+    Raises like `run`.
+    """
     if not query.strip():
         raise InputError("The query is empty.", remedy="Type a question.")
     started = perf_counter()
     collection = sources.collection
+    catalogue = collection.catalogue()
+    user = settings.clearance
+    only = _only_sources(settings, collection.name, catalogue)
     names = detect(query)
     vectors = sources.embedder.embed([query, *names])
-    user = settings.clearance
-    where = Where(user.level, user.department) if push_down and user.enabled else None
-    catalogue = collection.catalogue()
+    of_files = None if only is None else Where(sources=only)
+    pushed = push_down and user.enabled
+    where = Where(user.level, user.department, only) if pushed else of_files
     passes = _clean_test(query, settings, catalogue)
     total = collection.count()
     pairs, exact, calls = _wide(vectors[0], settings, collection, passes, total, where)
-    bare = where is not None and not pairs
+    bare = pushed and not pairs
     if bare:
         # Nothing accessible: what there is is asked for without texts, to say which level it takes.
-        where = None
+        where = of_files
         pairs, exact, calls = _wide(vectors[0], settings, collection, passes, total, where)
     found_by = {i: "rules" for i, _ in exact}
     pairs += exact
@@ -106,6 +122,8 @@ def gather(query: str, settings: Settings, sources: Sources, *, push_down: bool 
         space=collection.space,
         hits=hits,
         entities=tuple(entities),
+        references=_references((hit.chunk for hit in hits), catalogue),
+        source_pattern=settings.retrieval.source_pattern,
         complete=len(plain) >= total,
         queries=calls,
         gather_ms=(perf_counter() - started) * 1000,
@@ -123,14 +141,63 @@ def target(settings: Settings) -> int:
     )
 
 
-def fulfil(pool: Pool, needs: Sequence[Need], settings: Settings, sources: Sources) -> Pool:
-    """The pool with what was needed: rerank scores, verdicts. A failure is part of the pool."""
+def fulfil(
+    pool: Pool,
+    needs: Sequence[Need],
+    settings: Settings,
+    sources: Sources,
+    *,
+    push_down: bool = False,
+) -> Pool:
+    """The pool with what was needed: rerank scores, verdicts. A failure is part of the pool.
+
+    With `push_down` an expansion fetches nothing that the user may not see, as in `run`.
+    """
     for need in needs:
         if need.kind == "rerank":
             pool = _rerank(pool, need, settings, sources)
         elif need.kind == "judge":
-            pool = _judge(pool, need, settings, sources)
+            pool = _judge(pool, need, settings, sources, push_down=push_down)
     return pool
+
+
+def unjudged(pool: Pool) -> Pool:
+    """The pool without its judgement, so that the judge can be asked again after a failure."""
+    return replace(pool, judgement=None, reachable=())
+
+
+def _only_sources(
+    settings: Settings, name: str, catalogue: Mapping[str, Chunk]
+) -> tuple[str, ...] | None:
+    """The sources that the file pattern admits, None where it admits all. Raises InputError."""
+    pattern = settings.retrieval.source_pattern
+    if not pattern.strip():
+        return None
+    there = dict.fromkeys(chunk.source for chunk in catalogue.values())
+    fits = matcher(pattern)
+    matching = tuple(source for source in there if fits(source))
+    if not matching and catalogue:
+        raise InputError(
+            f"No file of the collection {name!r} matches {pattern!r}.",
+            remedy=_files_there(catalogue, settings.clearance),
+        )
+    return matching
+
+
+def _files_there(catalogue: Mapping[str, Chunk], user: Clearance) -> str:
+    """The names of the first few files that the user may know of."""
+    chunks = (c for c in catalogue.values() if not user.enabled or may_see(c, user))
+    names = sorted({chunk.source for chunk in chunks if chunk.source})
+    if not names:
+        return "Its chunks name no files; leave the pattern empty."
+    more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
+    return f"There are: {', '.join(names[:SHOWN_FILES])}{more}."
+
+
+def _references(chunks: Iterable[Chunk], catalogue: Mapping[str, Chunk]) -> tuple[Chunk, ...]:
+    """What `chunks` refer to, as the catalogue knows it, each once."""
+    ids = dict.fromkeys(ref for chunk in chunks for ref in chunk.refs)
+    return tuple(catalogue[i] for i in ids if i in catalogue)
 
 
 def _clean_test(
@@ -139,10 +206,11 @@ def _clean_test(
     rules = tuple(dict.fromkeys(chunk.rule for chunk in catalogue.values() if chunk.rule))
     scan = rule_book(rules).scan(query)
     user = settings.clearance
+    fits = matcher(settings.retrieval.source_pattern)
 
     def passes(chunk_id: str) -> bool:
         chunk = catalogue.get(chunk_id)
-        if chunk is None:
+        if chunk is None or not fits(chunk.source):
             return False
         return scan.passes(chunk.rule) and (not user.enabled or may_see(chunk, user))
 
@@ -166,7 +234,9 @@ def _wide(
         pairs = collection.nearest(vector, n, where=where)
         calls += 1
         clean = sum(passes(i) for i, _ in pairs)
-        if clean >= wanted or n >= total or n >= settings.retrieval.pool_size * WIDEST:
+        no_more = where is not None and len(pairs) < n
+        wide = n >= total or n >= settings.retrieval.pool_size * WIDEST
+        if clean >= wanted or no_more or wide:
             break
         n *= 2
     exact: list[tuple[str, float]] = []
@@ -223,7 +293,9 @@ def _rerank(pool: Pool, need: Need, settings: Settings, sources: Sources) -> Poo
     return replace(pool, hits=hits, failures=failures, reranker=key)
 
 
-def _judge(pool: Pool, need: Need, settings: Settings, sources: Sources) -> Pool:
+def _judge(
+    pool: Pool, need: Need, settings: Settings, sources: Sources, *, push_down: bool
+) -> Pool:
     by_id = {hit.id: hit for hit in pool.hits}
     asked = [by_id[i] for i in need.chunk_ids if i in by_id]
     if sources.chat is None:
@@ -232,36 +304,51 @@ def _judge(pool: Pool, need: Need, settings: Settings, sources: Sources) -> Pool
             error="no LLM is configured; set OPENAI_API_KEY or OPENAI_BASE_URL",
         )
     else:
-        judgement = judging.ask(pool.query, asked, sources.chat, settings.judge, pool.space)
-    reachable = _reachable(pool, judgement, settings, sources)
-    return replace(pool, judgement=judgement, reachable=reachable)
+        judgement = judging.ask(
+            pool.query,
+            with_visible_refs(asked, pool, settings.clearance),
+            sources.chat,
+            settings.judge,
+            pool.space,
+            remembered=sources.judgements,
+        )
+    reachable = _reachable(pool, judgement, settings, sources, push_down=push_down)
+    catalogue = sources.collection.catalogue()
+    chunks = (hit.chunk for hit in (*pool.hits, *reachable))
+    references = _references(chunks, catalogue)
+    return replace(pool, judgement=judgement, reachable=reachable, references=references)
 
 
 def _reachable(
-    pool: Pool, judgement: Judgement, settings: Settings, sources: Sources
+    pool: Pool, judgement: Judgement, settings: Settings, sources: Sources, *, push_down: bool
 ) -> tuple[Hit, ...]:
-    """The chunks that the verdicts' expansions can reach and the pool does not hold whole."""
-    loaded = {hit.id: hit.chunk for hit in pool.hits if hit.chunk.loaded}
-    fetched: dict[str, Chunk] = {}
-    for verdict in judgement.verdicts:
-        if verdict.action != "EXPAND" or verdict.chunk_id not in loaded:
-            continue
-        frontier, seen = [verdict.chunk_id], {verdict.chunk_id}
-        for _ in range(verdict.depth):
-            refs = _unseen_refs((fetched.get(i) or loaded.get(i) for i in frontier), seen)
-            refs = refs[: settings.judge.max_expansion + 1 - len(seen)]
-            fetched |= sources.collection.chunks(
-                [i for i in refs if i not in loaded and i not in fetched]
-            )
-            seen.update(refs)
-            frontier = refs
+    """The chunks that the verdicts' expansions can reach and the pool does not hold whole: under
+    the settings, and (but for `push_down`) under any other clearance and with rules off or on."""
+    expanding = [v for v in judgement.verdicts if v.action == "EXPAND"]
+    if not expanding:
+        return ()
+    catalogue = sources.collection.catalogue()
+    whole = {hit.id: hit.chunk for hit in pool.hits if hit.chunk.loaded}
+    discarded = {v.chunk_id for v in judgement.verdicts if v.action == "DISCARD"}
+    scan = rule_book(()).scan(pool.query)
+
+    def permitted(chunk_id: str) -> Chunk | None:
+        chunk = None if chunk_id in discarded else catalogue.get(chunk_id)
+        return chunk if chunk is not None and may_bring(chunk, settings, scan) else None
+
+    finders: list[Finder] = [permitted] if push_down else [permitted, catalogue.get]
+    most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))
+    ids = dict.fromkeys(
+        reached.chunk.id
+        for verdict in expanding
+        if verdict.chunk_id in whole
+        for find in finders
+        for reached in walk(whole[verdict.chunk_id], depth=verdict.depth, most=most, find=find)
+        if reached.chunk.id not in whole
+    )
+    fetched = sources.collection.chunks(list(ids))
     if not fetched:
         return ()
     vector = sources.embedder.embed([pool.query])[0]
     pairs = sources.collection.nearest(vector, len(fetched), ids=list(fetched))
     return tuple(Hit(fetched[i], d, 0, "expansion") for i, d in pairs)
-
-
-def _unseen_refs(chunks: Iterable[Chunk | None], seen: set[str]) -> list[str]:
-    refs = (ref for chunk in chunks if chunk is not None for ref in chunk.refs)
-    return [ref for ref in dict.fromkeys(refs) if ref not in seen]

@@ -22,6 +22,7 @@ from ragfilter.layers import (
 from ragfilter.layers.base import Layer, Look, Step
 from ragfilter.rules.match import rule_book
 from ragfilter.settings import Settings
+from ragfilter.source_pattern import matcher
 from ragfilter.types import Hit, LayerName, LayerTrace, Need, Pool, Result, Status
 
 LAYERS: tuple[tuple[LayerName, Layer], ...] = (
@@ -96,12 +97,16 @@ def replay(pool: Pool, settings: Settings) -> Result:
 
 
 def retrieved(pool: Pool, settings: Settings) -> tuple[Hit, ...]:
-    """The hits that enter the first layer: the query's own, and the entities' where switched on."""
+    """The hits that enter the first layer: the query's own, and the entities' where switched on.
+
+    All are of the files that `source_pattern` admits, also where the pool was gathered without it.
+    """
     own = ("query", "rules")
+    found = _of_files(pool.hits, settings)
     if not settings.entities.enabled:
-        return tuple(hit for hit in pool.hits if hit.found_by in own)
+        return tuple(hit for hit in found if hit.found_by in own)
     wanted = {i for entity in pool.entities for i in entity.ids[: settings.entities.per_entity]}
-    return tuple(hit for hit in pool.hits if hit.found_by in own or hit.id in wanted)
+    return tuple(hit for hit in found if hit.found_by in own or hit.id in wanted)
 
 
 def unfiltered(pool: Pool, settings: Settings) -> tuple[Hit, ...]:
@@ -110,10 +115,18 @@ def unfiltered(pool: Pool, settings: Settings) -> tuple[Hit, ...]:
     Clearance, where it is on, holds here too: the comparison must not show what is hidden.
     """
     user = settings.clearance
-    hits = (hit for hit in pool.hits if hit.found_by == "query")
+    hits: Iterable[Hit] = (hit for hit in _of_files(pool.hits, settings) if hit.found_by == "query")
     if user.enabled:
         hits = (hit for hit in hits if clearance.may_see(hit.chunk, user))
     return tuple(hits)[: settings.retrieval.k]
+
+
+def _of_files(hits: tuple[Hit, ...], settings: Settings) -> tuple[Hit, ...]:
+    pattern = settings.retrieval.source_pattern
+    if not pattern.strip():
+        return hits
+    fits = matcher(pattern)
+    return tuple(hit for hit in hits if fits(hit.chunk.source))
 
 
 def _distinct_rules(hits: Iterable[Hit]) -> tuple[str, ...]:

@@ -21,11 +21,13 @@ class Where:
     """The part of a filter that is pushed into the store; None means no condition.
 
     `max_clearance`: only chunks of at most this clearance; `department`: only chunks of no
-    department or this one (used together with `max_clearance`).
+    department or this one (used together with `max_clearance`). `sources`: only chunks of these
+    sources, exactly as the catalogue names them.
     """
 
     max_clearance: int | None = None
     department: str = ""
+    sources: tuple[str, ...] | None = None
 
 
 class Embedder(Protocol):

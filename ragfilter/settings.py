@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from ragfilter import judge_prompts
 
 Strategy = Literal["gap", "fixed", "autocut", "adaptive_k"]
 
@@ -26,9 +28,15 @@ def _setting(
     step: float | None = None,
     label: str = "",
     ceiling: float | None = None,
+    choices: tuple[str, ...] = (),
 ) -> Any:
-    """Declare one setting: a widget offers values up to `ceiling`, validation allows up to `le`."""
-    extra: dict[str, Any] = {"unit": unit, "step": step, "label": label, "ceiling": ceiling}
+    """Declare one setting: a widget offers values up to `ceiling`, validation allows up to `le`.
+
+    `choices` are for those that are found at run time; where they are fixed, a Literal says them.
+    """
+    extra: dict[str, Any] = {
+        "unit": unit, "step": step, "label": label, "ceiling": ceiling, "choices": choices,
+    }  # fmt: skip
     return Field(default, ge=ge, le=le, description=help, json_schema_extra=extra)
 
 
@@ -50,6 +58,12 @@ class Retrieval(Section):
         200,
         "How many hits are gathered at first. The pool is doubled while clean chunks run short.",
         unit="chunks", ge=10, le=5000, ceiling=1000, step=10, label="Pool size",
+    )  # fmt: skip
+    source_pattern: str = _setting(
+        "",
+        "Search only files whose name holds this text, or matches it where it has a * ? or [; "
+        "empty searches all. References may still lead to other files.",
+        label="Only files",
     )  # fmt: skip
 
 
@@ -173,6 +187,12 @@ class Judge(Section):
     enabled: bool = _setting(
         False, "Let an LLM decide chunk by chunk: keep, discard, or expand along references."
     )
+    prompt: str = _setting(
+        judge_prompts.DEFAULT,
+        f"How the LLM is asked. {judge_prompts.described()}",
+        label="Prompt",
+        choices=judge_prompts.names(),
+    )
     max_chunks: int = _setting(
         25, "How many chunks stay where the LLM does not decide.",
         unit="chunks", ge=1, le=200, ceiling=50, label="Chunks wanted",
@@ -197,6 +217,13 @@ class Judge(Section):
         50, "The most chunks that one expansion may bring.",
         unit="chunks", ge=1, le=500, ceiling=100, label="Expansion limit",
     )  # fmt: skip
+
+    @field_validator("prompt")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in judge_prompts.names():
+            raise ValueError(f"must be one of {', '.join(judge_prompts.names())}")
+        return name
 
 
 class ContextSettings(Section):
@@ -331,7 +358,7 @@ def _walk() -> Iterator[FieldInfo]:
                 high=high,
                 step=extra["step"],  # type: ignore[arg-type]
                 ceiling=extra["ceiling"] or high,  # type: ignore[arg-type]
-                choices=get_args(leaf.annotation) if literal else (),
+                choices=get_args(leaf.annotation) if literal else extra["choices"],  # type: ignore[arg-type]
             )
 
 

@@ -97,6 +97,8 @@ class Judgement:
 
     `error` is in words and empty on success; then `verdicts` holds the readable decisions and
     `remarks` what was read but not obeyed. `left_out` were not asked about: the prompt was full.
+    `prompt_version` is the variant's name@version; empty where no prompt was made. `cached`: nobody
+    was asked now; tokens and milliseconds are those of the call that was remembered.
     """
 
     asked: tuple[str, ...]
@@ -109,6 +111,7 @@ class Judgement:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     ms: float = field(default=0.0, compare=False)
+    cached: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,9 @@ class Pool:
     """Everything that was gathered for one query; the only input of `replay` beside settings.
 
     `hits` stand by ascending distance to the query. `reachable` are chunks that a judge's
-    expansion could bring (by id, breadth-first closure of `refs`). `complete` says that the whole
+    expansion could bring (by id, breadth-first closure of `refs`). `references` are what hits and
+    reachable chunks refer to, known by clearance, rule and refs only (`loaded` False).
+    `source_pattern` is the one that the search was limited to. `complete` says that the whole
     collection is in the pool. `queries` counts the store calls that were made.
     """
 
@@ -135,8 +140,10 @@ class Pool:
     entities: tuple[Entity, ...] = ()
     judgement: Judgement | None = None
     reachable: tuple[Hit, ...] = ()
+    references: tuple[Chunk, ...] = ()
     failures: tuple[Failure, ...] = ()
     reranker: str = ""
+    source_pattern: str = ""
     complete: bool = False
     queries: int = 0
     gather_ms: float = field(default=0.0, compare=False)
@@ -221,7 +228,24 @@ class CutoffDetail:
     value_name: str
 
 
-Detail = Rounds | CutoffDetail | None
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """A chunk that an expansion brought: from which root, named by `via`, after `step` steps."""
+
+    chunk_id: str
+    root: str
+    via: str
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeDetail:
+    """What the judge's expansions brought, in order."""
+
+    brought: tuple[Brought, ...]
+
+
+Detail = Rounds | CutoffDetail | JudgeDetail | None
 
 
 @dataclass(frozen=True, slots=True)

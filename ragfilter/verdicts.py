@@ -14,9 +14,9 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
+from ragfilter.judge_prompts import ACTIONS as ACTIONS
 from ragfilter.types import Verdict
 
-ACTIONS = ("KEEP", "EXPAND_1", "EXPAND_3", "EXPAND_5", "DISCARD")
 MOST_REMARKS = 20
 REMARK_CHARS = 60
 MOST_LAYERS = 10
@@ -126,7 +126,7 @@ def _loose(chunk_id: str) -> str:
 def _decisions(text: str, names: _Names) -> Iterator[tuple[str, str]]:
     """(id, action) as written, in the order of the answer."""
     text = _FENCE.sub("", _THINKING.sub("", text)).strip()
-    if re.match(r"\{|\[\s*[\[{\"\]]", text):
+    if re.match(r"\{|\[\s*[\[{\"\]]", text) and not _is_line(text.partition("\n")[0], names):
         yield from _from_json(text)
         return
     found = False
@@ -153,6 +153,14 @@ def _from_line(line: str, names: _Names) -> Iterator[tuple[str, str]]:
     raw_id, colon, raw_action = line.rpartition(":")
     if colon and _action(raw_action) is not None and names.find(raw_id) is not None:
         yield raw_id, raw_action
+
+
+def _is_line(line: str, names: _Names) -> bool:
+    """Whether a line that looks like JSON decides on an id that does: ``{"a": "KEEP"} -> DISCARD``
+    must not keep a."""
+    return any(
+        _action(a) is not None and names.find(i) is not None for i, a in _from_line(line, names)
+    )
 
 
 def _from_json(text: str) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ from hypothesis import strategies as st
 from ragfilter.adapters.chroma import ChromaStore, Row
 from ragfilter.config import load
 from ragfilter.errors import InputError, ModelError
-from ragfilter.gather import Sources, gather, run
-from ragfilter.pipeline import replay
-from ragfilter.ports import Progress, Vectors, Where
+from ragfilter.gather import Sources, fulfil, gather, run, unjudged
+from ragfilter.judgements import Judgements
+from ragfilter.judging import without
+from ragfilter.pipeline import replay, unfiltered
+from ragfilter.ports import Delta, Message, Progress, Vectors, Where
 from ragfilter.rules.match import RuleBook
 from ragfilter.settings import Settings
 from ragfilter.types import Chunk, Rounds
@@ -312,3 +315,293 @@ def test_push_down_still_says_that_the_clearance_is_insufficient(store: ChromaSt
     assert result.status == "insufficient_clearance"
     assert "5" in result.message
     assert {hit.chunk.text for hit in result.pool.hits} == {""}
+
+
+# -- only some files -------------------------------------------------------------------------------
+
+FILES = ("apis/display.yaml", "apis/dsp.yaml", "notes.md")
+
+
+def of_files(store: ChromaStore, name: str, n: int = 300) -> tuple[Sources, list[Chunk]]:
+    if name in [info.name for info in store.collections()]:
+        store.delete(name)
+    vectors = unit(np.random.default_rng(4), n)
+    chunks = [
+        Chunk(
+            f"c{i}",
+            "text",
+            source=FILES[i % 3],
+            clearance=1 if i % 4 == 0 else 0,
+            rule='{"contain": "cleric"}' if i % 2 else None,
+        )
+        for i in range(n)
+    ]
+    collection = store.create(name, embedder="given")
+    collection.write([Row(chunk, vector) for chunk, vector in zip(chunks, vectors, strict=True)])
+    return Sources(collection, OneVector({}, vectors[0])), chunks
+
+
+@pytest.mark.parametrize("pattern", ["display", "*.yaml", "notes.md", "APIS/*", "", "  "])
+@pytest.mark.parametrize("push_down", [False, True])
+def test_a_file_pattern_limits_the_search_itself(
+    store: ChromaStore, pattern: str, push_down: bool
+) -> None:
+    sources, chunks = of_files(store, "files")
+    plain = Settings().with_values({"retrieval.k": 40, "cutoff.enabled": False})
+    plain = plain.with_values({"clearance.enabled": True, "retrieval.pool_size": 20})
+    chosen = plain.with_values({"retrieval.source_pattern": pattern})
+    result = run("q", chosen, sources, push_down=push_down)
+    fits = {
+        "display": FILES[:1], "*.yaml": FILES[:2], "notes.md": FILES[2:], "APIS/*": FILES[:2],
+    }.get(pattern, FILES)  # fmt: skip
+    nearest = run("q", plain.with_values({"retrieval.k": 200}), sources).kept
+    visible = {c.id for c in chunks if c.clearance == 0}
+    expected = [h.id for h in nearest if h.chunk.source in fits and h.id in visible]
+    assert [hit.id for hit in result.kept] == expected[:40]
+    assert len(result.kept) == 40
+    assert {hit.chunk.source for hit in result.pool.hits} <= set(fits)
+    assert result.pool.source_pattern == pattern
+
+
+def test_a_pattern_with_few_chunks_asks_the_store_once(store: ChromaStore) -> None:
+    sources, _ = of_files(store, "files", n=60)
+    chosen = QUERY_MUST.with_values({"retrieval.source_pattern": "dsp"})
+    pool = gather("cleric", chosen, sources)
+    assert (len(pool.hits), pool.queries) == (20, 1)
+
+
+def test_rules_and_pattern_together_still_reach_k(store: ChromaStore) -> None:
+    sources, _ = of_files(store, "files", n=3000)
+    chosen = QUERY_MUST.with_values(
+        {"retrieval.source_pattern": "dsp", "retrieval.pool_size": 10, "retrieval.k": 120}
+    )
+    kept = run("troll", chosen, sources).kept
+    assert len(kept) == 120
+    assert {(hit.chunk.source, hit.chunk.rule) for hit in kept} == {("apis/dsp.yaml", None)}
+
+
+def test_both_sides_of_a_comparison_keep_to_the_pattern(store: ChromaStore) -> None:
+    sources, _ = of_files(store, "files")
+    chosen = load(profile="adaptive-gap+entities", environ={}).settings
+    chosen = chosen.with_values({"retrieval.source_pattern": "notes"})
+    result = run("hill giant vs troll", chosen, sources)
+    assert {hit.chunk.source for hit in result.hits} == {"notes.md"}
+
+
+def test_a_wider_pool_is_narrowed_by_replay_and_nothing_is_asked(store: ChromaStore) -> None:
+    sources, _ = of_files(store, "files")
+    wide = Settings().with_values({"cutoff.enabled": False, "retrieval.pool_size": 300})
+    pool = gather("q", wide, sources)
+    for pattern in ("display", "*.md", ""):
+        chosen = wide.with_values({"retrieval.source_pattern": pattern})
+        narrow = gather("q", chosen, sources)
+        replayed = replay(pool, chosen)
+        assert [h.id for h in replayed.kept] == [h.id for h in replay(narrow, chosen).kept]
+        plain = [[hit.id for hit in unfiltered(p, chosen)] for p in (pool, narrow)]
+        assert plain[0] == plain[1]
+    assert replay(pool, wide.with_values({"retrieval.source_pattern": "zz"})).kept == ()
+
+
+def test_a_pattern_that_matches_nothing_names_the_files_that_may_be_named(
+    store: ChromaStore,
+) -> None:
+    sources, _ = of_files(store, "files", n=9)
+    sources.collection.write(  # type: ignore[attr-defined]
+        [
+            Row(
+                Chunk("x", "t", source="secret.md", clearance=4),
+                unit(np.random.default_rng(1), 1)[0],
+            )
+        ]
+    )
+    chosen = Settings().with_values({"retrieval.source_pattern": "*.pdf"})
+    with pytest.raises(InputError) as refused:
+        gather("q", chosen, sources)
+    assert str(refused.value) == (
+        "No file of the collection 'files' matches '*.pdf'. "
+        "There are: apis/display.yaml, apis/dsp.yaml, notes.md, secret.md."
+    )
+    with pytest.raises(InputError) as refused:
+        gather("q", chosen.with_values({"clearance.enabled": True}), sources)
+    assert "secret" not in str(refused.value)
+
+
+def test_nothing_accessible_in_these_files_is_said_with_its_level(store: ChromaStore) -> None:
+    sources, _ = of_files(store, "files", n=9)
+    sources.collection.write(  # type: ignore[attr-defined]
+        [
+            Row(
+                Chunk("x", "t", source="secret.md", clearance=4),
+                unit(np.random.default_rng(1), 1)[0],
+            )
+        ]
+    )
+    chosen = Settings().with_values(
+        {"retrieval.source_pattern": "secret", "clearance.enabled": True}
+    )
+    for push_down in (True, False):
+        result = run("q", chosen, sources, push_down=push_down)
+        assert (result.status, len(result.hits)) == ("insufficient_clearance", 1)
+        assert "4" in result.message
+
+
+# -- the judge -------------------------------------------------------------------------------------
+
+
+class Judging:
+    """A judge at the port: says of every chunk what `said` holds, counts what it is asked."""
+
+    name = "scripted"
+
+    def __init__(self, **said: str) -> None:
+        self.said = said
+        self.asked: list[str] = []
+
+    def stream(self, messages: Sequence[Message], **_: object) -> Iterator[Delta]:
+        self.asked.append(messages[-1].content)
+        yield Delta("\n".join(f"{i} -> {action}" for i, action in self.said.items()))
+
+
+LLM = load(profile="llm-filter", environ={}).settings.with_values({"judge.max_chunks": 2})
+
+
+def linked(store: ChromaStore, **more: dict[str, Any]) -> tuple[Sources, Vectors]:
+    """root and other near the query; s1 … s5 far from it, each referring to the next."""
+    if "linked" in [info.name for info in store.collections()]:
+        store.delete("linked")
+    near = unit(np.random.default_rng(6), 1)[0]
+    rows = {
+        "root": {"refs": ("s1", "gone", "root")},
+        "other": {},
+        **{f"s{n}": {"refs": (f"s{n + 1}",)} for n in range(1, 6)},
+    }
+    side = unit(np.random.default_rng(7), len(rows))
+    collection = store.create("linked", embedder="given")
+    collection.write(
+        [
+            Row(
+                Chunk(i, f"text of {i}", f"Title of {i}", **{**fields, **more.get(i, {})}),  # type: ignore[arg-type]
+                near if i in ("root", "other") else (-near + 0.1 * vector).astype(np.float32),
+            )
+            for (i, fields), vector in zip(rows.items(), side, strict=True)
+        ]
+    )
+    return Sources(collection, OneVector({}, near)), near
+
+
+@pytest.mark.parametrize(
+    ("action", "kept"),
+    [
+        ("KEEP", ["root"]),
+        ("EXPAND_1", ["root", "s1"]),
+        ("EXPAND_3", ["root", "s1", "s2", "s3"]),
+        ("EXPAND_5", ["root", "s1", "s2", "s3", "s4", "s5"]),
+    ],
+)
+def test_an_expansion_brings_whole_chunks_from_the_store(
+    store: ChromaStore, action: str, kept: list[str]
+) -> None:
+    sources, _ = linked(store)
+    chat = Judging(root=action)
+    result = run("q", LLM, replace(sources, chat=chat))
+    assert [hit.id for hit in result.kept] == kept
+    assert [hit.chunk.text for hit in result.kept] == [f"text of {i}" for i in kept]
+    # The far ones are not similar enough to be shown, and are brought all the same.
+    assert "id: root\n" in chat.asked[0]
+    assert "id: s1\n" not in chat.asked[0]
+
+
+def test_expansion_reaches_what_the_pool_does_not_hold(store: ChromaStore) -> None:
+    sources, near = linked(store)
+    n = 500
+    vectors = (near + 0.05 * unit(np.random.default_rng(8), n)).astype(np.float32)
+    sources.collection.write(  # type: ignore[attr-defined]
+        [Row(Chunk(f"f{i}", "filler"), vector) for i, vector in enumerate(vectors)]
+    )
+    chosen = LLM.with_values({"retrieval.pool_size": 10})
+    result = run("q", chosen, replace(sources, chat=Judging(root="EXPAND_5")))
+    pooled = {hit.id for hit in result.pool.hits}
+    assert not pooled & {"s1", "s2", "s3", "s4", "s5"}
+    assert [hit.id for hit in result.kept] == ["root", "s1", "s2", "s3", "s4", "s5"]
+    brought = result.kept[1:]
+    assert [(h.rank, h.found_by) for h in brought] == [(0, "expansion:root")] * 5
+    assert all(3.5 < h.distance < 4.5 for h in brought)
+
+
+def test_clearance_in_an_expansion_with_and_without_push_down(store: ChromaStore) -> None:
+    sources, _ = linked(store, s2={"clearance": 3})
+    judged = replace(sources, chat=Judging(root="EXPAND_5"))
+    user = LLM.with_values({"clearance.enabled": True, "clearance.level": 1})
+    for push_down in (True, False):
+        result = run("q", user, judged, push_down=push_down)
+        assert [hit.id for hit in result.kept] == ["root", "s1"]
+    pushed = run("q", user, judged, push_down=True).pool
+    assert "text of s2" not in str(pushed)
+    # Not pushed down, another view of the same pool needs nobody.
+    pool = run("q", user, judged, push_down=False).pool
+    cleared = replay(pool, user.with_values({"clearance.level": 3}))
+    assert [hit.id for hit in cleared.kept] == ["root", "s1", "s2", "s3", "s4", "s5"]
+
+
+def test_the_expansion_limit_is_a_slider_too(store: ChromaStore) -> None:
+    sources, _ = linked(store)
+    chosen = LLM.with_values({"judge.max_expansion": 1})
+    pool = run("q", chosen, replace(sources, chat=Judging(root="EXPAND_5"))).pool
+    assert [hit.id for hit in replay(pool, chosen).kept] == ["root", "s1"]
+    wider = replay(pool, chosen.with_values({"judge.max_expansion": 4}))
+    assert [hit.id for hit in wider.kept] == ["root", "s1", "s2", "s3", "s4"]
+
+
+def test_the_file_pattern_limits_the_search_and_not_the_references(store: ChromaStore) -> None:
+    sources, _ = linked(store, root={"source": "api.yaml"}, s1={"source": "models.yaml"})
+    chosen = LLM.with_values({"retrieval.source_pattern": "api.yaml"})
+    result = run("q", chosen, replace(sources, chat=Judging(root="EXPAND_1")))
+    assert [(h.id, h.chunk.source) for h in result.kept] == [
+        ("root", "api.yaml"),
+        ("s1", "models.yaml"),
+    ]
+
+
+def test_the_judge_is_asked_once_for_the_same_question(store: ChromaStore) -> None:
+    sources, _ = linked(store)
+    chat, remembered = Judging(root="KEEP"), Judgements()
+    judged = replace(sources, chat=chat, judgements=remembered)
+    first, again = run("q", LLM, judged), run("q", LLM, judged)
+    assert (len(chat.asked), len(remembered)) == (1, 1)
+    assert first == again
+    assert again.pool.judgement is not None
+    assert again.pool.judgement.cached
+    run("another", LLM, judged)
+    run("q", LLM.with_values({"judge.prompt": "terse"}), judged)
+    assert len(chat.asked) == 3
+    run("q", LLM, replace(judged, judgements=None))
+    assert len(chat.asked) == 4
+
+
+def test_another_prompt_needs_another_verdict(store: ChromaStore) -> None:
+    sources, _ = linked(store)
+    pool = run("q", LLM, replace(sources, chat=Judging(root="KEEP"))).pool
+    assert replay(pool, LLM).needs == ()
+    changed = replay(pool, LLM.with_values({"judge.prompt": "strict"}))
+    assert [need.kind for need in changed.needs] == ["judge"]
+    assert "another prompt" in changed.trace("judge").note
+
+
+def test_a_failed_judge_can_be_asked_again(store: ChromaStore) -> None:
+    sources, _ = linked(store)
+    pool = run("q", LLM, sources).pool
+    failed = replay(pool, LLM)
+    assert failed.needs == ()
+    assert "no LLM is configured" in failed.trace("judge").note
+    again = replay(unjudged(pool), LLM)
+    assert [need.kind for need in again.needs] == ["judge"]
+    pool = fulfil(unjudged(pool), again.needs, LLM, replace(sources, chat=Judging(root="KEEP")))
+    assert [hit.id for hit in replay(pool, LLM).kept] == ["root"]
+
+
+def test_without_the_judge_the_first_max_chunks_stay(store: ChromaStore) -> None:
+    sources, _ = linked(store)
+    chat = Judging(root="DISCARD")
+    result = run("q", without(LLM), replace(sources, chat=chat))
+    assert [hit.id for hit in result.kept] == ["other", "root"]
+    assert chat.asked == []

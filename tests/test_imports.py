@@ -10,26 +10,31 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "ragfilter"
 
 # Each part may import itself and the parts named here; the rest of the world is not restricted.
-GROUND = {"types", "errors", "settings", "ports", "tokens"}
+GROUND = {"types", "errors", "settings", "ports", "tokens", "judge_prompts"}
 CORE = GROUND | {
-    "rules", "layers", "entities", "context", "judging", "verdicts", "confidence", "pipeline",
+    "rules", "layers", "entities", "context", "judging", "judgements", "verdicts", "expansion",
+    "source_pattern", "confidence", "pipeline",
 }  # fmt: skip
 WIRING = CORE | {"gather", "adapters", "corpora", "workspace", "index", "deployment", "profiles"}
-ALL = WIRING | {"config", "report", "prompts", "answer", "bench", "evaluate"}
+ALL = WIRING | {"config", "report", "prompts", "answer", "bench", "evaluate", "preview"}
 ALLOWED = {
     "types": {"settings"},
     "errors": set(),
-    "settings": set(),
+    "judge_prompts": {"errors"},
+    "settings": {"judge_prompts"},
     "ports": {"types"},
     "tokens": set(),
     "confidence": GROUND,
-    "rules": GROUND,
+    "rules": GROUND | {"context"},
     "entities": GROUND,
     "context": GROUND,
     "verdicts": GROUND,
-    "judging": GROUND | {"context", "verdicts"},
-    "layers": GROUND | {"rules", "entities", "context", "judging"},
-    "pipeline": GROUND | {"rules", "layers"},
+    "judgements": GROUND,
+    "expansion": GROUND,
+    "source_pattern": set(),
+    "judging": GROUND | {"context", "verdicts", "judgements"},
+    "layers": GROUND | {"rules", "entities", "context", "judging", "expansion"},
+    "pipeline": GROUND | {"rules", "layers", "source_pattern"},
     "gather": CORE,
     "adapters": GROUND | {"context", "answer", "rules"},
     "deployment": {"errors"},
@@ -37,7 +42,9 @@ ALLOWED = {
     "config": {"errors", "settings", "profiles", "deployment"},
     "prompts": GROUND | {"context"},
     "answer": GROUND | {"context", "prompts", "adapters"},
+    "preview": CORE | {"answer"},
     "report": CORE | {"prompts", "answer"},
+    "local_llm": {"errors"},
     "corpora": GROUND | {"rules"},
     "workspace": {"errors", "adapters"},
     "index": GROUND | {"rules", "corpora", "adapters", "workspace"},

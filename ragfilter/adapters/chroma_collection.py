@@ -37,6 +37,8 @@ CONTENT = "ragfilter:content"
 PAYLOAD_PAGE = 5_000
 IDS_PAGE = 50_000
 WRITE_BATCH = 5_000
+FEW_SOURCES = 20
+"""Up to so many files are named in the store's own condition; more are resolved to ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +130,11 @@ class ChromaCollection:
         if n < 1:
             return []
         pushed = None
-        if where is not None and where.max_clearance is not None:
-            if ids is None and _is_ours(raw):
-                pushed = _condition(where.max_clearance, where.department)
+        if where is not None and where != Where():
+            if ids is None and _is_ours(raw) and _can_push(where):
+                pushed = _condition(where)
             else:
-                ids = self._visible(ids, where.max_clearance, where.department)
+                ids = self._admitted(ids, where)
         if ids is not None:
             known = self.catalogue()
             ids = [i for i in dict.fromkeys(ids) if i in known]
@@ -273,12 +275,15 @@ class ChromaCollection:
         entries = MappingProxyType({**kept[1], chunk_id: entry})
         self._store.catalogues[self._name] = (self.version, entries)
 
-    def _visible(self, ids: Sequence[str] | None, max_clearance: int, department: str) -> list[str]:
+    def _admitted(self, ids: Sequence[str] | None, where: Where) -> list[str]:
         known = self.catalogue()
+        sources = None if where.sources is None else frozenset(where.sources)
         return [
             i
             for i in (known if ids is None else ids)
-            if i in known and _may_see(known[i], max_clearance, department)
+            if i in known
+            and (sources is None or known[i].source in sources)
+            and (where.max_clearance is None or _may_see(known[i], where))
         ]
 
     def _unknown(self, chunk_id: str) -> StoreError:
@@ -288,21 +293,32 @@ class ChromaCollection:
         )
 
 
-def _condition(max_clearance: int, department: str) -> dict[str, Any]:
-    return {
-        "$and": [
+def _can_push(where: Where) -> bool:
+    # A chunk without a source has no such key, which no condition on it matches.
+    sources = where.sources
+    return sources is None or (0 < len(sources) <= FEW_SOURCES and "" not in sources)
+
+
+def _condition(where: Where) -> dict[str, Any]:
+    """`where` as Chroma's own filter over the metadata of a collection of ours."""
+    parts: list[dict[str, Any]] = []
+    if where.max_clearance is not None:
+        parts += [
             {"clearance": {"$gte": 0}},
-            {"clearance": {"$lte": max_clearance}},
-            {"department": {"$in": sorted({"", department})}},
+            {"clearance": {"$lte": where.max_clearance}},
+            {"department": {"$in": sorted({"", where.department})}},
         ]
-    }
+    if where.sources is not None:
+        parts.append({"source": {"$in": list(where.sources)}})
+    return parts[0] if len(parts) == 1 else {"$and": parts}
 
 
-def _may_see(chunk: Chunk, max_clearance: int, department: str) -> bool:
+def _may_see(chunk: Chunk, where: Where) -> bool:
     return (
         chunk.clearance is not None
-        and chunk.clearance <= max_clearance
-        and chunk.department in (None, department)
+        and where.max_clearance is not None
+        and chunk.clearance <= where.max_clearance
+        and chunk.department in (None, where.department)
     )
 
 

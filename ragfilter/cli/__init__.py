@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ragfilter.cli import experiments, rules, rules_suggest
 from ragfilter.cli.commands import app, main
 
-__all__ = ["app", "main"]
+__all__ = ["app", "experiments", "main", "rules", "rules_suggest"]

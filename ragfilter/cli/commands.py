@@ -14,6 +14,7 @@ import logging
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -110,12 +111,32 @@ def query(
     values: SetValues = None,
     k: Annotated[
         int | None,
-        typer.Option("-k", help="Most results: sets retrieval.k and cutoff.max_results."),
+        typer.Option(
+            "-k", help="Most results: sets retrieval.k, cutoff.max_results and judge.max_chunks."
+        ),
     ] = None,
     gap_threshold: GapThreshold = None,
     distance_threshold: Annotated[
         float | None, typer.Option("--distance-threshold", help=_help("cutoff.distance_offset"))
     ] = None,
+    files: Annotated[
+        str | None, typer.Option("--files", help=_help("retrieval.source_pattern"))
+    ] = None,
+    rerank: Annotated[
+        bool | None,
+        typer.Option(
+            "--rerank/--no-rerank",
+            help="Let the LLM judge the chunks of this call, or not: then the first "
+            "judge.max_chunks stay, unless the cutoff is on.",
+            show_default=False,
+        ),
+    ] = None,
+    references: Annotated[
+        bool,
+        typer.Option(
+            "--references/--no-references", help="With --json: what each hit refers to, as refs."
+        ),
+    ] = False,
     answer: Annotated[
         bool, typer.Option("--answer", help="Answer from the chunks that are kept.")
     ] = False,
@@ -132,18 +153,24 @@ def query(
     flags = {
         "retrieval.k": k,
         "cutoff.max_results": k,
+        "judge.max_chunks": k,
         "cutoff.gap_threshold": gap_threshold,
         "cutoff.distance_offset": distance_threshold,
+        "retrieval.source_pattern": files,
+        "judge.enabled": rerank or None,
     }
     loaded = parts.load_config(profile, config, values, flags)
-    from ragfilter import report
+    from ragfilter import judging, report
     from ragfilter.cli import text as words
+
+    if rerank is False:
+        loaded = replace(loaded, settings=judging.without(loaded.settings))
 
     with parts.open_for(data_dir, "query") as bench:
         result = parts.ask(text, loaded, parts.sources(bench, collection))
         answered = parts.answer_of(result, bench) if answer else None
     if as_json:
-        document = report.document(result) | {
+        document = report.document(result, references=references) | {
             "profile": loaded.profile,
             "settings": result.settings.model_dump(),
         }

@@ -12,7 +12,7 @@ from typing import Any
 from ragfilter.answer import Answer
 from ragfilter.context import Context
 from ragfilter.evaluate.run import Evaluation, Means, QueryRow
-from ragfilter.report import Row, Summary, kept_first, rows, short_title, summary
+from ragfilter.report import Row, Summary, judge_stats, kept_first, rows, short_title, summary
 from ragfilter.types import Result
 
 WIDTH = 140
@@ -34,6 +34,7 @@ def query_text(
     shown = fell if every else fell[:SHOWN]
     lines = [result.query, _figures(result, view, profile), ""]
     lines += _layers(view)
+    lines += _judged(result)
     if result.message:
         lines += ["", result.message]
     title_width = _title_width([*kept, *shown], width)
@@ -134,6 +135,21 @@ def _layers(view: Summary) -> list[str]:
         for layer in view.layers
         if layer.enabled
     ]
+
+
+def _judged(result: Result) -> list[str]:
+    """The judge's figures in one line; nothing where it did nothing."""
+    stats = judge_stats(result)
+    if stats is None:
+        return []
+    figures = f"{stats.kept} of {stats.original} candidates stay, {percent(stats.reduction)} cut"
+    if stats.expanded:
+        figures += f", {stats.expanded} brought by references"
+    if stats.fallback:
+        return ["", f"judge fell back: {figures}; {stats.error}"]
+    tokens = f"{stats.prompt_tokens:,} + {stats.completion_tokens:,} tokens"
+    time = "remembered" if stats.cached else f"{stats.ms:,.0f} ms"
+    return ["", f"judge: {figures} | {tokens}, {time} | {stats.model}, {stats.prompt_version}"]
 
 
 def _clip(line: str, width: int | None) -> str:

@@ -5,9 +5,12 @@ Source: Adaptive Retrieval System, "Security Filtering"; order decided in the de
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
 from ragfilter.layers.base import Look, Step
 from ragfilter.settings import Clearance
-from ragfilter.types import Chunk, Decision, Hit
+from ragfilter.types import Chunk, Decision, Hit, Pool
 
 MESSAGE = (
     "You do not have the clearance for any of the chunks that match this query. "
@@ -19,6 +22,28 @@ UNREADABLE_MESSAGE = "The chunks that match this query carry no readable clearan
 def may_see(chunk: Chunk, user: Clearance) -> bool:
     """True where `user` may see `chunk`; an unreadable clearance hides it."""
     return _refusal(chunk, user) == ""
+
+
+def visible_refs(pool: Pool, user: Clearance) -> Callable[[Chunk], tuple[str, ...]]:
+    """A function from a chunk to those of its references that may be named to `user`: ids alone
+    can tell a secret. What the pool knows nothing of is not named either."""
+    if not user.enabled:
+        return lambda chunk: chunk.refs
+    hits = (*pool.hits, *pool.reachable)
+    known = {chunk.id: chunk for chunk in (*pool.references, *(hit.chunk for hit in hits))}
+
+    def named(chunk: Chunk) -> tuple[str, ...]:
+        return tuple(r for r in chunk.refs if r in known and may_see(known[r], user))
+
+    return named
+
+
+def with_visible_refs(hits: Iterable[Hit], pool: Pool, user: Clearance) -> tuple[Hit, ...]:
+    """The hits with the references that may be named to `user`, to be shown to a model as them."""
+    if not user.enabled:
+        return tuple(hits)
+    named = visible_refs(pool, user)
+    return tuple(replace(hit, chunk=replace(hit.chunk, refs=named(hit.chunk))) for hit in hits)
 
 
 def apply(hits: tuple[Hit, ...], look: Look) -> Step:

@@ -23,9 +23,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ragfilter import judging
+from ragfilter.expansion import Reached, walk
 from ragfilter.layers.base import Look, Step
-from ragfilter.layers.clearance import may_see
-from ragfilter.types import Decision, Hit, Judgement, Need, Verdict
+from ragfilter.layers.clearance import may_see, with_visible_refs
+from ragfilter.rules.match import Scan
+from ragfilter.settings import Settings
+from ragfilter.types import (
+    Brought,
+    Chunk,
+    Decision,
+    Hit,
+    JudgeDetail,
+    Judgement,
+    Need,
+    Pool,
+    Verdict,
+)
 
 NOTHING_RELEVANT = "The judge found none of the {n} chunks relevant. Ask in other words."
 NOTHING_SIMILAR = (
@@ -43,7 +56,7 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     if not asked:
         message = NOTHING_SIMILAR.format(limit=settings.min_relevance)
         return Step((), unasked, status="low_quality_results", message=message)
-    ready = judging.prompt(look.pool.query, asked, settings, look.pool.space)
+    ready = question(asked, look.pool, look.settings)
     judgement = look.pool.judgement
     if not ready.asked:
         return _fall_back(asked, unasked, judging.no_room(settings), look)
@@ -57,11 +70,28 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     return _wait(hits, asked, ready, changed=judgement is not None)
 
 
+def question(asked: Sequence[Hit], pool: Pool, settings: Settings) -> judging.JudgePrompt:
+    """The prompt over `asked` as the user: references to what they may not see are not in it."""
+    shown = with_visible_refs(asked, pool, settings.clearance)
+    return judging.prompt(pool.query, shown, settings.judge, pool.space)
+
+
+def may_bring(chunk: Chunk, settings: Settings, rules: Scan) -> bool:
+    """Whether an expansion may bring `chunk`: the user may see it, and its rule holds where rules
+    are on."""
+    user = settings.clearance
+    if user.enabled and not may_see(chunk, user):
+        return False
+    return not settings.query_must.enabled or rules.passes(chunk.rule)
+
+
 def _is_of(judgement: Judgement, ready: judging.JudgePrompt) -> bool:
-    """Whether the judgement was given over exactly this prompt's chunks.
+    """Whether the judgement was given over exactly this prompt's chunks, by the same variant.
 
     A failed one may not have come to a prompt; it stands for all chunks it was meant for.
     """
+    if judgement.prompt_version not in ("", ready.version):
+        return False
     if judgement.error:
         return judgement.asked + judgement.left_out == ready.asked + ready.left_out
     return judgement.asked == ready.asked
@@ -101,9 +131,12 @@ def _wait(
         )
         for hit in hits
     )
-    why = f"{len(ready.asked)} chunks wait for the LLM's verdict"
-    note = "judged over other chunks, so not judged yet" if changed else "not judged yet"
-    need = Need("judge", "judge", tuple(hit.id for hit in asked), why)
+    n = len(ready.asked)
+    why = "1 chunk waits" if n == 1 else f"{n} chunks wait"
+    note = "not judged yet"
+    if changed:
+        note = "judged over other chunks or by another prompt, so not judged yet"
+    need = Need("judge", "judge", tuple(hit.id for hit in asked), f"{why} for the LLM's verdict")
     return Step(hits, decisions, needs=(need,), note=note)
 
 
@@ -145,21 +178,22 @@ def _obey(
     kept = [hit for hit in asked if decisions[hit.id].outcome != "dropped"]
     discarded = frozenset(v.chunk_id for v in judgement.verdicts if v.action == "DISCARD")
     brought: dict[str, Hit] = {}
+    steps: list[Brought] = []
     held = {hit.id for hit in kept}
     find = _finder(look)
     for root in kept:
         verdict = verdicts.get(root.id)
         if verdict is None or verdict.action != "EXPAND":
             continue
-        walk = _reached(root, verdict.depth, look.settings.judge.max_expansion, find, discarded)
-        for hit, depth in walk:
+        for hit, reached in _reached(root, verdict.depth, look, find, discarded):
             if hit.id in held:
                 continue
             held.add(hit.id)
             brought[hit.id] = _as_brought(hit, root)
-            reason = f"referenced by {root.chunk.name}, step {depth} of {verdict.depth}"
+            steps.append(Brought(hit.id, root.id, reached.via, reached.step))
+            reason = f"referenced by {root.chunk.name}, step {reached.step} of {verdict.depth}"
             decisions[hit.id] = Decision(
-                hit.id, "judge", "expanded", reason, float(depth), float(verdict.depth)
+                hit.id, "judge", "expanded", reason, float(reached.step), float(verdict.depth)
             )
     others = tuple(decision for decision in unasked if decision.chunk_id not in brought)
     made = (*decisions.values(), *others)
@@ -167,7 +201,7 @@ def _obey(
     if not kept:
         message = NOTHING_RELEVANT.format(n=len(judgement.asked))
         return Step((), made, note=note, status="low_quality_results", message=message)
-    return Step((*kept, *brought.values()), made, note=note)
+    return Step((*kept, *brought.values()), made, detail=JudgeDetail(tuple(steps)), note=note)
 
 
 def _decision(hit: Hit, verdict: Verdict | None, left_out: bool, look: Look) -> Decision:
@@ -206,8 +240,6 @@ def _finder(look: Look) -> Finder:
     """The hit with an id, where the pool holds its text and the user and its rule let it pass."""
     reachable = {hit.id: hit for hit in look.pool.reachable}
     known = {**reachable, **{hit.id: hit for hit in look.pool.hits}}
-    user = look.settings.clearance
-    rules = look.settings.query_must.enabled
 
     def find(chunk_id: str) -> Hit | None:
         hit = known.get(chunk_id)
@@ -219,35 +251,27 @@ def _finder(look: Look) -> Finder:
             if whole is None or not whole.chunk.loaded:
                 return None
             hit = replace(hit, chunk=whole.chunk)
-        if user.enabled and not may_see(hit.chunk, user):
-            return None
-        return None if rules and not look.rules.passes(hit.chunk.rule) else hit
+        return hit if may_bring(hit.chunk, look.settings, look.rules) else None
 
     return find
 
 
 def _reached(
-    root: Hit, depth: int, most: int, find: Finder, closed: frozenset[str]
-) -> Iterator[tuple[Hit, int]]:
-    """What the references of `root` lead to within `depth` steps, breadth first, each once, with
-    its step; at most `most` hits."""
-    seen = {root.id}
-    frontier = [root]
-    for step in range(1, depth + 1):
-        reached: list[Hit] = []
-        for ref in (ref for hit in frontier for ref in hit.chunk.refs):
-            if ref in seen or ref in closed:
-                continue
-            seen.add(ref)
-            hit = find(ref)
-            if hit is None:
-                continue
-            if most == 0:
-                return
-            most -= 1
-            reached.append(hit)
-            yield hit, step
-        frontier = reached
+    root: Hit, depth: int, look: Look, find: Finder, closed: frozenset[str]
+) -> Iterator[tuple[Hit, Reached]]:
+    """What the references of `root` lead to within `depth` steps."""
+    found: dict[str, Hit] = {}
+
+    def open_chunk(chunk_id: str) -> Chunk | None:
+        hit = None if chunk_id in closed else find(chunk_id)
+        if hit is None:
+            return None
+        found[chunk_id] = hit
+        return hit.chunk
+
+    most = look.settings.judge.max_expansion
+    for reached in walk(root.chunk, depth=depth, most=most, find=open_chunk):
+        yield found[reached.chunk.id], reached
 
 
 def _as_brought(hit: Hit, root: Hit) -> Hit:

@@ -18,6 +18,13 @@ from ragfilter.report.hits import (
     short_title,
     visible,
 )
+from ragfilter.report.judged import (
+    VerdictRow,
+    judge_document,
+    judge_stats,
+    verdict_rows,
+    waits_for_judge,
+)
 from ragfilter.report.overview import (
     LayerSummary,
     Summary,
@@ -34,11 +41,14 @@ __all__ = [
     "LayerSummary",
     "Row",
     "Summary",
+    "VerdictRow",
     "csv",
     "document",
     "frame",
     "harmless",
     "headline",
+    "judge_document",
+    "judge_stats",
     "kept_first",
     "layer_line",
     "rows",
@@ -46,5 +56,7 @@ __all__ = [
     "summary",
     "tokens",
     "trace_text",
+    "verdict_rows",
     "visible",
+    "waits_for_judge",
 ]

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ragfilter.layers.clearance import visible_refs
 from ragfilter.pipeline import unfiltered
 from ragfilter.report.hits import Row, rows
+from ragfilter.report.judged import judge_document
 from ragfilter.report.overview import tokens, trace_of
 from ragfilter.types import CutoffDetail, LayerTrace, Result, Rounds
 
 
-def document(result: Result, *, as_operator: bool = False) -> dict[str, Any]:
+def document(
+    result: Result, *, as_operator: bool = False, references: bool = False
+) -> dict[str, Any]:
     """What `query --json` prints: plain values, ready for `json.dumps`. Hidden hits are left out
-    and counted in ``hidden``."""
+    and counted in ``hidden``. With `references` every hit names the chunks it refers to, ``refs``.
+    """
     every = rows(result, as_operator=as_operator)
     named = [row for row in every if not row.hidden]
     plain = unfiltered(result.pool, result.settings)
@@ -24,10 +30,11 @@ def document(result: Result, *, as_operator: bool = False) -> dict[str, Any]:
         "status": result.status,
         "message": result.message,
         "kept": [hit.id for hit in result.kept],
-        "hits": [_hit_document(row) for row in named],
+        "hits": _hits(result, named, as_operator, references),
         "layers": [_layer_document(trace) for trace in result.traces],
         "cutoff": _cutoff_document(result),
         "rounds": _rounds_document(result),
+        "judge": judge_document(result),
         "context_tokens": tokens(result.kept),
         "unfiltered": [hit.id for hit in plain],
         "unfiltered_tokens": tokens(plain),
@@ -41,6 +48,21 @@ def document(result: Result, *, as_operator: bool = False) -> dict[str, Any]:
         "gather_ms": round(result.pool.gather_ms, 3),
         "store_queries": result.pool.queries,
     }
+
+
+def _hits(
+    result: Result, named: Sequence[Row], as_operator: bool, references: bool
+) -> list[dict[str, Any]]:
+    documents = [_hit_document(row) for row in named]
+    if references:
+        user = result.settings.clearance
+        if as_operator:
+            user = user.model_copy(update={"enabled": False})
+        refs = visible_refs(result.pool, user)
+        chunks = {hit.id: hit.chunk for hit in result.hits}
+        for made in documents:
+            made["refs"] = list(refs(chunks[made["id"]]))
+    return documents
 
 
 def _hit_document(row: Row) -> dict[str, Any]:

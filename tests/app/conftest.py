@@ -170,12 +170,15 @@ def demo_page_workspace(copy_demo: Callable[[], Path]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def opened(demo_page_workspace: Path) -> Iterator[dict[str, Deployment]]:
-    """What a test file has opened beside the shared workspace; closed at its end."""
+def opened() -> Iterator[dict[str, Deployment]]:
+    """What the app has opened for a test file; closed at its end, as when a server stops."""
     made: dict[str, Deployment] = {}
     yield made
-    for deployment in made.values():
-        close(deployment)
+    for text, deployment in made.items():
+        key_hash = hash(deployment.openai_api_key.get_secret_value())
+        with contextlib.suppress(RagfilterError):
+            resources._open(text, key_hash, deployment).bench.close()
+        resources._open.clear(text, key_hash, deployment)
 
 
 @pytest.fixture
@@ -187,35 +190,19 @@ def open_page(
 ) -> OpenPage:
     """Opens the page in a new session, as a link with these parameters would.
 
-    Without `workspace` it is the shared one. What was opened stays so until the file's end, as with
-    a server that runs on.
+    Without `workspace` it is the shared one, which nobody changes.
     """
 
     def open_(params: dict[str, str] | None = None, *, workspace: Path | None = None) -> Page:
         monkeypatch.setenv("RAGFILTER_DATA_DIR", str(workspace or demo_page_workspace))
         with contextlib.suppress(SettingsError):
             deployment = read_deployment()
-            if deployment != Deployment(data_dir=demo_page_workspace):
-                opened[deployment.model_dump_json()] = deployment
+            opened[deployment.model_dump_json()] = deployment
         at = AppTest.from_file(str(APP), default_timeout=SLOW)
         at.query_params.update(params or {})
         return Page(at, downloads).run()
 
     return open_
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _close_shared(demo_page_workspace: Path) -> Iterator[None]:
-    yield
-    close(Deployment(data_dir=demo_page_workspace))
-
-
-def close(deployment: Deployment) -> None:
-    """Close what the app holds open there, as the end of its server does."""
-    key_hash = hash(deployment.openai_api_key.get_secret_value())
-    with contextlib.suppress(RagfilterError):
-        resources._open(deployment.model_dump_json(), key_hash, deployment).bench.close()
-    resources._open.clear(deployment.model_dump_json(), key_hash, deployment)
 
 
 @pytest.fixture
@@ -258,13 +245,13 @@ def downloads(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], str]]:
     offered: dict[str, Callable[[], str]] = {}
     add, add_deferred = MediaFileManager.add, MediaFileManager.add_deferred
 
-    def added(self: Any, data: bytes, *args: Any, file_name: str = "", **rest: Any) -> str:
-        offered[file_name] = data.decode
-        return add(self, data, *args, file_name=file_name, **rest)
+    def added(self: Any, data: bytes, *args: Any, **named: Any) -> str:
+        offered[str(named.get("file_name"))] = data.decode
+        return add(self, data, *args, **named)
 
-    def deferred(self: Any, make: Callable[[], str], *args: Any, **rest: Any) -> str:
-        offered[rest["file_name"]] = make
-        return add_deferred(self, make, *args, **rest)
+    def deferred(self: Any, make: Callable[[], str], *args: Any, **named: Any) -> str:
+        offered[str(named.get("file_name"))] = make
+        return add_deferred(self, make, *args, **named)
 
     monkeypatch.setattr(MediaFileManager, "add", added)
     monkeypatch.setattr(MediaFileManager, "add_deferred", deferred)

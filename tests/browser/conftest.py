@@ -179,7 +179,7 @@ class Tab:
 def _inside(box: dict[str, float], frame: Any) -> bool:
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     across = frame["x"] < x < frame["x"] + frame["width"]
-    return across and frame["y"] < y < frame["y"] + frame["height"]
+    return bool(across and frame["y"] < y < frame["y"] + frame["height"])
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter import judging
+from ragfilter import judge_prompts, judging
 from ragfilter.layers.base import Look, Step
 from ragfilter.layers.judge import apply
 from ragfilter.rules.match import rule_book
 from ragfilter.settings import Settings
-from ragfilter.types import Chunk, Failure, Hit, Judgement, Pool, Verdict
+from ragfilter.types import (
+    Brought,
+    Chunk,
+    Failure,
+    Hit,
+    JudgeDetail,
+    Judgement,
+    Pool,
+    Verdict,
+)
 from ragfilter.verdicts import parse
 
 LONG = "word " * 200
@@ -173,6 +182,18 @@ def test_a_judgement_of_another_budget_is_not_used() -> None:
     assert judge(hits, judgement, judge__max_prompt_tokens=1000).needs
 
 
+@pytest.mark.parametrize("error", ["", "down"])
+def test_a_judgement_by_another_prompt_is_not_used(error: str) -> None:
+    said = () if error else verdicts(a="KEEP")
+    judgement = Judgement(("a", "b", "c"), said, error=error)
+    used = judging.version(judge_prompts.variant("default"))
+    for version, need in [("", 0), (used, 0), ("strict@1-0", 1), ("default@1-0", 1)]:
+        step = judge(ABC, replace(judgement, prompt_version=version))
+        assert len(step.needs) == need
+    strict = judge(ABC, replace(judgement, prompt_version=used), judge__prompt="strict")
+    assert "another prompt" in strict.note
+
+
 def test_what_found_no_room_in_the_prompt_is_dropped_and_said_to_be() -> None:
     hits = row(*(bare(f"c{n}", text=LONG) for n in range(20)))
     ready = judging.prompt("why?", hits, Settings().judge, "l2")
@@ -273,6 +294,21 @@ def test_the_reason_names_root_and_step() -> None:
     step = judge(ROOT, over(ROOT, a="EXPAND_3"), reachable=GRAPH)
     assert reason(step, "s1") == "referenced by a, step 1 of 3"
     assert reason(step, "s4") == "referenced by a, step 3 of 3"
+
+
+def test_the_detail_says_who_brought_what_by_which_way() -> None:
+    hits = row(bare("a", "s1", "s2"), bare("b", "s1", "x"))
+    step = judge(hits, over(hits, a="EXPAND_3", b="EXPAND_1"), reachable=(*GRAPH, bare("x")))
+    assert step.detail == JudgeDetail(
+        (
+            Brought("s1", "a", "a", 1),
+            Brought("s2", "a", "a", 1),
+            Brought("s3", "a", "s1", 2),
+            Brought("s4", "a", "s3", 3),
+            Brought("x", "b", "b", 1),
+        )
+    )
+    assert judge(hits, over(hits, a="KEEP")).detail == JudgeDetail(())
 
 
 def test_expansion_is_limited_per_root() -> None:

@@ -1,0 +1,185 @@
+"""What `ragfilter rules suggest` does: a draft for every chunk of a selection, one after the other.
+
+Source: issue "Quality, clearance and the LLM's judgement", section 5. Every draft is in the output
+file (JSONL) before the next chunk is asked about, so an interruption loses at most the draft under
+way, and the next run goes on behind it. Chunks whose draft failed are tried again by then.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ragfilter.errors import ChatError, ChatErrorKind, InputError
+from ragfilter.ports import ChatModel, Usage
+from ragfilter.rules import suggest as suggesting
+from ragfilter.rules.suggest import Draft, suggest
+from ragfilter.rules.templates import Template
+from ragfilter.types import Chunk
+
+MOST_FAILURES = 3
+"""After so many failures of the endpoint in a row nothing more is tried."""
+MOST_WAITS = 3
+WAIT_S = 5.0
+MOST_WAIT_S = 60.0
+_HOPELESS: tuple[ChatErrorKind, ...] = ("auth", "unreachable")
+_OF_THE_ANSWER = ("", "chunk", "rule")
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What a run brought: drafts with a rule, those of them that needed a second answer or carry
+    remarks, chunks without a draft, and the tokens used."""
+
+    drafted: int = 0
+    repaired: int = 0
+    doubtful: int = 0
+    without: int = 0
+    usage: Usage = field(default_factory=Usage)
+    seconds: float = 0.0
+
+
+def drafts(
+    chunks: Iterable[Chunk],
+    chat: ChatModel,
+    *,
+    timeout_s: float,
+    templates: Sequence[Template] | None,
+    wait: Callable[[float], None] = time.sleep,
+) -> Iterator[Draft]:
+    """A draft for each chunk, also where it failed. Waits as long as a rate limit asks for, up to
+    a minute, three times a chunk.
+
+    Raises ChatError after a failure that the next chunk would meet too: the endpoint is not there
+    or refuses the key, or it failed three times in a row.
+    """
+    failures = 0
+    for chunk in chunks:
+        draft = suggest(chunk, chat, timeout_s=timeout_s, templates=templates)
+        for _ in range(MOST_WAITS):
+            if draft.failed != "rate_limit":
+                break
+            wait(min(WAIT_S if draft.retry_after is None else draft.retry_after, MOST_WAIT_S))
+            draft = suggest(chunk, chat, timeout_s=timeout_s, templates=templates)
+        yield draft
+        failures = 0 if draft.failed in _OF_THE_ANSWER else failures + 1
+        if draft.failed in _HOPELESS or failures >= MOST_FAILURES:
+            times = "" if failures < MOST_FAILURES else f" {failures} times in a row"
+            raise ChatError(
+                f"The endpoint failed{times}, so no more chunks are tried: {draft.error}",
+                kind="server",
+                remedy="Then run the same command again.",
+            )
+
+
+def total(made: Sequence[Draft], seconds: float) -> Totals:
+    """The figures of `made`, which took `seconds`."""
+    return Totals(
+        drafted=sum(draft.rule is not None for draft in made),
+        repaired=sum(draft.repaired for draft in made),
+        doubtful=sum(bool(draft.remarks) for draft in made),
+        without=sum(draft.rule is None for draft in made),
+        usage=Usage(
+            sum(draft.usage.prompt_tokens for draft in made),
+            sum(draft.usage.completion_tokens for draft in made),
+            estimated=any(draft.usage.estimated for draft in made),
+        ),
+        seconds=seconds,
+    )
+
+
+def record(draft: Draft, chunk: Chunk, collection: str) -> dict[str, Any]:
+    """One line of the output file; `ragfilter rules import` reads it."""
+    head = {"collection": collection, "id": chunk.id, "title": chunk.title}
+    return head | dict(suggesting.fields(draft))
+
+
+def drafted_before(path: Path, collection: str) -> set[str]:
+    """The ids that already have a rule in the output file at `path`, which need not exist.
+
+    A last line that was cut off while it was written is removed from the file. Raises InputError:
+    unreadable, not such a file, or of another collection.
+    """
+    try:
+        raw = path.read_bytes() if path.exists() else b""
+        whole = raw[: raw.rfind(b"\n") + 1]
+        if len(whole) < len(raw):
+            os.truncate(path, len(whole))
+        # What cannot be written is told before a model is asked.
+        path.open("ab").close()
+    except OSError as error:
+        raise _unusable(path, error.strerror or str(error)) from None
+    done: set[str] = set()
+    for number, line in enumerate(whole.splitlines(), start=1):
+        try:
+            data = json.loads(line)
+            chunk_id, of, rule = data["id"], data["collection"], data["query_must"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise _unusable(path, f"line {number} is no draft") from None
+        if of != collection:
+            raise _unusable(path, f"line {number} is a draft for the collection {of!r}")
+        if rule is not None:
+            done.add(str(chunk_id))
+    return done
+
+
+def append(path: Path, line: dict[str, Any]) -> None:
+    """Add one line to the file and see to it that it is on the disk. Raises InputError."""
+    try:
+        with path.open("ab") as file:
+            file.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise _unusable(path, error.strerror or str(error)) from None
+
+
+def text(draft: Draft, chunk: Chunk, place: str) -> str:
+    """A draft as it is printed where no file is written."""
+    second = ", second answer" if draft.repaired else ""
+    title = " ".join(chunk.name.split())
+    lines = [f"{place}  {chunk.id}  {title}  ({draft.category}{second})"]
+    lines.append(f"  {draft.text}" if draft.rule is not None else f"  no draft: {draft.error}")
+    lines += [f"  doubt: {remark}" for remark in draft.remarks]
+    return "\n".join(lines) + "\n"
+
+
+def totals_text(totals: Totals, *, before: int) -> str:
+    """The figures in one line; `before`: drafts that an earlier run had made."""
+    about = "about " if totals.usage.estimated else ""
+    parts = [
+        f"{totals.drafted} drafted ({totals.repaired} by a second answer, "
+        f"{totals.doubtful} with doubts)",
+        f"{totals.without} without a draft",
+    ]
+    parts += [f"{before} drafted before"] if before else []
+    return (
+        f"{', '.join(parts)}; {about}{totals.usage.prompt_tokens:,} prompt and "
+        f"{totals.usage.completion_tokens:,} answer tokens, {totals.seconds:.1f} s. "
+        "Nothing is saved to the collection.\n"
+    )
+
+
+def totals_document(totals: Totals) -> dict[str, Any]:
+    """The same for `--json`."""
+    return {
+        "drafted": totals.drafted,
+        "repaired": totals.repaired,
+        "doubtful": totals.doubtful,
+        "without": totals.without,
+        "prompt_tokens": totals.usage.prompt_tokens,
+        "completion_tokens": totals.usage.completion_tokens,
+        "estimated": totals.usage.estimated,
+        "seconds": round(totals.seconds, 3),
+    }
+
+
+def _unusable(path: Path, why: str) -> InputError:
+    return InputError(
+        f"The drafts cannot be kept in {path}: {why}.", remedy="Name another file with --out."
+    )

@@ -1,0 +1,227 @@
+"""`ragfilter compare` and `ragfilter experiment`: the same queries under several settings.
+
+Source: Intelligent Chunk Filtering, "Before/After Comparison Framework" and "Experimental Tuning
+Process"; issue "Quality, clearance and the LLM's judgement", section 2. Each finished measurement
+counts: stopped early (Ctrl-C), both print what is there.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragfilter.cli import parts
+from ragfilter.cli.commands import (
+    STOPPED,
+    CollectionName,
+    ConfigFile,
+    DataDir,
+    Json,
+    ProfileName,
+    SetValues,
+    Verbose,
+    app,
+)
+from ragfilter.config import parse_set
+from ragfilter.errors import InputError, SettingsError
+from ragfilter.profiles import PROFILES
+
+if TYPE_CHECKING:
+    from ragfilter.evaluate.beir import Labels
+    from ragfilter.evaluate.experiment import Side
+
+QueriesFile = Annotated[
+    str, typer.Option("--queries", help="queries.jsonl, or a demo collection's name for its own.")
+]
+QrelsFile = Annotated[
+    str | None,
+    typer.Option(
+        "--qrels",
+        help="qrels.tsv; a demo collection has its own. Without it no precision and recall.",
+    ),
+]
+Only = Annotated[
+    list[str] | None, typer.Option("--only", help="Only this query id; may be repeated.")
+]
+Except = Annotated[
+    list[str] | None, typer.Option("--except", help="Not this query id; may be repeated.")
+]
+Limit = Annotated[
+    int | None, typer.Option("--limit", min=1, help="Only the first so many of those queries.")
+]
+
+
+@app.command()
+def compare(
+    queries: QueriesFile,
+    qrels: QrelsFile = None,
+    collection: CollectionName = "demo",
+    profile: Annotated[
+        list[str] | None,
+        typer.Option("--profile", "-p", help=f"One side each: {', '.join(PROFILES)}."),
+    ] = None,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--vary",
+            help="One side of each profile with these settings: 'layer.field=value …'; may be "
+            "repeated, and an empty text is the profile alone.",
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    values: SetValues = None,
+    only: Only = None,
+    leave_out: Except = None,
+    limit: Limit = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    verbose: Verbose = 0,
+) -> int:
+    """Compare profiles or settings, and a plain search, over a list of queries.
+
+    --set acts on every side.
+    """
+    parts.start_logging(verbose)
+    made = _sides(profile or (), vary or (), config, values or ())
+    from ragfilter.evaluate.experiment import before_and_after
+
+    labels = _labels(queries, qrels, only or (), leave_out or (), limit)
+    return _run("compare", before_and_after(made), labels, collection, data_dir, as_json=as_json)
+
+
+@app.command()
+def experiment(
+    queries: QueriesFile,
+    qrels: QrelsFile = None,
+    variants: Annotated[
+        str, typer.Option("--variants", help="Prompts to try, with commas; default: all.")
+    ] = "",
+    collection: CollectionName = "demo",
+    profile: ProfileName = None,
+    config: ConfigFile = None,
+    values: SetValues = None,
+    only: Only = None,
+    leave_out: Except = None,
+    limit: Limit = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    verbose: Verbose = 0,
+) -> int:
+    """Try the judge's prompts on labelled queries. Needs an LLM.
+
+    The profile is llm-filter where none is named.
+    """
+    parts.start_logging(verbose)
+    from ragfilter import judge_prompts
+    from ragfilter.evaluate.experiment import prompt_sides
+
+    named = dict.fromkeys(name.strip() for name in variants.split(",") if name.strip())
+    prompts = tuple(named) or judge_prompts.names()
+    base = profile or "llm-filter"
+    for name in prompts:
+        # A name is checked as the setting that it becomes.
+        parts.load_config(base, config, values, {"judge.prompt": name})
+    settings = parts.load_config(base, config, values, {}).settings
+    sides = prompt_sides(settings, prompts)
+    labels = _labels(queries, qrels, only or (), leave_out or (), limit)
+    if not labels.qrels:
+        raise InputError("--qrels is missing.", remedy="An experiment needs labelled queries.")
+    return _run("experiment", sides, labels, collection, data_dir, as_json=as_json)
+
+
+def _sides(
+    profiles: Sequence[str], vary: Sequence[str], config: Path | None, values: Sequence[str]
+) -> tuple[Side, ...]:
+    """One side for every profile and every set of varied settings. Raises SettingsError."""
+    from ragfilter.evaluate.experiment import Side
+
+    sides: dict[str, Side] = {}
+    for name in profiles or (None,):
+        for text in vary or ("",):
+            loaded = parts.load_config(name, config, values, _pairs(text))
+            label = " ".join([loaded.profile, *text.split()])
+            sides[label] = Side(label, loaded.settings)
+    return tuple(sides.values())
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """The settings of one `--vary`; a value with spaces stands in quotes. Raises SettingsError."""
+    try:
+        pairs = shlex.split(text)
+    except ValueError as error:
+        raise SettingsError(f"--vary {text}: {error}.", remedy="Close the quotation.") from None
+    wrong = next((pair for pair in pairs if "=" not in pair), None)
+    if wrong is not None:
+        raise SettingsError(
+            f"--vary {text}: there is no '=' in {wrong!r}.",
+            remedy="Write --vary 'layer.field=value …'.",
+        )
+    return dict(parse_set(pair) for pair in pairs)
+
+
+def _labels(
+    queries: str,
+    qrels: str | None,
+    only: Sequence[str],
+    leave_out: Sequence[str],
+    limit: int | None,
+) -> Labels:
+    """The chosen queries; where there are labels, only those that have some. Raises InputError."""
+    from ragfilter.evaluate import beir, labels
+
+    if qrels is None and queries in labels.DEMOS:
+        qrels = queries
+    if qrels is None:
+        texts = beir.read_queries(Path(queries))
+        unknown = sorted({*only, *leave_out} - texts.keys())
+        if unknown:
+            raise InputError(
+                f"There is no query {unknown[0]!r}.", remedy="Look up the ids in the queries file."
+            )
+        chosen = {
+            i: text for i, text in texts.items() if i not in leave_out and (not only or i in only)
+        }
+        return beir.Labels(dict(islice(chosen.items(), limit)), {})
+    found = labels.choose(labels.load(queries, qrels), only=only, leave_out=leave_out)
+    labelled = {i: text for i, text in found.queries.items() if i in found.qrels}
+    return beir.Labels(dict(islice(labelled.items(), limit)), found.qrels)
+
+
+def _run(
+    what: str,
+    sides: Sequence[Side],
+    labels: Labels,
+    collection: str,
+    data_dir: Path | None,
+    *,
+    as_json: bool,
+) -> int:
+    from ragfilter.cli import experiment_text
+    from ragfilter.evaluate import experiment as measuring
+
+    measured: list[measuring.Measured] = []
+    total = len(labels.queries) * len(sides)
+    show = parts.progress("measurements")
+    stopped = False
+    with parts.open_for(data_dir, what) as bench:
+        # Before anything is read, so that nobody waits for this answer.
+        measuring.check(sides, bench.chat)
+        sources = parts.sources(bench, collection)
+        try:
+            for one in measuring.measure(labels.queries, labels.qrels, sides, sources):
+                measured.append(one)
+                show(len(measured), total)
+        except KeyboardInterrupt:
+            stopped = True
+    if as_json:
+        document = measuring.document(measured, sides)
+        head = {"collection": collection, "queries": len(labels.queries), "complete": not stopped}
+        parts.emit(parts.dumps(head | document))
+    else:
+        parts.emit(experiment_text.text(measured, sides, collection, total=total))
+    return STOPPED if stopped else 0

@@ -1,0 +1,116 @@
+"""What the `rules` commands print: plain text for people, and the JSON documents. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ragfilter.cli.rule_files import Change, Plan, Refusal
+from ragfilter.cli.text import table
+from ragfilter.rules.journal import Edit
+from ragfilter.rules.lint import Finding, Severity
+
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+RULE_CHARS = 60
+
+
+def lint_document(collection: str, rules: int, findings: Sequence[Finding]) -> dict[str, Any]:
+    counts = Counter(finding.severity for finding in findings)
+    return {
+        "collection": collection,
+        "rules": rules,
+        **{f"{severity}s": counts[severity] for severity in SEVERITIES},
+        "findings": [asdict(f) | {"severity": f.severity} for f in findings],
+    }
+
+
+def lint_text(collection: str, rules: int, findings: Sequence[Finding]) -> str:
+    """Errors first, each with what a better rule would be, where one can be offered."""
+    lines: list[str] = []
+    for finding in sorted(findings, key=lambda f: SEVERITIES.index(f.severity)):
+        place = f" {finding.place}" if finding.place else ""
+        lines.append(f"{finding.severity}: {finding.chunk_id}{place}: {finding.problem}")
+        if finding.proposal is not None:
+            lines.append(f"  better: {finding.proposal}")
+    counts = Counter(finding.severity for finding in findings)
+    figures = ", ".join(_count(counts[severity], severity) for severity in SEVERITIES)
+    lines.append(f"{collection}: {_count(rules, 'rule')}, {figures}")
+    return "\n".join(lines) + "\n"
+
+
+def import_document(
+    collection: str,
+    plan: Plan,
+    saved: Sequence[Change],
+    refusals: Sequence[Refusal],
+    *,
+    dry_run: bool,
+) -> dict[str, Any]:
+    return {
+        "collection": collection,
+        "dry_run": dry_run,
+        "would_save" if dry_run else "saved": [asdict(c) | {"kind": c.kind} for c in saved],
+        "unchanged": plan.unchanged,
+        "skipped": plan.skipped,
+        "refused": [asdict(refusal) for refusal in refusals],
+    }
+
+
+def import_text(
+    collection: str,
+    plan: Plan,
+    saved: Sequence[Change],
+    refusals: Sequence[Refusal],
+    *,
+    dry_run: bool,
+) -> str:
+    lines = [f"{c.kind}: {c.chunk_id}: {c.after or 'no rule'}" for c in saved] if dry_run else []
+    for refusal in refusals:
+        whose = f" ({refusal.chunk_id})" if refusal.chunk_id else ""
+        lines.append(f"refused: line {refusal.line}{whose}: {refusal.error}")
+    verb = "would be saved" if dry_run else "saved"
+    lines.append(
+        f"{collection}: {_count(len(saved), 'rule')} {verb}, {plan.unchanged} unchanged, "
+        f"{_count(plan.skipped, 'line')} without a rule skipped, {len(refusals)} refused"
+    )
+    return "\n".join(lines) + "\n"
+
+
+def history_text(edits: Sequence[Edit]) -> str:
+    body = [
+        (
+            str(edit.id),
+            edit.at.isoformat(sep=" ", timespec="seconds"),
+            edit.who,
+            edit.kind,
+            edit.state,
+            edit.chunk_id,
+            f"{_short(edit.before)} -> {_short(edit.after)}",
+        )
+        for edit in edits
+    ]
+    return table(("edit", "when", "who", "kind", "state", "chunk", "rule"), body)
+
+
+def edit_text(edit: Edit) -> str:
+    """What an undo or redo did."""
+    return f"{edit.kind} of edit {edit.of}: the rule of {edit.chunk_id} is {_whole(edit.after)}\n"
+
+
+def edit_document(edit: Edit) -> dict[str, Any]:
+    return asdict(edit) | {"at": edit.at.isoformat()}
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def _whole(rule: str | None) -> str:
+    return "none" if rule is None else rule
+
+
+def _short(rule: str | None) -> str:
+    text = _whole(rule)
+    return text if len(text) <= RULE_CHARS else f"{text[: RULE_CHARS - 1]}…"

@@ -1,0 +1,232 @@
+"""The command group `ragfilter rules`: lint, export and import, history, undo and redo.
+
+Source: design, sections 5 and 7. `import`, `undo` and `redo` write, through the journal. `suggest`
+is in `ragfilter.cli.rules_suggest`. The clearance settings in force hold for the commands that
+read chunks, and what they leave out is told; the journal is for the one who keeps it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragfilter.cli import parts
+from ragfilter.cli.commands import (
+    CollectionName,
+    ConfigFile,
+    DataDir,
+    Json,
+    SetValues,
+    Verbose,
+    app,
+)
+
+if TYPE_CHECKING:
+    from ragfilter.adapters.chroma_collection import ChromaCollection
+    from ragfilter.bench import Bench
+    from ragfilter.rules.journal import Edit, Journal
+    from ragfilter.settings import Clearance
+
+FOUND = 1
+WHERE_HELP = (
+    "Only chunks with field=value; fields: type, source, id, title (* stands for anything, upper "
+    "and lower case alike) and rule (any or none). May be repeated: all must hold."
+)
+
+rules = typer.Typer(
+    help="Draft, check, move and take back query_must rules.",
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(rules, name="rules")
+
+Where = Annotated[list[str] | None, typer.Option("--where", help=WHERE_HELP)]
+OneChunk = Annotated[str | None, typer.Argument(metavar="CHUNK", help="Only this chunk's edits.")]
+
+
+@rules.callback(invoke_without_command=True)
+def _group(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        parts.emit(f"{context.get_help()}\n")
+
+
+def clearance_of(config: Path | None, values: list[str] | None) -> Clearance:
+    """The clearance settings in force."""
+    return parts.load_config(None, config, values, {}).settings.clearance
+
+
+def tell(notice: str) -> None:
+    """One line on standard error, where there is something to tell."""
+    if notice:
+        typer.echo(f"ragfilter: {notice}", err=True)
+
+
+@rules.command()
+def lint(
+    collection: CollectionName = "demo",
+    where: Where = None,
+    config: ConfigFile = None,
+    values: SetValues = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    verbose: Verbose = 0,
+) -> int:
+    """Find rules that do not do their work. Exit code 1 where there are errors."""
+    parts.start_logging(verbose)
+    clearance = clearance_of(config, values)
+    from ragfilter.cli import rule_text
+    from ragfilter.cli.selecting import select
+    from ragfilter.rules.lint import lint as find
+
+    with parts.open_for(data_dir, "rules") as bench:
+        selected = select(
+            bench.collection(collection), [*(where or ()), "rule=any"], clearance=clearance
+        )
+    tell(selected.notice)
+    chosen = selected.chunks
+    texts = {chunk.id: chunk.rule or "" for chunk in chosen}
+    findings = find(texts, {chunk.id: chunk.title for chunk in chosen})
+    if as_json:
+        document = rule_text.lint_document(collection, len(texts), findings)
+        parts.emit(parts.dumps(document))
+    else:
+        parts.emit(rule_text.lint_text(collection, len(texts), findings))
+    return FOUND if any(finding.severity == "error" for finding in findings) else 0
+
+
+@rules.command(name="export")
+def export(
+    collection: CollectionName = "demo",
+    out: Annotated[Path | None, typer.Option(help="File; standard output without it.")] = None,
+    where: Where = None,
+    config: ConfigFile = None,
+    values: SetValues = None,
+    data_dir: DataDir = None,
+    verbose: Verbose = 0,
+) -> None:
+    """Write the rules as JSONL: id, title and query_must."""
+    parts.start_logging(verbose)
+    clearance = clearance_of(config, values)
+    from ragfilter.cli import rule_files
+    from ragfilter.cli.selecting import select
+
+    with parts.open_for(data_dir, "rules") as bench:
+        selected = select(
+            bench.collection(collection), [*(where or ()), "rule=any"], clearance=clearance
+        )
+    tell(selected.notice)
+    lines = list(rule_files.lines(selected.chunks))
+    if out is None:
+        parts.emit("".join(lines))
+    else:
+        rule_files.write(out, "".join(lines))
+        parts.emit(f"{collection}: {len(lines)} rules written to {out}\n")
+
+
+@rules.command(name="import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="JSONL with id and query_must, or drafts.")],
+    collection: CollectionName = "demo",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be saved or refused.")
+    ] = False,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    verbose: Verbose = 0,
+) -> int:
+    """Save the rules of a file, each through the journal. Exit code 1 where some are refused."""
+    parts.start_logging(verbose)
+    from ragfilter.cli import rule_files, rule_text
+
+    with parts.open_for(data_dir, "rules") as bench:
+        store = bench.collection(collection)
+        plan = rule_files.plan(file, {i: c.rule for i, c in store.catalogue().items()})
+        if dry_run:
+            saved, refusals = plan.changes, plan.refusals
+        else:
+            saved, late = rule_files.save(
+                plan.changes,
+                store,
+                bench.journal,
+                who=bench.deployment.user,
+                progress=parts.progress("rules saved"),
+            )
+            refusals = (*plan.refusals, *late)
+    if as_json:
+        document = rule_text.import_document(collection, plan, saved, refusals, dry_run=dry_run)
+        parts.emit(parts.dumps(document))
+    else:
+        parts.emit(rule_text.import_text(collection, plan, saved, refusals, dry_run=dry_run))
+    return FOUND if refusals else 0
+
+
+@rules.command()
+def history(
+    chunk: OneChunk = None,
+    collection: CollectionName = "demo",
+    limit: Annotated[int, typer.Option(min=1, help="At most so many edits.")] = 20,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    verbose: Verbose = 0,
+) -> None:
+    """List the edits of rules, newest first."""
+    parts.start_logging(verbose)
+    from ragfilter.cli import rule_text
+
+    with parts.open_for(data_dir, "rules") as bench:
+        bench.collection(collection)
+        found = bench.journal.history(collection, chunk, limit=limit)
+    if as_json:
+        parts.emit(parts.dumps([rule_text.edit_document(edit) for edit in found]))
+    elif found:
+        parts.emit(rule_text.history_text(found))
+    else:
+        typer.echo("No rule was edited yet.", err=True)
+
+
+@rules.command()
+def undo(
+    chunk: OneChunk = None,
+    collection: CollectionName = "demo",
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    verbose: Verbose = 0,
+) -> None:
+    """Take back the last edit of the collection, or of one chunk."""
+    from ragfilter.rules import edits
+
+    parts.start_logging(verbose)
+    with parts.open_for(data_dir, "rules") as bench:
+        store, journal, who = _journalled(bench, collection)
+        made = edits.undo(store, journal, who=who, chunk_id=chunk)
+    _emit_edit(made, as_json=as_json)
+
+
+@rules.command()
+def redo(
+    chunk: OneChunk = None,
+    collection: CollectionName = "demo",
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    verbose: Verbose = 0,
+) -> None:
+    """Bring back the edit that was taken back last."""
+    from ragfilter.rules import edits
+
+    parts.start_logging(verbose)
+    with parts.open_for(data_dir, "rules") as bench:
+        store, journal, who = _journalled(bench, collection)
+        made = edits.redo(store, journal, who=who, chunk_id=chunk)
+    _emit_edit(made, as_json=as_json)
+
+
+def _journalled(bench: Bench, collection: str) -> tuple[ChromaCollection, Journal, str]:
+    return bench.collection(collection), bench.journal, bench.deployment.user
+
+
+def _emit_edit(edit: Edit, *, as_json: bool) -> None:
+    from ragfilter.cli import rule_text
+
+    parts.emit(parts.dumps(rule_text.edit_document(edit)) if as_json else rule_text.edit_text(edit))

@@ -1,0 +1,137 @@
+"""`ragfilter rules suggest`: drafts of rules by an LLM, for a selection of chunks.
+
+Source: design, sections 5 and 7. Nothing is written to the collection. What is printed and kept is
+made in `ragfilter.cli.drafting`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragfilter.cli import parts
+from ragfilter.cli.commands import CollectionName, ConfigFile, DataDir, Json, SetValues, Verbose
+from ragfilter.cli.rules import Where, clearance_of, rules, tell
+from ragfilter.errors import ChatError, SettingsError
+
+if TYPE_CHECKING:
+    from ragfilter.adapters.openai_chat import OpenAIChat
+    from ragfilter.deployment import Deployment
+    from ragfilter.rules.suggest import Draft
+
+
+@rules.command()
+def suggest(
+    collection: CollectionName = "demo",
+    llm: Annotated[bool, typer.Option("--llm", help="Ask the configured LLM.")] = False,
+    where: Where = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Only the first so many of the selection.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Append each draft to this file (JSONL); what is in it is not redone."),
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.1, help="Seconds a chunk; default: the answer's.")
+    ] = None,
+    templates: Annotated[
+        Path | None, typer.Option(help="Folder of prompt templates of one's own (.toml).")
+    ] = None,
+    config: ConfigFile = None,
+    values: SetValues = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    verbose: Verbose = 0,
+) -> None:
+    """Draft rules for a selection of chunks. Nothing is saved to the collection."""
+    parts.start_logging(verbose)
+    if not llm:
+        raise SettingsError("Say who drafts the rules.", remedy="Add --llm to ask the LLM.")
+    clearance = clearance_of(config, values)
+    from ragfilter.cli import drafting
+    from ragfilter.cli.selecting import select
+    from ragfilter.rules.templates import packaged, with_folder
+
+    prompts = packaged() if templates is None else with_folder(templates)
+    done = drafting.drafted_before(out, collection) if out else set()
+    # The workspace is let go before the LLM is asked: the app may be used meanwhile.
+    with parts.open_for(data_dir, "rules") as bench:
+        deployment = bench.deployment
+        chat = _chat(deployment)
+        selected = select(
+            bench.collection(collection), where or (), clearance=clearance, limit=limit
+        )
+    tell(selected.notice)
+    chosen = selected.chunks
+    waiting = [chunk for chunk in chosen if chunk.id not in done]
+    made: list[Draft] = []
+    started = perf_counter()
+
+    def report() -> None:
+        totals = drafting.total(made, perf_counter() - started)
+        before = len(chosen) - len(waiting)
+        if as_json:
+            document = {"collection": collection, "selected": len(chosen), "before": before}
+            document |= drafting.totals_document(totals)
+            pairs = zip(made, waiting, strict=False)
+            document["drafts"] = [drafting.record(d, chunk, collection) for d, chunk in pairs]
+            parts.emit(parts.dumps(document))
+        else:
+            parts.emit(drafting.totals_text(totals, before=before))
+
+    show = parts.progress("chunks drafted")
+    if not out and not as_json and sys.stdout.isatty():
+        show = _no_progress
+    with contextlib.closing(chat), _at_the_end(report):
+        found = drafting.drafts(
+            waiting,
+            chat,
+            timeout_s=timeout or deployment.answer_timeout_s,
+            templates=prompts,
+        )
+        for draft, chunk in zip(found, waiting, strict=True):
+            made.append(draft)
+            if out:
+                drafting.append(out, drafting.record(draft, chunk, collection))
+            elif not as_json:
+                place = f"{len(made)}/{len(waiting)}"
+                parts.emit(drafting.text(draft, chunk, place))
+            show(len(made), len(waiting))
+
+
+def _chat(deployment: Deployment) -> OpenAIChat:
+    if not deployment.has_llm:
+        raise SettingsError(
+            "No LLM endpoint is configured.",
+            remedy="Set OPENAI_API_KEY, or OPENAI_BASE_URL and OPENAI_MODEL; `make local-llm` "
+            "starts a tiny one.",
+        )
+    from ragfilter.adapters.openai_chat import OpenAIChat
+
+    return OpenAIChat(
+        model=deployment.openai_model,
+        api_key=deployment.openai_api_key.get_secret_value(),
+        base_url=deployment.openai_base_url,
+    )
+
+
+def _no_progress(done: int, total: int) -> None:
+    """Where the drafts themselves show how far it is."""
+
+
+@contextlib.contextmanager
+def _at_the_end(report: Callable[[], None]) -> Iterator[None]:
+    """Report what was done, also where it was interrupted or the endpoint gave up."""
+    try:
+        yield
+    except (KeyboardInterrupt, ChatError):
+        report()
+        raise
+    report()

@@ -1,0 +1,97 @@
+"""Which chunks a `rules` command is about: `--where field=value`, and what the user may see."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ragfilter.errors import CollectionMissing, InputError
+from ragfilter.layers.clearance import may_see
+from ragfilter.settings import Clearance
+from ragfilter.types import Chunk
+
+if TYPE_CHECKING:
+    from ragfilter.ports import Collection
+
+FIELDS = ("type", "source", "id", "title", "rule")
+RULE_VALUES = ("any", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One `--where`."""
+
+    field: str
+    value: str
+
+    def holds(self, chunk: Chunk) -> bool:
+        """Whether `chunk` fits; its title is only known once it is loaded."""
+        if self.field == "rule":
+            return bool(chunk.rule) == (self.value == "any")
+        pattern = ".*".join(map(re.escape, self.value.split("*")))
+        text = str(getattr(chunk, self.field))
+        return re.fullmatch(pattern, text, re.IGNORECASE | re.DOTALL) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The selected chunks, whole; `hidden` counts those that clearance took out."""
+
+    chunks: tuple[Chunk, ...]
+    hidden: int
+
+    @property
+    def notice(self) -> str:
+        """What to say about the hidden ones; empty where there are none."""
+        if not self.hidden:
+            return ""
+        what = "1 chunk is" if self.hidden == 1 else f"{self.hidden:,} chunks are"
+        return (
+            f"{what} left out: above the clearance in force. "
+            "--set clearance.level=N raises it, --set clearance.enabled=false lifts it."
+        )
+
+
+def condition(text: str) -> Condition:
+    """The condition in ``field=value``. Raises InputError."""
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or name not in FIELDS:
+        raise InputError(
+            f"--where {text!r} is no condition.",
+            remedy=f"Write field=value; fields are {', '.join(FIELDS)}.",
+        )
+    if name == "rule" and value not in RULE_VALUES:
+        raise InputError(f"--where rule={value} is not known.", remedy="Write rule=any or none.")
+    return Condition(name, value)
+
+
+def select(
+    collection: Collection,
+    where: Sequence[str] = (),
+    *,
+    clearance: Clearance,
+    limit: int | None = None,
+) -> Selection:
+    """The chunks of `collection` that fit, in stored order, at most `limit`.
+
+    Where `clearance` is enabled, only what its user may see. Raises InputError, StoreError, and
+    CollectionMissing where the collection is empty.
+    """
+    conditions = [condition(text) for text in where]
+    early = [c for c in conditions if c.field != "title"]
+    late = [c for c in conditions if c.field == "title"]
+    known = collection.catalogue()
+    if not known:
+        raise CollectionMissing(
+            f"The collection {collection.name!r} is empty.", remedy="Index something into it first."
+        )
+    fitting = [chunk for chunk in known.values() if all(c.holds(chunk) for c in early)]
+    if late:
+        # The catalogue has no titles.
+        loaded = collection.chunks([chunk.id for chunk in fitting])
+        fitting = [chunk for chunk in loaded.values() if all(c.holds(chunk) for c in late)]
+    seen = [c.id for c in fitting if not clearance.enabled or may_see(c, clearance)]
+    found = collection.chunks(seen[:limit])
+    return Selection(tuple(found.values()), hidden=len(fitting) - len(seen))

@@ -1,0 +1,80 @@
+"""What the judge said before, by exactly what it was asked. Bounded, safe in threads.
+
+Source: Intelligent Chunk Filtering, "Caching layer for repeated relevance assessments"; design,
+section 3, point 5: by query, chunk content, model and prompt version. One call is over a set of
+chunks, and what it says of one depends on the others, so the whole answer is kept under a hash of
+the whole question. Failures are not kept: asking again may help.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+from statistics import median
+
+from ragfilter.ports import Message
+from ragfilter.types import Judgement
+
+SIZE = 256
+REMEMBERED_CALLS = 20
+
+
+def key(
+    query: str,
+    model: str,
+    prompt_version: str,
+    messages: Sequence[Message],
+    asked: Sequence[str],
+) -> str:
+    """A hash of everything that an answer depends on."""
+    parts = [query, model, prompt_version, [(m.role, m.content) for m in messages], list(asked)]
+    return sha256(json.dumps(parts).encode()).hexdigest()
+
+
+class Judgements:
+    """The last `size` answers that were used; the one unused for longest goes first."""
+
+    def __init__(self, size: int = SIZE) -> None:
+        self._size = size
+        self._kept: OrderedDict[str, Judgement] = OrderedDict()
+        self._ms: dict[str, deque[float]] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._kept)
+
+    def __contains__(self, key: str) -> bool:
+        with self._lock:
+            return key in self._kept
+
+    def get(self, key: str) -> Judgement | None:
+        """The answer kept under `key`, marked as such; None where there is none (any more)."""
+        with self._lock:
+            judgement = self._kept.get(key)
+            if judgement is None:
+                return None
+            self._kept.move_to_end(key)
+            return replace(judgement, cached=True)
+
+    def put(self, key: str, judgement: Judgement) -> None:
+        """Keep an answer; one with an error is not kept."""
+        if judgement.error:
+            return
+        with self._lock:
+            self._kept[key] = judgement
+            self._kept.move_to_end(key)
+            while len(self._kept) > self._size:
+                self._kept.popitem(last=False)
+            times = self._ms.setdefault(judgement.model, deque(maxlen=REMEMBERED_CALLS))
+            times.append(judgement.ms)
+
+    def usual_ms(self, model: str) -> float | None:
+        """The median of the model's last calls in milliseconds, None where it made none."""
+        with self._lock:
+            times = self._ms.get(model)
+            return median(times) if times else None

@@ -1,0 +1,93 @@
+"""What the judge did with a result: its figures, and its verdict on every chunk. Pure.
+
+Source: Intelligent Chunk Filtering, "Metrics to Track"; issue "Quality, clearance and the LLM's
+judgement", section 2. Chunks that the user may not see are not named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ragfilter import judging
+from ragfilter.judging import JudgeStats
+from ragfilter.report.hits import visible
+from ragfilter.report.overview import trace_of
+from ragfilter.types import Brought, JudgeDetail, Outcome, Result
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictRow:
+    """One chunk that came to the judge, or that an expansion brought.
+
+    `said` is ``KEEP``, ``DISCARD``, ``EXPAND_n``, or empty where nothing was said of it. `by` says
+    which expansion brought it (None: none did), `brought` are the ids that its own brought.
+    """
+
+    id: str
+    title: str
+    said: str
+    outcome: Outcome
+    reason: str
+    by: Brought | None = None
+    brought: tuple[str, ...] = ()
+
+
+def waits_for_judge(result: Result) -> bool:
+    """Whether the judge is on and was not asked about these chunks yet."""
+    return any(need.kind == "judge" for need in result.needs)
+
+
+def judge_stats(result: Result) -> JudgeStats | None:
+    """The judge's figures; None where it is off, had nothing to judge, or was not asked yet."""
+    trace = trace_of(result, "judge")
+    if trace is None or not trace.enabled or not trace.n_in or waits_for_judge(result):
+        return None
+    judgement = result.pool.judgement
+    decided = {decision.chunk_id for decision in trace.decisions}
+    # Where a fallback needed no call, the pool may hold an answer over other chunks.
+    if judgement is not None and not decided.issuperset(judgement.asked + judgement.left_out):
+        judgement = None
+    return judging.stats(trace, judgement)
+
+
+def judge_document(result: Result) -> dict[str, Any] | None:
+    """What `query --json` prints under ``judge``: None where `judge_stats` is."""
+    stats = judge_stats(result)
+    if stats is None:
+        return None
+    values = asdict(stats)
+    return values | {"reduction": round(stats.reduction, 4), "ms": round(stats.ms, 3)}
+
+
+def verdict_rows(result: Result, *, as_operator: bool = False) -> tuple[VerdictRow, ...]:
+    """Verdict and outcome of every chunk, kept ones first; empty where the judge is off."""
+    trace = trace_of(result, "judge")
+    if trace is None or not trace.enabled:
+        return ()
+    said = _said(result)
+    hits = {hit.id: hit for hit in result.hits}
+    named = visible(result, as_operator=as_operator)
+    detail = trace.detail.brought if isinstance(trace.detail, JudgeDetail) else ()
+    by = {step.chunk_id: step for step in detail}
+    rows = [
+        VerdictRow(
+            id=decision.chunk_id,
+            title=hits[decision.chunk_id].chunk.name,
+            said=said.get(decision.chunk_id, ""),
+            outcome=decision.outcome,
+            reason=decision.reason,
+            by=by.get(decision.chunk_id),
+            brought=tuple(s.chunk_id for s in detail if s.root == decision.chunk_id),
+        )
+        for decision in trace.decisions
+        if decision.chunk_id in named
+    ]
+    return tuple(sorted(rows, key=lambda row: row.outcome == "dropped"))
+
+
+def _said(result: Result) -> dict[str, str]:
+    judgement = result.pool.judgement
+    if judgement is None or waits_for_judge(result):
+        return {}
+    return {v.chunk_id: f"EXPAND_{v.depth}" if v.depth else v.action for v in judgement.verdicts}

@@ -1,0 +1,93 @@
+"""Reads a rule out of what a chat model answered, and says what is wrong with it. Pure.
+
+Source: Filtering, "Layer 1: Metadata Generation". The decisions:
+
+- The JSON may stand alone, in a code fence or within prose; of several objects the last rule
+  counts, since models think before they conclude.
+- Faults of a rule are what `parse` refuses, the linter's errors and warnings, and a part that does
+  not speak of the chunk: a model that repeats its prompt's example writes a perfect rule for
+  another chunk.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ragfilter.errors import RuleError
+from ragfilter.rules.lint import lint
+from ragfilter.rules.match import RuleBook
+from ragfilter.rules.rule import KEYS, Rule, canonical, parse
+from ragfilter.types import Chunk
+
+MOST_OBJECTS = 50
+NO_JSON = "the answer holds no JSON object"
+TOO_DEEP = "the answer's JSON is nested too deeply"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What could be read of an answer: without a rule, `faults` says why; with one, they are doubts
+    that do not keep it from being used."""
+
+    rule: Rule | None
+    faults: tuple[str, ...] = ()
+
+
+def read(answer: str, chunk: Chunk) -> Reading:
+    """The rule in `answer`, which a model gave about `chunk`, and what is wrong with it."""
+    try:
+        return _read(answer, chunk)
+    except RecursionError:
+        return Reading(None, (TOO_DEEP,))
+
+
+def _read(answer: str, chunk: Chunk) -> Reading:
+    found = _json_text(answer)
+    if not found:
+        return Reading(None, (NO_JSON,))
+    try:
+        rule = parse(found)
+    except RuleError as error:
+        return Reading(None, (str(error),))
+    findings = [f for f in lint({chunk.id: found}, {chunk.id: chunk.title}) if f.severity != "note"]
+    faults = [f"{f.place}: {f.problem}" if f.place else f.problem for f in findings]
+    if any(f.kind in ("impossible", "empty") for f in findings):
+        return Reading(None, tuple(faults))
+    # What a rule forbids need not stand in the chunk, and should not.
+    wanted = canonical(replace(rule, contain_none_of=()))
+    check = RuleBook((wanted,)).scan(chunk.passage).check(wanted)
+    if not check.passes:
+        faults.append(f"the rule asks for what the chunk itself does not hold: {check.reason}")
+    return Reading(rule, tuple(faults))
+
+
+def _json_text(answer: str) -> str:
+    """The last rule-like JSON object in `answer`, else its last object, else what begins as one
+    (so that `parse` can say where it breaks); empty where nothing does."""
+    rule_like, other = "", ""
+    begin = answer.find("{")
+    start = begin
+    for _ in range(MOST_OBJECTS):
+        if start < 0:
+            break
+        value, end = _decoded(answer, start)
+        if isinstance(value, dict):
+            inner = value.get("query_must")
+            if isinstance(inner, dict):
+                rule_like = json.dumps(inner, ensure_ascii=False)
+            elif any(key in value for key in KEYS):
+                rule_like = answer[start:end]
+            else:
+                other = answer[start:end]
+        start = answer.find("{", end)
+    return rule_like or other or (answer[begin:].strip() if begin >= 0 else "")
+
+
+def _decoded(text: str, start: int) -> tuple[Any, int]:
+    """The JSON value that begins at `start` and its end; None where there is none."""
+    try:
+        return json.JSONDecoder().raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None, start + 1

@@ -1,0 +1,176 @@
+"""Prompt templates for drafting rules, one TOML file a content category.
+
+Source: Filtering, "Layer 1: Metadata Generation" and its problem categories.
+
+A new category is a new file. Its name is the category; it says
+
+version            changes with every change of its words
+recognise.title    patterns (regular expressions, upper and lower case alike); any of them
+recognise.type     the same for the chunk's type; where both are given, both must fit
+prompt.holds       what the rule should hold, in words for the model
+example.title      a chunk's title
+example.rule       the rule for it, as JSON text
+
+Files are tried in the order of their names, and the first that fits is taken; one without patterns
+fits every chunk and is tried last. Files of a folder of one's own come before the packaged ones and
+replace those of the same name.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ragfilter.errors import InputError, RuleError
+from ragfilter.rules.normalise import normalise
+from ragfilter.rules.rule import Rule, parse
+from ragfilter.types import Chunk
+
+SUFFIX = ".toml"
+_KEYS = {
+    "": ("version", "recognise", "prompt", "example"),
+    "recognise": ("title", "type"),
+    "prompt": ("holds",),
+    "example": ("title", "rule"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """One content category. `version` is ``<category>-<number>``."""
+
+    category: str
+    version: str
+    titles: tuple[re.Pattern[str], ...]
+    types: tuple[re.Pattern[str], ...]
+    holds: str
+    example_title: str
+    example_rule: Rule
+
+    def fits(self, chunk: Chunk) -> bool:
+        """Whether `chunk` is of this category."""
+        return _any(self.titles, chunk.title) and _any(self.types, chunk.type)
+
+
+def packaged() -> tuple[Template, ...]:
+    """The templates that come with ragfilter, in the order in which they are tried."""
+    return _ordered(
+        read(entry.read_text(encoding="utf-8"), name=entry.name)
+        for entry in files(__package__).iterdir()
+        if entry.name.endswith(SUFFIX)
+    )
+
+
+def with_folder(folder: Path) -> tuple[Template, ...]:
+    """The templates of `folder`, then the packaged ones of other names; one that fits every chunk
+    comes last. Raises InputError, naming the file: unreadable, or not a template."""
+    try:
+        texts = {
+            path.name: path.read_text(encoding="utf-8")
+            for path in folder.iterdir()
+            if path.suffix == SUFFIX
+        }
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"The templates in {folder} cannot be read: {error}.",
+            remedy="Name a folder of .toml files in UTF-8.",
+        ) from None
+    own = _ordered(read(text, name=str(folder / name)) for name, text in texts.items())
+    names = {template.category for template in own}
+    every = [*own, *(template for template in packaged() if template.category not in names)]
+    return tuple(sorted(every, key=_is_general))
+
+
+def recognise(chunk: Chunk, templates: Sequence[Template]) -> Template:
+    """The first template that fits. Raises InputError where none does."""
+    for template in templates:
+        if template.fits(chunk):
+            return template
+    raise InputError(
+        f"No template fits the chunk {chunk.id!r}.",
+        remedy="Add one without patterns: it fits every chunk.",
+    )
+
+
+def read(text: str, *, name: str) -> Template:
+    """The template in TOML text; `name` is its file's. Raises InputError naming file and key."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _bad(name, f"it is no TOML ({error})") from None
+    _known_keys(data, "", name)
+    category = Path(name).name.removesuffix(SUFFIX)
+    version = data.get("version")
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise _bad(name, "version must be a whole number")
+    recognise_by = _table(data, "recognise", name)
+    example = _table(data, "example", name)
+    try:
+        rule = parse(_text(example, "example.rule", name))
+    except RuleError as error:
+        raise _bad(name, f"example.rule is no rule: {error}") from None
+    return Template(
+        category=category,
+        version=f"{category}-{version}",
+        titles=_patterns(recognise_by, "recognise.title", name),
+        types=_patterns(recognise_by, "recognise.type", name),
+        holds=_text(_table(data, "prompt", name), "prompt.holds", name),
+        example_title=_text(example, "example.title", name),
+        example_rule=rule,
+    )
+
+
+def _any(patterns: Sequence[re.Pattern[str]], text: str) -> bool:
+    return not patterns or any(pattern.search(normalise(text)) for pattern in patterns)
+
+
+def _ordered(templates: Iterable[Template]) -> tuple[Template, ...]:
+    return tuple(sorted(templates, key=lambda t: (_is_general(t), t.category)))
+
+
+def _is_general(template: Template) -> bool:
+    return not (template.titles or template.types)
+
+
+def _table(data: Mapping[str, Any], key: str, name: str) -> Mapping[str, Any]:
+    value = data.get(key, {})
+    if not isinstance(value, dict):
+        raise _bad(name, f"{key} must be a section: [{key}]")
+    _known_keys(value, key, name)
+    return value
+
+
+def _known_keys(value: Mapping[str, Any], section: str, name: str) -> None:
+    for key in value:
+        if key not in _KEYS[section]:
+            place = f"{section}.{key}" if section else key
+            raise _bad(name, f"{place} is unknown; known are {', '.join(_KEYS[section])}")
+
+
+def _text(section: Mapping[str, Any], place: str, name: str) -> str:
+    value = section.get(place.partition(".")[2])
+    if not isinstance(value, str) or not value.strip():
+        raise _bad(name, f"{place} must be a text")
+    return value.strip()
+
+
+def _patterns(section: Mapping[str, Any], place: str, name: str) -> tuple[re.Pattern[str], ...]:
+    values = section.get(place.partition(".")[2], [])
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise _bad(name, f"{place} must be a list of patterns")
+    try:
+        return tuple(re.compile(value, re.IGNORECASE) for value in values)
+    except re.error as error:
+        raise _bad(name, f"{place} holds a pattern that cannot be read ({error})") from None
+
+
+def _bad(name: str, what: str) -> InputError:
+    return InputError(
+        f"The template {name} cannot be used: {what}.",
+        remedy="Take general.toml, which comes with ragfilter, as a model.",
+    )

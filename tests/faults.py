@@ -1,0 +1,223 @@
+"""A real HTTP server that speaks the OpenAI protocol on loopback, well and in every way badly.
+
+The `serve` fixture starts one: ``serve(behave)``. `FAULTS` names a behaviour for each way in which
+an endpoint fails.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+KEY = "sk-very-secret-0123456789"
+SSE = "text/event-stream"
+
+Behave = Callable[["Handler", dict[str, Any]], None]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers every POST with the server's `behave`; remembers what was asked."""
+
+    server: Server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append(
+            {"path": self.path, "body": body, "key": self.headers["Authorization"]}
+        )
+        try:
+            self.server.behave(self, body)
+        except (BrokenPipeError, ConnectionResetError):
+            self.server.hung_up.set()
+
+    def reply(self, status: int, body: str, kind: str = "application/json", **headers: str) -> None:
+        raw = body.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(raw)))
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def start(self, kind: str = "text/event-stream") -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.end_headers()
+
+    def send(self, text: str) -> None:
+        self.wfile.write(text.encode())
+        self.wfile.flush()
+
+    def event(self, data: object) -> None:
+        self.send(f"data: {data if isinstance(data, str) else json.dumps(data)}\n\n")
+
+    def piece(self, text: str | None, finish: str | None = None) -> None:
+        self.event({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}]})
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, behave: Behave) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.behave = behave
+        self.asked: list[dict[str, Any]] = []
+        self.hung_up = threading.Event()
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+
+Serve = Callable[[Behave], Server]
+
+
+@contextmanager
+def servers() -> Iterator[Serve]:
+    """Starts servers, and stops them all in the end."""
+    running: list[Server] = []
+
+    def start(behave: Behave) -> Server:
+        server = Server(behave)
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        running.append(server)
+        return server
+
+    try:
+        yield start
+    finally:
+        for server in running:
+            server.shutdown()
+            server.server_close()
+
+
+def well(handler: Handler, body: dict[str, Any]) -> None:
+    handler.start()
+    handler.send(": keep-alive\n\n")
+    handler.piece("Trolls ")
+    handler.piece("fear fire [1].")
+    handler.piece(None, "stop")
+    if body.get("stream_options", {}).get("include_usage"):
+        handler.event({"choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": 5}})
+    handler.event("[DONE]")
+
+
+def says(*answers: str) -> Behave:
+    """Answers call after call with these texts, the last one for ever; 7 and 3 tokens a call."""
+
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        text = answers[min(len(handler.server.asked), len(answers)) - 1]
+        handler.start()
+        for start in range(0, len(text), 20):
+            handler.piece(text[start : start + 20])
+        handler.piece(None, "stop")
+        if body.get("stream_options", {}).get("include_usage"):
+            handler.event({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}})
+        handler.event("[DONE]")
+
+    return behave
+
+
+def error_body(message: str) -> str:
+    return json.dumps({"error": {"message": message, "type": "x", "code": None}})
+
+
+def raw(text: bytes) -> Behave:
+    """Sends these bytes in place of an HTTP answer and closes."""
+
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.wfile.write(text)
+        handler.wfile.flush()
+        handler.close_connection = True
+
+    return behave
+
+
+def page(status: int, text: str, kind: str) -> Behave:
+    return lambda handler, _: handler.reply(status, text, kind)
+
+
+def events(*data: object, done: bool = True) -> Behave:
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        for item in data:
+            handler.event(item)
+        if done:
+            handler.event("[DONE]")
+
+    return behave
+
+
+def half_a_json(handler: Handler, body: dict[str, Any]) -> None:
+    handler.start()
+    handler.piece("Trolls")
+    handler.event('{"choices": [{"delta": {"con')
+
+
+def cut_off(handler: Handler, body: dict[str, Any]) -> None:
+    handler.start()
+    handler.piece("Trolls")
+    handler.send('data: {"choices": [{"del')
+
+
+def cut_chunked(handler: Handler, body: dict[str, Any]) -> None:
+    handler.protocol_version = "HTTP/1.1"
+    handler.send_response(200)
+    handler.send_header("Content-Type", "text/event-stream")
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    line = 'data: {"choices": [{"delta": {"content": "Trolls"}}]}\n\n'
+    handler.send(f"{len(line):x}\r\n{line}\r\n40\r\nda")
+    handler.close_connection = True
+
+
+def hang(handler: Handler, body: dict[str, Any]) -> None:
+    handler.server.hung_up.wait(8)
+
+
+def hang_midway(handler: Handler, body: dict[str, Any]) -> None:
+    handler.start()
+    handler.piece("Trolls")
+    handler.server.hung_up.wait(8)
+
+
+def drip(what: str) -> Behave:
+    """Sends `what` every 50 ms: every single read succeeds, the answer never ends."""
+
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        while True:
+            handler.send(what)
+            time.sleep(0.05)
+
+    return behave
+
+
+WORD = 'data: {"choices": [{"delta": {"content": "Trolls"}}]}\n\n'
+
+
+def status(code: int, message: str, **headers: str) -> Behave:
+    return lambda handler, _: handler.reply(code, error_body(message), **headers)
+
+
+FAULTS: Mapping[str, Behave] = {
+    "401": status(401, f"Incorrect API key provided: {KEY}"),
+    "429": status(429, "slow down", Retry_After="7"),
+    "500": status(500, "out of memory"),
+    "hangs": hang,
+    "hangs midway": hang_midway,
+    "never ends": drip(WORD),
+    "cuts the stream": cut_off,
+    "closes at once": raw(b""),
+    "garbage": raw(b"\x00\xffgarbage\r\n\r\n"),
+    "a page": page(200, "<p>login</p>", "text/html"),
+    "half a JSON": half_a_json,
+    "nothing": page(200, "", SSE),
+}
+"""A stopped server, which refuses connections, is the one fault that no behaviour can show."""

@@ -1,0 +1,194 @@
+"""A real LLM end to end: SmolLM2-135M behind llama.cpp's OpenAI protocol.
+
+The model is tiny and mostly wrong. What is tested is the protocol and what we make of whatever it
+says, never its wisdom.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragfilter import context, judging
+from ragfilter.adapters.openai_chat import OpenAIChat
+from ragfilter.answer import stream_answer
+from ragfilter.errors import ChatError
+from ragfilter.local_llm import UNUSABLE
+from ragfilter.ports import Message, Progress, Vectors
+from ragfilter.rules.rule import canonical, parse
+from ragfilter.rules.suggest import suggest
+from ragfilter.settings import Judge, Settings
+from ragfilter.types import Chunk, Hit
+
+pytestmark = pytest.mark.llm
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMEOUT_S = 120.0
+LENGTH = "length limit was reached"
+HITS = tuple(
+    Hit(Chunk(f"c{n}", text, title), 0.1 * n, n)
+    for n, (title, text) in enumerate(
+        (
+            ("Troll", "A troll regrows its limbs unless it is burned with fire or acid."),
+            ("Boats", "A rowing boat carries four people over a river."),
+        ),
+        start=1,
+    )
+)
+
+
+class NoEmbedder:
+    """A chat model answers: nothing may be embedded."""
+
+    name = "none"
+
+    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        raise AssertionError("embedded")
+
+
+@pytest.fixture(scope="module")
+def chat(local_llm: Any) -> Iterator[OpenAIChat]:
+    made = OpenAIChat(model=local_llm.model, base_url=local_llm.base_url)
+    yield made
+    made.close()
+
+
+def test_an_answer_is_streamed_and_its_tokens_are_counted(chat: OpenAIChat) -> None:
+    packed = context.pack(HITS, Settings())
+    stream = stream_answer(
+        "How do I kill a troll?", packed, chat, NoEmbedder(), timeout_s=TIMEOUT_S
+    )
+    pieces = []
+    while_running = []
+    for piece in stream:
+        pieces.append(piece)
+        while_running.append(stream.answer.text)
+    answer = stream.answer
+    assert answer.text == "".join(pieces)
+    assert len(pieces) > 1
+    assert while_running[0] == pieces[0]
+    assert answer.text.strip()
+    assert answer.error == "" or LENGTH in answer.error
+    assert not answer.usage.estimated
+    assert answer.usage.prompt_tokens > 100
+    assert 0 < answer.usage.completion_tokens <= 60
+    assert (answer.model, answer.extractive) == ("smollm2-135m", False)
+    assert set(answer.citations) <= {1, 2}
+
+
+def test_a_judgement_is_read_or_told(chat: OpenAIChat) -> None:
+    judgement = judging.ask("How do I kill a troll?", HITS, chat, Judge(timeout_ms=60_000), "l2")
+    assert judgement.asked == ("c1", "c2")
+    assert {verdict.chunk_id for verdict in judgement.verdicts} <= {"c1", "c2"}
+    assert bool(judgement.verdicts) != bool(judgement.error)
+    assert judgement.prompt_tokens > 100
+    assert judgement.model == "smollm2-135m"
+
+
+def test_a_judge_too_slow_is_told_in_time(chat: OpenAIChat) -> None:
+    began = time.monotonic()
+    judgement = judging.ask("why?", HITS, chat, Judge(timeout_ms=100), "l2")
+    assert time.monotonic() - began < 1.1
+    assert "0.1 s" in judgement.error
+
+
+def test_a_draft_is_a_rule_or_words(chat: OpenAIChat) -> None:
+    draft = suggest(HITS[0].chunk, chat, timeout_s=TIMEOUT_S)
+    assert (draft.rule is None) == bool(draft.error)
+    if draft.rule is not None:
+        assert draft.text == canonical(draft.rule)
+        assert parse(draft.text) == draft.rule
+    assert draft.failed in ("", "rule", "interrupted", "timeout")
+    assert draft.category == "general"
+    assert draft.usage.prompt_tokens > 100
+
+
+def test_the_schema_is_kept_to(chat: OpenAIChat) -> None:
+    schema: dict[str, object] = {
+        "type": "object",
+        "properties": {"action": {"type": "string", "enum": ["KEEP", "DISCARD"]}},
+        "required": ["action"],
+        "additionalProperties": False,
+    }
+    ask = (Message("user", "Is a troll a boat?"),)
+    text = "".join(d.text for d in chat.stream(ask, timeout_s=TIMEOUT_S, schema=schema))
+    assert "".join(text.split()) in ('{"action":"KEEP"}', '{"action":"DISCARD"}')
+
+
+def test_a_listener_that_goes_away_frees_the_model(chat: OpenAIChat) -> None:
+    pieces = chat.stream((Message("user", "Tell me a long story."),), timeout_s=TIMEOUT_S)
+    assert next(pieces).text
+    pieces.close()  # type: ignore[attr-defined]
+    (first, *_) = chat.stream((Message("user", "Say yes."),), timeout_s=TIMEOUT_S)
+    assert first.text
+
+
+def test_a_prompt_too_long_for_it_is_told(chat: OpenAIChat) -> None:
+    ask = (Message("user", "troll " * 20_000),)
+    with pytest.raises(ChatError) as caught:
+        list(chat.stream(ask, timeout_s=TIMEOUT_S))
+    assert caught.value.kind == "protocol"
+    assert "too long" in str(caught.value) or "context" in str(caught.value)
+
+
+def test_no_web_page_may_call_it_and_it_shows_none(local_llm: Any) -> None:
+    root = local_llm.base_url.removesuffix("/v1")
+    assert root.startswith("http://127.0.0.1:")
+    request = urllib.request.Request(
+        f"{local_llm.base_url}/models", headers={"Origin": "http://example.org"}
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        assert (answer.headers["Access-Control-Allow-Origin"] or "") == ""
+    with pytest.raises(urllib.error.HTTPError):
+        urllib.request.urlopen(f"{root}/", timeout=30)
+
+
+def start(bare_environ: dict[str, str], port: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "ragfilter.local_llm", "--port", str(port)],
+        cwd=ROOT, env=bare_environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("_installed")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_it_stops_when_it_is_asked_to(name: str, bare_environ: dict[str, str]) -> None:
+    process = start(bare_environ, 0)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("export OPENAI_BASE_URL=http://127.0.0.1:")
+        process.send_signal(signal.Signals[name])
+        _, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0
+    assert "tiny demonstration model" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.usefixtures("_installed")
+def test_a_port_in_use_is_told(bare_environ: dict[str, str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        process = start(bare_environ, port)
+        try:
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+            process.wait()
+    assert (process.returncode, out) == (UNUSABLE, "")
+    assert err.startswith(f"ragfilter: Port {port} cannot be used: Address already in use.")
+    assert err.count("\n") == 1

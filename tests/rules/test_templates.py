@@ -1,0 +1,135 @@
+"""Content categories: which template a chunk gets, and that a new category is a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragfilter.corpora import demo
+from ragfilter.errors import InputError
+from ragfilter.rules.lint import lint
+from ragfilter.rules.rule import Rule, canonical
+from ragfilter.rules.templates import Template, packaged, read, recognise, with_folder
+from ragfilter.types import Chunk
+
+
+def category(title: str, type: str = "special") -> str:
+    return recognise(Chunk("c", title=title, type=type), packaged()).category
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        ("I.A. ATTACK MATRIX FOR CLERICS, DRUIDS AND MONKS - Opponent Armor 6", "attack-matrix"),
+        ("Attack Matrices", "attack-matrix"),
+        ("COMBAT MATRIX for ogres", "attack-matrix"),
+        ("IV.C. PSIONIC BLAST ATTACK UPON NON-PSIONIC CREATURE", "psionic"),
+        ("Psionic wail, Wisdom 10-13", "psionic"),
+        ("Psionic Combat", "general"),
+        ("Temperate Conditions - Faerie And Sylvan Settings", "encounter"),
+        ("ENCOUNTER TABLE: Open Sea", "encounter"),
+        ("Encounter Distance", "general"),
+        ("STRENGTH TABLE II.: ABILITY ADJUSTMENTS", "general"),
+        ("", "general"),
+    ],
+)
+def test_a_title_decides_the_category(title: str, expected: str) -> None:
+    assert category(title) == expected
+
+
+def test_the_demo_tables_are_recognised_and_nothing_else() -> None:
+    found: dict[str, set[str]] = {}
+    for record in demo.records():
+        prefix = "-".join(record["id"].split("-")[:2])
+        found.setdefault(category(record["title"], record["type"]), set()).add(prefix)
+    assert found["attack-matrix"] == {"attack-matrix"}
+    assert found["psionic"] == {"psionic-blast"}
+    assert found["encounter"] == {
+        "encounters-arctic", "encounters-temperate", "encounters-tropical",
+        "encounters-subterranean",
+    }  # fmt: skip
+    assert not found["general"] & {"attack-matrix", "psionic-blast", "encounters-arctic"}
+
+
+@pytest.mark.parametrize("template", packaged(), ids=lambda template: template.category)
+def test_the_examples_are_rules_to_learn_from(template: Template) -> None:
+    text = canonical(template.example_rule)
+    assert lint({"example": text}, {"example": template.example_title}) == ()
+    assert template.version == f"{template.category}-1"
+
+
+def test_the_packaged_categories() -> None:
+    assert [t.category for t in packaged()] == ["attack-matrix", "encounter", "psionic", "general"]
+
+
+TRAPS = """
+version = 3
+[recognise]
+title = ['\\btraps?\\b']
+type = ['^table$']
+[prompt]
+holds = "The kind of trap."
+[example]
+title = "Traps of Wire"
+rule = '{"contain_one_of": [["wire", "wires"]]}'
+"""
+
+
+def test_a_new_category_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "traps.toml").write_text(TRAPS, encoding="utf-8")
+    templates = with_folder(tmp_path)
+    assert [t.category for t in templates] == [
+        "traps", "attack-matrix", "encounter", "psionic", "general",
+    ]  # fmt: skip
+    made = recognise(Chunk("c", title="TRAP matrix", type="Table"), templates)
+    assert (made.category, made.version) == ("traps", "traps-3")
+    assert made.example_rule == Rule(contain_one_of=(("wire", "wires"),))
+    # Both patterns must fit.
+    assert recognise(Chunk("c", title="Trap", type="rule"), templates).category == "general"
+
+
+def test_a_file_of_the_same_name_replaces_the_packaged_one(tmp_path: Path) -> None:
+    own = TRAPS.replace("title = ['\\btraps?\\b']", "").replace("type = ['^table$']", "")
+    (tmp_path / "general.toml").write_text(own, encoding="utf-8")
+    templates = with_folder(tmp_path)
+    assert [t.version for t in templates][-1] == "general-3"
+    assert len(templates) == len(packaged())
+    # It fits everything, and still comes last.
+    assert recognise(Chunk("c", title="Attack matrix"), templates).category == "attack-matrix"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("version = 3", "version = ", "no TOML"),
+        ("version = 3", "version = 'x'", "version must be a whole number"),
+        ("version = 3", "", "version must be a whole number"),
+        ("version = 3", "version = 3\nname = 'x'", "name is unknown; known are version"),
+        ("title = ['\\btraps?\\b']", "title = ['(']", "recognise.title holds a pattern"),
+        ("title = ['\\btraps?\\b']", "title = 'traps'", "recognise.title must be a list"),
+        ("title = ['\\btraps?\\b']", "titles = []", "recognise.titles is unknown"),
+        ("[recognise]", "[[recognise]]", "recognise must be a section"),
+        ('holds = "The kind of trap."', "", "prompt.holds must be a text"),
+        ('"contain_one_of"', '"contains"', "example.rule is no rule: contains: unknown key"),
+    ],
+)
+def test_a_bad_file_is_named_with_its_fault(tmp_path: Path, old: str, new: str, says: str) -> None:
+    assert old in TRAPS
+    (tmp_path / "traps.toml").write_text(TRAPS.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        with_folder(tmp_path)
+    assert str(tmp_path / "traps.toml") in caught.value.message
+    assert says in caught.value.message
+    assert caught.value.remedy
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        with_folder(tmp_path / "missing")
+
+
+def test_without_a_general_template_a_chunk_may_fit_nowhere() -> None:
+    traps = read(TRAPS, name="traps.toml")
+    with pytest.raises(InputError, match="No template fits the chunk 'c'"):
+        recognise(Chunk("c", title="Swords"), [traps])

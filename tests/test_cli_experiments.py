@@ -1,0 +1,295 @@
+"""`ragfilter compare` and `ragfilter experiment`, with a real LLM endpoint and without one.
+
+The collection and the embedding stand in at their ports, so that no model is loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from faults import Behave, Handler, Serve
+
+from ragfilter.adapters.openai_chat import OpenAIChat
+from ragfilter.cli import main, parts
+from ragfilter.gather import Sources
+from ragfilter.judgements import Judgements
+from ragfilter.ports import ChatModel, Vectors
+from ragfilter.types import Chunk, Space
+
+LABELS = {"first": ("0", "1"), "second": ("10", "9", "11")}
+TEXTS = {"first": "0", "second": "10", "unlabelled": "20"}
+
+
+class Line:
+    """Chunks on a line: the vector of query "n" is n, chunk m lies |n − m| / 100 from it."""
+
+    name = "line"
+    space: Space = "l2"
+    version = "1"
+
+    def __init__(self) -> None:
+        self.all = {str(i): Chunk(str(i), f"no. {i}", source=f"{i % 2}.md") for i in range(30)}
+
+    def embed(self, texts: Sequence[str], progress: object = None) -> Vectors:
+        return np.array([[float(text)] for text in texts], dtype=np.float32)
+
+    def count(self) -> int:
+        return len(self.all)
+
+    def nearest(
+        self, vector: Vectors, n: int, *, ids: object = None, where: Any = None
+    ) -> list[tuple[str, float]]:
+        at = float(vector[0])
+        wanted = None if where is None else where.sources
+        there = [i for i, chunk in self.all.items() if wanted is None or chunk.source in wanted]
+        pairs = [(i, abs(int(i) - at) / 100) for i in there]
+        return sorted(pairs, key=lambda pair: (pair[1], int(pair[0])))[:n]
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        return {i: self.all[i] for i in ids if i in self.all}
+
+    def catalogue(self) -> dict[str, Chunk]:
+        return self.all
+
+
+class Bench:
+    def __init__(self, chat: ChatModel | None) -> None:
+        self.chat = chat
+
+    def sources(self, name: str) -> Sources:
+        assert name == "small"
+        return Sources(Line(), Line(), None, self.chat, Judgements())
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    """Two labelled queries and one without labels, as flags."""
+    queries, qrels = tmp_path / "queries.jsonl", tmp_path / "qrels.tsv"
+    lines = [json.dumps({"_id": i, "text": text}) for i, text in TEXTS.items()]
+    queries.write_text("\n".join(lines), encoding="utf-8")
+    rows = [f"{i}\t{chunk}\t1" for i, chunks in LABELS.items() for chunk in chunks]
+    qrels.write_text("\n".join(["query-id\tcorpus-id\tscore", *rows]), encoding="utf-8")
+    return ["-c", "small", "--queries", str(queries), "--qrels", str(qrels)]
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes the commands open a bench with this LLM."""
+
+    def with_chat(chat: ChatModel | None) -> None:
+        @contextmanager
+        def opened(data_dir: object, kind: str) -> Iterator[Bench]:
+            yield Bench(chat)
+
+        monkeypatch.setattr(parts, "open_for", opened)
+
+    return with_chat
+
+
+@pytest.fixture(autouse=True)
+def _logging() -> Iterator[None]:
+    """What a command does to the logging is undone."""
+    root, ours = logging.getLogger(), logging.getLogger("ragfilter")
+    before = root.handlers[:], root.level, ours.level
+    yield
+    root.handlers[:], root.level, ours.level = before[0], before[1], before[2]
+
+
+def labelled(handler: Handler, body: dict[str, Any]) -> None:
+    """Keeps what the labels hold; asked strictly, the first of it; asked tersely, it fails."""
+    system, user = (message["content"] for message in body["messages"])
+    query = re.findall(r"^Query: (.*)$", user, re.MULTILINE)[0]
+    relevant = LABELS[next(i for i, text in TEXTS.items() if text == query)]
+    if "cannot do without" in system:
+        relevant = relevant[:1]
+    if system.startswith("Which chunks"):
+        handler.reply(500, '{"error": {"message": "out of memory"}}')
+        return
+    handler.start()
+    handler.piece("\n".join(f"{i} -> KEEP" for i in relevant))
+    handler.piece(None, "stop")
+    handler.event({"choices": [], "usage": {"prompt_tokens": 300, "completion_tokens": 20}})
+    handler.event("[DONE]")
+
+
+def llm(serve: Serve, behave: Behave = labelled) -> OpenAIChat:
+    return OpenAIChat(model="tiny", base_url=serve(behave).url)
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> Any:
+    return json.loads(capsys.readouterr().out)
+
+
+FOUR = ["--set", "judge.max_chunks=4", "--set", "retrieval.k=4"]
+
+
+def test_an_experiment_measures_every_prompt(
+    bench: Any, serve: Serve, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench(llm(serve))
+    command = ["experiment", *files, *FOUR, "--variants", "default, strict,terse"]
+    assert main([*command, "--json"]) == 0
+    made = printed(capsys)
+    assert (made["collection"], made["queries"], made["complete"]) == ("small", 2, True)
+    none, default, strict, terse = made["sides"]
+    assert [s["side"] for s in made["sides"]] == ["no judge", "default", "strict", "terse"]
+    assert none["precision"] == pytest.approx((2 / 4 + 3 / 4) / 2)
+    assert (default["precision"], default["recall"], default["noise_reduction"]) == (1, 1, 1)
+    assert strict["recall"] == pytest.approx((1 / 2 + 1 / 3) / 2)
+    assert (none["llm_tokens"], default["llm_tokens"], terse["fallbacks"]) == (0, 320, 2)
+    assert (default["fallbacks"], terse["kept"]) == (0, 4)
+    assert len(made["per_query"]) == 8
+    assert "out of memory" in made["per_query"][3]["error"]
+
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("small: means over 2 queries\n")
+    lines = {line.split("  ")[0]: line.split() for line in shown.splitlines() if line}
+    assert lines["side"][:4] == ["side", "kept", "P", "R"]
+    assert lines["default"][1:6] == ["2.5", "1.000", "1.000", "1.000", "100.0%"]
+    assert lines["terse"][-1] == "2"
+    assert "fallback: The endpoint failed (HTTP 500): out of memory" in shown
+
+
+def test_without_variants_every_prompt_is_tried(
+    bench: Any, serve: Serve, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench(llm(serve))
+    assert main(["experiment", *files, "--only", "first", "--json"]) == 0
+    made = printed(capsys)
+    assert [s["side"] for s in made["sides"]] == ["no judge", "default", "strict", "terse"]
+    assert made["queries"] == 1
+
+
+def test_profiles_and_settings_are_compared_with_a_plain_search(
+    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench(None)
+    command = ["compare", *files, "-p", "adaptive-gap", "-p", "query-must", "--json"]
+    assert main([*command, "--set", "retrieval.k=4", "--limit", "1"]) == 0
+    made = printed(capsys)
+    assert [s["side"] for s in made["sides"]] == ["unfiltered, k 4", "adaptive-gap", "query-must"]
+    assert [s["kept"] for s in made["sides"]] == [4, 5, 4]
+    assert [row["id"] for row in made["per_query"]] == ["first"] * 3
+    assert made["per_query"][2]["ids"] == ["0", "1", "2", "3"]
+
+    vary = ["--vary", "cutoff.max_results=1", "--vary", "", "--vary",
+            "cutoff.max_results=3 retrieval.source_pattern='1.md'"]  # fmt: skip
+    assert main(["compare", *files, "-p", "adaptive-gap", *vary, "--json"]) == 0
+    made = printed(capsys)
+    assert [s["side"] for s in made["sides"]] == [
+        "unfiltered, k 5",
+        "adaptive-gap cutoff.max_results=1",
+        "adaptive-gap",
+        "adaptive-gap cutoff.max_results=3 retrieval.source_pattern='1.md'",
+    ]
+    assert [row["ids"] for row in made["per_query"][:4]] == [
+        ["0", "1", "2", "3", "4"], ["0"], ["0", "1", "2", "3", "4"], ["1", "3", "5"],
+    ]  # fmt: skip
+
+
+def test_with_and_without_the_judge(
+    bench: Any, serve: Serve, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench(llm(serve))
+    assert main(["compare", *files, "-p", "llm-filter", *FOUR]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"^unfiltered, k 4 +4\.0 +0\.625 +1\.000", shown, re.MULTILINE)
+    assert re.search(r"^llm-filter +2\.5 +1\.000 +1\.000 +1\.000 +100\.0%", shown, re.MULTILINE)
+
+
+def test_without_labels_there_is_the_rest(
+    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench(None)
+    assert main(["compare", *files[:4], "--set", "retrieval.k=4", "--json"]) == 0
+    made = printed(capsys)
+    assert {row["id"] for row in made["per_query"]} == set(TEXTS)
+    assert made["sides"][0]["precision"] is None
+    assert made["sides"][0]["kept"] == 4
+    assert main(["compare", *files[:4], "--except", "first", "--only", "first"]) == 0
+    assert "means over 0 queries" in capsys.readouterr().out
+
+
+class Stopping:
+    """An LLM during whose third call the user presses Ctrl-C."""
+
+    name = "stopping"
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def stream(self, *_: object, **__: object) -> Iterator[Any]:
+        self.calls += 1
+        if self.calls == 3:
+            raise KeyboardInterrupt
+        raise ValueError("no answer")
+        yield
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_stopped_it_prints_what_is_finished(
+    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str], as_json: bool
+) -> None:
+    bench(Stopping())
+    command = ["experiment", *files, "--variants", "default,strict"]
+    assert main([*command, *(["--json"] if as_json else [])]) == 130
+    out, err = capsys.readouterr()
+    assert err.endswith("Stopped.\n")
+    if as_json:
+        made = json.loads(out)
+        assert made["complete"] is False
+        assert [s["queries"] for s in made["sides"]] == [1, 1, 1]
+        assert len(made["per_query"]) == 4
+    else:
+        assert "means over 1 query; stopped after 4 of 6 measurements" in out
+
+
+def test_progress_goes_to_standard_error(
+    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    bench(None)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert main(["compare", *files, "-p", "adaptive-gap", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["complete"]
+    assert "4 of 4 measurements" in err
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["experiment", "FILES"], "The judge needs an LLM, and none is configured. "
+         "Set OPENAI_API_KEY, or OPENAI_BASE_URL"),
+        (["compare", "FILES", "-p", "llm-filter"], "The judge needs an LLM"),
+        (["experiment", "FILES", "--variants", "default,srict"],
+         "judge.prompt = 'srict' (from a flag) is not allowed. Use one of default, strict, terse."),
+        (["compare", "FILES", "-p", "best"], "There is no profile 'best'."),
+        (["compare", "FILES", "--vary", "cutoff.max_results"], "--vary cutoff.max_results: there"),
+        (["compare", "FILES", "--vary", "a='b"], "--vary a='b: No closing quotation."),
+        (["compare", "FILES", "--only", "zz"], "There is no query 'zz'."),
+        (["experiment", "-c", "small", "--queries", "QUERIES"], "--qrels is missing."),
+        (["compare", "-c", "small", "--queries", "QUERIES", "--only", "zz"], "There is no query"),
+        (["compare", "-c", "small", "--queries", "/nowhere"], "/nowhere cannot be read"),
+        (["compare", "-c", "small"], "Missing option '--queries'"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line(
+    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str], args: list[str], said: str
+) -> None:
+    bench(None)
+    given = [part for arg in args for part in (files if arg == "FILES" else [arg])]
+    given = [files[3] if arg == "QUERIES" else arg for arg in given]
+    assert main(given) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"ragfilter: {said}")

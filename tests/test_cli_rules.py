@@ -1,0 +1,599 @@
+"""`ragfilter rules …` on a real workspace, with a real HTTP server as the LLM. No embedding model
+is loaded: the chunks are stored with vectors made up here."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from faults import FAULTS, KEY, Behave, Handler, Serve, Server, says
+
+from ragfilter.adapters.chroma_collection import Row
+from ragfilter.cli import drafting, main
+from ragfilter.ports import Delta
+from ragfilter.rules.rule import canonical, parse
+from ragfilter.types import Chunk
+from ragfilter.workspace import Workspace
+
+ROOT = Path(__file__).resolve().parents[1]
+GOOD = '{"contain_one_of":[["cleric","clerics"]]}'
+OTHER = '{"contain_one_of":[["troll","trolls"]]}'
+SPREAD = '{"contain_one_of":[["cleric"],["druid"],["monk"]]}'
+
+CHUNKS = (
+    Chunk(
+        "cleric-6", "A cleric needs 10.", "Attack matrix for clerics, AC 6", "special", rule=GOOD
+    ),
+    Chunk("cleric-7", "A cleric needs 9.", "Attack matrix for clerics, AC 7", "special"),
+    Chunk("cleric-8", "A cleric needs 8.", "Attack matrix for clerics, AC 8", "special"),
+    Chunk("troll", "A troll regrows its limbs.", "Troll", "monster", rule=OTHER),
+    Chunk("boat", "A rowing boat carries four.", "Boats", "item", source="sea.md"),
+    Chunk("secret", "The cleric is a doppelganger.", "The Cleric's Secret", "special", clearance=4),
+)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("rules") / "ws"
+    vectors = np.eye(len(CHUNKS), 384, dtype=np.float32)
+    with Workspace.open(folder) as opened:
+        store = opened.store()
+        store.create("small", embedder="all-MiniLM-L6-v2")
+        store.create("empty", embedder="all-MiniLM-L6-v2")
+        collection = store.collection("small")
+        collection.write([Row(chunk, v) for chunk, v in zip(CHUNKS, vectors, strict=True)])
+        collection.mark_content("made")
+    return folder
+
+
+@pytest.fixture
+def workspace(made: Path, tmp_path: Path) -> Path:
+    """A copy to change."""
+    target = tmp_path / "ws"
+    shutil.copytree(made, target)
+    return target
+
+
+class Run:
+    """Runs `ragfilter rules …` on the collection `small`; what it printed and its exit code."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self.capsys = capsys
+
+    def __call__(self, *args: str, code: int = 0, collection: str = "small") -> str:
+        self.capsys.readouterr()
+        found = main(["rules", *args, "-c", collection, "--data-dir", str(self.folder)])
+        out, self.err = self.capsys.readouterr()
+        assert found == code, self.err
+        return out
+
+    def json(self, *args: str, code: int = 0) -> Any:
+        return json.loads(self(*args, "--json", code=code))
+
+    def rule(self, chunk_id: str) -> str | None:
+        with Workspace.open(self.folder) as opened:
+            return opened.store().collection("small").rule(chunk_id)
+
+
+@pytest.fixture
+def run(workspace: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    return Run(workspace, capsys)
+
+
+Llm = Callable[[Behave], Server]
+
+
+@pytest.fixture
+def llm(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Llm:
+    """Starts a server and makes it the configured LLM."""
+
+    def start(behave: Behave) -> Server:
+        server = serve(behave)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("OPENAI_MODEL", "tiny")
+        return server
+
+    return start
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def asked_about(server: Server) -> list[str]:
+    """The titles that were sent, each once, in order."""
+    prompts = (call["body"]["messages"][1]["content"] for call in server.asked)
+    titles = (prompt.partition("<chunk>\ntitle: ")[2].partition("\n")[0] for prompt in prompts)
+    return list(dict.fromkeys(titles))
+
+
+# -- suggest ---------------------------------------------------------------------------------------
+
+ALL = ("--set", "clearance.enabled=false")
+SUGGEST = ("suggest", "--llm")
+MATRICES = (*SUGGEST, "--where", "title=attack matrix*")
+
+
+def test_drafts_of_a_selection(run: Run, llm: Llm, tmp_path: Path) -> None:
+    server = llm(says(GOOD))
+    out = tmp_path / "drafts.jsonl"
+    printed = run(*MATRICES, "--out", str(out))
+    assert printed.startswith(
+        "3 drafted (0 by a second answer, 0 with doubts), 0 without a draft; "
+        "21 prompt and 9 answer tokens, "
+    )
+    assert printed.endswith("Nothing is saved to the collection.\n")
+    assert [line["id"] for line in lines(out)] == ["cleric-6", "cleric-7", "cleric-8"]
+    first = lines(out)[0]
+    assert first.pop("ms") > 0
+    assert first == {
+        "collection": "small", "id": "cleric-6", "title": "Attack matrix for clerics, AC 6",
+        "query_must": json.loads(GOOD), "error": "", "remarks": [], "repaired": False, "failed": "",
+        "category": "attack-matrix", "model": "tiny",
+        "prompt_version": "suggest-1 attack-matrix-1",
+        "prompt_tokens": 7, "completion_tokens": 3, "estimated": False,
+    }  # fmt: skip
+    assert len(server.asked) == 3
+    assert run.rule("cleric-7") is None
+
+
+@pytest.mark.parametrize(
+    ("where", "titles"),
+    [
+        (["type=special", "rule=none", "id=cleric*"], ["AC 7", "AC 8"]),
+        (["rule=any"], ["AC 6", "Troll"]),
+        (["source=SEA.md"], ["Boats"]),
+        (["title=*troll*"], ["Troll"]),
+        (["type=special", "title=*secret"], ["Secret"]),
+        (["type=nothing"], []),
+    ],
+)
+def test_where_selects(run: Run, llm: Llm, where: list[str], titles: list[str]) -> None:
+    server = llm(says(GOOD))
+    run(*SUGGEST, *ALL, *(part for text in where for part in ("--where", text)))
+    assert [t[-len(end) :] for t, end in zip(asked_about(server), titles, strict=True)] == titles
+
+
+def test_limit_is_of_the_selection(run: Run, llm: Llm) -> None:
+    server = llm(says(GOOD))
+    assert run.json(*MATRICES, "--limit", "2")["selected"] == 2
+    assert len(server.asked) == 2
+
+
+def test_a_secret_is_not_sent_for_a_user_who_may_not_see_it(run: Run, llm: Llm) -> None:
+    server = llm(says(GOOD))
+    run(*SUGGEST, "--where", "type=special")
+    assert run.err == (
+        "ragfilter: 1 chunk is left out: above the clearance in force. --set clearance.level=N "
+        "raises it, --set clearance.enabled=false lifts it.\n"
+    )
+    assert len(server.asked) == 3
+    assert not any("Secret" in title for title in asked_about(server))
+    assert "doppelganger" not in json.dumps(server.asked)
+
+
+def test_drafts_are_printed_where_no_file_is_named(run: Run, llm: Llm) -> None:
+    llm(says("no", GOOD))
+    printed = run(*SUGGEST, "--where", "id=cleric-7", "--where", "rule=none")
+    first, rule, totals = printed.splitlines()
+    assert first == (
+        "1/1  cleric-7  Attack matrix for clerics, AC 7  (attack-matrix, second answer)"
+    )
+    assert rule == f"  {GOOD}"
+    assert totals.startswith("1 drafted (1 by a second answer")
+
+
+def test_json_is_one_document(run: Run, llm: Llm) -> None:
+    llm(says("no"))
+    made = run.json(*SUGGEST, "--where", "id=boat")
+    (draft,) = made.pop("drafts")
+    assert made.pop("seconds") >= 0
+    assert made == {
+        "collection": "small", "selected": 1, "before": 0, "drafted": 0, "repaired": 0,
+        "doubtful": 0, "without": 1, "prompt_tokens": 14, "completion_tokens": 6,
+        "estimated": False,
+    }  # fmt: skip
+    assert draft["query_must"] is None
+    assert "no JSON object" in draft["error"]
+
+
+def test_a_second_run_goes_on_and_tries_failures_again(run: Run, llm: Llm, tmp_path: Path) -> None:
+    out = tmp_path / "drafts.jsonl"
+    server = llm(says(GOOD, "no", "no", GOOD))
+    run(*MATRICES, "--out", str(out))
+    assert [bool(line["query_must"]) for line in lines(out)] == [True, False, True]
+    assert len(server.asked) == 4
+    server = llm(says(GOOD))
+    printed = run(*MATRICES, "--out", str(out))
+    assert "1 drafted" in printed
+    assert "2 drafted before" in printed
+    assert asked_about(server) == ["Attack matrix for clerics, AC 7"]
+    assert [line["id"] for line in lines(out)] == ["cleric-6", "cleric-7", "cleric-8", "cleric-7"]
+    server = llm(says(GOOD))
+    run(*MATRICES, "--out", str(out))
+    assert server.asked == []
+
+
+def test_a_line_that_was_cut_off_is_written_anew(run: Run, llm: Llm, tmp_path: Path) -> None:
+    out = tmp_path / "drafts.jsonl"
+    llm(says(GOOD))
+    run(*MATRICES, "--out", str(out))
+    whole = out.read_bytes()
+    out.write_bytes(whole[:-30])
+    server = llm(says(GOOD))
+    run(*MATRICES, "--out", str(out))
+    assert asked_about(server) == ["Attack matrix for clerics, AC 8"]
+    assert [line["id"] for line in lines(out)] == ["cleric-6", "cleric-7", "cleric-8"]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ('{"id": "x"}\n', "line 1 is no draft"),
+        ("hello\n", "line 1 is no draft"),
+        ('{"id": "x", "collection": "other", "query_must": null}\n', "collection 'other'"),
+    ],
+)
+def test_another_file_is_not_written_to(
+    run: Run, llm: Llm, tmp_path: Path, content: str, why: str
+) -> None:
+    out = tmp_path / "notes.txt"
+    out.write_text(content)
+    server = llm(says(GOOD))
+    run(*MATRICES, "--out", str(out), code=2)
+    assert why in run.err
+    assert out.read_text() == content
+    assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "words", "tried"),
+    [
+        (
+            "401",
+            "failed, so no more chunks are tried: The endpoint refused the key",
+            1,
+        ),
+        ("500", "The endpoint failed 3 times in a row, so no more chunks are tried", 3),
+        ("nothing", "3 times in a row", 3),
+    ],
+)
+def test_a_failing_endpoint_ends_the_run(
+    run: Run, llm: Llm, tmp_path: Path, fault: str, words: str, tried: int
+) -> None:
+    llm(FAULTS[fault])
+    out = tmp_path / "drafts.jsonl"
+    printed = run(*MATRICES, "--out", str(out), code=2)
+    assert f"0 drafted (0 by a second answer, 0 with doubts), {tried} without" in printed
+    assert words in run.err
+    assert run.err.count("\n") == 1
+    assert KEY not in run.err
+    assert [bool(line["error"]) for line in lines(out)] == [True] * tried
+
+
+def test_the_last_chunk_too_may_end_the_run(run: Run, llm: Llm) -> None:
+    llm(FAULTS["401"])
+    printed = run(*SUGGEST, "--where", "id=boat", code=2)
+    assert "no draft: The endpoint refused the key" in printed
+
+
+def test_failures_now_and_then_do_not_end_the_run(run: Run, llm: Llm, tmp_path: Path) -> None:
+    def flaky(handler: Handler, body: dict[str, Any]) -> None:
+        if len(handler.server.asked) % 3:
+            handler.reply(500, "{}")
+        else:
+            says(GOOD)(handler, body)
+
+    llm(flaky)
+    out = tmp_path / "drafts.jsonl"
+    run(*SUGGEST, *ALL, "--where", "id=*c*", "--out", str(out))
+    assert [bool(line["query_must"]) for line in lines(out)] == [False, False, True, False]
+
+
+def test_a_rate_limit_is_waited_for(serve: Serve) -> None:
+    def limited(handler: Handler, body: dict[str, Any]) -> None:
+        if len(handler.server.asked) in (1, 2):
+            headers = {"Retry_After": "900"} if len(handler.server.asked) == 1 else {}
+            handler.reply(429, "{}", **headers)
+        else:
+            says(GOOD)(handler, body)
+
+    from ragfilter.adapters.openai_chat import OpenAIChat
+
+    waits: list[float] = []
+    chat = OpenAIChat(model="tiny", base_url=serve(limited).url)
+    (draft,) = drafting.drafts([CHUNKS[0]], chat, timeout_s=20, templates=None, wait=waits.append)
+    assert draft.text == GOOD
+    assert waits == [drafting.MOST_WAIT_S, drafting.WAIT_S]
+
+
+def test_a_rate_limit_without_end_is_a_failure() -> None:
+    from ragfilter.errors import ChatError
+
+    class Limited:
+        name = "limited"
+
+        def stream(self, *args: Any, **kwargs: Any) -> Iterator[Delta]:
+            raise ChatError("Too fast.", kind="rate_limit", retry_after=1.0)
+
+    waits: list[float] = []
+    found = drafting.drafts([CHUNKS[0]], Limited(), timeout_s=20, templates=None, wait=waits.append)
+    assert next(found).failed == "rate_limit"
+    assert waits == [1.0] * drafting.MOST_WAITS
+
+
+def test_own_templates(run: Run, llm: Llm, tmp_path: Path) -> None:
+    (tmp_path / "boats.toml").write_text(
+        "version = 1\nrecognise.title = ['^boats$']\nprompt.holds = 'The kind of boat.'\n"
+        "example.title = 'Rafts'\nexample.rule = '{\"contain\": \"raft\"}'\n"
+    )
+    llm(says('{"contain": "boat"}'))
+    made = run.json(*SUGGEST, "--where", "id=boat", "--templates", str(tmp_path))
+    assert made["drafts"][0]["prompt_version"] == "suggest-1 boats-1"
+
+
+def test_an_interruption_loses_nothing(
+    workspace: Path, serve: Serve, tmp_path: Path, bare_environ: dict[str, str]
+) -> None:
+    def slow(handler: Handler, body: dict[str, Any]) -> None:
+        if len(handler.server.asked) == 2:
+            handler.server.hung_up.wait(60)
+        says(GOOD)(handler, body)
+
+    server = serve(slow)
+    out = tmp_path / "drafts.jsonl"
+    environ = bare_environ | {"OPENAI_BASE_URL": server.url, "OPENAI_MODEL": "tiny"}
+    command = [
+        sys.executable, "-m", "ragfilter", "rules", *MATRICES, "-c", "small",
+        "--data-dir", str(workspace), "--out", str(out),
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        until = time.monotonic() + 60
+        while len(server.asked) < 2 and time.monotonic() < until:
+            time.sleep(0.05)
+        # The workspace is free while the model works.
+        with Workspace.open(workspace):
+            pass
+        process.send_signal(signal.SIGINT)
+        printed, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130
+    assert err == "Stopped.\n"
+    assert printed.startswith("1 drafted")
+    assert [line["id"] for line in lines(out)] == ["cleric-6"]
+
+
+def test_suggest_needs_an_llm(run: Run) -> None:
+    run("suggest", code=2)
+    assert "Add --llm" in run.err
+    run(*SUGGEST, code=2)
+    assert "No LLM endpoint is configured" in run.err
+    assert "make local-llm" in run.err
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--where", "colour=red"], "fields are type, source, id, title, rule"),
+        (["--where", "type"], "is no condition"),
+        (["--where", "rule=maybe"], "rule=any or none"),
+        (["--limit", "0"], "--limit"),
+        (["--templates", "/nowhere"], "/nowhere cannot be read"),
+        (["--out", "/nowhere/drafts.jsonl"], "/nowhere/drafts.jsonl"),
+    ],
+)
+def test_bad_input_is_one_line(run: Run, llm: Llm, args: list[str], says: str) -> None:
+    server = llm(FAULTS["500"])
+    run(*SUGGEST, *args, code=2)
+    assert says in run.err
+    assert run.err.count("\n") == 1
+    assert server.asked == []
+
+
+def test_an_empty_collection_is_told(run: Run, llm: Llm) -> None:
+    llm(says(GOOD))
+    run(*SUGGEST, code=2, collection="empty")
+    assert "'empty' is empty" in run.err
+
+
+# -- lint ------------------------------------------------------------------------------------------
+
+
+def store_rule(folder: Path, chunk_id: str, rule: str | None) -> None:
+    with Workspace.open(folder) as opened:
+        opened.store().collection("small").set_rule(chunk_id, rule)
+
+
+def test_lint_without_findings(run: Run) -> None:
+    assert run("lint") == "small: 2 rules, 0 errors, 0 warnings, 0 notes\n"
+
+
+def test_lint_with_a_warning_is_no_failure(run: Run) -> None:
+    store_rule(run.folder, "cleric-7", SPREAD)
+    first, better, last = run("lint").splitlines()
+    assert first.startswith("warning: cleric-7 contain_one_of[0]: A query must name all of")
+    assert better == '  better: {"contain_one_of":[["cleric","druid","monk"]]}'
+    assert last == "small: 3 rules, 0 errors, 1 warning, 0 notes"
+
+
+def test_lint_with_an_error_is_exit_code_one(run: Run) -> None:
+    store_rule(run.folder, "boat", '{"contain_on_of": []}')
+    assert run("lint", code=1).startswith("error: boat contain_on_of: ")
+    made = run.json("lint", "--where", "type=item", code=1)
+    (finding,) = made.pop("findings")
+    assert made == {"collection": "small", "rules": 1, "errors": 1, "warnings": 0, "notes": 0}
+    assert (finding["chunk_id"], finding["kind"], finding["severity"], finding["place"]) == (
+        "boat", "unreadable", "error", "contain_on_of",
+    )  # fmt: skip
+    assert run.json("lint", "--where", "type=monster")["errors"] == 0
+
+
+# -- export and import -----------------------------------------------------------------------------
+
+
+def test_export_and_import_again(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "rules.jsonl"
+    assert run("export", "--out", str(out)) == f"small: 2 rules written to {out}\n"
+    assert lines(out) == [
+        {"id": "cleric-6", "title": "Attack matrix for clerics, AC 6",
+         "query_must": json.loads(GOOD)},
+        {"id": "troll", "title": "Troll", "query_must": json.loads(OTHER)},
+    ]  # fmt: skip
+    assert run("export") == out.read_text(encoding="utf-8")
+    assert run("import", str(out)).startswith("small: 0 rules saved, 2 unchanged")
+    store_rule(run.folder, "troll", None)
+    assert run("import", str(out)).startswith("small: 1 rule saved, 1 unchanged")
+    assert run.rule("troll") == OTHER
+
+
+def test_an_unreadable_rule_is_exported_as_it_is(run: Run) -> None:
+    store_rule(run.folder, "boat", "{broken")
+    assert json.loads(run("export", "--where", "id=boat"))["query_must"] == "{broken"
+
+
+def test_a_secret_is_not_exported_for_a_user_who_may_not_see_it(run: Run) -> None:
+    store_rule(run.folder, "secret", GOOD)
+    assert "secret" in run("export", *ALL)
+    assert run.err == ""
+    assert "secret" not in run("export")
+    assert "1 chunk is left out" in run.err
+    assert "secret" in run("export", "--set", "clearance.level=4")
+
+
+def write(path: Path, *records: object) -> str:
+    text = "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records)
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_import_names_what_it_refuses_and_saves_the_rest(run: Run, tmp_path: Path) -> None:
+    file = write(
+        tmp_path / "in.jsonl",
+        {"id": "cleric-7", "query_must": {"contain_one_of": [["cleric"]]}},
+        {"_id": "cleric-8", "query_must": '{"contain": "cleric"}'},
+        {"id": "boat", "query_must": {"contain_one_of": [[]]}},
+        {"id": "ghost", "query_must": {"contain": "ghost"}},
+        "not json",
+        {"query_must": {}},
+        {"id": "secret"},
+        {"id": "secret", "query_must": None, "error": "The endpoint failed."},
+        {"id": "troll", "query_must": None},
+        {"id": "cleric-6", "query_must": json.loads(GOOD)},
+    )
+    printed = run("import", file, code=1).splitlines()
+    assert printed == [
+        "refused: line 3 (boat): contain_one_of[0]: the group is empty, so no query could meet it. "
+        "Add a term or remove the group.",
+        "refused: line 4 (ghost): the collection has no such chunk",
+        "refused: line 5: this is no JSON",
+        "refused: line 6: the id is missing or no text",
+        "small: 3 rules saved, 1 unchanged, 2 lines without a rule skipped, 4 refused",
+    ]
+    assert run.rule("cleric-7") == '{"contain_one_of":[["cleric"]]}'
+    assert run.rule("cleric-8") == '{"contain":"cleric"}'
+    assert run.rule("troll") is None
+    assert run.rule("boat") is None
+    assert run("undo", "troll").endswith(f"the rule of troll is {OTHER}\n")
+    assert run.rule("troll") == OTHER
+
+
+def test_a_dry_run_saves_nothing(run: Run, tmp_path: Path) -> None:
+    file = write(
+        tmp_path / "in.jsonl",
+        {"id": "cleric-6", "query_must": None},
+        {"id": "cleric-7", "query_must": json.loads(GOOD)},
+        {"id": "troll", "query_must": json.loads(GOOD)},
+    )
+    assert run("import", file, "--dry-run").splitlines() == [
+        "removed: cleric-6: no rule",
+        f"new: cleric-7: {GOOD}",
+        f"changed: troll: {GOOD}",
+        "small: 3 rules would be saved, 0 unchanged, 0 lines without a rule skipped, 0 refused",
+    ]
+    made = run.json("import", file, "--dry-run")
+    assert [c["kind"] for c in made["would_save"]] == ["removed", "new", "changed"]
+    assert run.rule("cleric-6") == GOOD
+    assert run.json("history") == []
+
+
+def test_drafts_can_be_imported_and_the_last_line_of_a_chunk_counts(
+    run: Run, llm: Llm, tmp_path: Path
+) -> None:
+    llm(says(SPREAD, SPREAD, GOOD))
+    out = tmp_path / "drafts.jsonl"
+    printed = run(*SUGGEST, "--where", "id=cleric-7", "--out", str(out))
+    assert "1 with doubts" in printed
+    made = lines(out)[0]
+    assert "they belong into one group" in made["remarks"][0]
+    with out.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(made | {"query_must": json.loads(GOOD)}) + "\n")
+    run("import", str(out))
+    assert run.rule("cleric-7") == GOOD
+
+
+def test_import_of_a_file_that_is_none(run: Run, tmp_path: Path) -> None:
+    run("import", str(tmp_path / "missing.jsonl"), code=2)
+    assert "missing.jsonl cannot be read: No such file" in run.err
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    run("import", str(tmp_path / "bytes"), code=2)
+    assert "it is not UTF-8 text" in run.err
+
+
+# -- history, undo, redo ---------------------------------------------------------------------------
+
+
+def test_history_undo_and_redo(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("history") == ""
+    assert run.err == "No rule was edited yet.\n"
+    monkeypatch.setenv("RAGFILTER_USER", "ada")
+    file = write(tmp_path / "in.jsonl", {"id": "boat", "query_must": {"contain": "boat"}})
+    run("import", file)
+    assert run("undo") == "undo of edit 1: the rule of boat is none\n"
+    assert run.rule("boat") is None
+    assert run.json("redo", "boat")["kind"] == "redo"
+    assert run.rule("boat") == '{"contain":"boat"}'
+    head, *rows = run("history").splitlines()
+    assert head.split() == ["edit", "when", "who", "kind", "state", "chunk", "rule"]
+    assert [row.split()[4:6] for row in rows] == [
+        ["redo", "done"], ["undo", "done"], ["edit", "done"],
+    ]  # fmt: skip
+    assert all("ada" in row for row in rows)
+    made = run.json("history", "boat", "--limit", "1")
+    assert [(edit["kind"], edit["after"]) for edit in made] == [("redo", '{"contain":"boat"}')]
+    assert run.json("history", "troll") == []
+
+
+def test_nothing_to_undo(run: Run) -> None:
+    run("undo", code=2)
+    assert "There is nothing to undo." in run.err
+    run("redo", "troll", code=2)
+    assert "There is nothing to redo." in run.err
+
+
+def test_the_bare_group_shows_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in ("suggest", "lint", "export", "import", "history", "undo"))
+
+
+def test_the_figures_here_are_canonical() -> None:
+    for rule in (GOOD, OTHER, SPREAD):
+        assert canonical(parse(rule)) == rule
+    assert "OPENAI_API_KEY" not in os.environ

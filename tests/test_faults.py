@@ -1,0 +1,100 @@
+"""Everything that asks an LLM, against an endpoint that fails in every way: words, in time."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from faults import FAULTS, KEY, Behave, Serve, Server, says
+
+from ragfilter import judging
+from ragfilter.adapters.openai_chat import OpenAIChat
+from ragfilter.rules.suggest import suggest
+from ragfilter.settings import Judge
+from ragfilter.types import Chunk, Hit
+
+TIMEOUT_S = 0.8
+HITS = tuple(Hit(Chunk(f"c{n}", f"text {n}"), 0.1 * n, n) for n in range(1, 4))
+
+# What the words must say, and the kind of failure that they stand for.
+SAYS = {
+    "401": ("refused the key", "auth"),
+    "429": ("Wait 7 s", "rate_limit"),
+    "500": ("out of memory", "server"),
+    "hangs": ("within", "timeout"),
+    "hangs midway": ("within", "timeout"),
+    "never ends": ("within", "timeout"),
+    "cuts the stream": ("before the answer was complete", "interrupted"),
+    "closes at once": ("before the answer was complete", "interrupted"),
+    "garbage": ("cannot be read", "protocol"),
+    "a page": ("cannot be read", "protocol"),
+    "half a JSON": ("cannot be read", "protocol"),
+    "nothing": ("sent nothing", "empty"),
+    "refuses": ("refused the connection", "unreachable"),
+}
+
+
+def stopped(serve: Serve) -> Server:
+    server = serve(says("never said"))
+    server.shutdown()
+    server.server_close()
+    return server
+
+
+def failing(serve: Serve, fault: str) -> OpenAIChat:
+    server = stopped(serve) if fault == "refuses" else serve(FAULTS[fault])
+    return OpenAIChat(model="tiny", api_key=KEY, base_url=server.url)
+
+
+def test_every_fault_is_in_the_table() -> None:
+    assert SAYS.keys() == FAULTS.keys() | {"refuses"}
+
+
+@pytest.mark.parametrize("fault", SAYS)
+def test_no_draft_but_words(serve: Serve, fault: str) -> None:
+    chat = failing(serve, fault)
+    began = time.monotonic()
+    draft = suggest(Chunk("c1", "some text", title="A title"), chat, timeout_s=TIMEOUT_S)
+    assert time.monotonic() - began < TIMEOUT_S + 1
+    says, kind = SAYS[fault]
+    assert says in draft.error
+    assert (draft.failed, draft.rule, draft.text) == (kind, None, "")
+    assert draft.retry_after == (7.0 if fault == "429" else None)
+    assert KEY not in repr(draft)
+
+
+@pytest.mark.parametrize("fault", SAYS)
+def test_no_verdict_but_words(serve: Serve, fault: str) -> None:
+    chat = failing(serve, fault)
+    began = time.monotonic()
+    settings = Judge(timeout_ms=int(TIMEOUT_S * 1000))
+    judgement = judging.ask("why?", HITS, chat, settings, "l2")
+    assert time.monotonic() - began < TIMEOUT_S + 1
+    assert SAYS[fault][0] in judgement.error
+    assert judgement.verdicts == ()
+    assert judgement.asked == ("c1", "c2", "c3")
+    assert KEY not in repr(judgement)
+
+
+HALF = '{"contain_one_of": [["some'
+HALF_VERDICTS = '{"decisions": [{"chunk_id": "c1", "action": "KEEP"}, {"chunk'
+
+
+@pytest.mark.parametrize(
+    ("behave", "words"),
+    [(says(HALF), "not valid JSON"), (says("lorem ipsum " * 50), "no JSON object")],
+    ids=["half a rule", "prose"],
+)
+def test_a_whole_stream_of_no_rule(serve: Serve, behave: Behave, words: str) -> None:
+    chat = OpenAIChat(model="tiny", base_url=serve(behave).url)
+    draft = suggest(Chunk("c1", "some text"), chat, timeout_s=20)
+    assert words in draft.error
+    assert draft.rule is None
+
+
+@pytest.mark.parametrize("answer", [HALF_VERDICTS, "lorem ipsum " * 50], ids=["half", "prose"])
+def test_a_whole_stream_of_no_verdict(serve: Serve, answer: str) -> None:
+    chat = OpenAIChat(model="tiny", base_url=serve(says(answer)).url)
+    judgement = judging.ask("why?", HITS, chat, Judge(), "l2")
+    assert judgement.error == judging.NO_DECISION
+    assert judgement.verdicts == ()

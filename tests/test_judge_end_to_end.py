@@ -1,0 +1,244 @@
+"""The acceptance scenario of the LLM judge: the source document's question over the demo API
+descriptions, a real server that speaks the OpenAI protocol and judges from the labels, and the same
+question when that server hangs or is stopped."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pytest
+from faults import Handler, Serve, Server, error_body, hang
+
+from ragfilter import report
+from ragfilter.bench import Bench, open_bench, read_deployment
+from ragfilter.cli import main
+from ragfilter.config import load
+from ragfilter.corpora import adsapi
+from ragfilter.evaluate import experiment
+from ragfilter.gather import gather, run
+from ragfilter.judging import without
+from ragfilter.pipeline import unfiltered
+from ragfilter.settings import Settings
+
+pytestmark = pytest.mark.model
+
+QUERY_ID = "sd-authenticate"
+QUERY = "How do I authenticate with sponsored-display API?"
+QRELS = adsapi.qrels()
+RELEVANT = {i for i, label in QRELS[QUERY_ID].items() if label > 0}
+REFS: dict[str, Any] = {str(r["id"]): r["refs"] for r in adsapi.records()}
+BY_TEXT = {text: i for i, text in adsapi.queries().items()}
+LLM = load(profile="llm-filter", environ={}).settings
+SCHEMAS = {"auth-api:TokenRequest", "auth-api:TokenResponse", "auth-api:AuthorizationCodeGrant"}
+"""What one sends and reads when signing in; no search for the question's words finds them."""
+
+
+def decide(prompt: str) -> dict[str, str]:
+    """A capable judge: the labels, and expansion where a needed chunk refers to a labelled one that
+    is not in the prompt."""
+    labels = QRELS[BY_TEXT[re.findall(r"^Query: (.*)$", prompt, re.MULTILINE)[0]]]
+    asked = re.findall(r"^<chunk>\nid: (.*)$", prompt, re.MULTILINE)
+    decisions = {}
+    for chunk_id in asked:
+        missing = [r for r in REFS[chunk_id] if labels.get(r, 0) > 0 and r not in asked]
+        label = labels.get(chunk_id, 0)
+        action = "KEEP" if label else "DISCARD"
+        decisions[chunk_id] = "EXPAND_3" if label == 2 and missing else action
+    return decisions
+
+
+def capable(handler: Handler, body: dict[str, Any]) -> None:
+    decisions = decide(body["messages"][-1]["content"])
+    if "response_format" in body:
+        items = [{"chunk_id": i, "action": action} for i, action in decisions.items()]
+        text = json.dumps({"decisions": items})
+    else:
+        text = "\n".join(f"{i} -> {action}" for i, action in decisions.items())
+    handler.start()
+    for start in range(0, len(text), 40):
+        handler.piece(text[start : start + 40])
+    handler.piece(None, "stop")
+    usage = {"prompt_tokens": 1500, "completion_tokens": len(decisions) * 10}
+    handler.event({"choices": [], "usage": usage})
+    handler.event("[DONE]")
+
+
+def without_schemas(handler: Handler, body: dict[str, Any]) -> None:
+    """As many servers do, this one refuses structured output."""
+    if "response_format" in body:
+        handler.reply(400, error_body("'response_format' of type 'json_schema' is not supported"))
+        return
+    capable(handler, body)
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("judge") / "ws"
+    assert main(["index", "adsapi", "--data-dir", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def judged_by(workspace: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Opens the workspace with a server as its LLM."""
+    opened: list[Bench] = []
+
+    def open_with(behave: Any) -> tuple[Bench, Server]:
+        server = serve(behave)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        opened.append(open_bench(read_deployment(data_dir=workspace)))
+        return opened[-1], server
+
+    yield open_with
+    for bench in opened:
+        bench.close()
+
+
+def warm(bench: Bench, settings: Settings = LLM) -> None:
+    """Load model and catalogue, as a running app has done."""
+    gather(QUERY, settings, bench.sources("adsapi"))
+
+
+def test_the_question_of_the_source_document(judged_by: Any) -> None:
+    bench, server = judged_by(capable)
+    result = run(QUERY, LLM, bench.sources("adsapi"))
+    plain = [hit.id for hit in unfiltered(result.pool, LLM)]
+    assert len(plain) == 25
+    rows = report.verdict_rows(result)
+
+    # What the judge kept is relevant, every one of it.
+    by_verdict = {row.id for row in rows if row.outcome == "kept"}
+    assert by_verdict
+    assert by_verdict <= RELEVANT
+
+    # Irrelevant ones are down by half at least, what expansion brought included.
+    kept = [hit.id for hit in result.kept]
+    noise_before, noise_after = len(set(plain) - RELEVANT), len(set(kept) - RELEVANT)
+    assert noise_before >= 10
+    assert noise_after <= noise_before / 2
+
+    # And what the schemas need is there, though the search did not find it.
+    assert not SCHEMAS & set(plain)
+    assert set(kept) >= SCHEMAS
+    brought = {row.id: row.by for row in rows if row.outcome == "expanded"}
+    assert set(brought) >= {"auth-api:ExchangeToken", *SCHEMAS}
+    assert brought["auth-api:AuthorizationCodeGrant"].step == 3
+    assert brought["auth-api:TokenRequest"].via == "auth-api:ExchangeToken"
+
+    stats = report.judge_stats(result)
+    assert stats is not None
+    assert (stats.original, stats.fallback, stats.prompt_tokens) == (40, False, 1500)
+    assert stats.kept == len(by_verdict)
+    assert stats.expanded == len(brought)
+    assert stats.reduction == 1 - len(by_verdict) / 40
+    # One call, with a schema, over as many chunks as the budget holds.
+    (asked,) = server.asked
+    assert asked["body"]["response_format"]["type"] == "json_schema"
+    assert stats.left_out == 40 - asked["body"]["messages"][-1]["content"].count("<chunk>")
+
+
+def test_an_endpoint_without_structured_output_gives_the_same(judged_by: Any) -> None:
+    with_schema, _ = judged_by(capable)
+    expected = run(QUERY, LLM, with_schema.sources("adsapi"))
+    bench, server = judged_by(without_schemas)
+    result = run(QUERY, LLM, bench.sources("adsapi"))
+    assert [hit.id for hit in result.kept] == [hit.id for hit in expected.kept]
+    assert result.pool.judgement is not None
+    assert expected.pool.judgement is not None
+    assert result.pool.judgement.verdicts == expected.pool.judgement.verdicts
+    assert ["response_format" in asked["body"] for asked in server.asked] == [True, False]
+
+
+def test_with_the_server_stopped_the_first_max_chunks_stay_in_time(judged_by: Any) -> None:
+    bench, server = judged_by(capable)
+    warm(bench)
+    server.shutdown()
+    server.server_close()
+    for profile in (LLM, LLM.with_values({"judge.max_chunks": 8})):
+        started = perf_counter()
+        result = run(QUERY, profile, bench.sources("adsapi"))
+        assert perf_counter() - started < profile.judge.timeout_ms / 1000 + 1
+        plain = run(QUERY, without(profile), bench.sources("adsapi"))
+        assert [hit.id for hit in result.kept] == [hit.id for hit in plain.kept]
+        assert len(result.kept) == profile.judge.max_chunks
+        rows = [row for row in report.rows(result) if row.kept]
+        assert {(row.outcome, row.layer) for row in rows} == {("fallback", "judge")}
+        assert all("refused the connection" in row.reason for row in rows)
+        assert result.status == "ok"
+
+
+def test_a_server_that_hangs_is_left_after_the_timeout(judged_by: Any) -> None:
+    bench, _ = judged_by(hang)
+    warm(bench)
+    impatient = LLM.with_values({"judge.timeout_ms": 1000})
+    started = perf_counter()
+    result = run(QUERY, impatient, bench.sources("adsapi"))
+    assert 1 <= perf_counter() - started < 2
+    stats = report.judge_stats(result)
+    assert stats is not None
+    assert stats.fallback
+    assert "within 1 s" in stats.error
+    assert len(result.kept) == 25
+
+
+def test_the_command_line_says_all_of_it(
+    judged_by: Any, workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench, _ = judged_by(capable)
+    bench.close()
+    command = ["query", QUERY, "-c", "adsapi", "-p", "llm-filter", "--data-dir", str(workspace)]
+
+    def printed(*more: str) -> Any:
+        capsys.readouterr()
+        assert main([*command, "--json", *more]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    made = printed("--references")
+    judge = made["judge"]
+    assert (judge["original"], judge["fallback"], judge["error"]) == (40, False, "")
+    assert judge["prompt_version"].startswith("default@")
+    assert 0.5 < judge["reduction"] < 1
+    hits = {hit["id"]: hit for hit in made["hits"]}
+    assert hits["auth-api:TokenRequest"]["outcome"] == "expanded"
+    guide = "sd-api:guide/calling-sponsored-display-with-a-token"
+    assert hits[guide]["refs"] == ["auth-api:ExchangeToken"]
+
+    off = printed("--no-rerank", "--no-references")
+    assert (off["judge"], len(off["kept"]), off["kept"]) == (None, 25, off["unfiltered"])
+    assert "refs" not in off["hits"][0]
+    assert printed("--no-rerank", "-k", "6")["kept"] == off["kept"][:6]
+
+    only = printed("--files", "sponsored-display", "--no-rerank")
+    assert len(only["kept"]) == 25
+    assert {hit["source"] for hit in only["hits"]} == {"sponsored-display.yaml"}
+    expanded = printed("--files", "sponsored-display")
+    assert {h["source"] for h in expanded["hits"] if h["outcome"] == "expanded"} >= {"auth.yaml"}
+
+    terse = printed("--set", "judge.prompt=terse")
+    assert terse["judge"]["prompt_version"].startswith("terse@")
+    assert terse["judge"]["left_out"] < judge["left_out"]
+
+    assert main([*command, "--rerank", "-p", "adaptive-gap"]) == 0
+    assert "\njudge: " in capsys.readouterr().out
+
+
+def test_over_many_questions_noise_is_down_by_half(judged_by: Any) -> None:
+    bench, _ = judged_by(capable)
+    queries = dict(list(adsapi.queries().items())[:12])
+    sides = experiment.before_and_after((experiment.Side("judged", LLM),))
+    measured = list(experiment.measure(queries, QRELS, sides, bench.sources("adsapi")))
+    plain, judged = experiment.means(measured, sides)
+    assert (plain.queries, judged.fallbacks) == (12, 0)
+    assert judged.noise_reduction is not None
+    assert judged.noise_reduction >= 0.5
+    assert plain.precision is not None
+    assert judged.precision is not None
+    assert judged.precision > 2 * plain.precision
+    assert judged.context_tokens < plain.context_tokens
+    assert judged.llm_tokens > 1500
+    assert judged.ms > judged.llm_ms > 0

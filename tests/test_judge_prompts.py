@@ -1,0 +1,118 @@
+"""The judge's prompt variants: files in a folder, each with a version, chosen by a setting."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ragfilter import judge_prompts
+from ragfilter.config import load, to_toml
+from ragfilter.errors import InputError, SettingsError
+from ragfilter.judging import prompt
+from ragfilter.settings import Judge, field
+from ragfilter.types import Chunk, Hit
+from ragfilter.verdicts import ACTIONS
+
+GOOD = """
+version = "7"
+about = "mine."
+instructions = "KEEP, EXPAND_1, EXPAND_3, EXPAND_5 or DISCARD: as I say."
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of variants that is read instead of the shipped one."""
+    monkeypatch.setattr(judge_prompts, "FOLDER", tmp_path)
+    judge_prompts._shipped.cache_clear()
+    yield tmp_path
+    judge_prompts._shipped.cache_clear()
+
+
+def test_three_variants_are_shipped_and_the_default_is_first() -> None:
+    assert judge_prompts.names()[0] == "default"
+    assert {"default", "strict", "terse"} <= set(judge_prompts.names())
+    for name in judge_prompts.names():
+        one = judge_prompts.variant(name)
+        assert all(action in one.instructions for action in ACTIONS)
+        assert one.about
+    texts = {judge_prompts.variant(name).instructions for name in judge_prompts.names()}
+    assert len(texts) == len(judge_prompts.names())
+
+
+def test_every_file_of_the_folder_is_a_variant() -> None:
+    assert {path.stem for path in judge_prompts.FOLDER.glob("*.toml")} == {*judge_prompts.names()}
+
+
+def test_the_setting_offers_them() -> None:
+    info = field("judge.prompt")
+    assert info.choices == judge_prompts.names()
+    assert info.default == "default"
+    assert info.allowed() == "one of default, strict, terse"
+    assert all(judge_prompts.variant(name).about in info.help for name in info.choices)
+
+
+def test_an_unknown_prompt_is_refused_and_the_known_are_named() -> None:
+    with pytest.raises(SettingsError) as refused:
+        load(environ={"RAGFILTER_JUDGE__PROMPT": "srtict"})
+    assert str(refused.value) == (
+        "judge.prompt = 'srtict' (from environment variable RAGFILTER_JUDGE__PROMPT) is not "
+        "allowed. Use one of default, strict, terse."
+    )
+    chosen = load(profile="llm-filter", environ={}, flags={"judge.prompt": "strict"}).settings
+    assert chosen.judge.prompt == "strict"
+    assert 'prompt = "strict"' in to_toml(chosen, "llm-filter")
+
+
+def test_a_new_file_needs_no_code(folder: Path) -> None:
+    (folder / "mine.toml").write_text(GOOD, encoding="utf-8")
+    settings = load(environ={}, flags={"judge.prompt": "mine"}).settings.judge
+    made = prompt("why?", [Hit(Chunk("a", "text"), 0.4, 1)], settings, "l2")
+    assert made.messages[0].content.startswith("KEEP, EXPAND_1, EXPAND_3, EXPAND_5 or DISCARD: as")
+    assert made.version.startswith("mine@7-")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"version = ", "cannot be read"),
+        (b"\xff\xfe", "cannot be read"),
+        (GOOD.replace("version", "versoin").encode(), "there is no 'versoin', only about, fields"),
+        (GOOD.replace('"7"', "7").encode(), "version must be text"),
+        (GOOD.replace('"7"', '"a b"').encode(), "version may hold letters, digits and dots only"),
+        (GOOD.replace('"mine."', '" "').encode(), "about must be text"),
+        (GOOD.replace("EXPAND_5", "EXPAND_7").encode(), "do not name the action EXPAND_5"),
+        (GOOD.encode() + b'fields = ["title", "author"]', "fields must be a list of title, type"),
+        (GOOD.encode() + b"most_tokens = 5", "most_tokens must be a whole number of at least 20"),
+        (GOOD.encode() + b"most_tokens = true", "most_tokens must be a whole number of at least"),
+    ],
+)
+def test_a_bad_file_is_told_and_left_out(
+    folder: Path, caplog: pytest.LogCaptureFixture, content: bytes, said: str
+) -> None:
+    (folder / "bad.toml").write_bytes(content)
+    (folder / "good.toml").write_text(GOOD, encoding="utf-8")
+    with pytest.raises(InputError, match=r"bad\.toml") as refused:
+        judge_prompts.read(folder / "bad.toml")
+    assert said in str(refused.value)
+    with caplog.at_level(logging.WARNING):
+        assert judge_prompts.names() == ("good",)
+    assert said in caplog.text
+    with pytest.raises(InputError, match="Use one of good"):
+        judge_prompts.variant("bad")
+
+
+def test_a_name_that_cannot_be_a_name_is_left_out(folder: Path) -> None:
+    (folder / "My prompt.toml").write_text(GOOD, encoding="utf-8")
+    assert judge_prompts.names() == ()
+
+
+def test_a_long_prompt_with_few_lines(folder: Path) -> None:
+    more = "fields = []\nmost_tokens = 40\n"
+    (folder / "mine.toml").write_text(GOOD + more, encoding="utf-8")
+    hit = Hit(Chunk("a", "word " * 300, "Title"), 0.4, 1)
+    content = prompt("why?", [hit], Judge(prompt="mine"), "l2").messages[1].content
+    assert content.startswith("Query: why?\n<chunk>\nid: a\ncontent:\nword word")

@@ -1,0 +1,314 @@
+"""No text, title or id of a chunk that a user may not see reaches a reranker, an LLM, a prompt, an
+answer, an expansion or an export made as that user: captured at the ports, over random chunks,
+references, users and settings."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from ragfilter import report
+from ragfilter.answer import answer
+from ragfilter.context import pack
+from ragfilter.errors import InputError, ModelError
+from ragfilter.gather import Sources, fulfil, gather, run
+from ragfilter.judgements import Judgements
+from ragfilter.pipeline import replay, unfiltered
+from ragfilter.ports import Delta, Message, Vectors, Where
+from ragfilter.preview import forecast, preview_expansion
+from ragfilter.settings import Settings
+from ragfilter.types import Chunk, Result, Space
+
+N = 10
+ACTIONS = ("KEEP", "EXPAND_1", "EXPAND_3", "EXPAND_5", "DISCARD")
+QUERIES = ("what does it need?", "chunk one vs chunk two", "compare cleric and wizard")
+
+
+def names_of(number: int) -> tuple[str, str, str]:
+    return f"id{number:02d}z", f"title{number:02d}z", f"text{number:02d}z"
+
+
+@dataclass
+class Ports:
+    """Every port of one user, and all text that went out through them."""
+
+    all: dict[str, Chunk]
+    distances: Mapping[str, float]
+    says: random.Random
+    rerank_fails: bool = False
+    out: list[str] = field(default_factory=list)
+
+    name = "memory"
+    space: Space = "l2"
+    version = "1"
+
+    def count(self) -> int:
+        return len(self.all)
+
+    def nearest(
+        self,
+        vector: Vectors,
+        n: int,
+        *,
+        ids: Sequence[str] | None = None,
+        where: Where | None = None,
+    ) -> list[tuple[str, float]]:
+        shift = float(np.atleast_2d(vector)[0, 0])
+        there = [
+            chunk
+            for chunk in self.all.values()
+            if (ids is None or chunk.id in ids) and (where is None or admits(where, chunk))
+        ]
+        pairs = [(c.id, (self.distances[c.id] + shift) % 1.4) for c in there]
+        return sorted(pairs, key=lambda pair: (pair[1], pair[0]))[:n]
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        return {i: self.all[i] for i in ids if i in self.all}
+
+    def catalogue(self) -> dict[str, Chunk]:
+        bare = {"text": "", "title": "", "loaded": False}
+        return {i: Chunk(**{**as_dict(c), **bare}) for i, c in self.all.items()}
+
+    def embed(self, texts: Sequence[str], progress: object = None) -> Vectors:
+        self.out += texts
+        return np.array([[len(text) % 7 / 10, 1.0] for text in texts], dtype=np.float32)
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        self.out += [query, *texts]
+        if self.rerank_fails:
+            raise ModelError("no such model", remedy="Choose another.")
+        return [self.says.random() for _ in texts]
+
+    def stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        timeout_s: float,
+        schema: Mapping[str, object] | None = None,
+    ) -> Iterator[Delta]:
+        self.out += [message.content for message in messages]
+        if schema is None:
+            yield Delta("It needs this [1], and that [2].")
+            return
+        # A judge that decides on everything there is, asked about or not.
+        for chunk_id in self.all:
+            yield Delta(f"{chunk_id} -> {self.says.choice(ACTIONS)}\n")
+
+    def sources(self) -> Sources:
+        return Sources(self, self, lambda _: self, self, Judgements())
+
+
+def as_dict(chunk: Chunk) -> dict[str, Any]:
+    return {name: getattr(chunk, name) for name in Chunk.__slots__}
+
+
+def admits(where: Where, chunk: Chunk) -> bool:
+    if where.sources is not None and chunk.source not in where.sources:
+        return False
+    return where.max_clearance is None or sees(where.max_clearance, where.department, chunk)
+
+
+def sees(level: int, department: str, chunk: Chunk) -> bool:
+    """The rule in words, apart from the product's own."""
+    if chunk.clearance is None or chunk.clearance > level:
+        return False
+    return chunk.department is None or chunk.department == department
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> Ports:
+    ids = [names_of(number)[0] for number in range(N)]
+    chunks = {}
+    for number in range(N):
+        chunk_id, title, text = names_of(number)
+        chunks[chunk_id] = Chunk(
+            chunk_id,
+            f"{text} says what a cleric needs.",
+            draw(st.sampled_from([title, f"{title} wizard"])),
+            type="rule",
+            source=draw(st.sampled_from(["a.json", "b.json", ""])),
+            refs=tuple(draw(st.lists(st.sampled_from([*ids, "gone"]), max_size=4, unique=True))),
+            clearance=draw(st.sampled_from([0, 0, 1, 2, None])),
+            department=draw(st.sampled_from([None, None, "ops", "hr"])),
+            rule=draw(st.sampled_from([None, None, '{"contain": "cleric"}', "broken"])),
+        )
+    distances = draw(
+        st.lists(st.floats(0.0, 1.4, allow_nan=False), min_size=N, max_size=N).map(
+            lambda values: dict(zip(ids, values, strict=True))
+        )
+    )
+    seed, fails = draw(st.integers(0, 9999)), draw(st.booleans())
+    return Ports(chunks, distances, random.Random(seed), fails)
+
+
+@st.composite
+def choices(draw: st.DrawFn) -> dict[str, Any]:
+    """Settings of any kind, with clearance on."""
+    switches = ("query_must", "entities", "quality", "cutoff", "judge")
+    values: dict[str, Any] = {f"{name}.enabled": draw(st.booleans()) for name in switches}
+    return values | {
+        "clearance.enabled": True,
+        "clearance.level": draw(st.integers(0, 2)),
+        "clearance.department": draw(st.sampled_from(["", "ops"])),
+        "retrieval.k": draw(st.integers(1, 20)),
+        "retrieval.pool_size": draw(st.integers(10, 20)),
+        "retrieval.source_pattern": draw(st.sampled_from(["", "", "a.json", "*.json"])),
+        "quality.mode": draw(st.sampled_from(["when_poor", "always"])),
+        "quality.reranker": draw(st.sampled_from(["late_interaction", "none"])),
+        "quality.score_threshold": draw(st.sampled_from([0.0, 0.5, 1.0])),
+        "quality.reranker_threshold": 0.0,
+        "cutoff.max_results": 20,
+        "judge.max_chunks": draw(st.integers(1, 20)),
+        "judge.min_relevance": draw(st.sampled_from([0.0, 0.3])),
+        "judge.prompt": draw(st.sampled_from(["default", "strict", "terse"])),
+        "judge.max_prompt_tokens": draw(st.sampled_from([400, 2000])),
+        "judge.max_expansion": draw(st.integers(1, 10)),
+        "context.max_context_tokens": draw(st.sampled_from([100, 4000])),
+    }
+
+
+def exports(result: Result) -> str:
+    """Everything that a page or command shows or saves as the user of the settings."""
+    made = report.rows(result)
+    return "\n".join(
+        (
+            report.csv(made),
+            json.dumps(report.document(result, references=True)),
+            report.trace_text(result),
+            repr(report.summary(result)),
+            repr(report.verdict_rows(result)),
+            repr(report.judge_document(result)),
+            repr(forecast(result)),
+            result.message,
+            pack(result.kept, result.settings).text,
+            repr([hit.id for hit in unfiltered(result.pool, result.settings)]),
+        )
+    )
+
+
+def check(hidden: Sequence[str], text: str) -> None:
+    found = [name for name in hidden if name in text]
+    assert not found, f"{found} leaked"
+
+
+def hidden_names(ports: Ports, settings: Settings) -> list[str]:
+    user = settings.clearance
+    return [
+        name
+        for number, chunk in enumerate(ports.all.values())
+        if not sees(user.level, user.department, chunk)
+        for name in names_of(number)
+    ]
+
+
+@examples(max_examples=100, deadline=None)
+@given(worlds(), choices(), st.sampled_from(QUERIES), st.booleans())
+def test_what_a_user_may_not_see_leaves_by_no_port(
+    ports: Ports, values: dict[str, Any], query: str, push_down: bool
+) -> None:
+    settings = Settings().with_values(values)
+    hidden = hidden_names(ports, settings)
+    try:
+        result = run(query, settings, ports.sources(), push_down=push_down)
+    except InputError as error:
+        check(hidden, str(error))
+        return
+    for chat in (None, ports):
+        made = answer(query, pack(result.kept, settings), chat, ports, timeout_s=1)
+        ports.out += [made.text, repr(made.prompt)]
+    previews = {i: preview_expansion(i, ports, settings, query=query) for i in ports.all}
+    for number, (chunk_id, preview) in enumerate(previews.items()):
+        # The id that was asked for is named; what it leads to may not be.
+        there = set(names_of(number)) if chunk_id in str(preview) else set()
+        check([name for name in hidden if name not in there], repr([*preview.values()]))
+        if chunk_id in hidden:
+            assert set(preview.values()) == {()}
+    check(hidden, "\n".join(ports.out))
+    check(hidden, exports(result))
+
+
+@examples(max_examples=60, deadline=None)
+@given(worlds(), choices(), st.sampled_from(QUERIES))
+def test_viewing_an_operators_pool_as_a_user_names_nothing_hidden(
+    ports: Ports, values: dict[str, Any], query: str
+) -> None:
+    """A pool that was gathered, reranked and judged without clearance, then viewed as a user."""
+    settings = Settings().with_values(values | {"retrieval.source_pattern": ""})
+    operator = settings.with_values({"clearance.enabled": False})
+    sources = ports.sources()
+    pool = run(query, operator, sources, push_down=False).pool
+    ports.out.clear()
+    hidden = hidden_names(ports, settings)
+    result = replay(pool, settings)
+    check(hidden, exports(result))
+    for _ in range(3):
+        pool = fulfil(pool, result.needs, settings, sources)
+        result = replay(pool, settings)
+    check(hidden, exports(result))
+    check(hidden, "\n".join(ports.out))
+
+
+@examples(max_examples=30, deadline=None)
+@given(worlds(), choices(), st.sampled_from(QUERIES))
+def test_pushed_down_the_store_gives_no_hidden_text_at_all(
+    ports: Ports, values: dict[str, Any], query: str
+) -> None:
+    settings = Settings().with_values(values | {"retrieval.source_pattern": ""})
+    result = run(query, settings, ports.sources(), push_down=True)
+    user = settings.clearance
+    for hit in (*result.pool.hits, *result.pool.reachable):
+        assert sees(user.level, user.department, hit.chunk) or not hit.chunk.loaded
+
+
+@pytest.mark.parametrize("port", ["reranker", "judge", "answer", "export", "reference"])
+def test_without_clearance_everything_gets_out_so_that_the_laws_above_can_fail(port: str) -> None:
+    ids = [names_of(number)[0] for number in range(N)]
+    chunks = {
+        i: Chunk(i, names_of(n)[2], names_of(n)[1], refs=(ids[n - 1],), clearance=2)
+        for n, i in enumerate(ids)
+    }
+    distances = {i: 0.05 * n for n, i in enumerate(ids)}
+    ports = Ports(chunks, distances, random.Random(0))
+    values: dict[str, Any] = {"cutoff.enabled": False, "retrieval.k": N}
+    values |= {"judge.enabled": True} if port == "judge" else {}
+    if port == "reranker":
+        values |= {"quality.enabled": True, "quality.mode": "always", "quality.max_top_k": N}
+    settings = Settings().with_values(values)
+    result = run("what?", settings, ports.sources())
+    if port == "answer":
+        answer("what?", pack(result.kept, settings), ports, ports, timeout_s=1)
+    text = "\n".join(ports.out)
+    if port == "export":
+        text = exports(result)
+    if port == "reference":
+        text = json.dumps(report.document(result, references=True)["hits"][3]["refs"])
+    wanted = names_of(2) if port in ("judge", "export") else names_of(2)[2:]
+    assert all(name in text for name in ((ids[2],) if port == "reference" else wanted))
+
+
+def test_a_reference_to_what_is_hidden_is_not_in_the_judges_prompt() -> None:
+    chunks = {
+        "open": Chunk("open", "t", refs=("secret", "gone", "other")),
+        "secret": Chunk("secret", "t", clearance=2),
+        "other": Chunk("other", "t"),
+    }
+    ports = Ports(chunks, {"open": 0.1, "secret": 0.2, "other": 0.3}, random.Random(1))
+    on = {"judge.enabled": True, "cutoff.enabled": False}
+    prompts = []
+    for clearance in (True, False):
+        ports.out.clear()
+        settings = Settings().with_values(on | {"clearance.enabled": clearance})
+        pool = gather("q", settings, ports.sources())
+        fulfil(pool, replay(pool, settings).needs, settings, ports.sources())
+        prompts.append("\n".join(ports.out))
+    assert "references: other\n" in prompts[0]
+    assert "references: secret, gone, other\n" in prompts[1]

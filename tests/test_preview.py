@@ -1,0 +1,202 @@
+"""What asking the judge would bring and cost, before it is asked; and that it then comes so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ragfilter.answer import Prices
+from ragfilter.config import load
+from ragfilter.gather import Sources, fulfil, gather, run
+from ragfilter.judgements import Judgements
+from ragfilter.pipeline import replay
+from ragfilter.ports import Delta, Message, Vectors
+from ragfilter.preview import forecast, preview_expansion
+from ragfilter.settings import Clearance, Settings
+from ragfilter.types import Chunk, Space
+
+RULE = '{"contain": "cleric"}'
+
+
+class World:
+    """A collection, an embedder and a judge at their ports; counts the store's payload calls."""
+
+    name = "world"
+    space: Space = "l2"
+    version = "1"
+
+    def __init__(self, *chunks: Chunk, said: str = "") -> None:
+        self.all = {chunk.id: chunk for chunk in chunks}
+        self.said = said
+        self.fetched: list[str] = []
+        self.messages: list[Sequence[Message]] = []
+
+    def count(self) -> int:
+        return len(self.all)
+
+    def nearest(
+        self, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: object = None
+    ) -> list[tuple[str, float]]:
+        there = [i for i in self.all if ids is None or i in ids]
+        return [(i, 0.01 * number) for number, i in enumerate(there)][:n]
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        self.fetched += ids
+        return {i: self.all[i] for i in ids if i in self.all}
+
+    def catalogue(self) -> Mapping[str, Chunk]:
+        return {
+            c.id: Chunk(
+                c.id, refs=c.refs, clearance=c.clearance, department=c.department, rule=c.rule,
+                loaded=False,
+            )
+            for c in self.all.values()
+        }  # fmt: skip
+
+    def embed(self, texts: Sequence[str], progress: object = None) -> Vectors:
+        return np.ones((len(texts), 2), dtype=np.float32)
+
+    def stream(self, messages: Sequence[Message], **_: object) -> Iterator[Delta]:
+        self.messages.append(messages)
+        yield Delta(self.said)
+
+    def sources(self, judgements: Judgements | None = None) -> Sources:
+        return Sources(self, self, None, self, judgements)
+
+
+# root → a, b; a → c; b → root, secret; secret → deep; c → ruled, d; d → e → f
+WORLD = (
+    Chunk("root", "the root", "Root", refs=("a", "b", "gone")),
+    Chunk("a", "about a", "A", refs=("c",)),
+    Chunk("b", "about b", "B", refs=("root", "secret")),
+    Chunk("secret", "hush", "Secret", refs=("deep",), clearance=2),
+    Chunk("deep", "deep", "Deep"),
+    Chunk("c", "about c", "C", refs=("ruled", "d")),
+    Chunk("ruled", "for clerics", "Ruled", rule=RULE),
+    Chunk("d", "about d", "D", refs=("e",)),
+    Chunk("e", "about e", "E", refs=("f",)),
+    Chunk("f", "about f", "F"),
+)
+LLM = load(profile="llm-filter", environ={}).settings
+
+
+def ids(preview: Mapping[int, Any]) -> dict[int, list[str]]:
+    return {depth: [reached.chunk.id for reached in there] for depth, there in preview.items()}
+
+
+def test_what_each_depth_would_bring() -> None:
+    world = World(*WORLD)
+    preview = preview_expansion("root", world, LLM)
+    assert ids(preview) == {
+        1: ["a", "b"],
+        3: ["a", "b", "c", "secret", "ruled", "d", "deep"],
+        5: ["a", "b", "c", "secret", "ruled", "d", "deep", "e", "f"],
+    }
+    way = {r.chunk.id: (r.step, r.via) for r in preview[5]}
+    assert (way["a"], way["secret"], way["f"]) == ((1, "root"), (2, "b"), (5, "e"))
+    assert preview[1][0].chunk == WORLD[1]
+    # Texts of what is brought are fetched once, and of nothing else.
+    assert sorted(world.fetched) == sorted(ids(preview)[5])
+
+
+def test_a_user_is_shown_what_they_would_get() -> None:
+    user = Clearance(enabled=True, level=1)
+    preview = preview_expansion("root", World(*WORLD), LLM, user)
+    assert ids(preview)[3] == ["a", "b", "c", "ruled", "d"]
+    assert preview[1][1].chunk.refs == ("root",)
+    cleared = preview_expansion("root", World(*WORLD), LLM, Clearance(enabled=True, level=2))
+    assert ids(cleared) == ids(preview_expansion("root", World(*WORLD), LLM))
+    hidden = preview_expansion("secret", World(*WORLD), LLM, user)
+    assert ids(hidden) == {1: [], 3: [], 5: []}
+    settings = LLM.with_values({"clearance.enabled": True, "clearance.level": 1})
+    assert preview_expansion("root", World(*WORLD), settings) == preview
+
+
+def test_rules_hold_where_they_are_on_and_a_question_is_there() -> None:
+    on = LLM.with_values({"query_must.enabled": True})
+    assert "ruled" in ids(preview_expansion("root", World(*WORLD), on))[3]
+    assert "ruled" not in ids(preview_expansion("root", World(*WORLD), on, query="troll"))[3]
+    assert "ruled" in ids(preview_expansion("root", World(*WORLD), on, query="cleric"))[3]
+    assert "ruled" in ids(preview_expansion("root", World(*WORLD), LLM, query="troll"))[3]
+
+
+def test_limits_and_unknown_chunks() -> None:
+    few = LLM.with_values({"judge.max_expansion": 3})
+    assert ids(preview_expansion("root", World(*WORLD), few))[5] == ["a", "b", "c"]
+    assert ids(preview_expansion("gone", World(*WORLD), LLM)) == {1: [], 3: [], 5: []}
+    assert ids(preview_expansion("f", World(*WORLD), LLM)) == {1: [], 3: [], 5: []}
+
+
+@pytest.mark.parametrize("depth", [1, 3, 5])
+@pytest.mark.parametrize("level", [None, 0, 2])
+@pytest.mark.parametrize("query", ["troll", "cleric"])
+def test_the_expansion_brings_what_was_previewed(depth: int, level: int | None, query: str) -> None:
+    settings = LLM.with_values(
+        {
+            "judge.max_chunks": 1,
+            "judge.oversample": 1.0,
+            "query_must.enabled": True,
+            "clearance.enabled": level is not None,
+            "clearance.level": level or 0,
+        }
+    )
+    world = World(*WORLD, said=f"root -> EXPAND_{depth}")
+    previewed = ids(preview_expansion("root", world, settings, query=query))[depth]
+    result = run(query, settings, world.sources())
+    assert [hit.id for hit in result.kept] == ["root", *previewed]
+
+
+# -- the forecast ----------------------------------------------------------------------------------
+
+
+def waiting(world: World, settings: Settings = LLM) -> Any:
+    return replay(gather("why?", settings, world.sources()), settings)
+
+
+def test_the_forecast_is_of_the_very_prompt_that_is_sent() -> None:
+    world = World(*WORLD, said="root -> KEEP")
+    result = waiting(world)
+    made = forecast(result, prices=Prices(prompt=2.0, completion=10.0))
+    assert made is not None
+    assert (made.asked, made.left_out, made.at_most_ms) == (10, 0, 5000)
+    pool = fulfil(result.pool, result.needs, LLM, world.sources())
+    assert pool.judgement is not None
+    # The fake counts no tokens, so both are the same estimate of the same text.
+    assert pool.judgement.prompt_tokens == made.prompt_tokens
+    assert pool.judgement.prompt_version == made.prompt_version
+    assert made.cost == pytest.approx((made.prompt_tokens * 2 + made.completion_tokens * 10) / 1e6)
+    assert 10 * 8 < made.completion_tokens < 10 * 25
+    assert forecast(replay(pool, LLM)) is None
+
+
+def test_what_finds_no_room_is_told_before() -> None:
+    world = World(*(Chunk(f"c{n}", "word " * 300) for n in range(30)))
+    made = forecast(waiting(world))
+    assert made is not None
+    assert made.asked + made.left_out == 30
+    assert made.left_out > 0
+    assert made.prompt_tokens <= 2000
+    assert (made.cost, made.usual_ms, made.remembered) == (None, None, False)
+
+
+def test_what_is_remembered_costs_nothing_and_tells_the_usual_time() -> None:
+    world, judgements = World(*WORLD, said="root -> KEEP"), Judgements()
+    result = waiting(world)
+    before = forecast(result, model="world", judgements=judgements)
+    assert before is not None
+    assert (before.remembered, before.usual_ms) == (False, None)
+    fulfil(result.pool, result.needs, LLM, world.sources(judgements))
+    after = forecast(result, model="world", judgements=judgements)
+    assert after is not None
+    assert after.remembered
+    assert after.usual_ms is not None
+    other = forecast(result, model="another", judgements=judgements)
+    assert other is not None
+    assert (other.remembered, other.usual_ms) == (False, None)
+
+
+def test_without_a_judge_there_is_nothing_to_foresee() -> None:
+    assert forecast(waiting(World(*WORLD), Settings())) is None

@@ -1,0 +1,157 @@
+"""The judge's figures, its verdicts chunk by chunk, and references in the JSON document."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ragfilter import report
+from ragfilter.cli.text import query_text
+from ragfilter.pipeline import replay
+from ragfilter.settings import Settings
+from ragfilter.types import Brought, Chunk, Hit, Judgement, Pool, Result, Verdict
+
+ON = {"judge.enabled": True, "cutoff.enabled": False}
+
+
+def hit(i: str, rank: int, *refs: str, **more: Any) -> Hit:
+    return Hit(Chunk(i, f"about {i}", i.upper(), refs=refs, **more), 0.1 * rank, rank)
+
+
+HITS = (
+    hit("a", 1, "x", "secret"),
+    hit("b", 2),
+    hit("c", 3),
+    hit("secret", 4, clearance=3),
+    hit("far", 18),
+)
+REACHABLE = (Hit(Chunk("x", "about x", "X"), 1.2, 0, "expansion"),)
+POOL = Pool("why?", "demo", "l2", HITS, reachable=REACHABLE)
+SAID = Judgement(
+    ("a", "b", "c", "secret"),
+    (Verdict("a", "EXPAND", 1), Verdict("b", "KEEP"), Verdict("c", "DISCARD")),
+    remarks=("not asked about: zz",),
+    model="m",
+    prompt_version="",
+    prompt_tokens=400,
+    completion_tokens=20,
+    ms=1234.5678,
+)
+
+
+def judged(judgement: Judgement | None = SAID, pool: Pool = POOL, **settings: Any) -> Result:
+    values = ON | {name.replace("__", "."): value for name, value in settings.items()}
+    return replay(replace(pool, judgement=judgement), Settings().with_values(values))
+
+
+def test_the_document_holds_the_seeds_figures() -> None:
+    made = report.document(judged())["judge"]
+    # Of four candidates a and b stay: 1 − 2/4. far is not similar enough; x and secret are brought.
+    assert made == {
+        "original": 4, "kept": 2, "expanded": 2, "reduction": 0.5, "fallback": False,
+        "ms": 1234.568, "prompt_tokens": 400, "completion_tokens": 20, "error": "",
+        "cached": False, "model": "m", "prompt_version": "", "left_out": 0, "remarks": 1,
+    }  # fmt: skip
+
+
+def test_a_fallback_says_so_and_why() -> None:
+    failed = judged(replace(SAID, verdicts=(), error="It hangs."), judge__max_chunks=3)
+    made = report.document(failed)["judge"]
+    assert (made["original"], made["kept"], made["fallback"]) == (4, 3, True)
+    assert (made["reduction"], made["error"]) == (0.25, "It hangs.")
+    shown = query_text(failed, profile="llm-filter")
+    assert "judge fell back: 3 of 4 candidates stay, 25.0% cut; It hangs." in shown
+
+
+def test_without_room_for_a_chunk_there_was_no_call_and_the_reason_is_told() -> None:
+    stale = replace(SAID, asked=("zz",))
+    result = judged(stale, replace(POOL, query="why " * 2000), judge__max_prompt_tokens=200)
+    made = report.judge_stats(result)
+    assert made is not None
+    assert (made.fallback, made.prompt_tokens) == (True, 0)
+    assert "no room" in made.error
+
+
+@pytest.mark.parametrize(
+    ("judgement", "settings"),
+    [
+        (None, {}),
+        (SAID, {"judge__enabled": False}),
+        (replace(SAID, asked=("a",)), {}),
+        (SAID, {"judge__prompt": "terse", "judge__max_chunks": 1}),
+    ],
+    ids=["not asked yet", "off", "asked about others", "asked otherwise"],
+)
+def test_there_are_no_figures_where_nothing_was_judged(
+    judgement: Judgement | None, settings: dict[str, Any]
+) -> None:
+    result = judged(judgement, **settings)
+    assert report.judge_stats(result) is None
+    assert report.document(result)["judge"] is None
+    assert "\njudge:" not in query_text(result, profile="llm-filter")
+    assert all(row.said == "" for row in report.verdict_rows(result))
+
+
+def test_the_text_tells_the_figures() -> None:
+    shown = query_text(judged(), profile="llm-filter")
+    assert (
+        "judge: 2 of 4 candidates stay, 50.0% cut, 2 brought by references "
+        "| 400 + 20 tokens, 1,235 ms | m, "
+    ) in shown
+    remembered = query_text(judged(replace(SAID, cached=True)), profile="llm-filter")
+    assert "tokens, remembered | m" in remembered
+
+
+def test_verdict_and_expansion_of_every_chunk() -> None:
+    rows = {row.id: row for row in report.verdict_rows(judged())}
+    assert {i: (row.said, row.outcome) for i, row in rows.items()} == {
+        "a": ("EXPAND_1", "kept"),
+        "b": ("KEEP", "kept"),
+        "x": ("", "expanded"),
+        "secret": ("", "expanded"),
+        "c": ("DISCARD", "dropped"),
+        "far": ("", "dropped"),
+    }
+    assert (rows["a"].title, rows["a"].reason) == ("A", "the judge said EXPAND_1")
+    assert rows["a"].brought == ("x", "secret")
+    assert rows["x"].by == Brought("x", "a", "a", 1)
+    assert rows["a"].by is None
+    outcomes = [row.outcome == "dropped" for row in report.verdict_rows(judged())]
+    assert outcomes == sorted(outcomes)
+
+
+USER = {"clearance__enabled": True, "clearance__level": 1}
+
+
+def test_verdicts_are_shown_as_the_user() -> None:
+    asked = replace(SAID, asked=("a", "b", "c"))
+    result = judged(asked, replace(POOL, references=(Chunk("x", loaded=False),)), **USER)
+    rows = report.verdict_rows(result)
+    assert rows[0].brought == ("x",)
+    assert "secret" not in str(rows)
+    assert "secret" not in str(report.verdict_rows(result, as_operator=True)[0].brought)
+
+
+@pytest.mark.parametrize(
+    ("settings", "as_operator", "refs"),
+    [
+        ({}, False, ["x", "secret"]),
+        (USER, False, ["x"]),
+        (USER, True, ["x", "secret"]),
+        (USER | {"clearance__level": 3}, False, ["x", "secret"]),
+    ],
+)
+def test_references_are_named_where_asked_for_and_as_the_user(
+    settings: dict[str, Any], as_operator: bool, refs: list[str]
+) -> None:
+    result = judged(None, **settings)
+    made = report.document(result, references=True, as_operator=as_operator)
+    by_id = {entry["id"]: entry["refs"] for entry in made["hits"]}
+    assert by_id["a"] == refs
+    assert by_id["b"] == []
+    assert json.loads(json.dumps(made)) == made
+    without = report.document(result, as_operator=as_operator)["hits"]
+    assert not any("refs" in entry for entry in without)

@@ -1,0 +1,48 @@
+"""Which files a pattern admits."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragfilter.source_pattern import matcher
+
+FILES = ("apis/sponsored-display.yaml", "apis/dsp.json", "DSP-notes.md", "common.yaml", "")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("", FILES),
+        ("   ", FILES),
+        ("*", FILES),
+        ("sponsored-display", FILES[:1]),
+        ("Sponsored-Display", FILES[:1]),
+        ("dsp", FILES[1:3]),
+        (" dsp ", FILES[1:3]),
+        ("*.yaml", (FILES[0], FILES[3])),
+        ("apis/*", FILES[:2]),
+        ("apis\\*", FILES[:2]),
+        ("dsp*", FILES[1:3]),
+        ("dsp.json", FILES[1:2]),
+        ("dsp.????", FILES[1:2]),
+        ("[cd]*", FILES[1:4]),
+        ("?", ()),
+        ("?*", FILES[:4]),
+        ("[", ()),
+        (".yaml*", ()),
+        ("nothing", ()),
+    ],
+)
+def test_what_is_admitted(pattern: str, expected: tuple[str, ...]) -> None:
+    fits = matcher(pattern)
+    assert tuple(name for name in FILES if fits(name)) == expected
+
+
+@given(st.text(max_size=20), st.text(max_size=30))
+def test_any_text_is_a_pattern(pattern: str, source: str) -> None:
+    admitted = matcher(pattern)(source)
+    assert admitted == matcher(pattern.swapcase())(source) or not pattern.isascii()
+    if not set(pattern) & set("*?["):
+        assert matcher(pattern)(source + pattern.strip()) or not pattern.isascii()
