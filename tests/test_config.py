@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragfilter.cli import settings_doc
 from ragfilter.config import load, parse_set, to_toml
 from ragfilter.errors import SettingsError
 from ragfilter.profiles import PROFILES
@@ -168,3 +169,8 @@ def test_defaults_are_the_seeds_figures() -> None:
     assert (s.judge.max_chunks, s.judge.oversample, s.judge.min_relevance) == (25, 1.6, 0.3)
     assert (s.judge.timeout_ms, s.judge.max_prompt_tokens) == (5000, 2000)
     assert (s.retrieval.k, s.query_must.max_rounds) == (15, 3)
+
+
+def test_the_settings_reference_is_up_to_date() -> None:
+    page = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
+    assert page.read_text(encoding="utf-8") == settings_doc.markdown()
