@@ -128,8 +128,10 @@ def read_environment(environ: Mapping[str, str]) -> list[Given]:
         given.append(Given(origin, {"quality.reranker": "cross_encoder"}))
     if environ.get("ENABLE_RERANKER", "") != "":
         origin = "environment variable ENABLE_RERANKER"
-        if not _boolean("ENABLE_RERANKER", environ["ENABLE_RERANKER"], origin):
-            given.append(Given(origin, {"quality.reranker": "none"}))
+        wanted = _boolean("ENABLE_RERANKER", environ["ENABLE_RERANKER"], origin)
+        if not wanted or not environ.get("RERANKER_MODEL"):
+            reranker = "late_interaction" if wanted else "none"
+            given.append(Given(origin, {"quality.reranker": reranker}))
     known = {variable(f.path): f.path for f in fields()}
     others = {f"{PREFIX}{n.upper()}" for n in Deployment.model_fields} | {f"{PREFIX}PROFILE"}
     for name, value in environ.items():

@@ -45,6 +45,8 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
                 cutoff__max_results=15,
                 cutoff__min_results=1,
                 cutoff__distance_offset=0.3,
+                confidence__high_below=0.8,
+                confidence__medium_below=1.1,
             ),
             _profile(
                 "query-must",

@@ -52,7 +52,15 @@ def test_the_seeds_own_variables(name: str, value: str, path: str, expected: obj
     assert settings.get(path) == expected
 
 
+def test_enable_reranker_wins_over_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text('[quality]\nreranker = "none"\n')
+    settings = load(file=file, environ={"ENABLE_RERANKER": "true"}).settings
+    assert settings.quality.reranker == "late_interaction"
+
+
 REFUSED = [
+    ({}, {"confidence.high_below": 1, "confidence.medium_below": 0.5}, ["medium_below (0.5)"]),
     ({"MIN_TOP_K": "x"}, {}, ["quality.min_top_k", "'x'", "MIN_TOP_K", "from 1 to 200"]),
     ({"MIN_TOP_K": "0"}, {}, ["quality.min_top_k", "'0'", "from 1 to 200"]),
     ({"RETRIEVAL_SCORE_THRESHOLD": "1.5"}, {}, ["score_threshold", "1.5", "from 0 to 1"]),

@@ -1,0 +1,98 @@
+"""The source documents' own questions on the demo collection: real Chroma, real model.
+
+Figures: Filtering, "Success Criteria"; the wanted ones are those of the first issue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ragfilter.bench import Bench, open_bench
+from ragfilter.config import load
+from ragfilter.corpora import demo
+from ragfilter.deployment import Deployment
+from ragfilter.evaluate.run import Evaluation, evaluate
+from ragfilter.gather import run
+from ragfilter.report import rows as report_rows
+
+pytestmark = pytest.mark.model
+
+CLERIC = ("cleric-ac6", "cleric-ac6-strength", "cleric-ac6-strength-short")
+SEEDS = (*CLERIC, "fighter-fighter", "fighter-druid")
+
+
+@pytest.fixture(scope="module")
+def bench(copy_demo: Callable[[], Path]) -> Iterator[Bench]:
+    with open_bench(Deployment(data_dir=copy_demo())) as bench:
+        yield bench
+
+
+def measured(bench: Bench, profile: str, *, seeds: bool) -> Evaluation:
+    queries = {i: text for i, text in demo.queries().items() if (i in SEEDS) is seeds}
+    settings = load(profile=profile, environ={}).settings
+    return evaluate(queries, demo.qrels(), settings, bench.sources("demo"))
+
+
+def test_full_on_the_sources_questions(bench: Bench) -> None:
+    rows = {row.id: row for row in measured(bench, "full", seeds=True).rows}
+    wanted = {**dict.fromkeys(CLERIC, 0.87), "fighter-fighter": 0.47, "fighter-druid": 0.40}
+    assert rows.keys() == wanted.keys()
+    for name, least in wanted.items():
+        reduction = rows[name].noise_reduction
+        assert reduction is not None
+        assert reduction >= least, name
+        assert rows[name].lost == ()
+    for name in CLERIC:
+        assert "attack-matrix-clerics-ac-6" in rows[name].filtered.ids
+        assert rows[name].filtered.kept <= 5
+
+
+def test_query_must_on_the_sources_questions(bench: Bench) -> None:
+    rows = {row.id: row for row in measured(bench, "query-must", seeds=True).rows}
+    for name in SEEDS:
+        assert rows[name].lost == ()
+        assert rows[name].filtered.kept == 15
+        result = run(rows[name].query, load(profile="query-must", environ={}).settings,
+                     bench.sources("demo"))  # fmt: skip
+        failing = {
+            d.chunk_id for d in result.trace("query_must").decisions if d.outcome == "dropped"
+        }
+        assert failing.isdisjoint(rows[name].filtered.ids)
+    for name in CLERIC[1:]:
+        assert "strength-table-2" not in rows[name].unfiltered.ids
+        assert "strength-table-2" in rows[name].filtered.ids
+
+
+def test_full_beats_the_best_fixed_k(bench: Bench) -> None:
+    others = measured(bench, "full", seeds=False)
+    assert len(others.rows) == 150
+    assert others.filtered.f1 > others.best_fixed_k.means.f1
+
+
+@pytest.mark.parametrize(
+    ("query", "kept", "dropped"),
+    [
+        (
+            "What monster is more powerful, a hill giant or a troll?",
+            {"monster-hill-giant", "monster-troll"},
+            "monster-mammoth",
+        ),
+        ("Black Dragon vs Gold Dragon", {"monster-black-dragon", "monster-gold-dragon"}, None),
+    ],
+)
+def test_both_sides_of_a_comparison_stay(
+    bench: Bench, query: str, kept: set[str], dropped: str | None
+) -> None:
+    settings = load(profile="adaptive-gap+entities", environ={}).settings
+    result = run(query, settings, bench.sources("demo"))
+    assert kept <= {hit.id for hit in result.kept}
+    assert dropped not in {hit.id for hit in result.kept}
+
+
+def test_confidence_tells_demo_hits_apart(bench: Bench) -> None:
+    settings = load(profile="full", environ={}).settings
+    result = run(demo.queries()["fighter-druid"], settings, bench.sources("demo"))
+    assert {row.confidence for row in report_rows(result)} >= {"medium", "low"}
