@@ -15,10 +15,7 @@ CORE = GROUND | {
     "rules", "layers", "entities", "context", "judging", "judgements", "verdicts", "expansion",
     "source_pattern", "confidence", "pipeline",
 }  # fmt: skip
-WIRING = CORE | {
-    "sources", "fulfil", "gather", "adapters", "corpora", "workspace", "index", "deployment",
-    "profiles",
-}  # fmt: skip
+WIRING = CORE | {"gather", "adapters", "corpora", "workspace", "index", "deployment", "profiles"}
 ALL = WIRING | {"config", "report", "prompts", "answer", "bench", "evaluate", "preview"}
 ALLOWED = {
     "types": {"settings"},
@@ -38,9 +35,7 @@ ALLOWED = {
     "judging": GROUND | {"context", "verdicts", "judgements"},
     "layers": GROUND | {"rules", "entities", "context", "judging", "expansion"},
     "pipeline": GROUND | {"rules", "layers", "source_pattern"},
-    "sources": GROUND | {"judgements"},
-    "fulfil": CORE | {"sources"},
-    "gather": CORE | {"sources", "fulfil"},
+    "gather": CORE,
     "adapters": GROUND | {"context", "answer", "rules"},
     "deployment": {"errors"},
     "profiles": {"errors"},
