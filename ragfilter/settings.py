@@ -247,15 +247,6 @@ class Confidence(Section):
         unit="distance", ge=0, le=4, step=0.01, ceiling=1, label="Large gap",
     )  # fmt: skip
 
-    @model_validator(mode="after")
-    def _order(self) -> Confidence:
-        if self.medium_below < self.high_below:
-            raise ValueError(
-                f"medium_below ({self.medium_below}) must be at least "
-                f"high_below ({self.high_below})"
-            )
-        return self
-
 
 class Settings(Section):
     """All settings of the filter. `Settings()` holds the seeds' default figures."""

@@ -60,7 +60,6 @@ def test_enable_reranker_wins_over_a_file(tmp_path: Path) -> None:
 
 
 REFUSED = [
-    ({}, {"confidence.high_below": 1, "confidence.medium_below": 0.5}, ["medium_below (0.5)"]),
     ({"MIN_TOP_K": "x"}, {}, ["quality.min_top_k", "'x'", "MIN_TOP_K", "from 1 to 200"]),
     ({"MIN_TOP_K": "0"}, {}, ["quality.min_top_k", "'0'", "from 1 to 200"]),
     ({"RETRIEVAL_SCORE_THRESHOLD": "1.5"}, {}, ["score_threshold", "1.5", "from 0 to 1"]),
