@@ -48,7 +48,8 @@ if not collections:
         st.rerun()
     st.stop()
 
-ask.draw(examples.of(chosen, resources), ready=info is not None and info.count > 0)
+offered = examples.of(chosen, resources)
+ask.draw(offered, ready=info is not None and info.count > 0)
 if info is not None and info.count == 0:
     with st.sidebar:
         controls.layers(settings, None, resources)
@@ -67,7 +68,7 @@ put = state.asked()
 if pool is None or put is None:
     with st.sidebar:
         controls.layers(settings, None, resources)
-    empty.no_question()
+    empty.no_question(offered)
     st.stop()
 
 result = replay(pool, settings)

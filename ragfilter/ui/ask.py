@@ -6,19 +6,12 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from ragfilter.ui import state
-
-LABELS = {
-    "cleric-ac6": "cleric vs AC 6",
-    "cleric-ac6-strength": "cleric, strength 17",
-    "fighter-fighter": "fighter vs fighter",
-    "fighter-druid": "fighter vs druid",
-}
-LONGEST = 34
+from ragfilter.ui import hint, state
+from ragfilter.ui.examples import Example
 
 
-def draw(examples: Sequence[tuple[str, str]], *, ready: bool) -> None:
-    """The box; `examples` are (label, question). Nothing can be asked until `ready`."""
+def draw(examples: Sequence[Example], *, ready: bool) -> None:
+    """The box and the examples as chips. Nothing can be asked until `ready`."""
     with st.form("ask", border=False, enter_to_submit=True):  # noqa: SIM117
         with st.container(key="ask-row", horizontal=True, gap="small", vertical_alignment="bottom"):
             st.text_input(
@@ -39,22 +32,18 @@ def draw(examples: Sequence[tuple[str, str]], *, ready: bool) -> None:
             )
     if examples and ready:
         with st.container(key="examples", horizontal=True, gap="small"):
-            for i, (label, question) in enumerate(examples):
+            for i, example in enumerate(examples):
                 st.button(
-                    label,
+                    example.label,
                     key=f"example-{i}",
                     on_click=state.ask,
-                    args=(question,),
-                    help=question,
+                    args=(example.question,),
+                    help=example.question,
                 )
-
-
-def short(question: str) -> str:
-    """A question as a chip shows it."""
-    plain = question.strip().rstrip("?")
-    if len(plain) <= LONGEST:
-        return question.strip()
-    return plain[: LONGEST - 1].rsplit(" ", 1)[0] + " …"
+            hint.beside(
+                "A question is put when Enter or Ask is pressed: one search of the store. All "
+                "that follows, every switch and slider, replays what it found."
+            )
 
 
 def _submit() -> None:

@@ -71,7 +71,6 @@ def choices(labels: dict[str, str]) -> None:
             names,
             key="collection-box",
             format_func=lambda name: labels.get(name, name),
-            label_visibility="collapsed",
             help="Which collection is searched, its size and its distance.",
             on_change=_choose_collection,
             disabled=not names,
@@ -81,7 +80,6 @@ def choices(labels: dict[str, str]) -> None:
             "Profile",
             list(profiles.PROFILES),
             key="profile-box",
-            label_visibility="collapsed",
             help="A named set of layers and figures to begin with.",
             on_change=_choose_profile,
         )
@@ -240,7 +238,7 @@ def _control(info: FieldInfo, settings: Settings) -> None:
         # A value beyond the ceiling, from a file or a link, widens the slider.
         low, high = info.type(info.low or 0), info.type(max(info.ceiling, value))
         step = info.type(info.step or 1)
-        form = "%d" if info.type is int else "%.3f" if step < 0.01 else "%.2f"
+        form = "%d" if info.type is int else "%.1f" if info.unit == "times" else "%.3f"
         st.slider(info.label, low, high, step=step, format=form, **given)
 
 

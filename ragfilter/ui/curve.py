@@ -17,7 +17,7 @@ from ragfilter.report import Row, short_title
 from ragfilter.types import CutoffDetail, Result
 from ragfilter.ui import curve_marks, figures, theme
 from ragfilter.ui.curve_marks import Ink, Shapes, fallback
-from ragfilter.ui.curve_points import Points, around_cut, cut_of, place
+from ragfilter.ui.curve_points import Points, around_cut, drawn, place
 
 HEIGHT = 356
 FONT = '"Source Sans", "Source Sans Pro", sans-serif'
@@ -30,10 +30,12 @@ def figure(
     window: tuple[float, float] | None = None,
     chosen: str | None = None,
     dark: bool = False,
+    by_distance: bool = False,
 ) -> go.Figure:
     """The curve of `result`, whose hits are `rows`. `window` are the first and last x shown (None:
-    around the cut); `chosen` is the id of the chunk that is open."""
-    detail = cut_of(result)
+    around the cut); `chosen` is the id of the chunk that is open. `by_distance` shows the distances
+    also where the cutoff acted on rerank scores."""
+    detail = drawn(result, by_distance=by_distance)
     points = place(result, rows, detail)
     low, high = window or around_cut(result, points, detail)
     seen = [y for x, y in zip(points.x, points.y, strict=True) if low <= x <= high]
@@ -50,6 +52,7 @@ def figure(
         cutoff = result.settings.cutoff
         curve_marks.cut_marks(shapes, notes, cutoff, detail, at, span, ink)
         top = curve_marks.steps_top(detail)
+    notes += _beyond(points, high, dark)
     layout = _layout(points, (low, high), span, ink, steps_top=top)
     return go.Figure({"data": data, "layout": {**layout, "shapes": shapes, "annotations": notes}})
 
@@ -111,6 +114,24 @@ def _dots(points: Points, dark: bool, size: float) -> list[dict[str, Any]]:
             }
         )
     return traces
+
+
+def _beyond(points: Points, high: float, dark: bool) -> Shapes:
+    """A note at the right edge for pins that stand farther out than what is shown."""
+    far = [x for row, x in zip(points.rows, points.x, strict=True)
+           if row.outcome == "pinned" and x > high]  # fmt: skip
+    if not far:
+        return []
+    mark = theme.OUTCOMES["pinned"]
+    ranks = ", ".join(figures.count(x) for x in far[:3]) + (" …" if len(far) > 3 else "")
+    text = f"{mark.sign} pinned at {'rank' if len(far) == 1 else 'ranks'} {ranks} ▸"
+    return [
+        {
+            "x": 1.0, "y": 1.0, "xref": "paper", "yref": "paper", "text": text, "showarrow": False,
+            "xanchor": "right", "yanchor": "bottom",
+            "font": {"size": 12, "color": mark.colour(dark=dark)},
+        }
+    ]  # fmt: skip
 
 
 def _hover(points: Points, i: int) -> tuple[str]:
@@ -195,7 +216,7 @@ def _layout(
     wide = window[1] - window[0]
     return {
         "height": HEIGHT,
-        "margin": {"l": 54, "r": 10, "t": 20, "b": 38},
+        "margin": {"l": 60, "r": 10, "t": 20, "b": 38},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": FONT, "size": 13, "color": ink.text},
@@ -216,11 +237,11 @@ def _layout(
         },
         "yaxis": {
             **axis, **grid, "title": y_title, "range": list(span), "domain": [bottom, 1],
-            "tickformat": ".2f", "nticks": 6,
+            "tickformat": ".3f", "nticks": 6,
         },
         "yaxis2": {
             **axis, "domain": [0, 0.2], "title": {**axis["title"], "text": "gap"},  # type: ignore[dict-item]
-            "tickformat": ".2f", "nticks": 3, "range": [0, steps_top or 1],
+            "tickformat": ".3f", "nticks": 3, "range": [0, steps_top or 1],
             "visible": bool(steps_top),
         },
     }  # fmt: skip

@@ -96,7 +96,8 @@ def cut_marks(
         elif gap.cliff or (gap.skipped and gap.after_rank == 1):
             word = figures.distance(gap.size) if gap.cliff else "skipped"
             note = _label((x0 + x1) / 2, gap.size, word, ink.muted, yref="y2")
-            notes.append({**note, "font": {"size": 11, "color": ink.muted}})
+            font = {"size": 11, "color": ink.muted}
+            notes.append({**note, "font": font, "bgcolor": ink.surface, "borderpad": 0})
         if gap.cliff and gap.after_rank != cut.cliff_after_rank:
             shapes.append(_rule((x0 + x1) / 2, ink.muted, dash="dot", width=1))
     ends = _between(detail, at, cut.kept)
@@ -155,10 +156,9 @@ def _mark_fallback(
         return
     line = {"color": colour, "width": 1.6 if decides else 1, "dash": "solid" if decides else "dot"}
     shapes.append(_level(limit, line))
-    note = _label(1.0, limit, f"<b>{text}</b>" if decides else text, colour, xref="paper")
-    # The curve rises: where it ends above the line, the free place at its right is below.
-    below = limit < span[1] - 0.2 * (span[1] - span[0])
-    notes.append({**note, "xanchor": "right", "yanchor": "top" if below else "bottom"})
+    # The curve rises, so that above the line the left end is free.
+    note = _label(0.0, limit, f"<b>{text}</b>" if decides else text, colour, xref="paper")
+    notes.append({**note, "xanchor": "left", "xshift": 2})
 
 
 def fallback(detail: CutoffDetail, offset: float) -> float:

@@ -10,18 +10,21 @@ import streamlit as st
 
 from ragfilter.report import Row
 from ragfilter.types import Result
-from ragfilter.ui import curve, curve_points, figures, html, state, theme
+from ragfilter.ui import curve, curve_points, figures, hint, html, state, theme
 
 CUT, FIFTY, ALL = "Around the cut", "First 50", "All"
+BY_SCORE, BY_DISTANCE = "By score", "By distance"
 
 
 def draw(result: Result, rows: Sequence[Row]) -> None:
     """The curve with its header."""
-    detail = curve_points.cut_of(result)
-    points = curve_points.place(result, rows, detail)
-    last = max(points.x, default=1)
     with st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        _ranges(result, points, last)
+        by_distance = _values(result)
+        points = curve_points.place(
+            result, rows, curve_points.drawn(result, by_distance=by_distance)
+        )
+        last = max(points.x, default=1)
+        _ranges(result, points, last, by_distance)
         html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
     st.plotly_chart(
         curve.figure(
@@ -30,6 +33,7 @@ def draw(result: Result, rows: Sequence[Row]) -> None:
             window=_window(last),
             chosen=st.session_state.chunk,
             dark=st.context.theme.type == "dark",
+            by_distance=by_distance,
         ),
         key="curve",
         theme=None,
@@ -40,7 +44,24 @@ def draw(result: Result, rows: Sequence[Row]) -> None:
     )
 
 
-def _ranges(result: Result, points: curve_points.Points, last: int) -> None:
+def _values(result: Result) -> bool:
+    """Whether distances are shown: a choice only where the cutoff acted on rerank scores, since
+    only few hits have one."""
+    if not curve_points.reranked(curve_points.cut_of(result)):
+        return False
+    chosen = st.segmented_control(
+        "Values",
+        (BY_SCORE, BY_DISTANCE),
+        key="curve-values",
+        default=BY_SCORE,
+        required=True,
+        label_visibility="collapsed",
+    )
+    hint.beside("By score: what the cutoff acted on after reranking. By distance: every hit.")
+    return chosen == BY_DISTANCE
+
+
+def _ranges(result: Result, points: curve_points.Points, last: int, by_distance: bool) -> None:
     """Which ranks are shown: a choice of three, or any. The session keeps it, so sliders do not
     move the view."""
     if "window" not in st.session_state:
@@ -52,14 +73,18 @@ def _ranges(result: Result, points: curve_points.Points, last: int) -> None:
         format_func=lambda name: f"All {len(points.x)}" if name == ALL else name,
         on_change=_choose,
         label_visibility="collapsed",
-        help="Which ranks the curve shows. A click on a point opens its chunk.",
     )
-    low, high = _window(last) or curve_points.around_cut(
-        result, points, curve_points.cut_of(result)
-    )
+    detail = curve_points.drawn(result, by_distance=by_distance)
+    low, high = _window(last) or curve_points.around_cut(result, points, detail)
     now = (max(1, round(low + 0.5)), min(last, round(high - 0.5)))
     if last > 1:
-        with st.popover("Ranks", key="zoom-box", icon=":material/zoom_in:", type="tertiary"):
+        with st.popover(
+            "Ranks",
+            key="zoom-box",
+            icon=":material/zoom_in:",
+            type="tertiary",
+            help="Any first and last rank.",
+        ):
             # Keyed by its value: a popover draws late and would else begin with the whole range.
             key = f"zoom-{now[0]}-{now[1]}"
             with st.container(key="zoom"):
@@ -73,6 +98,7 @@ def _ranges(result: Result, points: curve_points.Points, last: int) -> None:
                     args=(key,),
                     help="The first and last rank on the curve.",
                 )
+    hint.beside("Which ranks the curve shows. A click on a point opens its chunk.")
 
 
 def _window(last: int) -> tuple[float, float] | None:

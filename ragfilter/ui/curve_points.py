@@ -37,6 +37,12 @@ def cut_of(result: Result) -> CutoffDetail | None:
     return None
 
 
+def drawn(result: Result, *, by_distance: bool) -> CutoffDetail | None:
+    """The cut as the curve shows it: none of the scores' cut stands on a curve of distances."""
+    detail = cut_of(result)
+    return None if by_distance and reranked(detail) else detail
+
+
 def reranked(detail: CutoffDetail | None) -> bool:
     """Whether the values in force are rerank scores."""
     return detail is not None and detail.value_name == RERANK
@@ -53,8 +59,9 @@ def place(result: Result, rows: Sequence[Row], detail: CutoffDetail | None) -> P
             rows=tuple(scored),
             x=tuple(range(1, len(scored) + 1)),
             y=tuple(1.0 - (row.rerank_score or 0.0) for row in scored),
-            axis="place after reranking; the cutoff acts on 1 − rerank score, "
-            f"which {figures.count(len(rows) - len(scored))} of {len(rows)} hits do not have",
+            axis="place after reranking"
+            f" · {figures.count(len(rows) - len(scored))} of {figures.chunks(len(rows))} "
+            "have no score: see by distance",
             unit="1 − rerank score",
         )
     ranked = [row for row in rows if row.rank > 0]
@@ -73,10 +80,13 @@ def around_cut(result: Result, points: Points, detail: CutoffDetail | None) -> t
     """The x from and to that show the cut and what lies just beyond it."""
     settings = result.settings
     k = settings.cutoff.max_results if settings.cutoff.enabled else settings.retrieval.k
-    last = max((x for row, x in zip(points.rows, points.x, strict=True) if row.kept), default=0)
-    if detail is not None:
-        entered = set(detail.ids[: detail.cut.kept + 1])
-        reached = [x for row, x in zip(points.rows, points.x, strict=True) if row.id in entered]
-        last = max([last, *reached])
+    entered = set() if detail is None else set(detail.ids[: detail.cut.kept + 1])
+    # A pin may stand anywhere; the view stays with the others, and the curve names what is beyond.
+    reached = [
+        x
+        for row, x in zip(points.rows, points.x, strict=True)
+        if (row.kept or row.id in entered) and row.outcome != "pinned"
+    ]
+    last = max(reached, default=0)
     high = max(2 * k, FEWEST_SHOWN, last + 3)
     return 0.3, min(float(high), float(max(points.x, default=FEWEST_SHOWN))) + 0.7

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -12,14 +13,15 @@ from ragfilter.errors import RagfilterError
 from ragfilter.index import index
 from ragfilter.rules.edits import edited_rules
 from ragfilter.types import LayerTrace, Result
-from ragfilter.ui import html, problems, state
+from ragfilter.ui import figures, html, problems, state
+from ragfilter.ui.examples import Example
 from ragfilter.ui.resources import Resources
 
 DEMO = "demo"
 
 
-def no_question() -> None:
-    """Nothing was asked yet."""
+def no_question(examples: Sequence[Example]) -> None:
+    """Nothing was asked yet: how to begin, and what the examples show."""
     _place(
         "no-question",
         "Ask a question to see what a filter makes of it",
@@ -28,6 +30,16 @@ def no_question() -> None:
         ("Type a question above, or take an example.", "Watch the curve for the cliff.",
          "Move a threshold, or open a chunk and edit its rule."),
     )  # fmt: skip
+    told = [example for example in examples if example.shows]
+    if told:
+        items = "".join(
+            f"<div><dt>{html.text(each.label)}</dt><dd>{html.text(each.shows)}</dd></div>"
+            for each in told
+        )
+        html.draw(
+            '<section class="rf-lessons"><p class="rf-caption">What the examples show</p>'
+            f"<dl>{items}</dl></section>"
+        )
 
 
 def no_collection(resources: Resources) -> bool:
@@ -102,7 +114,7 @@ def relaxed(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]]:
         best = math.floor(100 * max(values, default=0.0)) / 100
         if 0 <= best < result.settings.get(path):
             word = "rerank" if rerank else "similarity"
-            return f"Lower the {word} threshold to {best:.2f}", {path: best}
+            return f"Lower the {word} threshold to {figures.distance(best)}", {path: best}
     if trace.layer == "cutoff":
         return "Keep at least 2", {"cutoff.min_results": 2}
     if trace.layer == "context":

@@ -8,21 +8,22 @@ import streamlit as st
 from ragfilter import prompts
 from ragfilter.report import trace_text
 from ragfilter.types import Result, Rounds
-from ragfilter.ui import answers, figures, html
+from ragfilter.ui import answers, figures, hint, html
 
 
 def prompt(result: Result) -> None:
     """The messages as they are sent, for either context."""
     both = {side.name: side for side in answers.sides(result)}
-    chosen = st.segmented_control(
-        "Context",
-        list(both),
-        key="prompt-side",
-        default="filtered",
-        required=True,
-        label_visibility="collapsed",
-        help="The prompt over the kept chunks, or over the first k of a plain search.",
-    )
+    with st.container(key="prompt-bar", horizontal=True, vertical_alignment="center", gap="small"):
+        chosen = st.segmented_control(
+            "Context",
+            list(both),
+            key="prompt-side",
+            default="filtered",
+            required=True,
+            label_visibility="collapsed",
+        )
+        hint.beside("The prompt over the kept chunks, or over the first k of a plain search.")
     side = both[chosen or "filtered"]
     html.draw(
         f'<p class="rf-aside">{figures.chunks(len(side.context.chunks))}, about '

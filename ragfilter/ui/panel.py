@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ragfilter.types import Result
-from ragfilter.ui import answer_panel, chunk_panel, other_panels
+from ragfilter.ui import answer_panel, chunk_panel, hint, other_panels
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.state import PANELS, Asked
 
@@ -17,16 +17,21 @@ def draw(result: Result, asked: Asked, resources: Resources) -> None:
     with st.container(key="panel", border=True, height=HEIGHT, gap="small"):
         if st.session_state.get("panel-box") != st.session_state.panel:
             st.session_state["panel-box"] = st.session_state.panel
-        st.segmented_control(
-            "Panel",
-            PANELS,
-            key="panel-box",
-            required=True,
-            on_change=_switch,
-            label_visibility="collapsed",
-            help="Answer: filtered beside unfiltered. Prompt: what an LLM is sent. Chunk: text and "
-            "rule. Rounds: the re-query loop. Debug: the whole trace.",
-        )
+        with st.container(
+            key="panel-bar", horizontal=True, vertical_alignment="center", gap="small"
+        ):
+            st.segmented_control(
+                "Panel",
+                PANELS,
+                key="panel-box",
+                required=True,
+                on_change=_switch,
+                label_visibility="collapsed",
+            )
+            hint.beside(
+                "Answer: from the filtered chunks beside the unfiltered. Prompt: what an LLM is "
+                "sent. Chunk: text and rule. Rounds: the re-query loop. Debug: the whole trace."
+            )
         match st.session_state.panel:
             case "Prompt":
                 other_panels.prompt(result)

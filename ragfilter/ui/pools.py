@@ -27,6 +27,7 @@ def reach(settings: Settings) -> Reach:
         pool_size=settings.retrieval.pool_size,
         wanted=target(settings),
         user=(user.level, user.department) if user.enabled else None,
+        source_pattern=settings.retrieval.source_pattern,
     )
 
 
@@ -40,7 +41,9 @@ def pool_of(asked: Asked, settings: Settings, resources: Resources) -> Pool:
     """The pool of a question: the remembered one, else gathered. Raises RagfilterError."""
     pool = resources.pool(asked)
     if pool is None:
-        wide = settings.with_values({"retrieval.pool_size": asked.reach.pool_size})
+        reach = asked.reach
+        wide = settings.with_values({"retrieval.pool_size": reach.pool_size,
+                                     "retrieval.source_pattern": reach.source_pattern})  # fmt: skip
         pool = gather(asked.query, wide, resources.sources(asked.collection))
         resources.pools.put(asked, pool)
     return pool
@@ -66,14 +69,20 @@ def meet(
 
 
 def falls_short(asked: Asked, result: Result, settings: Settings) -> bool:
-    """Whether asking again would bring what the pool lacks: a wider one was set, or too few of its
-    hits are clean for the settings that are in force by now."""
+    """Whether asking again would bring what the pool lacks: it was limited to other files, a wider
+    one was set, or too few of its hits are clean for the settings that are in force by now."""
     now = reach(settings)
+    if result.pool.source_pattern not in ("", now.source_pattern):
+        return True
     if result.pool.complete:
         return False
     if now.pool_size > asked.reach.pool_size:
         return True
-    changed = now.wanted > asked.reach.wanted or now.user != asked.reach.user
+    changed = (
+        now.wanted > asked.reach.wanted
+        or now.user != asked.reach.user
+        or now.source_pattern != asked.reach.source_pattern
+    )
     return changed and _clean(result) < now.wanted
 
 

@@ -56,6 +56,8 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
     question = _question(pending)
     if pending and question:
         with _waiting("Searching …"):
+            # Loaded first, so that the search's time is the search's.
+            resources.bench.embedder.model()
             asked = pools.put(question, st.session_state.collection, settings, resources)
             found = pools.pool_of(asked, settings, resources)
             found = pools.settle(asked, found, settings, resources)

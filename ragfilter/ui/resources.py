@@ -17,6 +17,7 @@ from ragfilter.layers.quality import reranker_key
 from ragfilter.ports import Reranker, Vectors
 from ragfilter.settings import Quality
 from ragfilter.types import Chunk, Pool
+from ragfilter.ui.examples import Example
 from ragfilter.ui.scores import Remembering
 from ragfilter.ui.shelf import Shelf
 from ragfilter.ui.state import Asked
@@ -35,8 +36,8 @@ class Resources:
     answers: Shelf[Answer] = field(default_factory=lambda: Shelf[Answer](ANSWERS))
     vectors: Shelf[Vectors] = field(default_factory=lambda: Shelf[Vectors](VECTORS))
     chunks: Shelf[Chunk] = field(default_factory=lambda: Shelf[Chunk](CHUNKS))
-    examples: Shelf[tuple[tuple[str, str], ...]] = field(
-        default_factory=lambda: Shelf[tuple[tuple[str, str], ...]](16)
+    examples: Shelf[tuple[Example, ...]] = field(
+        default_factory=lambda: Shelf[tuple[Example, ...]](16)
     )
 
     def sources(self, collection: str) -> Sources:

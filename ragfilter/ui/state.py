@@ -26,6 +26,7 @@ class Reach:
     pool_size: int
     wanted: int
     user: tuple[int, str] | None
+    source_pattern: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ import streamlit as st
 
 from ragfilter.report import Row, csv, kept_first, short_title
 from ragfilter.types import Result
-from ragfilter.ui import figures, theme
+from ragfilter.ui import figures, hint, theme
 
 HEIGHT = 400
-TITLE_WIDTH = 54
+TITLE_WIDTH = 42
 BY_RANK, KEPT_FIRST = "By rank", "Kept first"
 
 
@@ -29,7 +29,6 @@ def draw(result: Result, rows: Sequence[Row], exported: Sequence[Row]) -> None:
             default=BY_RANK,
             required=True,
             label_visibility="collapsed",
-            help="By rank: as the store found them. Kept first: the result, then what fell.",
         )
         wanted = st.text_input(
             "Filter",
@@ -37,21 +36,25 @@ def draw(result: Result, rows: Sequence[Row], exported: Sequence[Row]) -> None:
             placeholder="Filter by title, id, type, layer or reason",
             label_visibility="collapsed",
             icon=":material/search:",
-            help="Show only the chunks in which this text stands.",
             width=330,
         )
-        shown = _matching(kept_first(rows) if order == KEPT_FIRST else rows, wanted or "")
+        shown = _matching(_ordered(rows, order), wanted or "")
         st.markdown(f":gray[{figures.count(len(shown))} of {figures.chunks(len(rows))}]")
+        hint.beside(
+            "By rank: as the store found them. Kept first: the result, then what fell. The filter "
+            "shows the chunks in which all of its words stand. A click on a row opens its chunk."
+        )
         st.space("stretch")
         st.download_button(
             "CSV",
-            data=lambda: csv(_matching(exported, wanted or "")),
+            data=lambda: csv(_matching(_ordered(exported, order), wanted or "")),
             file_name="ragfilter.csv",
             mime="text/csv",
             key="download-csv",
             icon=":material/download:",
             on_click="ignore",
-            help="These chunks as CSV. Cells that a spreadsheet would run are made harmless.",
+            help="These chunks in this order, as the user may see them. Cells that a spreadsheet "
+            "would run are made harmless.",
         )
     ids = [row.id for row in shown]
     chosen = st.session_state.chunk
@@ -83,14 +86,16 @@ def frame(rows: Sequence[Row], *, with_score: bool) -> pd.DataFrame:
         "title": [short_title(row.title, TITLE_WIDTH) for row in rows],
         "type": [row.type for row in rows],
         "distance": [row.distance for row in rows],
-        "gap": [row.gap for row in rows],
-        "layer": [row.layer for row in rows],
-        "reason": [row.reason for row in rows],
         "similarity": [row.similarity for row in rows],
+        "gap": [row.gap for row in rows],
         "confidence": [row.confidence for row in rows],
     }
     if with_score:
         columns["rerank"] = [row.rerank_score for row in rows]
+    columns |= {
+        "layer": [row.layer for row in rows],
+        "reason": [row.reason for row in rows],
+    }
     return pd.DataFrame(columns)
 
 
@@ -100,42 +105,46 @@ def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
     chips = theme.chips(dark=dark)
     farthest = max((row.distance for row in rows), default=1.0) or 1.0
     return {
-        "rank": column.NumberColumn("rank", width=56, help="Place by distance to the question."),
+        "rank": column.NumberColumn("rank", width=48, help="Place by distance to the question."),
         "outcome": column.MultiselectColumn(
             "outcome",
-            width=112,
+            width=100,
             help="What became of the chunk.",
             options=list(chips),
             color=list(chips.values()),
         ),
-        "title": column.TextColumn("title", width=300, help="Long titles keep their end."),
-        "type": column.TextColumn("type", width=84),
+        "title": column.TextColumn("title", width=236, help="Long titles keep their end."),
+        "type": column.TextColumn("type", width=66),
         "distance": column.ProgressColumn(
             "distance",
             format="%.3f",
             min_value=0.0,
             max_value=float(farthest),
-            width=132,
+            width=104,
             help="To the question, in the collection's space. Lower is nearer.",
         ),
         "gap": column.NumberColumn(
-            "gap", format="%.3f", width=64, help="The step from the hit one rank before."
+            "gap", format="%.3f", width=56, help="The step from the hit one rank before."
         ),
-        "layer": column.TextColumn("layer", width=92, help="The layer that decided."),
-        "reason": column.TextColumn("reason", width=330, help="What was compared with what."),
+        "layer": column.TextColumn("layer", width=86, help="The layer that decided."),
+        "reason": column.TextColumn("reason", width=240, help="What was compared with what."),
         "similarity": column.NumberColumn(
             "similarity",
             format="%.3f",
-            width=80,
+            width=76,
             help="1 − distance / 2 in an l2 collection, 1 − distance otherwise.",
         ),
         "confidence": column.TextColumn(
-            "confidence", width=88, help="By distance and the gap before; see the settings."
+            "confidence", width=84, help="By distance and the gap before; see the settings."
         ),
         "rerank": column.NumberColumn(
-            "rerank", format="%.3f", width=68, help="The reranker's score, 0 to 1."
+            "rerank", format="%.3f", width=60, help="The reranker's score, 0 to 1."
         ),
     }
+
+
+def _ordered(rows: Sequence[Row], order: str | None) -> Sequence[Row]:
+    return kept_first(rows) if order == KEPT_FIRST else rows
 
 
 def _matching(rows: Sequence[Row], wanted: str) -> tuple[Row, ...]:

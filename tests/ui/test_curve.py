@@ -1,0 +1,130 @@
+"""What the distance curve draws, from results worked by hand (Adaptive Filtering Algorithm)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ragfilter.layers.quality import reranker_key
+from ragfilter.pipeline import replay
+from ragfilter.report import rows
+from ragfilter.settings import Settings
+from ragfilter.types import Chunk, Entity, Hit, Pool, Result
+from ragfilter.ui import curve, curve_points
+
+CLIFFS = (0.100, 0.300, 0.340, 0.470, 0.510, 0.660, 0.700)
+"""Gaps: 0.2 (skipped), 0.04, 0.13, 0.04, 0.15 (the largest), 0.04."""
+FLAT = tuple(0.5 + 0.02 * i for i in range(40))
+
+
+def result(distances: tuple[float, ...], **settings: Any) -> Result:
+    hits = tuple(
+        Hit(Chunk(f"c{rank}", title=f"Chunk {rank}", text="words"), distance, rank)
+        for rank, distance in enumerate(distances, start=1)
+    )
+    pool = Pool("a question", "demo", "l2", hits, queries=1)
+    base = {"retrieval.k": 6, "cutoff.enabled": True, "cutoff.max_results": 6}
+    return replay(pool, Settings().with_values(base | settings))
+
+
+def drawn(made: Result, **options: Any) -> dict[str, Any]:
+    figure: dict[str, Any] = curve.figure(made, rows(made), **options).to_dict()
+    return figure
+
+
+def notes(figure: dict[str, Any]) -> set[str]:
+    return {note["text"] for note in figure["layout"].get("annotations", ())}
+
+
+def points(figure: dict[str, Any]) -> dict[str, tuple[list[float], list[float]]]:
+    """The markers of each way to end, as (x, y)."""
+    return {
+        trace["name"]: (list(trace["x"]), [round(y, 3) for y in trace["y"]])
+        for trace in figure["data"]
+        if trace.get("name")
+    }
+
+
+def test_kept_and_dropped_stand_at_their_rank_and_distance() -> None:
+    found = points(drawn(result(CLIFFS)))
+    assert found["kept"] == ([1, 2, 3, 4, 5], [0.100, 0.300, 0.340, 0.470, 0.510])
+    assert found["dropped by cutoff"] == ([6, 7], [0.660, 0.700])
+
+
+def test_the_winner_the_other_cliff_the_skipped_gap_the_lines() -> None:
+    figure = drawn(result(CLIFFS))
+    assert notes(figure) == {
+        "<b>cliff 0.150</b>", "0.130", "skipped", "k 6", "threshold 0.100",
+        "fallback: best + 0.400",
+    }  # fmt: skip
+    (steps,) = [trace for trace in figure["data"] if trace["type"] == "bar"]
+    assert list(steps["hovertext"]) == [
+        "skipped after hit 1: 0.200", "step after hit 2: 0.040", "step after hit 3: 0.130",
+        "step after hit 4: 0.040", "the cliff after hit 5: 0.150",
+    ]  # fmt: skip
+    assert [round(x, 1) for x in steps["x"]] == [1.5, 2.5, 3.5, 4.5, 5.5]
+    levels = {
+        round(s["y0"], 3) for s in figure["layout"]["shapes"]
+        if s["type"] == "line" and s["y0"] == s["y1"]
+    }  # fmt: skip
+    assert levels == {0.5, 0.1}
+
+
+def test_without_a_cliff_the_fallback_line_is_the_strong_one() -> None:
+    assert "<b>fallback: best + 0.100</b>" in notes(
+        drawn(result(FLAT, **{"cutoff.distance_offset": 0.1}))
+    )
+
+
+@pytest.mark.parametrize(
+    ("distances", "k", "window"),
+    [
+        (CLIFFS, 6, (0.3, 7.7)),  # all that there is
+        (FLAT, 6, (0.3, 12.7)),  # twice k
+        (FLAT, 3, (0.3, 10.7)),  # at least ten
+        (FLAT, 30, (0.3, 40.7)),
+    ],
+)
+def test_the_view_around_the_cut_shows_what_was_almost_kept(
+    distances: tuple[float, ...], k: int, window: tuple[float, float]
+) -> None:
+    made = result(distances, **{"cutoff.max_results": k})
+    shown = rows(made)
+    detail = curve_points.drawn(made, by_distance=False)
+    around = curve_points.around_cut(made, curve_points.place(made, shown, detail), detail)
+    assert around == pytest.approx(window)
+
+
+def test_a_far_pin_is_named_at_the_edge_and_does_not_stretch_the_view() -> None:
+    hits = [
+        Hit(Chunk(f"c{rank}", title="A mammoth" if rank == 40 else "A giant"), distance, rank)
+        for rank, distance in enumerate(FLAT, start=1)
+    ]
+    pool = Pool("giant vs mammoth", "demo", "l2", tuple(hits), queries=1,
+                entities=(Entity("giant", ("c1",)), Entity("mammoth", ("c40",))))  # fmt: skip
+    on = {"entities.enabled": True, "cutoff.enabled": True, "cutoff.max_results": 5}
+    figure = drawn(replay(pool, Settings().with_values(on)))
+    assert points(figure)["pinned"][0] == [1, 40]
+    assert "★ pinned at rank 40 ▸" in notes(figure)
+    assert figure["layout"]["xaxis"]["range"] == [0.3, 10.7]
+
+
+def test_after_reranking_few_have_a_score_and_by_distance_shows_all() -> None:
+    on = {"quality.enabled": True, "quality.mode": "always", "quality.max_top_k": 4,
+          "quality.reranker_top_k": 3, "quality.reranker_threshold": 0.3}  # fmt: skip
+    settings = result(CLIFFS, **on).settings
+    plain = result(CLIFFS, **on).pool
+    scores = dict(zip(("c1", "c2", "c3", "c4"), (0.4, 0.9, 0.2, 0.5), strict=True))
+    hits = tuple(replace(hit, rerank_score=scores.get(hit.id)) for hit in plain.hits)
+    scored = replace(plain, hits=hits, reranker=reranker_key(settings.quality))
+    made = replay(scored, settings)
+    assert not made.needs
+    by_score = drawn(made)
+    assert points(by_score)["kept"] == ([1, 2], [0.1, 0.5])  # the cliff of 0.1 is after 2
+    assert "3 of 7 chunks have no score" in by_score["layout"]["xaxis"]["title"]["text"]
+    by_distance = drawn(made, by_distance=True)
+    assert sorted(x for xs, _ in points(by_distance).values() for x in xs) == [1, 2, 3, 4, 5, 6, 7]
+    assert points(by_distance)["kept"] == ([2, 4], [0.3, 0.47])
+    assert notes(by_distance) == set()
