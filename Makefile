@@ -1,5 +1,6 @@
 # make app    start the app on the demo data (first start: venv, install, index)
 # make test   run the tests            make check   lint, types and tests
+# make smoke  start it twice as a newcomer would, and on a busy port
 # make local-llm   serve a tiny demonstration LLM, for those without a key
 PYTHON ?= python3
 VENV   ?= .venv
@@ -9,18 +10,26 @@ RAGFILTER_DATA_DIR ?= workspace
 export RAGFILTER_DATA_DIR
 BIN    := $(VENV)/bin
 
-.PHONY: app local-llm test check lint format bench clean
+.PHONY: app port local-llm test smoke check lint format bench clean
 
-app: $(VENV)/.app
+app: port $(VENV)/.app
 	@$(BIN)/python -m ragfilter index demo --collection demo
 	@echo "ragfilter: http://127.0.0.1:$(PORT)  (Ctrl+C stops it)"
 	@$(BIN)/python -m streamlit run app.py --server.port $(PORT)
+
+# Asked before anything is installed or indexed, which takes minutes at a first start.
+port: | $(BIN)/python
+	@$(BIN)/python -c 'import socket; socket.create_server(("127.0.0.1", $(PORT)))' 2>/dev/null || \
+	  { echo "ragfilter: port $(PORT) is in use or not allowed. Choose another: make app PORT=NUMBER" >&2; exit 1; }
 
 local-llm: $(VENV)/.llm
 	@$(BIN)/python -m ragfilter.local_llm --port $(LLM_PORT)
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+smoke: $(VENV)/.app
+	$(BIN)/python tests/smoke/app_starts.py
 
 check: lint test
 

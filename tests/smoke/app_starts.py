@@ -1,0 +1,110 @@
+"""`make app` as a newcomer meets it: a busy port, a first start, a second one. Run: `make smoke`.
+
+It is no pytest file: it starts what the Makefile starts, in the venv that the Makefile made.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FIRST_S = 600
+"""How long a first start may take, with the demo to be embedded on a slow machine."""
+SECOND_S = 60
+"""A second one takes seconds; this much where two busy cores are all there is."""
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = Path(folder) / "workspace"
+        refused(workspace)
+        first, indexed = started(workspace, within=FIRST_S)
+        assert " added" in indexed, indexed
+        second, indexed = started(workspace, within=SECOND_S)
+        assert " unchanged" in indexed, indexed
+        assert " added" not in indexed, indexed
+    say(f"first start {first:.1f} s, second {second:.1f} s, a busy port is refused")
+
+
+def refused(workspace: Path) -> None:
+    """A busy port ends it with one line that says what to do, before anything is indexed."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        made = subprocess.run(
+            make(port), cwd=ROOT, env=environ(workspace), capture_output=True, text=True, timeout=60
+        )
+    ours = [line for line in made.stderr.splitlines() if not line.startswith("make")]
+    assert made.returncode != 0, made
+    assert len(ours) == 1, ours
+    assert f"port {port}" in ours[0], ours
+    assert "make app PORT=" in ours[0], ours
+    assert not workspace.exists(), "it was indexed before the port was looked at"
+
+
+def started(workspace: Path, *, within: float) -> tuple[float, str]:
+    """Start the app, wait until it is healthy, stop it; the seconds and what it printed."""
+    port = free_port()
+    begun = time.monotonic()
+    with app(port, workspace) as (process, log):
+        while not healthy(port):
+            printed = log.read_text(encoding="utf-8")
+            assert process.poll() is None, f"it ended by itself:\n{printed}"
+            assert time.monotonic() - begun < within, f"not up within {within} s:\n{printed}"
+            time.sleep(0.2)
+        return time.monotonic() - begun, log.read_text(encoding="utf-8")
+
+
+@contextmanager
+def app(port: int, workspace: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """`make app` in a process group of its own, so that all of it can be stopped."""
+    log = workspace.parent / f"{port}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            make(port), cwd=ROOT, env=environ(workspace), stdout=output, stderr=output,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            yield process, log
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(60)
+
+
+def make(port: int) -> list[str]:
+    return ["make", "--no-print-directory", "app", f"PORT={port}"]
+
+
+def environ(workspace: Path) -> dict[str, str]:
+    return {**os.environ, "RAGFILTER_DATA_DIR": str(workspace)}
+
+
+def healthy(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def say(words: str) -> None:
+    sys.stdout.write(f"make app: {words}\n")
+
+
+if __name__ == "__main__":
+    main()
