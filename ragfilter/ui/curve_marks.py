@@ -34,7 +34,7 @@ class Ink:
             line=theme.LINE[i],
             surface=theme.SURFACE[i],
             kept=theme.OUTCOMES["kept"].colour(dark=dark),
-            curve="#5a7f86" if dark else "#9fb6b8",
+            curve="#5a7f86" if dark else "#6f8c90",
             band="rgba(60,196,180,0.16)" if dark else "rgba(15,118,110,0.10)",
         )
 

@@ -1,7 +1,8 @@
 """The one palette of outcomes and layers: a colour, a sign and a marker shape each.
 
 Every view takes them from here, so that a thing looks the same in curve, funnel, table and panel.
-Shapes differ as well as colours; colours are told apart by hue and lightness in light and dark.
+Signs and shapes differ as well as colours. The colours stay apart for every kind of colour vision,
+in light and dark; tests/test_theme.py holds the figures.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ class Mark:
 
 OUTCOMES: dict[Outcome, Mark] = {
     "kept": Mark("kept", "●", "circle", "#0f766e", "#3cc4b4"),
-    "pinned": Mark("pinned", "★", "star", "#4338ca", "#a5b0fc"),
-    "expanded": Mark("expanded", "✚", "cross", "#0369a1", "#6fc7f5"),
-    "fallback": Mark("fallback", "■", "square", "#8a5a00", "#f0c14b"),
+    "pinned": Mark("pinned", "★", "star", "#5727b4", "#aabeed"),
+    "expanded": Mark("expanded", "✚", "cross", "#1177e3", "#5f92cb"),
+    "fallback": Mark("fallback", "■", "square", "#9b7247", "#f7d15a"),
 }
 
 LAYERS: dict[LayerName, Mark] = {
-    "clearance": Mark("Clearance", "⊠", "square-x-open", "#86198f", "#e08bf0"),
-    "query_must": Mark("query_must", "✕", "x-thin", "#c2410c", "#fb9250"),
-    "entities": Mark("Entities", "★", "star", "#4338ca", "#a5b0fc"),
-    "quality": Mark("Quality", "▽", "triangle-down-open", "#1d4ed8", "#8fb1ff"),
-    "cutoff": Mark("Cutoff", "○", "circle-open", "#64748b", "#97a6ba"),
-    "judge": Mark("Judge", "◇", "diamond-open", "#be185d", "#f58bb6"),
-    "top_k": Mark("top k", "△", "triangle-up-open", "#78716c", "#aea79f"),
-    "context": Mark("Context", "□", "square-open", "#7c5510", "#d5a65c"),
+    "clearance": Mark("Clearance", "⊠", "square-x-open", "#553270", "#ea63fe"),
+    "query_must": Mark("query_must", "✕", "x-thin", "#9f5712", "#c7764c"),
+    "entities": Mark("Entities", "★", "star", "#5727b4", "#aabeed"),
+    "quality": Mark("Quality", "▽", "triangle-down-open", "#2b43f2", "#cfe3fa"),
+    "cutoff": Mark("Cutoff", "○", "circle-open", "#76849b", "#828083"),
+    "judge": Mark("Judge", "◇", "diamond-open", "#c20154", "#ff7fa2"),
+    "top_k": Mark("top k", "△", "triangle-up-open", "#5c4b3c", "#9e8b7c"),
+    "context": Mark("Context", "□", "square-open", "#704305", "#e4a44a"),
 }
 
 ICON = (
@@ -59,6 +60,8 @@ TEXT = ("#1b2527", "#e3e9e7")
 MUTED = ("#5b696b", "#93a2a2")
 LINE = ("#dcdfd8", "#2b3638")
 SURFACE = ("#ffffff", "#161d1f")
+ON_PRIMARY = ("#ffffff", "#06211d")
+"""The text of the main buttons: Streamlit's white is too faint on the dark theme's primary."""
 
 
 def mark(outcome: Outcome, layer: LayerName) -> Mark:
@@ -95,6 +98,7 @@ def stylesheet() -> str:
     `light-dark()` follows the theme in the browser, so switching it needs no rerun.
     """
     pairs = {"text": TEXT, "muted": MUTED, "line": LINE, "surface": SURFACE}
+    pairs["on-primary"] = ON_PRIMARY
     pairs |= {name: (m.light, m.dark) for name, m in OUTCOMES.items()}
     pairs |= {f"layer-{name}": (m.light, m.dark) for name, m in LAYERS.items()}
     variables = "".join(
