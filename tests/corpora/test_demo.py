@@ -124,34 +124,49 @@ def test_labels_are_complete() -> None:
         assert set(labels.values()) <= {1, 2}, query
 
 
-@pytest.mark.parametrize(
-    ("query", "text"),
-    [
-        (
-            "cleric-ac6",
-            "What does a 7th level cleric need to roll to hit an opponent with armor class 6?",
-        ),
-        (
-            "cleric-ac6-strength",
-            "What does a 7th level cleric with strength 17 need to roll to hit armor class 6?",
-        ),
-        (
-            "cleric-ac6-strength-short",
-            "What does a 7th level cleric with strength 17 need to roll to hit AC 6?",
-        ),
-        (
-            "fighter-fighter",
-            "Who is more likely to win in a fight - a 4th level fighter with an armor class of 3 "
-            "or a 7th level fighter with an armor class of 9? Both fighters have a strength of 16, "
-            "a constitution of 16, and a dexterity of 12. They both wield long swords.",
-        ),
-        (
-            "fighter-druid",
-            "Who is more likely to win in a fight - a 4th level fighter with an armor class of 3 "
-            "or a 7th level druid with an armor class of 9? Both characters have a strength of 16, "
-            "a constitution of 16, and a dexterity of 12. They both wield long swords.",
-        ),
-    ],
+FIGHT = "Who is more likely to win in a fight - a 4th level fighter with an armor class of 3 or a "
+BOTH = (
+    " have a strength of 16, a constitution of 16, and a dexterity of 12. "
+    "They both wield long swords."
 )
-def test_the_seed_questions_stand_verbatim(query: str, text: str) -> None:
-    assert demo.queries()[query] == text
+SEED_QUERIES = {
+    # Filtering
+    "cleric-ac6": (
+        "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
+    ),
+    "cleric-ac6-strength": (
+        "What does a 7th level cleric with strength 17 need to roll to hit armor class 6?"
+    ),
+    "cleric-ac6-strength-short": (
+        "What does a 7th level cleric with strength 17 need to roll to hit AC 6?"
+    ),
+    "fighter-fighter": (f"{FIGHT}7th level fighter with an armor class of 9? Both fighters{BOTH}"),
+    "fighter-druid": f"{FIGHT}7th level druid with an armor class of 9? Both characters{BOTH}",
+    "fighter-fighter-short": "Who wins: 4th level fighter (AC 3) vs 7th level fighter (AC 9)?",
+    "fighter-druid-short": "Who wins: 4th level fighter (AC 3) vs 7th level druid (AC 9)?",
+    # Adaptive Filtering Algorithm
+    "abilities": "abilities",
+    "monsters-01": "Tell me about beholders",
+    "monsters-02": "beholder",
+    "monsters-03": "What is a beholder?",
+    "monsters-04": "Tell me about dragons",
+    "monsters-05": "dragon",
+    "monsters-06": "monsters",
+    "monsters-07": "Tell me about owlbears",
+    "monsters-08": "What is a lightsaber?",
+    "monsters-68": "Tell me about monsters",
+    # Adaptive Result Filtering
+    "monsters-09": "What monster is more powerful, a hill giant or a troll?",
+    "monsters-10": "hill giant vs troll",
+    "monsters-11": "Black Dragon vs Gold Dragon",
+}
+"""Every question that the source documents ask of such a collection, to the letter."""
+
+
+def test_the_source_documents_questions_stand_verbatim() -> None:
+    queries = demo.queries()
+    assert {name: queries.get(name) for name in SEED_QUERIES} == SEED_QUERIES
+
+
+def test_the_source_documents_questions_are_labelled_where_they_have_an_answer() -> None:
+    assert SEED_QUERIES.keys() - demo.qrels().keys() == {"monsters-08"}
