@@ -19,13 +19,13 @@ from pydantic import ValidationError
 
 from ragfilter.deployment import Deployment
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError
-from ragfilter.gather import Sources
 from ragfilter.judgements import Judgements
 from ragfilter.layers.quality import reranker_key
 from ragfilter.ports import Reranker
 from ragfilter.rules.edits import STALE_S, recover
 from ragfilter.rules.journal import Journal
 from ragfilter.settings import Quality
+from ragfilter.sources import Sources
 from ragfilter.workspace import Workspace
 
 if TYPE_CHECKING:

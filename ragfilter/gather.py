@@ -1,31 +1,24 @@
-"""Gather: the only place with effects. One wide query, then whatever a layer says it needs.
+"""Gather: one wide query to the store. With `ragfilter.fulfil` the only place with effects.
 
 Source: design, section 2; the measured reasons for "wide pool, doubled, then ids=" stand there.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 
-from ragfilter import judging
 from ragfilter.entities import detect
-from ragfilter.errors import InputError, ModelError
-from ragfilter.expansion import Finder, walk
-from ragfilter.judgements import Judgements
-from ragfilter.layers.clearance import may_see, with_visible_refs
-from ragfilter.layers.judge import may_bring
-from ragfilter.layers.quality import reranker_key
+from ragfilter.errors import InputError
+from ragfilter.fulfil import fulfil, referred_to
+from ragfilter.layers.clearance import may_see
 from ragfilter.pipeline import replay
-from ragfilter.ports import ChatModel, Collection, Embedder, Reranker, Vectors, Where
+from ragfilter.ports import Collection, Vectors, Where
 from ragfilter.rules.match import rule_book
-from ragfilter.settings import Clearance, Quality, Settings, field
+from ragfilter.settings import Clearance, Settings
 from ragfilter.source_pattern import matcher
-from ragfilter.types import Chunk, Entity, Failure, Hit, Judgement, Need, Pool, Result
-
-log = logging.getLogger(__name__)
+from ragfilter.sources import Sources
+from ragfilter.types import Chunk, Entity, Hit, Pool, Result
 
 CLEAN_TARGET = 50
 """Clean chunks gathered at least, so that no slider within its range runs out of the pool."""
@@ -33,20 +26,6 @@ PER_ENTITY = 50
 SHOWN_FILES = 10
 WIDEST = 16
 """A pool that still runs dry at this many times its first size goes to `ids=`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """The outside world of one query: where the chunks are and which models may be asked.
-
-    `judgements` remembers what the judge said; without it every question is asked.
-    """
-
-    collection: Collection
-    embedder: Embedder
-    reranker: Callable[[Quality], Reranker] | None = None
-    chat: ChatModel | None = None
-    judgements: Judgements | None = None
 
 
 def run(query: str, settings: Settings, sources: Sources, *, push_down: bool = True) -> Result:
@@ -122,7 +101,7 @@ def gather(query: str, settings: Settings, sources: Sources, *, push_down: bool 
         space=collection.space,
         hits=hits,
         entities=tuple(entities),
-        references=_references((hit.chunk for hit in hits), catalogue),
+        references=referred_to((hit.chunk for hit in hits), catalogue),
         source_pattern=settings.retrieval.source_pattern,
         complete=len(plain) >= total,
         queries=calls,
@@ -139,31 +118,6 @@ def target(settings: Settings) -> int:
         settings.quality.max_top_k,
         int(settings.judge.max_chunks * settings.judge.oversample),
     )
-
-
-def fulfil(
-    pool: Pool,
-    needs: Sequence[Need],
-    settings: Settings,
-    sources: Sources,
-    *,
-    push_down: bool = False,
-) -> Pool:
-    """The pool with what was needed: rerank scores, verdicts. A failure is part of the pool.
-
-    With `push_down` an expansion fetches nothing that the user may not see, as in `run`.
-    """
-    for need in needs:
-        if need.kind == "rerank":
-            pool = _rerank(pool, need, settings, sources)
-        elif need.kind == "judge":
-            pool = _judge(pool, need, settings, sources, push_down=push_down)
-    return pool
-
-
-def unjudged(pool: Pool) -> Pool:
-    """The pool without its judgement, so that the judge can be asked again after a failure."""
-    return replace(pool, judgement=None, reachable=())
 
 
 def _only_sources(
@@ -192,12 +146,6 @@ def _files_there(catalogue: Mapping[str, Chunk], user: Clearance) -> str:
         return "Its chunks name no files; leave the pattern empty."
     more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
     return f"There are: {', '.join(names[:SHOWN_FILES])}{more}."
-
-
-def _references(chunks: Iterable[Chunk], catalogue: Mapping[str, Chunk]) -> tuple[Chunk, ...]:
-    """What `chunks` refer to, as the catalogue knows it, each once."""
-    ids = dict.fromkeys(ref for chunk in chunks for ref in chunk.refs)
-    return tuple(catalogue[i] for i in ids if i in catalogue)
 
 
 def _clean_test(
@@ -269,86 +217,3 @@ def _payload(
             clean += 1
     whole = collection.chunks([i for i, _ in pairs if i in shown])
     return {i: chunk for i, _ in pairs if (chunk := whole.get(i) or catalogue.get(i)) is not None}
-
-
-def _rerank(pool: Pool, need: Need, settings: Settings, sources: Sources) -> Pool:
-    key = reranker_key(settings.quality)
-    failures = tuple(f for f in pool.failures if f.kind != "rerank")
-    chunks = {hit.id: hit.chunk for hit in pool.hits}
-    ids = [i for i in need.chunk_ids if i in chunks]
-    try:
-        if sources.reranker is None:
-            raise ModelError("No reranker is set up.", remedy="Pass one in Sources.")
-        reranker = sources.reranker(settings.quality)
-        scores = reranker.score(pool.query, [chunks[i].passage for i in ids])
-    except ModelError as error:
-        log.warning("reranking failed: %s", error)
-        return replace(pool, failures=(*failures, Failure("rerank", str(error))), reranker=key)
-    fresh = dict(zip(ids, scores, strict=True))
-    same = pool.reranker == key
-    hits = tuple(
-        replace(hit, rerank_score=fresh.get(hit.id, hit.rerank_score if same else None))
-        for hit in pool.hits
-    )
-    return replace(pool, hits=hits, failures=failures, reranker=key)
-
-
-def _judge(
-    pool: Pool, need: Need, settings: Settings, sources: Sources, *, push_down: bool
-) -> Pool:
-    by_id = {hit.id: hit for hit in pool.hits}
-    asked = [by_id[i] for i in need.chunk_ids if i in by_id]
-    if sources.chat is None:
-        judgement = Judgement(
-            asked=tuple(hit.id for hit in asked),
-            error="no LLM is configured; set OPENAI_API_KEY or OPENAI_BASE_URL",
-        )
-    else:
-        judgement = judging.ask(
-            pool.query,
-            with_visible_refs(asked, pool, settings.clearance),
-            sources.chat,
-            settings.judge,
-            pool.space,
-            remembered=sources.judgements,
-        )
-    reachable = _reachable(pool, judgement, settings, sources, push_down=push_down)
-    catalogue = sources.collection.catalogue()
-    chunks = (hit.chunk for hit in (*pool.hits, *reachable))
-    references = _references(chunks, catalogue)
-    return replace(pool, judgement=judgement, reachable=reachable, references=references)
-
-
-def _reachable(
-    pool: Pool, judgement: Judgement, settings: Settings, sources: Sources, *, push_down: bool
-) -> tuple[Hit, ...]:
-    """The chunks that the verdicts' expansions can reach and the pool does not hold whole: under
-    the settings, and (but for `push_down`) under any other clearance and with rules off or on."""
-    expanding = [v for v in judgement.verdicts if v.action == "EXPAND"]
-    if not expanding:
-        return ()
-    catalogue = sources.collection.catalogue()
-    whole = {hit.id: hit.chunk for hit in pool.hits if hit.chunk.loaded}
-    discarded = {v.chunk_id for v in judgement.verdicts if v.action == "DISCARD"}
-    scan = rule_book(()).scan(pool.query)
-
-    def permitted(chunk_id: str) -> Chunk | None:
-        chunk = None if chunk_id in discarded else catalogue.get(chunk_id)
-        return chunk if chunk is not None and may_bring(chunk, settings, scan) else None
-
-    finders: list[Finder] = [permitted] if push_down else [permitted, catalogue.get]
-    most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))
-    ids = dict.fromkeys(
-        reached.chunk.id
-        for verdict in expanding
-        if verdict.chunk_id in whole
-        for find in finders
-        for reached in walk(whole[verdict.chunk_id], depth=verdict.depth, most=most, find=find)
-        if reached.chunk.id not in whole
-    )
-    fetched = sources.collection.chunks(list(ids))
-    if not fetched:
-        return ()
-    vector = sources.embedder.embed([pool.query])[0]
-    pairs = sources.collection.nearest(vector, len(fetched), ids=list(fetched))
-    return tuple(Hit(fetched[i], d, 0, "expansion") for i, d in pairs)

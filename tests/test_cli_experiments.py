@@ -19,9 +19,9 @@ from faults import Behave, Handler, Serve
 
 from ragfilter.adapters.openai_chat import OpenAIChat
 from ragfilter.cli import main, parts
-from ragfilter.gather import Sources
 from ragfilter.judgements import Judgements
 from ragfilter.ports import ChatModel, Vectors
+from ragfilter.sources import Sources
 from ragfilter.types import Chunk, Space
 
 LABELS = {"first": ("0", "1"), "second": ("10", "9", "11")}

@@ -15,13 +15,15 @@ from hypothesis import strategies as st
 from ragfilter.adapters.chroma import ChromaStore, Row
 from ragfilter.config import load
 from ragfilter.errors import InputError, ModelError
-from ragfilter.gather import Sources, fulfil, gather, run, unjudged
+from ragfilter.fulfil import fulfil, unjudged
+from ragfilter.gather import gather, run
 from ragfilter.judgements import Judgements
 from ragfilter.judging import without
 from ragfilter.pipeline import replay, unfiltered
 from ragfilter.ports import Delta, Message, Progress, Vectors, Where
 from ragfilter.rules.match import RuleBook
 from ragfilter.settings import Settings
+from ragfilter.sources import Sources
 from ragfilter.types import Chunk, Rounds
 
 N = 60

@@ -15,7 +15,10 @@ CORE = GROUND | {
     "rules", "layers", "entities", "context", "judging", "judgements", "verdicts", "expansion",
     "source_pattern", "confidence", "pipeline",
 }  # fmt: skip
-WIRING = CORE | {"gather", "adapters", "corpora", "workspace", "index", "deployment", "profiles"}
+WIRING = CORE | {
+    "sources", "fulfil", "gather", "adapters", "corpora", "workspace", "index", "deployment",
+    "profiles",
+}  # fmt: skip
 ALL = WIRING | {"config", "report", "prompts", "answer", "bench", "evaluate", "preview"}
 ALLOWED = {
     "types": {"settings"},
@@ -35,7 +38,9 @@ ALLOWED = {
     "judging": GROUND | {"context", "verdicts", "judgements"},
     "layers": GROUND | {"rules", "entities", "context", "judging", "expansion"},
     "pipeline": GROUND | {"rules", "layers", "source_pattern"},
-    "gather": CORE,
+    "sources": GROUND | {"judgements"},
+    "fulfil": CORE | {"sources"},
+    "gather": CORE | {"sources", "fulfil"},
     "adapters": GROUND | {"context", "answer", "rules"},
     "deployment": {"errors"},
     "profiles": {"errors"},
@@ -48,7 +53,7 @@ ALLOWED = {
     "corpora": GROUND | {"rules"},
     "workspace": {"errors", "adapters"},
     "index": GROUND | {"rules", "corpora", "adapters", "workspace"},
-    "evaluate": CORE | {"gather", "corpora", "report", "config", "profiles"},
+    "evaluate": CORE | {"sources", "gather", "corpora", "report", "config", "profiles"},
     "bench": WIRING,
     "cli": ALL,
     "ui": ALL,

@@ -20,12 +20,14 @@ from ragfilter import report
 from ragfilter.answer import answer
 from ragfilter.context import pack
 from ragfilter.errors import InputError, ModelError
-from ragfilter.gather import Sources, fulfil, gather, run
+from ragfilter.fulfil import fulfil
+from ragfilter.gather import gather, run
 from ragfilter.judgements import Judgements
 from ragfilter.pipeline import replay, unfiltered
 from ragfilter.ports import Delta, Message, Vectors, Where
 from ragfilter.preview import forecast, preview_expansion
 from ragfilter.settings import Settings
+from ragfilter.sources import Sources
 from ragfilter.types import Chunk, Result, Space
 
 N = 10

@@ -10,12 +10,14 @@ import pytest
 
 from ragfilter.answer import Prices
 from ragfilter.config import load
-from ragfilter.gather import Sources, fulfil, gather, run
+from ragfilter.fulfil import fulfil
+from ragfilter.gather import gather, run
 from ragfilter.judgements import Judgements
 from ragfilter.pipeline import replay
 from ragfilter.ports import Delta, Message, Vectors
 from ragfilter.preview import forecast, preview_expansion
 from ragfilter.settings import Clearance, Settings
+from ragfilter.sources import Sources
 from ragfilter.types import Chunk, Space
 
 RULE = '{"contain": "cleric"}'

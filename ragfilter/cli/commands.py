@@ -15,20 +15,34 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ragfilter import __version__
 from ragfilter.cli import parts
+from ragfilter.cli.options import (
+    CollectionName,
+    ConfigFile,
+    DataDir,
+    Except,
+    GapThreshold,
+    Json,
+    Only,
+    ProfileName,
+    QrelsFile,
+    QueriesFile,
+    SetValues,
+    Verbose,
+    help_of,
+)
 from ragfilter.errors import InputError, RagfilterError
-from ragfilter.profiles import DEFAULT, PROFILES
-from ragfilter.settings import field
+from ragfilter.profiles import PROFILES
 
 log = logging.getLogger(__name__)
 
 STOPPED = 130
+SOURCES = "demo, adsapi, or a file or folder of .jsonl .csv .md .txt or OpenAPI (.json .yaml)"
 
 app = typer.Typer(
     help="See, tune and explain what is filtered out between a vector search and a prompt.",
@@ -39,45 +53,11 @@ app = typer.Typer(
 )
 
 
-def _help(path: str) -> str:
-    info = field(path)
-    return f"{info.help} Sets {path}: {info.allowed()}."
-
-
-CollectionName = Annotated[
-    str, typer.Option("--collection", "-c", help="Name of the collection.", show_default=True)
-]
-ProfileName = Annotated[
-    str | None,
-    typer.Option("--profile", "-p", help=f"{', '.join(PROFILES)}. Default: {DEFAULT}."),
-]
-ConfigFile = Annotated[
-    Path | None, typer.Option("--config", help="Settings file (TOML, one [section] per layer).")
-]
-SetValues = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Any setting, as layer.field=value; may be repeated."),
-]
-DataDir = Annotated[
-    Path | None,
-    typer.Option("--data-dir", help="Workspace folder. Also RAGFILTER_DATA_DIR."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Verbose = Annotated[
-    int, typer.Option("--verbose", "-v", count=True, help="Say more on standard error; -vv most.")
-]
-GapThreshold = Annotated[
-    float | None, typer.Option("--gap-threshold", help=_help("cutoff.gap_threshold"))
-]
-
-
 @app.command()
 def index(
-    source: Annotated[
-        str, typer.Argument(help="demo, or a file or folder: .jsonl .csv .md .txt.")
-    ] = "",
+    source: Annotated[str, typer.Argument(help=f"{SOURCES}.")] = "",
     collection: Annotated[
-        str, typer.Option("--collection", "-c", help="Name; for demo it is demo by default.")
+        str, typer.Option("--collection", "-c", help="Name; that of demo and adsapi is their own.")
     ] = "",
     reset: Annotated[bool, typer.Option(help="Remove what the collection holds first.")] = False,
     rebuild: Annotated[
@@ -95,7 +75,7 @@ def index(
     if not name:
         raise InputError("--collection is missing.", remedy="Name the collection to index into.")
     if not source and not rebuild:
-        raise InputError("SOURCE is missing.", remedy="Give demo, a file or a folder.")
+        raise InputError("SOURCE is missing.", remedy=f"Give {SOURCES}.")
     report = indexing.run(
         source, name, reset=reset, from_copy=rebuild, data_dir=data_dir, progress=parts.progress
     )
@@ -117,10 +97,10 @@ def query(
     ] = None,
     gap_threshold: GapThreshold = None,
     distance_threshold: Annotated[
-        float | None, typer.Option("--distance-threshold", help=_help("cutoff.distance_offset"))
+        float | None, typer.Option("--distance-threshold", help=help_of("cutoff.distance_offset"))
     ] = None,
     files: Annotated[
-        str | None, typer.Option("--files", help=_help("retrieval.source_pattern"))
+        str | None, typer.Option("--files", help=help_of("retrieval.source_pattern"))
     ] = None,
     rerank: Annotated[
         bool | None,
@@ -196,21 +176,23 @@ def query(
 def cut(
     distances: Annotated[list[str], typer.Argument(help="Distances, best first.")],
     strategy: Annotated[
-        str | None, typer.Option("--strategy", "-s", help=_help("cutoff.strategy"))
+        str | None, typer.Option("--strategy", "-s", help=help_of("cutoff.strategy"))
     ] = None,
-    k: Annotated[int | None, typer.Option("--k", "-k", help=_help("cutoff.max_results"))] = None,
+    k: Annotated[int | None, typer.Option("--k", "-k", help=help_of("cutoff.max_results"))] = None,
     min_results: Annotated[
-        int | None, typer.Option("--min-results", help=_help("cutoff.min_results"))
+        int | None, typer.Option("--min-results", help=help_of("cutoff.min_results"))
     ] = None,
     gap_threshold: GapThreshold = None,
     distance_offset: Annotated[
         float | None,
         typer.Option(
-            "--distance-offset", "--distance-threshold", help=_help("cutoff.distance_offset")
+            "--distance-offset", "--distance-threshold", help=help_of("cutoff.distance_offset")
         ),
     ] = None,
-    jumps: Annotated[int | None, typer.Option("--jumps", help=_help("cutoff.jumps"))] = None,
-    b_extra: Annotated[int | None, typer.Option("--b-extra", help=_help("cutoff.b_extra"))] = None,
+    jumps: Annotated[int | None, typer.Option("--jumps", help=help_of("cutoff.jumps"))] = None,
+    b_extra: Annotated[
+        int | None, typer.Option("--b-extra", help=help_of("cutoff.b_extra"))
+    ] = None,
     as_json: Json = False,
     verbose: Verbose = 0,
 ) -> None:
@@ -236,20 +218,14 @@ def cut(
 
 @app.command(name="eval")
 def evaluate(
-    queries: Annotated[
-        str, typer.Option("--queries", help="queries.jsonl, or demo for the demo's own.")
-    ],
-    qrels: Annotated[str, typer.Option("--qrels", help="qrels.tsv, or demo for the demo's own.")],
+    queries: QueriesFile,
+    qrels: QrelsFile = None,
     collection: CollectionName = "demo",
     profile: ProfileName = None,
     config: ConfigFile = None,
     values: SetValues = None,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", help="Only this query id; may be repeated.")
-    ] = None,
-    leave_out: Annotated[
-        list[str] | None, typer.Option("--except", help="Not this query id; may be repeated.")
-    ] = None,
+    only: Only = None,
+    leave_out: Except = None,
     data_dir: DataDir = None,
     as_json: Json = False,
     verbose: Verbose = 0,

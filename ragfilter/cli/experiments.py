@@ -16,16 +16,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragfilter.cli import parts
-from ragfilter.cli.commands import (
-    STOPPED,
+from ragfilter.cli.commands import STOPPED, app
+from ragfilter.cli.options import (
     CollectionName,
     ConfigFile,
     DataDir,
+    Except,
     Json,
+    Limit,
+    Only,
     ProfileName,
+    QrelsFile,
+    QueriesFile,
     SetValues,
     Verbose,
-    app,
 )
 from ragfilter.config import parse_set
 from ragfilter.errors import InputError, SettingsError
@@ -34,26 +38,6 @@ from ragfilter.profiles import PROFILES
 if TYPE_CHECKING:
     from ragfilter.evaluate.beir import Labels
     from ragfilter.evaluate.experiment import Side
-
-QueriesFile = Annotated[
-    str, typer.Option("--queries", help="queries.jsonl, or a demo collection's name for its own.")
-]
-QrelsFile = Annotated[
-    str | None,
-    typer.Option(
-        "--qrels",
-        help="qrels.tsv; a demo collection has its own. Without it no precision and recall.",
-    ),
-]
-Only = Annotated[
-    list[str] | None, typer.Option("--only", help="Only this query id; may be repeated.")
-]
-Except = Annotated[
-    list[str] | None, typer.Option("--except", help="Not this query id; may be repeated.")
-]
-Limit = Annotated[
-    int | None, typer.Option("--limit", min=1, help="Only the first so many of those queries.")
-]
 
 
 @app.command()
@@ -174,9 +158,7 @@ def _labels(
     """The chosen queries; where there are labels, only those that have some. Raises InputError."""
     from ragfilter.evaluate import beir, labels
 
-    if qrels is None and queries in labels.DEMOS:
-        qrels = queries
-    if qrels is None:
+    if qrels is None and queries not in labels.DEMOS:
         texts = beir.read_queries(Path(queries))
         unknown = sorted({*only, *leave_out} - texts.keys())
         if unknown:

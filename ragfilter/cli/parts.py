@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ragfilter.bench import Bench
     from ragfilter.config import Config
     from ragfilter.context import Context
-    from ragfilter.gather import Sources
+    from ragfilter.sources import Sources
     from ragfilter.types import Result
 
 UNUSABLE = 2

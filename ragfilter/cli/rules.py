@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragfilter.cli import parts
-from ragfilter.cli.commands import (
+from ragfilter.cli.commands import app
+from ragfilter.cli.options import (
     CollectionName,
     ConfigFile,
     DataDir,
     Json,
     SetValues,
     Verbose,
-    app,
+    Where,
 )
 
 if TYPE_CHECKING:
@@ -30,11 +31,6 @@ if TYPE_CHECKING:
     from ragfilter.settings import Clearance
 
 FOUND = 1
-WHERE_HELP = (
-    "Only chunks with field=value; fields: type, source, id, title (* stands for anything, upper "
-    "and lower case alike) and rule (any or none). May be repeated: all must hold."
-)
-
 rules = typer.Typer(
     help="Draft, check, move and take back query_must rules.",
     rich_markup_mode=None,
@@ -42,7 +38,6 @@ rules = typer.Typer(
 )
 app.add_typer(rules, name="rules")
 
-Where = Annotated[list[str] | None, typer.Option("--where", help=WHERE_HELP)]
 OneChunk = Annotated[str | None, typer.Argument(metavar="CHUNK", help="Only this chunk's edits.")]
 
 

@@ -16,8 +16,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragfilter.cli import parts
-from ragfilter.cli.commands import CollectionName, ConfigFile, DataDir, Json, SetValues, Verbose
-from ragfilter.cli.rules import Where, clearance_of, rules, tell
+from ragfilter.cli.options import (
+    CollectionName,
+    ConfigFile,
+    DataDir,
+    Json,
+    SetValues,
+    Verbose,
+    Where,
+)
+from ragfilter.cli.rules import clearance_of, rules, tell
 from ragfilter.errors import ChatError, SettingsError
 
 if TYPE_CHECKING:

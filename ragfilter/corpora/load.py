@@ -35,7 +35,10 @@ DEMOS: dict[str, Callable[[], Iterator[dict[str, object]]]] = {
     "demo": demo.records,
     "adsapi": adsapi.records,
 }
-REMEDY = f"Give {', '.join(DEMOS)}, or a file or folder of {' '.join(sorted(LOADERS))}."
+REMEDY = (
+    f"Give {', '.join(DEMOS)}, or a file or folder of {' '.join(sorted(LOADERS))}; "
+    f"those of {' '.join(SUFFIXES)} must be OpenAPI descriptions."
+)
 
 
 def load(source: str | os.PathLike[str], *, progress: Progress | None = None) -> Iterator[Record]:

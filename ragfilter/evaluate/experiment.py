@@ -24,11 +24,12 @@ from ragfilter import judging
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Qrels, Queries
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1
-from ragfilter.gather import Sources, gather, run
+from ragfilter.gather import gather, run
 from ragfilter.pipeline import SWITCHES, unfiltered
 from ragfilter.ports import ChatModel
 from ragfilter.report import judge_stats, tokens
 from ragfilter.settings import Settings
+from ragfilter.sources import Sources
 from ragfilter.types import Hit, Result
 
 NO_LLM = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server, and OPENAI_MODEL."

@@ -15,12 +15,12 @@ DEMOS = {
 }
 
 
-def load(queries: str, qrels: str) -> Labels:
-    """The labels of two files; a demo collection's name for both means its own labels.
+def load(queries: str, qrels: str | None) -> Labels:
+    """The labels of two files; a demo collection's name, alone or for both, means its own labels.
 
     Raises InputError.
     """
-    if queries == qrels and queries in DEMOS:
+    if queries in DEMOS and qrels in (None, queries):
         own_queries, own_qrels = DEMOS[queries]
         return Labels(own_queries(), own_qrels())
     for name in DEMOS:
@@ -29,6 +29,8 @@ def load(queries: str, qrels: str) -> Labels:
                 f"Only one of --queries and --qrels is {name}.",
                 remedy=f"Give {name} for both, or two files.",
             )
+    if qrels is None:
+        raise InputError("--qrels is missing.", remedy="Give the labels of these queries.")
     return read(Path(queries), Path(qrels))
 
 

@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING, Any
 
 from ragfilter.evaluate.beir import Qrels, Queries
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1
-from ragfilter.gather import Sources, run
+from ragfilter.gather import run
 from ragfilter.pipeline import replay, unfiltered
 from ragfilter.ports import Progress
 from ragfilter.settings import Settings
+from ragfilter.sources import Sources
 from ragfilter.types import Pool, Status
 
 if TYPE_CHECKING:

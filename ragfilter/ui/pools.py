@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ragfilter.gather import fulfil, gather, target
+from ragfilter.fulfil import fulfil
+from ragfilter.gather import gather, target
 from ragfilter.pipeline import replay
 from ragfilter.settings import Settings
 from ragfilter.types import Need, Pool, Result

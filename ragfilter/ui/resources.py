@@ -12,10 +12,10 @@ import streamlit as st
 from ragfilter.answer import Answer
 from ragfilter.bench import Bench, open_bench, read_deployment
 from ragfilter.deployment import Deployment
-from ragfilter.gather import Sources
 from ragfilter.layers.quality import reranker_key
 from ragfilter.ports import Reranker, Vectors
 from ragfilter.settings import Quality
+from ragfilter.sources import Sources
 from ragfilter.types import Chunk, Pool
 from ragfilter.ui.examples import Example
 from ragfilter.ui.scores import Remembering

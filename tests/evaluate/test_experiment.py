@@ -14,10 +14,10 @@ import pytest
 from ragfilter.errors import ChatError, InputError
 from ragfilter.evaluate import experiment
 from ragfilter.evaluate.experiment import Measured, Side, before_and_after, means, measure
-from ragfilter.gather import Sources
 from ragfilter.judgements import Judgements
 from ragfilter.ports import Delta, Message, Usage, Vectors
 from ragfilter.settings import Settings
+from ragfilter.sources import Sources
 from ragfilter.types import Chunk, Space
 
 

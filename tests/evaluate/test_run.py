@@ -10,9 +10,9 @@ import pytest
 from ragfilter.errors import InputError
 from ragfilter.evaluate import labels, run
 from ragfilter.evaluate.beir import Labels
-from ragfilter.gather import Sources
 from ragfilter.ports import Vectors
 from ragfilter.settings import Settings
+from ragfilter.sources import Sources
 from ragfilter.types import Chunk, Hit, Pool, Space
 
 K4 = Settings().with_values({"retrieval.k": 4, "cutoff.min_results": 0})

@@ -1,0 +1,75 @@
+"""The options that several commands share, each described once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ragfilter.profiles import DEFAULT, PROFILES
+from ragfilter.settings import field
+
+
+def help_of(path: str) -> str:
+    """The help of a flag that sets the setting at `path`."""
+    info = field(path)
+    return f"{info.help} Sets {path}: {info.allowed()}."
+
+
+CollectionName = Annotated[
+    str, typer.Option("--collection", "-c", help="Name of the collection.", show_default=True)
+]
+ProfileName = Annotated[
+    str | None,
+    typer.Option("--profile", "-p", help=f"{', '.join(PROFILES)}. Default: {DEFAULT}."),
+]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="Settings file (TOML, one [section] per layer).")
+]
+SetValues = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Any setting, as layer.field=value; may be repeated."),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help="Workspace folder. Also RAGFILTER_DATA_DIR."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Verbose = Annotated[
+    int, typer.Option("--verbose", "-v", count=True, help="Say more on standard error; -vv most.")
+]
+GapThreshold = Annotated[
+    float | None, typer.Option("--gap-threshold", help=help_of("cutoff.gap_threshold"))
+]
+
+# labelled queries
+
+QueriesFile = Annotated[
+    str, typer.Option("--queries", help="queries.jsonl, or a demo collection's name for its own.")
+]
+QrelsFile = Annotated[
+    str | None,
+    typer.Option(
+        "--qrels",
+        help="qrels.tsv; a demo collection has its own. Without it no precision and recall.",
+    ),
+]
+Only = Annotated[
+    list[str] | None, typer.Option("--only", help="Only this query id; may be repeated.")
+]
+Except = Annotated[
+    list[str] | None, typer.Option("--except", help="Not this query id; may be repeated.")
+]
+Limit = Annotated[
+    int | None, typer.Option("--limit", min=1, help="Only the first so many of those queries.")
+]
+
+# chunks
+
+WHERE_HELP = (
+    "Only chunks with field=value; fields: type, source, id, title (* stands for anything, upper "
+    "and lower case alike) and rule (any or none). May be repeated: all must hold."
+)
+
+Where = Annotated[list[str] | None, typer.Option("--where", help=WHERE_HELP)]

@@ -1,0 +1,138 @@
+"""Fulfil: what a layer says it needs is asked for, and becomes part of the pool.
+
+Source: design, section 2. A reranker's scores, an LLM's verdicts, what its expansions reach. A
+failure is a part of the pool too; `replay` turns it into a visible fallback.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from ragfilter import judging
+from ragfilter.errors import ModelError
+from ragfilter.expansion import Finder, walk
+from ragfilter.layers.clearance import with_visible_refs
+from ragfilter.layers.judge import may_bring
+from ragfilter.layers.quality import reranker_key
+from ragfilter.rules.match import rule_book
+from ragfilter.settings import Settings, field
+from ragfilter.sources import Sources
+from ragfilter.types import Chunk, Failure, Hit, Judgement, Need, Pool
+
+log = logging.getLogger(__name__)
+
+
+def fulfil(
+    pool: Pool,
+    needs: Sequence[Need],
+    settings: Settings,
+    sources: Sources,
+    *,
+    push_down: bool = False,
+) -> Pool:
+    """The pool with what was needed: rerank scores, verdicts. A failure is part of the pool.
+
+    With `push_down` an expansion fetches nothing that the user may not see, as in `run`.
+    """
+    for need in needs:
+        if need.kind == "rerank":
+            pool = _rerank(pool, need, settings, sources)
+        elif need.kind == "judge":
+            pool = _judge(pool, need, settings, sources, push_down=push_down)
+    return pool
+
+
+def unjudged(pool: Pool) -> Pool:
+    """The pool without its judgement, so that the judge can be asked again after a failure."""
+    return replace(pool, judgement=None, reachable=())
+
+
+def referred_to(chunks: Iterable[Chunk], catalogue: Mapping[str, Chunk]) -> tuple[Chunk, ...]:
+    """What `chunks` refer to, as the catalogue knows it, each once."""
+    ids = dict.fromkeys(ref for chunk in chunks for ref in chunk.refs)
+    return tuple(catalogue[i] for i in ids if i in catalogue)
+
+
+def _rerank(pool: Pool, need: Need, settings: Settings, sources: Sources) -> Pool:
+    key = reranker_key(settings.quality)
+    failures = tuple(f for f in pool.failures if f.kind != "rerank")
+    chunks = {hit.id: hit.chunk for hit in pool.hits}
+    ids = [i for i in need.chunk_ids if i in chunks]
+    try:
+        if sources.reranker is None:
+            raise ModelError("No reranker is set up.", remedy="Pass one in Sources.")
+        reranker = sources.reranker(settings.quality)
+        scores = reranker.score(pool.query, [chunks[i].passage for i in ids])
+    except ModelError as error:
+        log.warning("reranking failed: %s", error)
+        return replace(pool, failures=(*failures, Failure("rerank", str(error))), reranker=key)
+    fresh = dict(zip(ids, scores, strict=True))
+    same = pool.reranker == key
+    hits = tuple(
+        replace(hit, rerank_score=fresh.get(hit.id, hit.rerank_score if same else None))
+        for hit in pool.hits
+    )
+    return replace(pool, hits=hits, failures=failures, reranker=key)
+
+
+def _judge(
+    pool: Pool, need: Need, settings: Settings, sources: Sources, *, push_down: bool
+) -> Pool:
+    by_id = {hit.id: hit for hit in pool.hits}
+    asked = [by_id[i] for i in need.chunk_ids if i in by_id]
+    if sources.chat is None:
+        judgement = Judgement(
+            asked=tuple(hit.id for hit in asked),
+            error="no LLM is configured; set OPENAI_API_KEY or OPENAI_BASE_URL",
+        )
+    else:
+        judgement = judging.ask(
+            pool.query,
+            with_visible_refs(asked, pool, settings.clearance),
+            sources.chat,
+            settings.judge,
+            pool.space,
+            remembered=sources.judgements,
+        )
+    reachable = _reachable(pool, judgement, settings, sources, push_down=push_down)
+    catalogue = sources.collection.catalogue()
+    chunks = (hit.chunk for hit in (*pool.hits, *reachable))
+    references = referred_to(chunks, catalogue)
+    return replace(pool, judgement=judgement, reachable=reachable, references=references)
+
+
+def _reachable(
+    pool: Pool, judgement: Judgement, settings: Settings, sources: Sources, *, push_down: bool
+) -> tuple[Hit, ...]:
+    """The chunks that the verdicts' expansions can reach and the pool does not hold whole: under
+    the settings, and (but for `push_down`) under any other clearance and with rules off or on."""
+    expanding = [v for v in judgement.verdicts if v.action == "EXPAND"]
+    if not expanding:
+        return ()
+    catalogue = sources.collection.catalogue()
+    whole = {hit.id: hit.chunk for hit in pool.hits if hit.chunk.loaded}
+    discarded = {v.chunk_id for v in judgement.verdicts if v.action == "DISCARD"}
+    scan = rule_book(()).scan(pool.query)
+
+    def permitted(chunk_id: str) -> Chunk | None:
+        chunk = None if chunk_id in discarded else catalogue.get(chunk_id)
+        return chunk if chunk is not None and may_bring(chunk, settings, scan) else None
+
+    finders: list[Finder] = [permitted] if push_down else [permitted, catalogue.get]
+    most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))
+    ids = dict.fromkeys(
+        reached.chunk.id
+        for verdict in expanding
+        if verdict.chunk_id in whole
+        for find in finders
+        for reached in walk(whole[verdict.chunk_id], depth=verdict.depth, most=most, find=find)
+        if reached.chunk.id not in whole
+    )
+    fetched = sources.collection.chunks(list(ids))
+    if not fetched:
+        return ()
+    vector = sources.embedder.embed([pool.query])[0]
+    pairs = sources.collection.nearest(vector, len(fetched), ids=list(fetched))
+    return tuple(Hit(fetched[i], d, 0, "expansion") for i, d in pairs)

@@ -1,0 +1,24 @@
+"""The outside world of one query, as `gather` and `fulfil` take it. Source: design, section 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ragfilter.judgements import Judgements
+from ragfilter.ports import ChatModel, Collection, Embedder, Reranker
+from ragfilter.settings import Quality
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The outside world of one query: where the chunks are and which models may be asked.
+
+    `judgements` remembers what the judge said; without it every question is asked.
+    """
+
+    collection: Collection
+    embedder: Embedder
+    reranker: Callable[[Quality], Reranker] | None = None
+    chat: ChatModel | None = None
+    judgements: Judgements | None = None
