@@ -39,6 +39,10 @@ class Prices:
     prompt: float = 0.0
     completion: float = 0.0
 
+    def of(self, usage: Usage) -> float:
+        """What these tokens cost."""
+        return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion) / 1e6
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -154,10 +158,7 @@ class AnswerStream:
     def _cost(self, usage: Usage) -> float | None:
         if self._prices is None or self._chat is None:
             return None
-        prices = self._prices
-        return (
-            usage.prompt_tokens * prices.prompt + usage.completion_tokens * prices.completion
-        ) / 1e6
+        return self._prices.of(usage)
 
 
 def stream_answer(

@@ -55,7 +55,8 @@ def explain(
 
 def timed_out(timeout_s: float) -> ChatError:
     return ChatError(
-        f"The endpoint did not finish its answer within {timeout_s:g} s.",
+        # What is left for a second call is no round number.
+        f"The endpoint did not finish its answer within {max(round(timeout_s, 1), 0.1):g} s.",
         kind="timeout",
         remedy="Raise the timeout, or choose a faster model.",
     )

@@ -14,15 +14,17 @@ from ragfilter.bench import Bench, open_bench, read_deployment
 from ragfilter.deployment import Deployment
 from ragfilter.layers.quality import reranker_key
 from ragfilter.ports import Reranker, Vectors
+from ragfilter.rules.suggest import Draft
 from ragfilter.settings import Quality
 from ragfilter.sources import Sources
 from ragfilter.types import Chunk, Pool
+from ragfilter.ui.background import Job
 from ragfilter.ui.examples import Example
 from ragfilter.ui.scores import Remembering
 from ragfilter.ui.shelf import Shelf
 from ragfilter.ui.state import Asked
 
-POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
+POOLS, SCORES, ANSWERS, VECTORS, CHUNKS, DRAFTS = 32, 20_000, 128, 20_000, 512, 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Resources:
     answers: Shelf[Answer] = field(default_factory=lambda: Shelf[Answer](ANSWERS))
     vectors: Shelf[Vectors] = field(default_factory=lambda: Shelf[Vectors](VECTORS))
     chunks: Shelf[Chunk] = field(default_factory=lambda: Shelf[Chunk](CHUNKS))
+    drafts: Shelf[Job[Draft]] = field(default_factory=lambda: Shelf[Job[Draft]](DRAFTS))
     examples: Shelf[tuple[Example, ...]] = field(
         default_factory=lambda: Shelf[tuple[Example, ...]](16)
     )

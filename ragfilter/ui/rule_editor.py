@@ -12,8 +12,9 @@ from ragfilter.pipeline import replay
 from ragfilter.rules import edits
 from ragfilter.rules.match import rule_book
 from ragfilter.rules.rule import canonical, parse, pretty, template
+from ragfilter.settings import Clearance
 from ragfilter.types import Chunk, Result
-from ragfilter.ui import html, state
+from ragfilter.ui import draft_note, drafting, html, state
 from ragfilter.ui.pools import with_rule
 from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.state import Asked
@@ -34,6 +35,7 @@ class Trouble:
 
 def draw(result: Result, chunk: Chunk, asked: Asked, resources: Resources) -> None:
     """The editor of one chunk's rule."""
+    busy = drafting.collect(chunk, asked, resources)
     drafts: dict[str, str] = st.session_state.drafts
     shown = drafts.get(chunk.id, _pretty(chunk.rule))
     if st.session_state.get("rule-editor") != shown:
@@ -45,15 +47,21 @@ def draw(result: Result, chunk: Chunk, asked: Asked, resources: Resources) -> No
         placeholder="No rule: this chunk always passes.",
         on_change=_typed,
         args=(chunk.id, _pretty(chunk.rule)),
+        disabled=busy,
         help="All parts must hold: contain_one_of (groups of alternatives), contain, "
         "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
     )
-    _buttons(chunk, asked, resources)
+    _buttons(chunk, asked, resources, result.settings.clearance, busy=busy)
+    place = draft_note.draw(chunk, asked, shown, result.settings.clearance, resources, busy=busy)
     if not _trouble(chunk.id):
         _preview(result, chunk, shown)
+    if place is not None:
+        draft_note.wait(place, chunk, asked, resources)
 
 
-def _buttons(chunk: Chunk, asked: Asked, resources: Resources) -> None:
+def _buttons(
+    chunk: Chunk, asked: Asked, resources: Resources, user: Clearance, *, busy: bool
+) -> None:
     journal, name = resources.bench.journal, asked.collection
     can_undo = journal.undoable(name, chunk.id) is not None
     can_redo = journal.redoable(name, chunk.id) is not None
@@ -68,6 +76,7 @@ def _buttons(chunk: Chunk, asked: Asked, resources: Resources) -> None:
             help="Writes the journal, then the store; the question is then asked again.",
         )
         st.button("Preview", key="rule-preview", help="Check the rule and show what would change.")
+        draft_note.button(chunk, asked, user, resources, busy=busy)
         if not chunk.rule and not changed:
             st.button(
                 "Template",
@@ -195,6 +204,7 @@ def _act(act: Act, chunk_id: str, expected: str | None, asked: Asked) -> None:
         st.session_state["rule-trouble"] = Trouble(chunk_id, str(error))
     else:
         st.session_state.drafts.pop(chunk_id, None)
+        drafting.forget(chunk_id)
         state.renew()
 
 
@@ -218,6 +228,7 @@ def _typed(chunk_id: str, stored: str) -> None:
 
 def _draft(chunk_id: str, text: str | None) -> None:
     st.session_state.pop("rule-trouble", None)
+    drafting.forget(chunk_id)
     if text is None:
         st.session_state.drafts.pop(chunk_id, None)
     else:

@@ -1,0 +1,135 @@
+"""A rule drafted by a real endpoint in a real browser: waited for, used, stopped, taken back."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from faults import FAULTS, Behave, Handler, Server, says, servers
+from playwright.sync_api import expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
+LINK = {"q": CLERIC, "profile": "query-must"}
+GOOD = '{"contain_one_of": [["cleric", "clerics"]]}'
+MINE = '{"contain": "wizard"}'
+OpenTab = Callable[..., Any]
+
+
+def held(go_on: threading.Event) -> Behave:
+    """Answers with a good rule once it is let on."""
+
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        go_on.wait(120)
+        says(GOOD)(handler, body)
+
+    return behave
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[Server]:
+    with servers() as start:
+        yield start(says(GOOD))
+
+
+@pytest.fixture(scope="module")
+def app_with_llm(serve_app: Callable[..., str], endpoint: Server) -> str:
+    return serve_app(OPENAI_BASE_URL=endpoint.url, OPENAI_MODEL="small-model")
+
+
+def open_matrix(open_tab: OpenTab, url: str) -> Any:
+    tab = open_tab(LINK, url=url).expect_kept(15).rest()
+    expect(tab.cell(1, "title")).to_have_text(re.compile("Opponent Armor Class 7$"))
+    tab.click_row(1)
+    expect(tab.rule).to_have_value(re.compile("contain_one_of"))
+    return tab.rest()
+
+
+def test_a_draft_is_waited_for_while_the_page_is_used(
+    open_tab: OpenTab, app_with_llm: str, endpoint: Server
+) -> None:
+    tab = open_matrix(open_tab, app_with_llm)
+    before = tab.rule.input_value()
+    go_on = threading.Event()
+    endpoint.behave = held(go_on)
+    endpoint.asked.clear()
+    # The click is also what ends the typing.
+    tab.write_rule(MINE).click("rule-draft")
+    expect(tab.keyed("draft-note")).to_contain_text("Asking small-model for a rule …")
+    expect(tab.rule).to_be_disabled()
+    # A switch, another panel and back: the draft goes on.
+    tab.switch("query_must")
+    tab.expect_layers("retrieved", "top_k", "context")
+    tab.switch("query_must")
+    tab.expect_layers("retrieved", "query_must", "top_k", "context")
+    tab.choose("panel-box", "Rounds")
+    expect(tab.keyed("panel")).to_contain_text("A loop that excludes and asks again")
+    tab.choose("panel-box", "Chunk")
+    expect(tab.keyed("draft-note")).to_contain_text("Asking small-model for a rule …")
+    go_on.set()
+    expect(tab.rule).to_be_enabled()
+    assert len(endpoint.asked) == 1
+    assert json.loads(tab.rule.input_value()) == json.loads(GOOD)
+    note = tab.keyed("draft-note")
+    expect(note).to_contain_text("Drafted by small-model with the template attack-matrix.")
+    expect(note).to_contain_text("7 + 3 tokens")
+    expect(tab.verdicts.last).to_contain_text("Enters the kept list: attack-matrix-clerics-ac-7")
+    outcome = tab.cell(1, "outcome")
+    expect(outcome).to_have_text("✕ dropped")
+    # What was typed before is at hand.
+    tab.rest().click("rule-swap")
+    expect(tab.rule).to_have_value(MINE)
+    tab.rest().click("rule-swap")
+    expect(tab.rule).to_have_value(re.compile("clerics"))
+    tab.rest().click("rule-save")
+    expect(outcome).to_have_text("● kept")
+    tab.rest().click("rule-undo")
+    expect(outcome).to_have_text("✕ dropped")
+    expect(tab.rule).to_have_value(before)
+
+
+def test_a_draft_is_stopped_and_a_failure_is_told(
+    open_tab: OpenTab, app_with_llm: str, endpoint: Server
+) -> None:
+    tab = open_matrix(open_tab, app_with_llm)
+    before = tab.rule.input_value()
+    go_on = threading.Event()
+    endpoint.behave = held(go_on)
+    tab.click("rule-draft")
+    expect(tab.keyed("draft-note")).to_contain_text("Asking small-model")
+    tab.click("rule-draft-stop")
+    expect(tab.keyed("draft-note")).to_contain_text("Stopped. Nothing was changed.")
+    expect(tab.rule).to_be_enabled()
+    go_on.set()
+    endpoint.behave = FAULTS["401"]
+    tab.rest().click("rule-draft")
+    expect(tab.keyed("draft-note")).to_contain_text("Check OPENAI_API_KEY")
+    expect(tab.rule).to_have_value(before)
+    expect(tab.keyed("rule-discard")).to_have_count(0)
+    tab.expect_kept(15)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (900, True)])
+def test_nothing_of_it_is_cut_off(
+    open_tab: OpenTab, app_with_llm: str, endpoint: Server, width: int, dark: bool
+) -> None:
+    endpoint.behave = says('{"contain_one_of": [["submarine"], ["cleric"]]}')
+    tab = open_tab(LINK, url=app_with_llm, width=width, dark=dark).expect_kept(15).rest()
+    tab.click_row(1)
+    expect(tab.rule).to_have_value(re.compile("contain_one_of"))
+    tab.rest().write_rule(MINE).click("rule-draft")
+    expect(tab.keyed("draft-note")).to_contain_text("Doubt:")
+    tab.rest()
+    panel = tab.keyed("panel").bounding_box()
+    for key in ("rule-actions", "draft-note", "rule-swap"):
+        box = tab.keyed(key).bounding_box()
+        assert box["x"] >= panel["x"]
+        assert box["x"] + box["width"] <= panel["x"] + panel["width"]
+    # All actions stand in one row.
+    tops = {b.bounding_box()["y"] for b in tab.keyed("rule-actions", "button").all()}
+    assert len(tops) == 1
