@@ -14,6 +14,7 @@ from ragfilter.ui import (
     empty,
     examples,
     frame,
+    judge_words,
     needs,
     panel,
     problems,
@@ -75,10 +76,9 @@ result = replay(pool, settings)
 told = summary(result)
 shown = rows(result, as_operator=st.session_state.operator)
 with st.sidebar:
-    controls.layers(settings, told, resources)
+    controls.layers(settings, told, resources, judged=judge_words.card(result, resources.prices))
 strip.draw(result, told)
-needs.draw(result, can_ask_llm=resources.bench.chat is not None,
-           wider=falls_short(put, result, settings))  # fmt: skip
+needs.draw(result, resources, wider=falls_short(put, result, settings))
 with st.container(key="stage"):
     left, right = st.columns((1.28, 1), gap="medium")
     with left:

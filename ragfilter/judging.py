@@ -38,6 +38,7 @@ EPSILON = 1e-9
 LEAST_QUOTA = 100
 SHOWN_REFS = 20
 LINE_CHARS = 200
+REPLY_CHARS = 20_000
 NO_DECISION = "no decision could be read in the judge's answer"
 
 ANSWER_FORM = (
@@ -210,6 +211,7 @@ def _call(ready: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
         ms=(perf_counter() - started) * 1000,
+        reply=text[:REPLY_CHARS],
     )
 
 

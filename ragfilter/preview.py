@@ -7,19 +7,28 @@ bring, before it is brought; cost and time beforehand).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from ragfilter.answer import Prices
 from ragfilter.expansion import DEPTHS, Reached, walk
 from ragfilter.judgements import Judgements, key
+from ragfilter.judging import JudgePrompt
 from ragfilter.layers.clearance import may_see
 from ragfilter.layers.judge import may_bring, question
-from ragfilter.ports import Collection
 from ragfilter.rules.match import rule_book
 from ragfilter.settings import Clearance, Settings
 from ragfilter.tokens import estimate
 from ragfilter.types import Chunk, Result
+
+
+class Library(Protocol):
+    """The part of `ports.Collection` that is asked for what references lead to."""
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]: ...
+
+    def catalogue(self) -> Mapping[str, Chunk]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +60,10 @@ def forecast(
 ) -> Forecast | None:
     """What the judge's call would take that `result` needs; None where it needs none. Pure, but for
     what `judgements` remembers of `model`."""
-    need = next((need for need in result.needs if need.kind == "judge"), None)
-    if need is None:
+    if not any(need.kind == "judge" for need in result.needs):
         return None
-    by_id = {hit.id: hit for hit in result.pool.hits}
-    ready = question([by_id[i] for i in need.chunk_ids], result.pool, result.settings)
+    ready = judge_prompt(result)
+    assert ready is not None
     answer = [{"chunk_id": i, "action": "EXPAND_3"} for i in ready.asked]
     sent, written = ready.tokens, estimate(json.dumps({"decisions": answer}))
     cost = None
@@ -78,9 +86,27 @@ def forecast(
     )
 
 
+def judge_prompt(result: Result) -> JudgePrompt | None:
+    """What the judge would be sent as the user of `result`, or was sent to come to it; None where
+    the judge is off, or had nothing to judge."""
+    need = next((need for need in result.needs if need.kind == "judge"), None)
+    if need is not None:
+        ids = need.chunk_ids
+    else:
+        judgement = result.pool.judgement
+        ids = judgement.asked + judgement.left_out if judgement is not None else ()
+        decided = {d.chunk_id for t in result.traces if t.layer == "judge" for d in t.decisions}
+        if not decided.issuperset(ids):
+            return None
+    by_id = {hit.id: hit for hit in result.pool.hits}
+    if not ids or not by_id.keys() >= set(ids):
+        return None
+    return question([by_id[i] for i in ids], result.pool, result.settings)
+
+
 def preview_expansion(
     chunk_id: str,
-    collection: Collection,
+    collection: Library,
     settings: Settings,
     user: Clearance | None = None,
     *,

@@ -75,8 +75,14 @@ class LateInteraction:
             for chunk in self._chunks(texts)
         ]
 
+    def unknown(self, texts: Sequence[str]) -> int:
+        """How many of the texts would have to be encoded. Encodes nothing."""
+        keys = {_content(text) for text in texts}
+        with self._guard:
+            return sum(key not in self._cache for key in keys)
+
     def _chunks(self, texts: Sequence[str]) -> list[TokenVectors]:
-        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
+        keys = [_content(text) for text in texts]
         with self._guard:
             found = {key: self._cache[key] for key in keys if key in self._cache}
         missing = {k: t for k, t in zip(keys, texts, strict=True) if k not in found}
@@ -109,6 +115,10 @@ class LateInteraction:
                 f"Late interaction failed: {first_line(error)}.", remedy=REMEDY
             ) from error
         return [t / np.maximum(np.linalg.norm(t, axis=1, keepdims=True), 1e-9) for t in tokens]
+
+
+def _content(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 class CrossEncoderReranker:

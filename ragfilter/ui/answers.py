@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ragfilter import prompts
-from ragfilter.answer import EXTRACTIVE, Answer, Prices, answer, stream_answer
+from ragfilter.answer import EXTRACTIVE, Answer, answer, stream_answer
 from ragfilter.context import Context, pack
 from ragfilter.pipeline import unfiltered
 from ragfilter.types import Hit, Result
@@ -52,18 +52,14 @@ def known(query: str, side: Side, resources: Resources) -> Answer | None:
 
 def make(query: str, side: Side, resources: Resources) -> Iterator[str]:
     """The answer in pieces. Whatever came is remembered, also when the reader stops early."""
-    settings = resources.deployment
-    prices = None
-    if settings.price_prompt or settings.price_completion:
-        prices = Prices(settings.price_prompt, settings.price_completion)
     embedder = Remembered(resources.bench.embedder, resources.vectors)
     stream = stream_answer(
         query,
         side.context,
         resources.bench.chat,
         embedder,
-        timeout_s=settings.answer_timeout_s,
-        prices=prices,
+        timeout_s=resources.deployment.answer_timeout_s,
+        prices=resources.prices,
     )
     try:
         yield from stream

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
 
+from ragfilter.layers.clearance import visible_refs
 from ragfilter.report import HIDDEN, visible
 from ragfilter.types import Chunk, Hit, LayerTrace, Result
-from ragfilter.ui import figures, html, rule_editor, theme
+from ragfilter.ui import figures, html, reference_graph, rule_editor, theme
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.state import Asked
 
 TEXT_HEIGHT = 118
+SHOWN_REFS = 3
+TEXT, REFERENCES = "Text and rule", "References"
 
 
 def draw(result: Result, asked: Asked, resources: Resources) -> None:
@@ -32,10 +36,36 @@ def draw(result: Result, asked: Asked, resources: Resources) -> None:
         )
         return
     chunk = _whole(hit.chunk, asked, resources)
-    _head(result, replace(hit, chunk=chunk))
+    named = _named_refs(result, chunk)
+    _head(result, replace(hit, chunk=replace(chunk, refs=named)))
+    if chunk.refs and _part() == REFERENCES:
+        reference_graph.draw(result, chunk, asked, resources)
+        return
     with st.container(key="chunk-text", height=TEXT_HEIGHT, border=False):
         st.text(chunk.text or "This chunk has no text.")
     rule_editor.draw(result, chunk, asked, resources)
+
+
+def _part() -> str:
+    """Which part of the chunk is looked at; it stays from chunk to chunk."""
+    shown = st.session_state.get("part", TEXT)
+    if st.session_state.get("chunk-part") != shown:
+        st.session_state["chunk-part"] = shown
+    st.segmented_control(
+        "Part",
+        (TEXT, REFERENCES),
+        key="chunk-part",
+        required=True,
+        on_change=_choose_part,
+        label_visibility="collapsed",
+        help="The chunk's text and query_must rule, or what the judge's EXPAND would bring along "
+        "its references.",
+    )
+    return str(shown)
+
+
+def _choose_part() -> None:
+    st.session_state.part = st.session_state["chunk-part"]
 
 
 def find(result: Result, chunk_id: str | None) -> Hit | None:
@@ -43,6 +73,13 @@ def find(result: Result, chunk_id: str | None) -> Hit | None:
     if not chunk_id:
         return None
     return next((hit for hit in (*result.hits, *result.pool.hits) if hit.id == chunk_id), None)
+
+
+def _named_refs(result: Result, chunk: Chunk) -> tuple[str, ...]:
+    """The references that may be named: as a user, only those to chunks that the user may see."""
+    if st.session_state.operator:
+        return chunk.refs
+    return visible_refs(result.pool, result.settings.clearance)(chunk)
 
 
 def _whole(chunk: Chunk, asked: Asked, resources: Resources) -> Chunk:
@@ -69,7 +106,7 @@ def _head(result: Result, hit: Hit) -> None:
         if chunk.clearance
         else "public",
         f"department {chunk.department}" if chunk.department else "",
-        f"refers to {', '.join(chunk.refs)}" if chunk.refs else "",
+        _refers(chunk.refs),
     ]
     place = f"rank {hit.rank}" if hit.rank else "brought in by an expansion"
     score = "" if hit.rerank_score is None else f" · rerank {figures.distance(hit.rerank_score)}"
@@ -83,6 +120,13 @@ def _head(result: Result, hit: Hit) -> None:
         f'<p class="rf-facts">{listed}<span>{html.text(numbers)}</span></p>'
         f'<ul class="rf-path">{steps}</ul></div>'
     )
+
+
+def _refers(refs: Sequence[str]) -> str:
+    if not refs:
+        return ""
+    more = f" and {len(refs) - SHOWN_REFS} more" if len(refs) > SHOWN_REFS else ""
+    return f"refers to {', '.join(refs[:SHOWN_REFS])}{more}"
 
 
 def _step(trace: LayerTrace, chunk_id: str) -> str:

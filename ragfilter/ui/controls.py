@@ -46,6 +46,7 @@ FIRST = {
 WORDS = {"adaptive_k": "adaptive-k", "late_interaction": "late interaction",
          "cross_encoder": "cross-encoder", "when_poor": "when poor"}  # fmt: skip
 NO_LLM = "needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL"
+JUDGE_COSTS = "Comes last, since it costs time and money; asked by its button only"
 ORDERED = ("quality.min_top_k", "quality.max_top_k")
 """The first must not exceed the second; moving one takes the other along."""
 
@@ -86,13 +87,20 @@ def choices(labels: dict[str, str]) -> None:
     html.draw(f'<p class="rf-hint">{html.text(_about(st.session_state.profile))}</p>')
 
 
-def layers(settings: Settings, summary: Summary | None, resources: Resources) -> None:
-    """One card a layer, then the other settings and what may be done with all of them."""
+def layers(
+    settings: Settings, summary: Summary | None, resources: Resources, *, judged: str = ""
+) -> None:
+    """One card a layer, then the other settings and what may be done with all of them.
+
+    `judged` is what the judge did and took, in one line.
+    """
     lines = {} if summary is None else {layer.name: layer for layer in summary.layers}
     with st.container(key="layers", gap=None):
         html.draw('<p class="rf-caption">Layers, in order</p>')
         for name in SWITCHED:
             aside = _side_by_side(summary) if name == "cutoff" and summary is not None else ""
+            if name == "judge":
+                aside = judged or JUDGE_COSTS
             _card(name, settings, lines.get(name), resources, aside)
     with st.expander("Retrieval, context, confidence", key="others"):
         for section in OTHERS:
@@ -181,7 +189,8 @@ def _line(name: LayerName, on: bool, line: LayerSummary | None, settings: Settin
     if name == "cutoff":
         return f"off; the first {settings.retrieval.k} stay"
     return {"clearance": "off; everyone sees all", "query_must": "off; rules are not read",
-            "entities": "off; comparisons are not split"}.get(name, "off")  # fmt: skip
+            "entities": "off; comparisons are not split",
+            "judge": "off; no LLM is asked about the chunks"}.get(name, "off")  # fmt: skip
 
 
 def _used(name: LayerName, settings: Settings) -> tuple[list[FieldInfo], list[FieldInfo]]:

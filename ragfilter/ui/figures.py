@@ -33,6 +33,11 @@ def seconds(value: float) -> str:
     return "under 0.1 s" if value < 0.1 else f"about {value:.1f} s"
 
 
+def limit(ms: int) -> str:
+    """A time limit: ``5 s``, ``0.5 s``."""
+    return f"{ms / 1000:g} s"
+
+
 def money(value: float) -> str:
     """A price without a currency, four decimals."""
     return f"{value:.4f}"

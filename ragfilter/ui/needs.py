@@ -1,33 +1,46 @@
-"""What the result lacks, as buttons: what each would do, where, and how long it may take."""
+"""What the result lacks, as buttons: what each would do, where, and what it will take."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from ragfilter.settings import Settings
+from ragfilter.adapters.rerankers import LateInteraction
+from ragfilter.errors import RagfilterError
+from ragfilter.gather import unjudged
+from ragfilter.layers.quality import reranker_key
+from ragfilter.pipeline import replay
+from ragfilter.preview import Forecast, forecast
+from ragfilter.report import judge_stats
 from ragfilter.types import Need, Result
-from ragfilter.ui import figures, state
+from ragfilter.ui import asking, figures, judge_words, scores, state
+from ragfilter.ui.resources import Resources
 
 PER_CHUNK_S = {"late_interaction": 0.02, "cross_encoder": 0.08}
 NAMES = {"late_interaction": "late interaction", "cross_encoder": "the cross-encoder"}
 
 
-def draw(result: Result, *, can_ask_llm: bool, wider: bool) -> None:
-    """Buttons for the needs and, where settings outgrew the pool, for asking again."""
-    needs = [need for need in result.needs if need.kind != "judge" or can_ask_llm]
-    if not needs and not wider:
+def draw(result: Result, resources: Resources, *, wider: bool) -> None:
+    """Buttons for the needs and, where settings outgrew the pool, for asking again.
+
+    While the judge's panel is open, its button stands there.
+    """
+    rerank = next((need for need in result.needs if need.kind == "rerank"), None)
+    costs = None if st.session_state.panel == "Judge" else judging_costs(result, resources)
+    if rerank is None and costs is None and not wider:
         return
     with st.container(key="needs", horizontal=True, vertical_alignment="center", gap="small"):
-        for need in needs:
+        if rerank is not None:
             st.button(
-                _label(need, result.settings),
-                key=f"need-{need.kind}",
+                _score(rerank, result, resources),
+                key="need-rerank",
                 type="primary",
                 icon=":material/bolt:",
-                on_click=_wish,
-                args=(need.kind,),
-                help=f"{need.why}. Until then the layer does without.",
+                on_click=asking.press,
+                args=("rerank",),
+                help=f"{rerank.why}. Until then the layer does without.",
             )
+        if costs is not None:
+            judge_button(costs, result, resources)
         if wider:
             size = result.settings.retrieval.pool_size
             st.button(
@@ -39,16 +52,63 @@ def draw(result: Result, *, can_ask_llm: bool, wider: bool) -> None:
             )
 
 
-def _label(need: Need, settings: Settings) -> str:
+def judging_costs(result: Result, resources: Resources) -> Forecast | None:
+    """What asking the judge now, or again after a failure, would take; None where there is nothing
+    to ask, or nobody."""
+    chat = resources.bench.chat
+    if chat is None:
+        return None
+    if failed(result):
+        result = replay(unjudged(result.pool), result.settings)
+    remembered = resources.bench.judgements
+    return forecast(result, model=chat.name, judgements=remembered, prices=resources.prices)
+
+
+def failed(result: Result) -> str:
+    """Why the judge fell back, where asking again may help; empty where it did not."""
+    stats = judge_stats(result)
+    return stats.error if stats is not None and stats.fallback else ""
+
+
+def judge_button(
+    costs: Forecast, result: Result, resources: Resources, *, short: bool = False
+) -> None:
+    """The one button that asks the LLM, with what it costs."""
+    again = bool(failed(result))
+    told = " ".join(f"{what}: {value}." for what, value in
+                    judge_words.before(costs, result.settings.judge))  # fmt: skip
+    chat = resources.bench.chat
+    st.button(
+        judge_words.button(costs, again=again, short=short),
+        key="need-judge",
+        type="primary",
+        icon=":material/refresh:" if again else ":material/bolt:",
+        on_click=asking.press,
+        args=("judge",),
+        kwargs={"again": again},
+        help=f"Sends one prompt to {chat.name if chat else 'the LLM'}. {told}",
+    )
+
+
+def _score(need: Need, result: Result, resources: Resources) -> str:
+    quality = result.settings.quality
     n = figures.chunks(len(need.chunk_ids))
-    if need.kind == "judge":
-        tokens = figures.count(settings.judge.max_prompt_tokens)
-        wait = settings.judge.timeout_ms / 1000
-        return f"Ask the LLM about {n} · at most {tokens} tokens, {wait:.0f} s"
-    reranker = settings.quality.reranker
-    time = figures.seconds(len(need.chunk_ids) * PER_CHUNK_S.get(reranker, 0.05))
-    return f"Score {n} with {NAMES.get(reranker, reranker)} · {time}, local"
+    left = _unscored(need, result, resources)
+    seconds = figures.seconds(left * PER_CHUNK_S.get(quality.reranker, 0.05))
+    return f"Score {n} with {NAMES.get(quality.reranker, quality.reranker)} · {seconds}, local"
 
 
-def _wish(kind: str) -> None:
-    st.session_state.wish = kind
+def _unscored(need: Need, result: Result, resources: Resources) -> int:
+    """How many chunks a model would really have to read: others' scores or vectors are there."""
+    quality = result.settings.quality
+    by_id = {hit.id: hit.chunk.passage for hit in result.pool.hits}
+    name = reranker_key(quality)
+    texts = [by_id[i] for i in need.chunk_ids if i in by_id]
+    new = [t for t in texts if resources.scores.get(scores.key(name, result.query, t)) is None]
+    if quality.reranker != "late_interaction":
+        return len(new)
+    try:
+        reranker = resources.bench.reranker(quality)
+    except RagfilterError:
+        return len(new)
+    return reranker.unknown(new) if isinstance(reranker, LateInteraction) else len(new)

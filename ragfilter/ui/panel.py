@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ragfilter.types import Result
-from ragfilter.ui import answer_panel, chunk_panel, hint, other_panels
+from ragfilter.ui import answer_panel, chunk_panel, hint, judge_panel, other_panels
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.state import PANELS, Asked
 
@@ -30,13 +30,16 @@ def draw(result: Result, asked: Asked, resources: Resources) -> None:
             )
             hint.beside(
                 "Answer: from the filtered chunks beside the unfiltered. Prompt: what an LLM is "
-                "sent. Chunk: text and rule. Rounds: the re-query loop. Debug: the whole trace."
+                "sent. Chunk: text, rule and references. Judge: what an LLM says of each chunk, and "
+                "what that costs. Rounds: the re-query loop. Debug: the whole trace."
             )
         match st.session_state.panel:
             case "Prompt":
                 other_panels.prompt(result)
             case "Chunk":
                 chunk_panel.draw(result, asked, resources)
+            case "Judge":
+                judge_panel.draw(result, resources)
             case "Rounds":
                 other_panels.rounds(result)
             case "Debug":

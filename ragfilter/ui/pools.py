@@ -64,9 +64,8 @@ def settle(asked: Asked, pool: Pool, settings: Settings, resources: Resources) -
 def meet(
     asked: Asked, pool: Pool, needs: Sequence[Need], settings: Settings, resources: Resources
 ) -> Pool:
-    """The pool with these needs met, because a button was pressed."""
-    pool = fulfil(pool, needs, settings, resources.sources(asked.collection))
-    return resources.pools.put(asked, pool)
+    """The pool with these needs met, because a button was pressed. It is not kept yet."""
+    return fulfil(pool, needs, settings, resources.sources(asked.collection))
 
 
 def falls_short(asked: Asked, result: Result, settings: Settings) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import streamlit as st
@@ -16,7 +17,8 @@ from ragfilter.errors import RagfilterError
 from ragfilter.pipeline import replay
 from ragfilter.settings import Settings
 from ragfilter.types import Pool
-from ragfilter.ui import figures, pools, state
+from ragfilter.ui import asking, figures, pools, state
+from ragfilter.ui.asking import Wish
 from ragfilter.ui.resources import Resources
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
     pending = st.session_state.pending
     question = _question(pending)
     if pending and question:
+        asking.forget()
         with _waiting("Searching …"):
             # Loaded first, so that the search's time is the search's.
             resources.bench.embedder.model()
@@ -73,13 +76,28 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
         with _waiting("Scoring …"):
             found = pools.settle(asked_before, found, settings, resources)
         st.session_state.fresh = True
-    wish = st.session_state.pop("wish", None)
-    if wish is not None:
-        wanted = [need for need in replay(found, settings).needs if need.kind == wish]
-        word = "Asking the LLM …" if wish == "judge" else "Scoring …"
-        with _waiting(word):
-            found = pools.meet(asked_before, found, wanted, settings, resources)
+    wish = asking.wished()
+    return found if wish is None else _meet(wish, found, asked_before, settings, resources)
+
+
+def _meet(
+    wish: Wish, found: Pool, asked: state.Asked, settings: Settings, resources: Resources
+) -> Pool:
+    """The pool with what a button asked for."""
+    found = asking.before(found, wish)
+    wanted = [need for need in replay(found, settings).needs if need.kind == wish.kind]
+    if wanted:
+        word = "Asking the LLM …" if wish.kind == "judge" else "Scoring …"
+        work = partial(pools.meet, asked, found, wanted, settings, resources)
+        try:
+            with _waiting(word):
+                found = asking.wait(wish, work, resources.jobs)
+        except Exception:
+            asking.forget()
+            raise
+        resources.pools.put(asked, found)
         st.session_state.fresh = True
+    asking.forget()
     return found
 
 
@@ -106,6 +124,7 @@ def _waiting(word: str) -> Iterator[None]:
 
 def _stop() -> None:
     st.session_state.pending = False
+    asking.forget()
 
 
 def _question(pending: bool | str) -> str:

@@ -5,11 +5,12 @@ Nothing of it is in session state. Sessions share it; the keys say what a value 
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 import streamlit as st
 
-from ragfilter.answer import Answer
+from ragfilter.answer import Answer, Prices
 from ragfilter.bench import Bench, open_bench, read_deployment
 from ragfilter.deployment import Deployment
 from ragfilter.layers.quality import reranker_key
@@ -20,11 +21,13 @@ from ragfilter.sources import Sources
 from ragfilter.types import Chunk, Pool
 from ragfilter.ui.background import Job
 from ragfilter.ui.examples import Example
+from ragfilter.ui.references import Known
 from ragfilter.ui.scores import Remembering
 from ragfilter.ui.shelf import Shelf
 from ragfilter.ui.state import Asked
 
-POOLS, SCORES, ANSWERS, VECTORS, CHUNKS, DRAFTS = 32, 20_000, 128, 20_000, 512, 256
+POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
+DRAFTS, JOBS, NEIGHBOURS = 256, 64, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,15 @@ class Resources:
     examples: Shelf[tuple[Example, ...]] = field(
         default_factory=lambda: Shelf[tuple[Example, ...]](16)
     )
+
+    jobs: Shelf[Future[Pool]] = field(default_factory=lambda: Shelf[Future[Pool]](JOBS))
+    neighbours: Shelf[Known] = field(default_factory=lambda: Shelf[Known](NEIGHBOURS))
+
+    @property
+    def prices(self) -> Prices | None:
+        """What tokens cost, None where no price is set."""
+        given = Prices(self.deployment.price_prompt, self.deployment.price_completion)
+        return given if given.prompt or given.completion else None
 
     def sources(self, collection: str) -> Sources:
         """The bench's sources, with a reranker that remembers its scores."""

@@ -16,7 +16,7 @@ from ragfilter.errors import SettingsError
 from ragfilter.settings import Settings
 from ragfilter.ui import link
 
-PANELS = ("Answer", "Prompt", "Chunk", "Rounds", "Debug")
+PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
 
 
 @dataclass(frozen=True, slots=True)

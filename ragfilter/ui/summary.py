@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragfilter.report import LayerSummary, Summary
 from ragfilter.types import Result
-from ragfilter.ui import figures, html, theme
+from ragfilter.ui import figures, html, judge_words, theme
 from ragfilter.ui.curve_points import cut_of
 
 
@@ -27,9 +27,7 @@ def why(result: Result) -> tuple[str, str]:
     """What decided how many stay: a label and the numbers that were compared."""
     settings = result.settings
     if settings.judge.enabled:
-        judge = result.trace("judge")
-        waits = any(need.kind == "judge" for need in result.needs)
-        return "LLM judge", "not asked yet" if waits else f"kept {judge.n_out} of {judge.n_in}"
+        return judge_words.headline(result)
     detail = cut_of(result)
     if detail is None:
         return "No cutoff", f"first {settings.retrieval.k}"

@@ -80,6 +80,13 @@ def chips(*, dark: bool) -> dict[str, str]:
     return kept | {f"{m.sign} dropped": _tint(m, dark) for m in LAYERS.values()}
 
 
+def verdicts(*, dark: bool) -> dict[str, str]:
+    """The tint of a verdict, by its sign: of what stays in its outcome's, what falls in the
+    judge's."""
+    marks = (*OUTCOMES.values(), LAYERS["judge"])
+    return {mark.sign: _tint(mark, dark) for mark in marks}
+
+
 def _tint(mark: Mark, dark: bool) -> str:
     """The colour, thinned with the page's own."""
     share, ground = (0.30, SURFACE[1]) if dark else (0.16, SURFACE[0])

@@ -1,0 +1,81 @@
+"""What a button asks of a model: once a press, beside the page, so that Stop acts at once.
+
+A press leaves a wish in the session. The wish stays until it is met: a slider that is moved
+meanwhile draws the page anew, finds the same call still under way and waits on; it never makes a
+second one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as StillBusy
+from dataclasses import dataclass
+from typing import cast
+from uuid import uuid4
+
+import streamlit as st
+
+from ragfilter.gather import unjudged
+from ragfilter.types import NeedKind, Pool
+from ragfilter.ui.shelf import Shelf
+
+TICK_S = 0.15
+"""How often Streamlit may stop the page while it waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One press of a button: what it asks for; `again` forgets the judgement that failed."""
+
+    kind: NeedKind
+    token: str
+    again: bool = False
+
+
+def press(kind: NeedKind, *, again: bool = False) -> None:
+    """Wish for what a need lacks. What the judge says is then shown in its panel."""
+    st.session_state.wish = Wish(kind, uuid4().hex, again)
+    if kind == "judge":
+        st.session_state.panel = "Judge"
+
+
+def wished() -> Wish | None:
+    """The wish that is not met yet."""
+    return cast("Wish | None", st.session_state.get("wish"))
+
+
+def forget() -> None:
+    """The wish is met, or given up."""
+    st.session_state.pop("wish", None)
+
+
+def before(pool: Pool, wish: Wish) -> Pool:
+    """The pool as the wish finds it."""
+    return unjudged(pool) if wish.again else pool
+
+
+def wait(wish: Wish, work: Callable[[], Pool], jobs: Shelf[Future[Pool]]) -> Pool:
+    """What `work` makes, begun once a wish. Raises what it raises."""
+    job = jobs.get(wish.token)
+    if job is None:
+        job = jobs.put(wish.token, Future())
+        threading.Thread(target=_run, args=(job, work), daemon=True).start()
+    tick = st.empty()
+    while not job.done():
+        try:
+            job.result(TICK_S)
+        except StillBusy:
+            # Streamlit ends the run here where Stop was pressed or something was changed.
+            tick.empty()
+        except Exception:
+            break
+    return job.result()
+
+
+def _run(job: Future[Pool], work: Callable[[], Pool]) -> None:
+    try:
+        job.set_result(work())
+    except BaseException as error:
+        job.set_exception(error)
