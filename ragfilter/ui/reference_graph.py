@@ -77,13 +77,16 @@ def _sums(made: Tree, result: Result) -> str:
     cells = []
     waits = any(node.fate == "waits" for node in made.nodes)
     for each in made.sums:
-        new = "" if waits or each.new == each.chunks else f", {each.new} not kept yet"
+        new = "" if waits or each.new == each.chunks else f" · {each.new} new"
         cells.append(
             f"<li><span>EXPAND_{each.depth}</span><b>{figures.chunks(each.chunks)}</b>"
             f"<em>{figures.tokens(each.tokens)}{new}</em></li>"
         )
     limit = result.settings.judge.max_expansion
-    told = f"What the judge's EXPAND would bring along this chunk's references, at most {limit}."
+    told = (
+        f"What the judge's EXPAND would bring along this chunk's references, at most {limit} chunks; "
+        "new: not kept anyway."
+    )
     return f'<ul class="rf-depths" title="{told}">{"".join(cells)}</ul>'
 
 
@@ -99,12 +102,12 @@ def _said(result: Result, chunk_id: str, *, as_operator: bool) -> None:
 
 def _row(number: int, node: Node, *, opens: bool) -> None:
     """One chunk, indented by its step; a button where it can be opened."""
-    about = " · ".join((_depth(node.step), *_about(node)))
+    about = " · ".join((*_about(node), _depth(node.step), node.id))
     title = short_title(node.title, TITLE_WIDTH)
     with st.container(key=f"ref-s{node.step}-{number}", gap=None):
         if opens:
             st.button(
-                f"{SIGNS[node.fate]} {_literal(title)} :gray[:small[{_literal(about)}]]",
+                f"{SIGNS[node.fate]} {_literal(title)} :gray[{_literal(about)}]",
                 key=f"ref-open-{number}",
                 type="tertiary",
                 on_click=state.open_chunk,

@@ -185,12 +185,14 @@ def _fates(result: Result) -> dict[str, tuple[str, str]]:
     kept = {hit.id for hit in result.kept}
     waits = waits_for_judge(result)
     outcomes = result.outcomes()
+    judged = [d for trace in result.traces if trace.layer == "judge" for d in trace.decisions]
+    brought = {decision.chunk_id for decision in judged if decision.outcome == "expanded"}
     fates: dict[str, tuple[str, str]] = {}
     for hit in (*result.pool.hits, *result.hits):
         decision = outcomes.get(hit.id)
         if hit.id in kept:
-            brought = decision is not None and decision.outcome == "expanded"
-            fates[hit.id] = ("brought" if brought else "waits" if waits else "kept", "")
+            fate = "brought" if hit.id in brought else "waits" if waits else "kept"
+            fates[hit.id] = (fate, "")
         else:
             fates[hit.id] = ("dropped", decision.layer if decision else "")
     return fates
