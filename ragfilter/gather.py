@@ -5,6 +5,7 @@ Source: design, section 2; the measured reasons for "wide pool, doubled, then id
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 
@@ -19,6 +20,8 @@ from ragfilter.settings import Clearance, Settings
 from ragfilter.source_pattern import matcher
 from ragfilter.sources import Sources
 from ragfilter.types import Chunk, Entity, Hit, Pool, Result
+
+log = logging.getLogger(__name__)
 
 CLEAN_TARGET = 50
 """Clean chunks gathered at least, so that no slider within its range runs out of the pool."""
@@ -84,7 +87,11 @@ def gather(query: str, settings: Settings, sources: Sources, *, push_down: bool 
         pairs += collection.nearest(vectors[0], len(extra), ids=extra, where=where)
         calls += 1
     plain = frozenset(distances)
-    pairs.sort(key=lambda pair: pair[1])
+    if collection.space == "rank":
+        log.warning("%s gives no distances: what compares them is left out", collection.name)
+        pairs = [(i, float(place)) for place, (i, _) in enumerate(pairs, start=1)]
+    else:
+        pairs.sort(key=lambda pair: pair[1])
     named = {i for entity in entities for i in entity.ids}
     if bare:
         chunks = {i: catalogue[i] for i, _ in pairs if i in catalogue}

@@ -17,6 +17,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
+from math import isnan
 from time import perf_counter
 
 from ragfilter import judge_prompts
@@ -124,12 +125,13 @@ def candidates(
     space: Space,
     pinned: Collection[str] = frozenset(),
 ) -> tuple[Hit, ...]:
-    """The first `width` hits with a similarity of at least `min_relevance`, or pinned."""
-    return tuple(
-        hit
-        for hit in hits[: width(settings)]
-        if hit.id in pinned or similarity(hit.distance, space) >= settings.min_relevance - EPSILON
-    )
+    """The first `width` hits with a similarity of at least `min_relevance`, or pinned; all of them
+    where the store gives no distances."""
+    first = tuple(hits[: width(settings)])
+    if space == "rank":
+        return first
+    least = settings.min_relevance - EPSILON
+    return tuple(h for h in first if h.id in pinned or similarity(h.distance, space) >= least)
 
 
 def prompt(query: str, hits: Sequence[Hit], settings: Judge, space: Space) -> JudgePrompt:
@@ -255,7 +257,7 @@ def _block(hit: Hit, score: float, quota: int, fields: Collection[str]) -> str:
         "type": one_line(chunk.type, LINE_CHARS),
         "file": one_line(chunk.source, LINE_CHARS),
         "references": f"{one_line(refs, 4 * LINE_CHARS)}{more}",
-        "score": f"{score:.3f}",
+        "score": "unknown" if isnan(score) else f"{score:.3f}",
     }
     lines = [
         "<chunk>",

@@ -48,7 +48,9 @@ class Collection(Protocol):
     def name(self) -> str: ...
 
     @property
-    def space(self) -> Space: ...
+    def space(self) -> Space:
+        """``rank`` where the store gives an order and no distances."""
+        ...
 
     @property
     def version(self) -> str:
@@ -65,7 +67,10 @@ class Collection(Protocol):
         ids: Sequence[str] | None = None,
         where: Where | None = None,
     ) -> list[tuple[str, float]]:
-        """Up to `n` (id, distance), ascending; among `ids` only where given. n < 1 gives []."""
+        """Up to `n` (id, distance), ascending; among `ids` only where given. n < 1 gives [].
+
+        In the space ``rank`` the numbers are not read, only the order.
+        """
         ...
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:

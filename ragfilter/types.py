@@ -6,12 +6,15 @@ A query is gathered into a `Pool` (effects), the pool is replayed into a `Result
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import nan
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from ragfilter.settings import Settings
 
-Space = Literal["l2", "cosine", "ip"]
+Space = Literal["l2", "cosine", "ip", "rank"]
+"""How distances are measured. ``rank``: the store gives an order only; a hit's distance is then its
+1-based place."""
 Outcome = Literal["kept", "dropped", "pinned", "expanded", "fallback"]
 Status = Literal["ok", "low_quality_results", "insufficient_clearance"]
 LayerName = Literal[
@@ -301,5 +304,8 @@ class Result:
 
 
 def similarity(distance: float, space: Space) -> float:
-    """Similarity of a distance: 1 − d/2 for squared l2 on unit vectors, 1 − d otherwise."""
+    """Similarity of a distance: 1 − d/2 for squared l2 on unit vectors, 1 − d otherwise. NaN, which
+    reaches no threshold, where the store gives no distances."""
+    if space == "rank":
+        return nan
     return 1.0 - distance / 2.0 if space == "l2" else 1.0 - distance

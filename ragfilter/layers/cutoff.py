@@ -11,13 +11,14 @@ from dataclasses import replace
 from itertools import pairwise
 
 from ragfilter.layers.base import Look, Step
-from ragfilter.layers.quality import reranker_key
+from ragfilter.layers.quality import UNSCORED, reranker_key
 from ragfilter.layers.strategies import EPSILON, STRATEGIES
 from ragfilter.settings import Cutoff
 from ragfilter.types import Cut, CutoffDetail, Decision, Hit
 
 DISTANCE = "distance"
 RERANK = "1 − rerank score"
+PLACE = "place in the store's order"
 
 
 def cut(values: Sequence[float], settings: Cutoff, *, pinned: int = 0) -> Cut:
@@ -71,8 +72,13 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     reranked = was_reranked(free, look)
     hits = pins + free
     values = _scores(pins, free) if reranked else tuple(hit.distance for hit in hits)
+    unscored = look.pool.space == "rank" and not reranked
+    if unscored:
+        settings = settings.model_copy(update={"strategy": "fixed"})
     made = cut(values, settings, pinned=len(pins))
-    name = RERANK if reranked else DISTANCE
+    if unscored:
+        made = replace(made, gaps=(), reason=f"{made.reason}; {UNSCORED} to find a cliff in")
+    name = RERANK if reranked else PLACE if unscored else DISTANCE
     decisions = [_pin(hit, value, reranked) for hit, value in zip(pins, values, strict=False)]
     for place, hit in enumerate(free, start=len(pins) + 1):
         decisions.append(_decide(hit, place, values, made, settings, name))

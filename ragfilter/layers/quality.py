@@ -1,6 +1,7 @@
 """Quality: keep good matches only; rerank or look further where the first ones are poor.
 
-Source: Adaptive Retrieval System, "Retrieval Flow" and "Edge Cases". Pinned hits always stay.
+Source: Adaptive Retrieval System, "Retrieval Flow", "Edge Cases" and "Fallback Behavior". Pinned
+hits always stay.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from dataclasses import replace
 
 from ragfilter.layers.base import Look, Step
 from ragfilter.settings import Quality
-from ragfilter.types import Decision, Hit, Need
+from ragfilter.types import Decision, Hit, Need, Outcome
 
 STEP = 2
 EPSILON = 1e-9
+UNSCORED = "the store gives no scores"
 MESSAGE = (
     "Nothing in this collection matches the query well enough. "
     "Ask in other words, or lower the similarity threshold."
@@ -47,6 +49,8 @@ def widths(quality: Quality) -> tuple[int, ...]:
 
 
 def _judge(hits: tuple[Hit, ...], look: Look, quality: Quality) -> Step:
+    if look.pool.space == "rank" and quality.mode == "when_poor":
+        return _unscored(hits, quality)
     threshold = quality.score_threshold
     good = _good(hits[: quality.min_top_k], look, threshold)
     if good and quality.mode == "when_poor":
@@ -59,7 +63,7 @@ def _judge(hits: tuple[Hit, ...], look: Look, quality: Quality) -> Step:
         note = f"{quality.reranker} failed ({error}); looked further by distance instead"
         fallback = tuple(
             replace(d, outcome="fallback", reason=f"{d.reason}; reranker failed: {error}")
-            if d.outcome == "kept"
+            if d.outcome in ("kept", "fallback")
             else d
             for d in step.decisions
         )
@@ -108,7 +112,22 @@ def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, look: Look) -
     return Step(tuple(good), tuple(decisions))
 
 
+def _unscored(hits: tuple[Hit, ...], quality: Quality) -> Step:
+    """Nothing can be checked: the first `min_top_k`, as a plain search would give them."""
+    width = quality.min_top_k
+    decisions = []
+    for place, hit in enumerate(hits, start=1):
+        stays = place <= width
+        reason = f"{UNSCORED}; {'among' if stays else 'beyond'} the first {width}"
+        outcome: Outcome = "fallback" if stays else "dropped"
+        decisions.append(Decision(hit.id, "quality", outcome, reason, float(place), float(width)))
+    note = f"{UNSCORED}; the first {width} unchecked" if hits else ""
+    return Step(hits[:width], tuple(decisions), note=note)
+
+
 def _widen(hits: tuple[Hit, ...], look: Look, quality: Quality) -> Step:
+    if look.pool.space == "rank":
+        return _unscored(hits, quality)
     for width in widths(quality):
         good = _good(hits[:width], look, quality.score_threshold)
         if good:

@@ -41,7 +41,9 @@ class Row:
 
     `rank` is the 1-based place by distance (0: brought in by an expansion), `place` the 1-based
     place among the kept (None: dropped). `gap` is the distance minus that of the hit one rank
-    before. `layer`, `reason`, `value` and `limit` are those of the deciding decision.
+    before. Where the store gives no distances, `distance` is the place, `gap` and `similarity` are
+    None, `confidence` is empty. `layer`, `reason`, `value` and `limit` are those of the deciding
+    decision.
     """
 
     rank: int
@@ -52,7 +54,7 @@ class Row:
     source: str
     page: int | None
     distance: float
-    similarity: float
+    similarity: float | None
     gap: float | None
     rerank_score: float | None
     outcome: Outcome
@@ -169,6 +171,7 @@ def _row(
         hit.id, "context", "kept" if place is not None else "dropped", "no layer looked at it"
     )
     chunk = hit.chunk
+    scored = result.pool.space != "rank"
     return Row(
         rank=hit.rank,
         place=place,
@@ -178,15 +181,15 @@ def _row(
         source=chunk.source,
         page=chunk.page,
         distance=hit.distance,
-        similarity=similarity(hit.distance, result.pool.space),
-        gap=gap,
+        similarity=similarity(hit.distance, result.pool.space) if scored else None,
+        gap=gap if scored else None,
         rerank_score=hit.rerank_score,
         outcome=decision.outcome,
         layer=decision.layer,
         reason=decision.reason,
         value=decision.value,
         limit=decision.limit,
-        confidence=confidence(hit.distance, gap, result.settings.confidence),
+        confidence=confidence(hit.distance, gap, result.settings.confidence) if scored else "",
         found_by=hit.found_by,
     )
 

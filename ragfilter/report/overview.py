@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragfilter.context import fits
-from ragfilter.layers.cutoff import side_by_side
+from ragfilter.layers.cutoff import PLACE, side_by_side
 from ragfilter.pipeline import unfiltered
 from ragfilter.types import CutoffDetail, Hit, LayerName, LayerTrace, Result
 
@@ -81,6 +81,8 @@ def headline(result: Result) -> str:
 def _strategies(result: Result) -> tuple[tuple[str, int], ...]:
     trace = trace_of(result, "cutoff")
     if trace is None or not isinstance(trace.detail, CutoffDetail):
+        return ()
+    if trace.detail.value_name == PLACE:
         return ()
     pinned = sum(d.outcome == "pinned" for d in trace.decisions)
     cuts = side_by_side(trace.detail, result.settings.cutoff, pinned=pinned)

@@ -1,0 +1,145 @@
+"""Stores that give an order, no scores. Source: Adaptive Retrieval System, "Fallback Behavior"."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ragfilter import report
+from ragfilter.config import load
+from ragfilter.gather import run
+from ragfilter.ports import Progress, Vectors, Where
+from ragfilter.sources import Sources
+from ragfilter.types import Chunk, Result, Space
+
+N = 60
+SECRET = 2
+"""The place of a chunk that needs clearance 4."""
+
+
+class Ordered:
+    """A collection whose store gives ids, best first; the numbers beside them mean nothing."""
+
+    name = "ordered"
+    version = "1"
+    space: Space = "rank"
+
+    def __init__(self) -> None:
+        self.all = {
+            f"c{i}": Chunk(f"c{i}", text=f"words {i}", clearance=4 if i == SECRET else 0)
+            for i in range(1, N + 1)
+        }
+
+    def count(self) -> int:
+        return len(self.all)
+
+    def nearest(
+        self,
+        vector: Vectors,
+        n: int,
+        *,
+        ids: Sequence[str] | None = None,
+        where: Where | None = None,
+    ) -> list[tuple[str, float]]:
+        highest = None if where is None else where.max_clearance
+        fitting = [
+            i
+            for i, chunk in self.all.items()
+            if (ids is None or i in ids) and (highest is None or (chunk.clearance or 0) <= highest)
+        ]
+        return [(i, 0.0) for i in fitting[:n]]
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        return {i: self.all[i] for i in ids if i in self.all}
+
+    def catalogue(self) -> Mapping[str, Chunk]:
+        return self.all
+
+
+class Embedder:
+    name = "none"
+
+    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        return np.ones((len(texts), 1), dtype=np.float32)
+
+
+class Reranker:
+    """Finds the last ones best."""
+
+    name = "last"
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        return [place / len(texts) for place in range(1, len(texts) + 1)]
+
+
+def asked(profile: str, *, push_down: bool = False, **values: Any) -> Result:
+    settings = load(profile=profile, environ={}).settings
+    settings = settings.with_values({k.replace("__", "."): v for k, v in values.items()})
+    sources = Sources(Ordered(), Embedder(), reranker=lambda _: Reranker())
+    return run("words", settings, sources, push_down=push_down)
+
+
+def kept(result: Result) -> list[str]:
+    return [hit.id for hit in result.kept]
+
+
+@pytest.mark.parametrize("push_down", [False, True])
+@pytest.mark.parametrize("reranker", ["late_interaction", "none"])
+def test_min_top_k_unchecked_and_said_so(
+    reranker: str, push_down: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "ragfilter"):
+        result = asked("adaptive-retrieval", push_down=push_down, quality__reranker=reranker)
+    # The three that the user may see: clearance holds all the same.
+    assert kept(result) == ["c1", "c3", "c4"]
+    assert result.status == "ok"
+    trace = result.trace("quality")
+    assert trace.note == "the store gives no scores; the first 3 unchecked"
+    outcomes = [(d.outcome, d.reason) for d in trace.decisions][2:4]
+    assert outcomes == [
+        ("fallback", "the store gives no scores; among the first 3"),
+        ("dropped", "the store gives no scores; beyond the first 3"),
+    ]
+    assert "ordered gives no distances" in caplog.text
+
+
+def test_min_top_k_is_the_setting() -> None:
+    assert len(kept(asked("adaptive-retrieval", quality__min_top_k=7))) == 7
+
+
+def test_a_reranker_that_is_always_asked_needs_no_distances() -> None:
+    result = asked("adaptive-retrieval", quality__mode="always")
+    assert kept(result) == ["c11", "c10", "c9"]
+
+
+def test_no_cliff_is_found_in_places() -> None:
+    result = asked("adaptive-gap")
+    assert kept(result) == ["c1", "c2", "c3", "c4", "c5"]
+    note = result.trace("cutoff").note
+    assert note == "first 5; the store gives no scores to find a cliff in"
+    assert report.summary(result).strategies == ()
+
+
+def test_the_judge_is_shown_all_and_its_fallback_goes_by_place() -> None:
+    result = asked("llm-filter")
+    judgement = result.pool.judgement
+    assert judgement is not None
+    assert len(judgement.asked) == 40
+    assert kept(result) == [f"c{i}" for i in range(1, 26)]
+
+
+def test_the_order_is_the_stores_also_where_two_retrievals_meet() -> None:
+    assert [hit.distance for hit in asked("query-must").hits] == [float(i) for i in range(1, N + 1)]
+
+
+@pytest.mark.parametrize("profile", ["full", "adaptive-retrieval", "adaptive-gap", "llm-filter"])
+def test_what_is_reported_holds_no_invented_similarity(profile: str) -> None:
+    result = asked(profile)
+    document = json.loads(json.dumps(report.document(result), allow_nan=False))
+    assert {(hit["similarity"], hit["gap"]) for hit in document["hits"]} == {(None, None)}
+    assert "nan" not in report.trace_text(result)
