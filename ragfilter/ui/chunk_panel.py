@@ -10,7 +10,7 @@ import streamlit as st
 from ragfilter.layers.clearance import visible_refs
 from ragfilter.report import HIDDEN, visible
 from ragfilter.types import Chunk, Hit, LayerTrace, Result
-from ragfilter.ui import figures, html, reference_graph, rule_editor, theme
+from ragfilter.ui import clearance, figures, html, reference_graph, rule_editor, theme
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.state import Asked
 
@@ -32,7 +32,7 @@ def draw(result: Result, asked: Asked, resources: Resources) -> None:
     if hit.id not in visible(result, as_operator=st.session_state.operator):
         html.draw(
             f'<p class="rf-empty"><b>{HIDDEN.capitalize()}.</b> The user may not see this chunk. '
-            "View as operator to read it.</p>"
+            f"{html.text(clearance.whom_to_ask([hit.chunk], result.settings))}</p>"
         )
         return
     chunk = _whole(hit.chunk, asked, resources)

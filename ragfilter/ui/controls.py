@@ -15,7 +15,7 @@ from ragfilter import config, profiles
 from ragfilter.report import LayerSummary, Summary
 from ragfilter.settings import FieldInfo, Settings, field, fields
 from ragfilter.types import LayerName
-from ragfilter.ui import html, state, theme
+from ragfilter.ui import clearance, costs, html, state, theme
 from ragfilter.ui.resources import Resources
 
 SWITCHED: tuple[LayerName, ...] = (
@@ -96,7 +96,7 @@ def layers(
     """
     lines = {} if summary is None else {layer.name: layer for layer in summary.layers}
     with st.container(key="layers", gap=None):
-        html.draw('<p class="rf-caption">Layers, in order</p>')
+        st.caption("Layers, in order", help=costs.ORDER)
         for name in SWITCHED:
             aside = _side_by_side(summary) if name == "cutoff" and summary is not None else ""
             if name == "judge":
@@ -146,9 +146,9 @@ def _card(
     with st.container(key=f"layer-{name}", border=True, gap=None):
         _show(key(info.path), on)
         st.toggle(
-            TITLES[name],
+            f"{TITLES[name]} :small[:gray[{costs.word(name, settings)}]]",
             key=key(info.path),
-            help=info.help,
+            help=f"{info.help} {costs.told(name, settings)}",
             on_change=_changed,
             args=(info.path,),
             disabled=no_llm and not on,
@@ -163,7 +163,7 @@ def _card(
         html.draw(f'<p class="{lines}" title="{html.text(said)}">{sign}{html.text(said)}</p>')
         if on:
             if name == "clearance":
-                _view_as()
+                clearance.draw_choice()
             if aside:
                 html.draw(f'<p class="rf-line">{html.text(aside)}</p>')
             first, more = _used(name, settings)
@@ -206,19 +206,6 @@ def _used(name: LayerName, settings: Settings) -> tuple[list[FieldInfo], list[Fi
     own = {f.name: f for f in fields() if f.section == name and f.name not in unused}
     shown = FIRST.get(name, ())
     return [own[n] for n in shown if n in own], [f for n, f in own.items() if n not in shown]
-
-
-def _view_as() -> None:
-    _show("view-as", "Operator" if st.session_state.operator else "User")
-    st.segmented_control(
-        "View as",
-        ("User", "Operator"),
-        key="view-as",
-        required=True,
-        on_change=_choose_view,
-        help="As the user, hidden chunks are counted but not named. An operator sees them with the "
-        "reason; prompt, answer and exports are always made as the user.",
-    )
 
 
 def _control(info: FieldInfo, settings: Settings) -> None:
@@ -279,10 +266,6 @@ def _choose_collection() -> None:
     st.session_state.collection = st.session_state["collection-box"]
     st.session_state.chunk = None
     state.renew()
-
-
-def _choose_view() -> None:
-    st.session_state.operator = st.session_state["view-as"] == "Operator"
 
 
 def _about(profile: str) -> str:

@@ -13,7 +13,7 @@ from ragfilter.errors import RagfilterError
 from ragfilter.index import index
 from ragfilter.rules.edits import edited_rules
 from ragfilter.types import LayerTrace, Result
-from ragfilter.ui import figures, html, problems, state
+from ragfilter.ui import clearance, figures, html, problems, state
 from ragfilter.ui.examples import Example
 from ragfilter.ui.resources import Resources
 
@@ -93,6 +93,11 @@ def nothing_kept(result: Result) -> None:
         f'<p class="rf-empty"><b>Nothing is kept.</b> {html.text(last.layer)} dropped the last '
         f"{word}. {html.text(result.message)}</p>"
     )
+    if last.layer == "clearance" and not st.session_state.operator:
+        # A user cannot grant themselves what they may not see.
+        asking = clearance.whom_to_ask((hit.chunk for hit in result.hits), result.settings)
+        html.draw(f'<p class="rf-empty">{html.text(asking)}</p>')
+        return
     label, values = relaxed(last, result)
     st.button(
         label,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ragfilter.types import Result
-from ragfilter.ui import answer_panel, chunk_panel, hint, judge_panel, other_panels
+from ragfilter.ui import answer_panel, chunk_panel, clearance, hint, judge_panel, other_panels
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.state import PANELS, Asked
 
@@ -33,6 +33,7 @@ def draw(result: Result, asked: Asked, resources: Resources) -> None:
                 "sent. Chunk: text, rule and references. Judge: what an LLM says of each chunk, and "
                 "what that costs. Rounds: the re-query loop. Debug: the whole trace."
             )
+        clearance.note(st.session_state.panel, result.settings.clearance)
         match st.session_state.panel:
             case "Prompt":
                 other_panels.prompt(result)

@@ -121,9 +121,48 @@ def test_one_click_switches_off_the_layer_that_dropped_all(
     link = {"profile": "adaptive-gap", f"{layer}.enabled": "true", "q": "What is in the vault?"}
     page = open_page(link, workspace=tmp_path)
     assert page.strip.startswith("0 kept of 1 retrieved")
+    if layer == "clearance":
+        page.choose("view-as", "Operator")
     page.press("relax")
     assert page.kept == ["c1"]
     assert page.changes == {}
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(
+    ("secrets", "said"),
+    [
+        ([(5, None)], "Ask someone with clearance level 5."),
+        ([(0, "referee")], "Ask someone of the department referee."),
+        (
+            [(5, None), (2, "vault"), (0, "referee")],
+            "Ask someone with clearance level 5 of the department referee or vault.",
+        ),
+        ([(None, None)], "Their clearance cannot be read: ask whoever keeps this collection."),
+    ],
+)
+def test_a_user_who_may_see_nothing_is_told_whom_to_ask_and_can_switch_nothing_off(
+    open_page: Callable[..., Any],
+    tmp_path: Path,
+    secrets: list[tuple[int | None, str | None]],
+    said: str,
+) -> None:
+    chunks = [
+        Chunk(f"c{i}", text=f"The vault number {i} is empty.", clearance=level, department=of)
+        for i, (level, of) in enumerate(secrets)
+    ]
+    with Workspace.open(tmp_path) as workspace:
+        records = [Record(chunk, "one line") for chunk in chunks]
+        index(records, name="vault", workspace=workspace, embedder=SentenceEmbedder())
+    link = {"profile": "adaptive-gap", "clearance.enabled": "true", "q": "What is in the vault?"}
+    page = open_page(link, workspace=tmp_path)
+    assert page.strip.startswith(f"0 kept of {len(secrets)} retrieved")
+    assert said in page.html
+    assert "relax" not in page.buttons
+    page.open_chunk("c0")
+    assert any("The user may not see this chunk. " in text for text in page.html)
+    page.choose("panel-box", "Answer").choose("view-as", "Operator")
+    assert page.at.button(key="relax").label == "Switch clearance off"
 
 
 def test_a_workspace_that_another_process_holds(

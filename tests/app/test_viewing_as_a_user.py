@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from ragfilter.corpora import demo
+from ragfilter.ui import costs
+from ragfilter.ui.clearance import AS_OPERATOR
+from ragfilter.ui.controls import SWITCHED, key
 from ragfilter.ui.state import PANELS
 
 pytestmark = pytest.mark.model
@@ -57,6 +60,17 @@ def test_a_secret_that_is_asked_for_by_id_stays_hidden(open_page: Callable[..., 
     assert leaked(page.sent) == set()
 
 
+def test_a_reference_to_a_secret_is_named_to_an_operator_only(
+    open_page: Callable[..., Any],
+) -> None:
+    page = open_page(AS_USER | {"q": "How strong is a hill giant?"})
+    page.open_chunk("monster-hill-giant")
+    assert any("Hill Giant monster-hill-giant" in text for text in page.html)
+    assert leaked(page.sent) == set()
+    page.choose("view-as", "Operator")
+    assert any("refers to" in text and "secret-giant-steading" in text for text in page.html)
+
+
 def test_filtering_the_table_by_a_secret_title_finds_nothing(
     open_page: Callable[..., Any],
 ) -> None:
@@ -83,6 +97,42 @@ def test_an_operator_sees_all_with_the_reason_but_exports_as_the_user(
     assert leaked(prompts) == set()
     for name, made in page.downloads.items():
         assert leaked(made()) == set(), name
+
+
+def test_what_the_choice_means_is_said_where_it_is_made(open_page: Callable[..., Any]) -> None:
+    page = open_page(AS_USER)
+    assert "Hidden chunks are counted, not named." in page.html
+    made_as = "Made as the user: level 0, no department."
+    assert made_as not in page.html
+    page.choose("view-as", "Operator")
+    assert AS_OPERATOR in page.html
+    for panel in PANELS:
+        page.choose("panel-box", panel)
+        assert (made_as in page.html) is (panel in ("Answer", "Prompt", "Debug")), panel
+    page.switch("clearance", False)
+    assert made_as not in page.html
+    assert AS_OPERATOR not in page.html
+
+
+def test_every_layer_says_what_it_costs_and_why_it_stands_there(
+    open_page: Callable[..., Any],
+) -> None:
+    page = open_page({"profile": "full"})
+    (caption,) = page.at.caption
+    assert caption.value == "Layers, in order"
+    assert caption.help == costs.ORDER
+    said = {name: page.at.toggle(key=key(f"{name}.enabled")) for name in SWITCHED}
+    words = {
+        name: toggle.label.partition("[:gray[")[2].rstrip("]") for name, toggle in said.items()
+    }
+    assert words == {
+        "clearance": "free", "query_must": "free", "entities": "store query",
+        "quality": "local model", "cutoff": "free", "judge": "LLM call",
+    }  # fmt: skip
+    assert all(toggle.help.endswith(costs.HELP[words[name]]) for name, toggle in said.items())
+    page.at.selectbox(key=key("quality.reranker")).set_value("none")
+    page.run()
+    assert "free" in page.at.toggle(key=key("quality.enabled")).label
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,183 @@
+"""View as, in a real browser: what the user may not see is nowhere in what the browser is sent."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from ragfilter.corpora import demo
+from ragfilter.ui.state import PANELS
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+AS_USER = {
+    "q": "Which treasure maps are false?",
+    "profile": "adaptive-gap",
+    "clearance.enabled": "true",
+}
+NEAREST = "secret-treasure-maps"
+TITLE = "Which Treasure Maps Are False"
+SECRETS = {str(r["id"]): r for r in demo.records() if r.get("clearance")}
+OpenTab = Callable[..., Any]
+
+
+def leaked(text: str) -> set[str]:
+    """The secrets of which the id, a telling part of the title, or of the text stands in `text`."""
+    return {
+        i
+        for i, record in SECRETS.items()
+        if i in text or _part(record["title"]) in text or _part(record["text"][25:90]) in text
+    }
+
+
+def _part(text: Any) -> str:
+    """Its longest piece without a sign that HTML or JSON might write in another way."""
+    return max(re.split(r"['\"&\n]", str(text)), key=len).strip()
+
+
+class Received:
+    """Everything that the server sends to one tab over its connection."""
+
+    def __init__(self, tab: Any) -> None:
+        self.parts: list[str] = []
+        tab.page.on("websocket", lambda socket: socket.on("framereceived", self._add))
+
+    def _add(self, frame: bytes | str) -> None:
+        self.parts.append(frame if isinstance(frame, str) else frame.decode("utf-8", "replace"))
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
+
+
+def open_listening(open_tab: OpenTab, params: dict[str, str], **given: Any) -> tuple[Any, Received]:
+    tab = open_tab(**given).rest()
+    received = Received(tab)
+    tab.go(params)
+    expect(tab.kept).to_be_visible()
+    return tab.rest(), received
+
+
+def page_text(tab: Any) -> str:
+    """The page's HTML, and the curve's data, which stand in no element."""
+    curve = tab.keyed("curve").evaluate(
+        """chart => JSON.stringify([...chart.querySelectorAll(".js-plotly-plot")].map(
+             plot => plot.data.map(trace => [trace.customdata, trace.text])))"""
+    )
+    return str(tab.page.content()) + str(curve)
+
+
+def downloaded(tab: Any, key: str, path: Path) -> str:
+    with tab.page.expect_download() as download:
+        tab.click(key)
+    download.value.save_as(path)
+    return path.read_text(encoding="utf-8")
+
+
+def test_as_a_user_no_secret_is_anywhere(open_tab: OpenTab, tmp_path: Path) -> None:
+    tab, received = open_listening(open_tab, AS_USER)
+    expect(tab.cell(0, "title")).to_have_text("hidden")
+    expect(tab.keyed("layer-clearance")).to_contain_text("Hidden chunks are counted, not named.")
+    tab.choose("window", "All 200").rest()
+    expect(tab.keyed("curve").locator("path.point")).to_have_count(200)
+    tab.choose("window", "Around the cut").rest()
+    expect(tab.keyed("curve").locator(".nsewdrag").first).to_be_attached()
+    told = tab.click_point(0)
+    assert told[0] == "hidden"
+    assert "clearance 1 > 0" in " ".join(told)
+    for panel in PANELS:
+        tab.rest().choose("panel-box", panel).rest()
+        assert leaked(page_text(tab)) == set(), panel
+    assert leaked(downloaded(tab, "download-trace", tmp_path / "trace.txt")) == set()
+    table = downloaded(tab, "download-csv", tmp_path / "chunks.csv")
+    assert "treasure-types" in table
+    assert leaked(table) == set()
+    assert leaked(downloaded(tab, "download-settings", tmp_path / "settings.toml")) == set()
+    assert leaked(tab.page.url) == set()
+    # Not merely unseen: never sent.
+    assert "treasure-types" in received.text
+    assert leaked(received.text) == set()
+
+
+def test_a_reference_to_a_secret_is_not_named(open_tab: OpenTab) -> None:
+    link = AS_USER | {"q": "How strong is a hill giant?"}
+    tab, received = open_listening(open_tab, link)
+    tab.keyed("filter", "input").fill("monster-hill-giant")
+    tab.page.keyboard.press("Enter")
+    expect(tab.cell(0, "title")).to_have_text("Hill Giant")
+    tab.rest().click_row(0)
+    expect(tab.chunk.locator("h3")).to_have_text("Hill Giant")
+    tab.rest()
+    assert leaked(received.text) == set()
+    tab.choose("view-as", "Operator")
+    expect(tab.chunk).to_contain_text("secret-giant-steading")
+
+
+def test_an_operator_sees_it_with_the_reason_and_prompt_and_answer_stay_the_users(
+    open_tab: OpenTab, tmp_path: Path
+) -> None:
+    tab, received = open_listening(open_tab, AS_USER)
+    answer = tab.keyed("answer-filtered").inner_text()
+    assert leaked(received.text) == set()
+    tab.choose("view-as", "Operator")
+    expect(tab.cell(0, "title")).to_have_text(TITLE)
+    expect(tab.cell(0, "reason")).to_have_text("clearance 1 > 0")
+    expect(tab.cell(0, "outcome")).to_have_text("⊠ dropped")
+    tab.rest()
+    # The same look at the same channels finds what is there.
+    assert NEAREST in leaked(received.text)
+    assert NEAREST in leaked(page_text(tab))
+    panel = tab.keyed("panel")
+    expect(panel).to_contain_text("Made as the user: level 0, no department.")
+    assert tab.keyed("answer-filtered").inner_text() == answer
+    for name in ("Prompt", "Debug"):
+        tab.choose("panel-box", name)
+        expect(panel).to_contain_text("Made as the user: level 0, no department.")
+        assert leaked(panel.inner_text()) == set(), name
+        tab.rest()
+    assert leaked(downloaded(tab, "download-trace", tmp_path / "trace.txt")) == set()
+    assert leaked(downloaded(tab, "download-csv", tmp_path / "chunks.csv")) == set()
+    told = tab.click_point(0)
+    assert told[:2] == [TITLE, NEAREST]
+    expect(tab.chunk).to_contain_text("Clearance dropped: clearance 1 > 0")
+    expect(tab.keyed("chunk-text")).to_contain_text("For the referee only.")
+    expect(tab.keyed("rule-draft", "button")).to_be_disabled()
+    # A user again, with the chunk still open.
+    tab.rest().choose("view-as", "User")
+    expect(panel).to_contain_text("The user may not see this chunk. Ask someone with clearance")
+    assert leaked(page_text(tab.rest())) == set()
+
+
+def test_who_may_see_nothing_is_told_whom_to_ask(open_tab: OpenTab) -> None:
+    link = AS_USER | {"retrieval.pool_size": "10", "retrieval.source_pattern": "*secret*"}
+    tab, received = open_listening(open_tab, link)
+    tab.expect_kept(0, of=int(json.loads(re.sub(r"\D", "", tab.kept.inner_text()[6:]) or "0")))
+    expect(tab.keyed("panel")).to_contain_text(re.compile("Ask someone with clearance level 3"))
+    expect(tab.keyed("relax")).to_have_count(0)
+    assert leaked(received.text) == set()
+    tab.choose("view-as", "Operator")
+    expect(tab.keyed("relax", "button")).to_contain_text("Switch clearance off")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1440, True), (900, False)])
+def test_the_choice_and_the_costs_are_not_cut_off(
+    open_tab: OpenTab, width: int, dark: bool
+) -> None:
+    tab = open_tab(AS_USER, width=width, dark=dark)
+    expect(tab.kept).to_be_visible()
+    tab.rest().choose("view-as", "Operator")
+    card = tab.keyed("layer-clearance")
+    expect(card).to_contain_text("Prompt, answer and exports stay the user's.")
+    for line in card.locator(".rf-line").all():
+        assert line.evaluate("e => e.scrollHeight <= e.clientHeight + 1"), line.inner_text()
+    for layer, word in (("entities", "store query"), ("quality", "local model")):
+        label = tab.keyed(f"set-{layer}-enabled", "label p")
+        expect(label).to_contain_text(word)
+        # In one line, beside its switch.
+        assert label.bounding_box()["height"] < 32
