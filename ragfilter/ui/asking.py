@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import streamlit as st
 
-from ragfilter.gather import unjudged
+from ragfilter.fulfil import unjudged
 from ragfilter.types import NeedKind, Pool
 from ragfilter.ui.shelf import Shelf
 

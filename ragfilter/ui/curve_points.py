@@ -81,7 +81,8 @@ def around_cut(result: Result, points: Points, detail: CutoffDetail | None) -> t
     settings = result.settings
     k = settings.cutoff.max_results if settings.cutoff.enabled else settings.retrieval.k
     entered = set() if detail is None else set(detail.ids[: detail.cut.kept + 1])
-    # A pin, or what an expansion brought, may stand anywhere; the view stays with the others, and the curve names what is beyond.
+    # A pin, or what an expansion brought, may stand anywhere; the view stays with the others, and
+    # the curve names what is beyond.
     reached = [
         x
         for row, x in zip(points.rows, points.x, strict=True)

@@ -6,7 +6,7 @@ import streamlit as st
 
 from ragfilter.adapters.rerankers import LateInteraction
 from ragfilter.errors import RagfilterError
-from ragfilter.gather import unjudged
+from ragfilter.fulfil import unjudged
 from ragfilter.layers.quality import reranker_key
 from ragfilter.pipeline import replay
 from ragfilter.preview import Forecast, forecast
