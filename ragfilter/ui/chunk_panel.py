@@ -10,7 +10,7 @@ import streamlit as st
 from ragfilter.layers.clearance import visible_refs
 from ragfilter.report import HIDDEN, visible
 from ragfilter.types import Chunk, Hit, LayerTrace, Result
-from ragfilter.ui import clearance, figures, html, reference_graph, rule_editor, theme
+from ragfilter.ui import clearance, figures, hint, html, reference_graph, rule_editor, theme
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.state import Asked
 
@@ -51,16 +51,19 @@ def _part() -> str:
     shown = st.session_state.get("part", TEXT)
     if st.session_state.get("chunk-part") != shown:
         st.session_state["chunk-part"] = shown
-    st.segmented_control(
-        "Part",
-        (TEXT, REFERENCES),
-        key="chunk-part",
-        required=True,
-        on_change=_choose_part,
-        label_visibility="collapsed",
-        help="The chunk's text and query_must rule, or what the judge's EXPAND would bring along "
-        "its references.",
-    )
+    with st.container(key="part-bar", horizontal=True, vertical_alignment="center", gap="small"):
+        st.segmented_control(
+            "Part",
+            (TEXT, REFERENCES),
+            key="chunk-part",
+            required=True,
+            on_change=_choose_part,
+            label_visibility="collapsed",
+        )
+        hint.beside(
+            "The chunk's text and query_must rule, or what the judge's EXPAND would bring along "
+            "its references."
+        )
     return str(shown)
 
 
