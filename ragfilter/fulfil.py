@@ -57,6 +57,9 @@ def referred_to(chunks: Iterable[Chunk], catalogue: Mapping[str, Chunk]) -> tupl
 
 def _rerank(pool: Pool, need: Need, settings: Settings, sources: Sources) -> Pool:
     key = reranker_key(settings.quality)
+    if pool.reranker != key:
+        # Scores of another reranker mean something else.
+        pool = replace(pool, hits=tuple(replace(hit, rerank_score=None) for hit in pool.hits))
     failures = tuple(f for f in pool.failures if f.kind != "rerank")
     chunks = {hit.id: hit.chunk for hit in pool.hits}
     ids = [i for i in need.chunk_ids if i in chunks]
@@ -69,10 +72,8 @@ def _rerank(pool: Pool, need: Need, settings: Settings, sources: Sources) -> Poo
         log.warning("reranking failed: %s", error)
         return replace(pool, failures=(*failures, Failure("rerank", str(error))), reranker=key)
     fresh = dict(zip(ids, scores, strict=True))
-    same = pool.reranker == key
     hits = tuple(
-        replace(hit, rerank_score=fresh.get(hit.id, hit.rerank_score if same else None))
-        for hit in pool.hits
+        replace(hit, rerank_score=fresh.get(hit.id, hit.rerank_score)) for hit in pool.hits
     )
     return replace(pool, hits=hits, failures=failures, reranker=key)
 

@@ -44,6 +44,7 @@ class OpenAIChat:
         self._model = _checked_model(model)
         self._url = _checked_url(base_url)
         self._key = _checked_key(api_key)
+        self._refused: set[str] = set()
         self._client = openai.OpenAI(api_key=self._key or NO_KEY, base_url=self._url, max_retries=0)
 
     @property
@@ -120,12 +121,16 @@ class OpenAIChat:
         stop: threading.Event,
     ) -> openai.Stream[Any]:
         """The opened stream. Parts of the request that a server may not know are left out when it
-        refuses them (400 or 422): the one that its message names, else one after the other."""
+        refuses them (400 or 422): the one that its message names, else one after the other. What
+        was to blame is not sent again by this client, so that the refusal is paid for once."""
         optional: dict[str, Any] = {}
         if schema is not None:
             shape = {"name": "answer", "schema": dict(schema), "strict": True}
             optional["response_format"] = {"type": "json_schema", "json_schema": shape}
         optional["stream_options"] = {"include_usage": True}
+        optional = {part: value for part, value in optional.items() if part not in self._refused}
+        named: list[str] = []
+        last = ""
         sent: Any = [{"role": m.role, "content": m.content} for m in messages]
         while True:
             left = max(0.001, deadline - time.monotonic())
@@ -137,14 +142,19 @@ class OpenAIChat:
                     timeout=httpx2.Timeout(left, connect=min(left, CONNECT_S)),
                     **optional,
                 )
+                # Of those left out by trial only the last is known to be to blame.
+                self._refused.update([*named, last] if last else named)
                 return opened
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 if not optional or stop.is_set():
                     raise
                 said = f"{error.message} {error.body}"
-                refused = next((part for part in optional if part in said), next(iter(optional)))
-                log.info("%s refused %s; asked again without", self._model, refused)
-                del optional[refused]
+                blamed = next((part for part in optional if part in said), "")
+                last = blamed or next(iter(optional))
+                if blamed:
+                    named.append(blamed)
+                log.info("%s refused %s; asked again without", self._model, last)
+                del optional[last]
 
     def _scrub(self, text: str) -> str:
         return text.replace(self._key, "***") if self._key else text

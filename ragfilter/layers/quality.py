@@ -57,8 +57,9 @@ def _judge(hits: tuple[Hit, ...], look: Look, quality: Quality) -> Step:
         return _keep_good(hits, good, quality.min_top_k, look)
     if quality.reranker == "none" or not hits:
         return _widen(hits, look, quality)
+    mine = look.pool.reranker == reranker_key(quality)
     error = next((f.error for f in look.pool.failures if f.kind == "rerank"), "")
-    if error:
+    if error and mine:
         step = _widen(hits, look, quality)
         note = f"{quality.reranker} failed ({error}); looked further by distance instead"
         fallback = tuple(
@@ -70,7 +71,7 @@ def _judge(hits: tuple[Hit, ...], look: Look, quality: Quality) -> Step:
         return replace(step, decisions=fallback, note=note)
     candidates = hits[: quality.max_top_k]
     missing = tuple(hit.id for hit in candidates if hit.rerank_score is None)
-    if missing or look.pool.reranker != reranker_key(quality):
+    if missing or not mine:
         step = _widen(hits, look, quality)
         need = Need(
             "rerank",

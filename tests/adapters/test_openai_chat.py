@@ -112,6 +112,20 @@ def test_a_server_that_ignores_stream_is_understood(serve: Serve) -> None:
     assert ask(serve(whole)) == ("All.", Usage(3, 1), None)
 
 
+def picky(refuses: list[str], *, names: bool) -> Behave:
+    """A server that knows some parts of a request not; `names`: and says which."""
+
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        wrong = [part for part in refuses if part in body]
+        if wrong:
+            message = f"Unknown parameter: {wrong[0]}" if names else "Bad request"
+            handler.reply(400, json.dumps({"error": {"message": message}}))
+        else:
+            well(handler, body)
+
+    return behave
+
+
 @pytest.mark.parametrize(
     ("refuses", "names", "requests"),
     [
@@ -125,21 +139,60 @@ def test_a_server_that_ignores_stream_is_understood(serve: Serve) -> None:
 def test_parts_that_a_server_refuses_are_left_out(
     serve: Serve, refuses: list[str], names: bool, requests: int
 ) -> None:
-    def picky(handler: Handler, body: dict[str, Any]) -> None:
-        wrong = [part for part in refuses if part in body]
-        if wrong:
-            message = f"Unknown parameter: {wrong[0]}" if names else "Bad request"
-            handler.reply(400, json.dumps({"error": {"message": message}}))
-        else:
-            well(handler, body)
-
-    server = serve(picky)
+    server = serve(picky(refuses, names=names))
     text, usage, failure = ask(server, schema=SCHEMA)
     assert (text, failure) == ("Trolls fear fire [1].", None)
     assert len(server.asked) == requests
     kept = {"response_format", "stream_options"} - set(refuses) if names else set()
     assert kept <= set(server.asked[-1]["body"])
     assert (usage is None) == ("stream_options" not in server.asked[-1]["body"])
+
+
+@pytest.mark.parametrize(
+    ("refuses", "names", "requests", "sent_at_last"),
+    [
+        (["response_format"], True, [2, 1, 1], {"stream_options"}),
+        (["response_format"], False, [2, 1, 1], {"stream_options"}),
+        (["response_format", "stream_options"], True, [3, 1, 1], set()),
+        # Left out by trial, the schema was not to blame: it is sent again.
+        (["stream_options"], False, [3, 1, 1], {"response_format"}),
+        (["response_format", "stream_options"], False, [3, 2, 1], set()),
+    ],
+)
+def test_a_refusal_is_paid_for_once(
+    serve: Serve, refuses: list[str], names: bool, requests: list[int], sent_at_last: set[str]
+) -> None:
+    server = serve(picky(refuses, names=names))
+    client = chat(server)
+    made = []
+    for _ in requests:
+        before = len(server.asked)
+        text = "".join(d.text for d in client.stream(ASK, timeout_s=5.0, schema=SCHEMA))
+        assert text == "Trolls fear fire [1]."
+        made.append(len(server.asked) - before)
+    assert made == requests
+    assert {"response_format", "stream_options"} & set(server.asked[-1]["body"]) == sent_at_last
+    # Another client knows nothing of it.
+    ask(server, schema=SCHEMA)
+    assert len(server.asked) == sum(requests) + requests[0]
+
+
+def test_a_request_that_fails_anyway_teaches_nothing(serve: Serve) -> None:
+    refusing = True
+
+    def too_long(handler: Handler, body: dict[str, Any]) -> None:
+        if refusing:
+            handler.reply(400, json.dumps({"error": {"message": "maximum context length"}}))
+        else:
+            well(handler, body)
+
+    server = serve(too_long)
+    client = chat(server)
+    with pytest.raises(ChatError):
+        list(client.stream(ASK, timeout_s=5.0, schema=SCHEMA))
+    refusing = False
+    list(client.stream(ASK, timeout_s=5.0, schema=SCHEMA))
+    assert {"response_format", "stream_options"} <= set(server.asked[-1]["body"])
 
 
 def test_the_schema_is_sent_in_strict_form(serve: Serve) -> None:

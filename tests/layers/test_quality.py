@@ -143,6 +143,15 @@ def test_scores_of_another_reranker_do_not_count() -> None:
     assert [need.kind for need in step.needs] == ["rerank"]
 
 
+def test_the_failure_of_another_reranker_does_not_count() -> None:
+    hits = tuple(Hit(Chunk(f"c{i}"), 1.4, i) for i in (1, 2))
+    gone = (Failure("rerank", "model gone"),)
+    pool = Pool("q", "c", "l2", hits, failures=gone, reranker="cross_encoder:x")
+    step = quality.apply(hits, Look(Settings(), pool, rule_book(()).scan("q")))
+    assert [need.kind for need in step.needs] == ["rerank"]
+    assert "model gone" not in step.note
+
+
 def test_pinned_hits_stay_whatever_their_similarity() -> None:
     step = run([0.2, 0.3, 0.9], pinned=frozenset({"c1"}))
     assert ids(step) == ["c1", "c3"]
