@@ -99,3 +99,30 @@ def copy_demo(demo_workspace: Path, tmp_path_factory: pytest.TempPathFactory) ->
         return target
 
     return copy
+
+
+@pytest.fixture(scope="session")
+def cross_encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with three models of a few hundred weights: one score, three scores, no head."""
+    from transformers import BertConfig, BertForSequenceClassification, BertModel, BertTokenizer
+
+    folder = tmp_path_factory.mktemp("models")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "owl", "giant", "the", "a"]
+    (folder / "vocab.txt").write_text("\n".join(words))
+    config = {
+        "vocab_size": len(words),
+        "hidden_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+        "max_position_embeddings": 64,
+    }
+    for name, kind, labels in (
+        ("one", BertForSequenceClassification, 1),
+        ("three", BertForSequenceClassification, 3),
+        ("headless", BertModel, 1),
+    ):
+        model = kind(BertConfig(**config, num_labels=labels))
+        model.save_pretrained(folder / name)
+        BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder / name)
+    return folder

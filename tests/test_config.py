@@ -117,23 +117,6 @@ def test_every_profile_is_valid(name: str) -> None:
     assert load(profile=name, environ={}).profile == name
 
 
-SYSTEMS = {
-    "query-must": {"query_must"},
-    "adaptive-gap": {"cutoff"},
-    "adaptive-gap+entities": {"cutoff", "entities"},
-    "adaptive-retrieval": {"clearance", "quality"},
-    "llm-filter": {"judge"},
-    "full": {"clearance", "query_must", "entities", "quality", "cutoff"},
-}
-
-
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_a_profile_switches_exactly_its_layers_on(name: str) -> None:
-    settings = load(profile=name, environ={}).settings
-    switches = {f.section for f in fields() if f.name == "enabled" and settings.get(f.path)}
-    assert switches == SYSTEMS[name]
-
-
 def values(path: str) -> st.SearchStrategy[object]:
     info = field(path)
     if info.choices:

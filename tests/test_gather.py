@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragfilter.adapters.chroma import ChromaStore, Row
+from ragfilter.adapters.rerankers import CrossEncoderReranker
 from ragfilter.config import load
 from ragfilter.errors import InputError, ModelError
 from ragfilter.fulfil import fulfil, unjudged
@@ -267,6 +269,66 @@ def test_a_failing_reranker_is_a_fallback_not_an_error(store: ChromaStore) -> No
     result = run("q", RERANK.with_values({"clearance.enabled": False}), sources)
     assert result.status == "low_quality_results"
     assert "no such model" in result.trace("quality").note
+
+
+CROSS = RERANK.with_values(
+    {"clearance.enabled": False, "quality.reranker": "cross_encoder", "quality.max_top_k": 10}
+)
+
+
+def test_a_real_cross_encoder_puts_the_hits_in_its_order(
+    store: ChromaStore, cross_encoders: Path
+) -> None:
+    _, vector = filled(store, [None] * 10, 4)
+    model = CrossEncoderReranker(str(cross_encoders / "one"))
+    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: model)
+    result = run("the owl", CROSS.with_values({"quality.reranker_threshold": 0.0}), sources)
+    texts = [f"text {i}" for i in range(10)]
+    expected = dict(zip(texts, model.score("the owl", texts), strict=True))
+    found = {hit.chunk.text: hit.rerank_score for hit in result.hits}
+    assert found == pytest.approx(expected, abs=1e-6)
+    kept = [hit.rerank_score or 0.0 for hit in result.kept]
+    assert kept == sorted(found.values(), reverse=True)[:3]  # type: ignore[type-var]
+    assert result.needs == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "timeout_s", "says"),
+    [
+        ("nowhere", 300.0, "cannot be loaded"),
+        ("headless", 300.0, "not a cross-encoder"),
+        ("three", 300.0, "3 scores a text"),
+        ("one", 0.0, "no answer within 0 s"),
+    ],
+)
+def test_a_cross_encoder_that_fails_is_a_visible_fallback(
+    name: str, timeout_s: float, says: str, store: ChromaStore, cross_encoders: Path
+) -> None:
+    _, vector = filled(store, [None] * 10, 4)
+    model = CrossEncoderReranker(str(cross_encoders / name), load_timeout_s=timeout_s)
+    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: model)
+    settings = CROSS.with_values({"quality.mode": "always", "quality.score_threshold": 0.0})
+    result = run("the owl", settings, sources)
+    trace = result.trace("quality")
+    assert says in trace.note
+    assert trace.note.endswith("looked further by distance instead")
+    # The nearest three, as without a reranker, each marked.
+    assert [hit.rank for hit in result.kept] == [1, 2, 3]
+    kept = [d for d in trace.decisions if d.outcome != "dropped"]
+    assert [(d.outcome, says in d.reason) for d in kept] == [("fallback", True)] * 3
+
+
+def test_a_failed_reranker_leaves_no_scores_of_another_behind(store: ChromaStore) -> None:
+    _, vector = filled(store, [None] * 10, 4)
+    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: Scores())
+    first = run("q", RERANK.with_values({"clearance.enabled": False}), sources)
+    assert any(hit.rerank_score for hit in first.pool.hits)
+    failing = replace(sources, reranker=lambda _: Scores(True))
+    needs = replay(first.pool, CROSS).needs
+    failed = fulfil(first.pool, needs, CROSS, failing)
+    assert [hit.rerank_score for hit in failed.hits] == [None] * 10
+    # Back at the first reranker, its failure is not that of the other: it is asked again.
+    assert [need.kind for need in replay(failed, RERANK).needs] == ["rerank"]
 
 
 def test_push_down_and_memory_agree(store: ChromaStore) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -136,44 +135,17 @@ def test_late_interaction_without_its_model_says_so(tmp_path: Path) -> None:
         late.score("owl", [OWL])
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with three models of a few hundred weights: one score, three scores, no head."""
-    from transformers import BertConfig, BertForSequenceClassification, BertModel, BertTokenizer
-
-    folder = tmp_path_factory.mktemp("models")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "owl", "giant", "the", "a"]
-    (folder / "vocab.txt").write_text("\n".join(words))
-    config = {
-        "vocab_size": len(words),
-        "hidden_size": 8,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "intermediate_size": 16,
-        "max_position_embeddings": 64,
-    }
-    for name, kind, labels in (
-        ("one", BertForSequenceClassification, 1),
-        ("three", BertForSequenceClassification, 3),
-        ("headless", BertModel, 1),
-    ):
-        model = kind(BertConfig(**config, num_labels=labels))
-        model.save_pretrained(folder / name)
-        BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder / name)
-    return folder
-
-
-def test_a_cross_encoder_scores_through_a_sigmoid(tiny: Path) -> None:
+def test_a_cross_encoder_scores_through_a_sigmoid(cross_encoders: Path) -> None:
     import torch
     from transformers import BertForSequenceClassification, BertTokenizer
 
-    reranker = CrossEncoderReranker(str(tiny / "one"))
-    assert reranker.name == f"cross_encoder:{tiny / 'one'}"
+    reranker = CrossEncoderReranker(str(cross_encoders / "one"))
+    assert reranker.name == f"cross_encoder:{cross_encoders / 'one'}"
     texts = ["the giant", "a owl", "the giant", ""]
     scores = reranker.score("owl", texts)
 
-    tokenizer = BertTokenizer.from_pretrained(tiny / "one")
-    model = BertForSequenceClassification.from_pretrained(tiny / "one").eval()
+    tokenizer = BertTokenizer.from_pretrained(cross_encoders / "one")
+    model = BertForSequenceClassification.from_pretrained(cross_encoders / "one").eval()
     for text, score in zip(texts, scores, strict=True):
         with torch.no_grad():
             logit = float(model(**tokenizer("owl", text, return_tensors="pt")).logits[0, 0])
@@ -182,8 +154,8 @@ def test_a_cross_encoder_scores_through_a_sigmoid(tiny: Path) -> None:
 
 
 @pytest.mark.parametrize("odd", ["a\ud800", "\x00", "giant " * 5000])
-def test_a_cross_encoder_takes_any_text(tiny: Path, odd: str) -> None:
-    reranker = CrossEncoderReranker(str(tiny / "one"))
+def test_a_cross_encoder_takes_any_text(cross_encoders: Path, odd: str) -> None:
+    reranker = CrossEncoderReranker(str(cross_encoders / "one"))
     assert all(0 < s < 1 for s in reranker.score(odd, [odd, "owl"]))
 
 
@@ -196,18 +168,18 @@ def test_a_cross_encoder_is_loaded_only_when_it_is_used(tmp_path: Path) -> None:
 
 
 def test_a_model_that_is_no_cross_encoder_is_refused_and_not_given_random_scores(
-    tiny: Path,
+    cross_encoders: Path,
 ) -> None:
     with pytest.raises(ModelError, match="not a cross-encoder"):
-        CrossEncoderReranker(str(tiny / "headless")).score("owl", [OWL])
+        CrossEncoderReranker(str(cross_encoders / "headless")).score("owl", [OWL])
 
 
-def test_a_classifier_with_several_classes_is_refused(tiny: Path) -> None:
+def test_a_classifier_with_several_classes_is_refused(cross_encoders: Path) -> None:
     with pytest.raises(ModelError, match="3 scores"):
-        CrossEncoderReranker(str(tiny / "three")).score("owl", [OWL])
+        CrossEncoderReranker(str(cross_encoders / "three")).score("owl", [OWL])
 
 
-def test_loading_has_a_deadline(tiny: Path) -> None:
-    hurried = CrossEncoderReranker(str(tiny / "one"), load_timeout_s=0.0)
+def test_loading_has_a_deadline(cross_encoders: Path) -> None:
+    hurried = CrossEncoderReranker(str(cross_encoders / "one"), load_timeout_s=0.0)
     with pytest.raises(ModelError, match="no answer within 0 s"):
         hurried.score("owl", [OWL])
