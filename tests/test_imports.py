@@ -56,7 +56,7 @@ ALLOWED = {
     "evaluate": CORE | {"sources", "gather", "corpora", "report", "config", "profiles"},
     "bench": WIRING,
     "cli": ALL,
-    "ui": ALL,
+    "ui": ALL | {"local_llm"},
     "__main__": {"cli"},
     "__init__": ALL,
 }

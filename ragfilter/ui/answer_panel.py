@@ -9,7 +9,7 @@ import streamlit as st
 from ragfilter.answer import UNFINISHED, Answer
 from ragfilter.report import short_title
 from ragfilter.types import Result
-from ragfilter.ui import answers, empty, figures, html, state
+from ragfilter.ui import answers, empty, figures, html, models, state
 from ragfilter.ui.answers import Side
 from ragfilter.ui.resources import Resources
 
@@ -56,7 +56,7 @@ def draw(result: Result, resources: Resources) -> None:
 
 def _head(model: str, *, missing: bool, asking: bool) -> None:
     label = (
-        f"answers by {html.text(model)}"
+        f"answers by {html.text(models.called(model))}"
         if model
         else "extractive: the nearest sentences of the chunks, no LLM"
     )

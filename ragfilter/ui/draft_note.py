@@ -14,7 +14,7 @@ from ragfilter.rules.templates import packaged, recognise
 from ragfilter.settings import Clearance
 from ragfilter.tokens import estimate
 from ragfilter.types import Chunk
-from ragfilter.ui import drafting, figures, html
+from ragfilter.ui import drafting, figures, html, models
 from ragfilter.ui.drafting import HIDDEN, STOPPED, Aside, Drafted
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.state import Asked
@@ -37,8 +37,8 @@ def button(
         said = HIDDEN
     else:
         said = (
-            f"Asks {chat.name} for a rule, once or, to mend a fault, twice: about "
-            f"{figures.tokens(_estimated(chunk))} a call, at most {timeout:g} s. It fills the "
+            f"Asks {models.called(chat.name)}: one call, or two to mend a fault, about "
+            f"{figures.tokens(_estimated(chunk))} each, at most {timeout:g} s. It fills the "
             "editor; nothing is saved."
         )
     st.button(
@@ -107,10 +107,11 @@ def _said(found: Drafted, shown: str, chunk: Chunk, user: Clearance, resources: 
         why = NO_LLM if resources.bench.chat is None else why
         return f'<p class="rf-aside">{html.text(why)}</p>' if why else ""
     doubts = "".join(f"<br><b>Doubt:</b> {html.text(remark)}." for remark in draft.remarks)
+    by = f"{models.called(draft.model)}," if models.is_tiny(draft.model) else draft.model
     second = " Its first answer had a fault; this is the second." if draft.repaired else ""
     there = " It is the rule that is stored." if found.same else ""
     return (
-        f'<p class="rf-verdict"><b>{_state(found, shown)}</b> by {html.text(draft.model)} with the '
+        f'<p class="rf-verdict"><b>{_state(found, shown)}</b> by {html.text(by)} with the '
         f"template <b>{html.text(draft.category)}</b>.{second}{there} {_tokens(draft, resources)}"
         f"{doubts}</p>"
     )

@@ -1,0 +1,96 @@
+"""The real local LLM behind the page: it answers, judges and drafts, and the page says what it is.
+
+The model is tiny and mostly wrong: what is tested is that its words arrive and how they are told.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from local_llms import LocalLlm, must_be_installed, served
+from playwright.sync_api import expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.model, pytest.mark.llm]
+
+QUESTION = {"q": "Tell me about owlbears", "profile": "adaptive-gap"}
+ANSWERS = QUESTION | {"cutoff.max_results": "2", "retrieval.k": "2"}
+JUDGED = QUESTION | {
+    "cutoff.enabled": "false", "judge.enabled": "true", "judge.max_chunks": "2",
+    "judge.timeout_ms": "240000",
+}  # fmt: skip
+LONG_MS = 240_000
+TINY = "smollm2-135m, a tiny demonstration model, often wrong"
+OpenTab = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def local_llm(bare_environ: dict[str, str]) -> Iterator[LocalLlm]:
+    must_be_installed()
+    with served(bare_environ) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def app_with_llm(serve_app: Callable[..., str], local_llm: LocalLlm) -> str:
+    return serve_app(
+        OPENAI_BASE_URL=local_llm.base_url,
+        OPENAI_MODEL=local_llm.model,
+        RAGFILTER_ANSWER_TIMEOUT_S="240",
+    )
+
+
+def test_its_answer_streams_in_and_the_page_says_what_it_is(
+    open_tab: OpenTab, app_with_llm: str
+) -> None:
+    tab = open_tab(ANSWERS, url=app_with_llm).expect_kept(2).rest()
+    panel = tab.keyed("panel")
+    expect(panel).to_contain_text(f"answers by {TINY}")
+    before = panel.inner_text()
+    tab.click("answer")
+    # Something of the first answer stands there while the second is still to come.
+    stream = panel.locator(".stColumn .stMarkdown p")
+    expect(stream.first).to_have_text(re.compile(r"\w{2,}"), timeout=LONG_MS)
+    expect(tab.keyed("stop")).to_be_visible()
+    expect(tab.keyed("stop")).to_have_count(0, timeout=LONG_MS)
+    expect(tab.keyed("answer-unfiltered")).to_be_visible()
+    tab.rest()
+    assert len(panel.inner_text()) > len(before)
+    # Counted by the endpoint, not estimated: two figures under each answer.
+    counted = re.findall(r"(?<!about )\b([\d,]+) \+ (\d+) tokens?", panel.inner_text())
+    assert len(counted) == 2
+    assert all(int(p.replace(",", "")) > 100 and 0 < int(c) <= 60 for p, c in counted)
+    assert "about" not in re.findall(r"[^·]*\+ \d+ tokens?", panel.inner_text())[0]
+
+
+def test_its_judgement_is_read_or_falls_back_visibly(open_tab: OpenTab, app_with_llm: str) -> None:
+    tab = open_tab(JUDGED, url=app_with_llm)
+    expect(tab.kept).to_be_visible()
+    tab.rest().keyed("need-judge", "button").first.click()
+    expect(tab.keyed("need-judge")).to_have_count(0, timeout=LONG_MS)
+    tab.rest()
+    outcomes = {re.sub(r"\W+", "", outcome) for outcome in tab.column("outcome")[:8]}
+    assert outcomes <= {"kept", "dropped", "expanded", "fallback"}
+    assert "judge" in tab.strip.inner_text()
+    tab.choose("panel-box", "Debug")
+    expect(tab.keyed("panel")).to_contain_text("smollm2-135m")
+
+
+def test_its_draft_is_a_rule_or_words(open_tab: OpenTab, app_with_llm: str) -> None:
+    tab = open_tab(ANSWERS, url=app_with_llm).expect_kept(2).rest()
+    tab.click_row(0)
+    expect(tab.rule).to_be_visible()
+    tab.rest().click("rule-draft")
+    note = tab.keyed("draft-note")
+    expect(note).to_contain_text("Asking smollm2-135m")
+    expect(tab.rule).to_be_enabled(timeout=LONG_MS)
+    expect(note).to_contain_text(re.compile(r"\d+ \+ \d+ tokens"))
+    said = note.inner_text()
+    if "No draft." in said:
+        assert tab.rule.input_value() == ""
+    else:
+        assert TINY in said
+        assert json.loads(tab.rule.input_value())

@@ -1,0 +1,70 @@
+"""A real LLM on loopback for tests: the optional extra, served by a process of its own."""
+
+from __future__ import annotations
+
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ragfilter.errors import InputError
+from ragfilter.local_llm import model_file
+
+ROOT = Path(__file__).resolve().parents[1]
+START_S = 120
+ANSWER_TOKENS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class LocalLlm:
+    """The running server: its process and what it printed."""
+
+    process: subprocess.Popen[str]
+    base_url: str
+    model: str
+
+
+def must_be_installed() -> None:
+    """Skips where the extra is not installed, fails where it is required."""
+    try:
+        model_file()
+    except InputError as error:
+        if os.environ.get("RAGFILTER_TEST_REQUIRE_LLM"):
+            pytest.fail(f"the local LLM is required for this run: {error}")
+        pytest.skip(str(error))
+
+
+@contextmanager
+def served(environ: Mapping[str, str]) -> Iterator[LocalLlm]:
+    """`python -m ragfilter.local_llm` on a free port; always killed."""
+    command = [sys.executable, "-m", "ragfilter.local_llm", "--port", "0"]
+    process = subprocess.Popen(
+        [*command, "--answer-tokens", str(ANSWER_TOKENS)],
+        cwd=ROOT, env=dict(environ), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    try:
+        values = dict(line.removeprefix("export ").split("=", 1) for line in _lines(process, 2))
+        yield LocalLlm(process, values["OPENAI_BASE_URL"], values["OPENAI_MODEL"])
+    finally:
+        process.kill()
+        process.wait(30)
+
+
+def _lines(process: subprocess.Popen[str], count: int) -> list[str]:
+    """The first lines of its output; a read of a pipe has no deadline of its own."""
+    assert process.stdout is not None
+    stream = process.stdout
+    read: queue.Queue[str] = queue.Queue()
+    threading.Thread(
+        target=lambda: [read.put(stream.readline()) for _ in range(count)], daemon=True
+    ).start()
+    lines = [read.get(timeout=START_S).strip() for _ in range(count)]
+    assert all(lines), f"the server ended with code {process.wait(30)}"
+    return lines
