@@ -58,6 +58,7 @@ _TWO_WITH_ARTICLES = re.compile(
 )
 
 _OR = re.compile(r"(?:,\s*|\s+|^)or\s+|,\s+", re.IGNORECASE)
+_BARE_OR = re.compile(r"\sor\s", re.IGNORECASE)
 _AND = re.compile(r"(?:,\s*|\s+|^)and\s+|,\s+", re.IGNORECASE)
 _ANY = re.compile(r"(?:,\s*|\s+|^)(?:or|and|against|vs\.?|versus)\s+|,\s+", re.IGNORECASE)
 _TO = re.compile(r"\s+(?:to|against)\s+", re.IGNORECASE)
@@ -127,6 +128,20 @@ def detect(query: str) -> tuple[str, ...]:
                 # Two fighters of different level: nothing to retrieve for each on its own.
                 return tuple(sides.values())[:MAX_ENTITIES] if len(sides) > 1 else ()
     return ()
+
+
+def alternatives(query: str) -> tuple[str, ...]:
+    """The sides of a query that is nothing but "X or Y" ("hill giant or troll"); () otherwise.
+
+    They may as well be one search in two words ("black or white magic?"), so that this is a
+    comparison only where the collection knows a thing by each name (`title_is`).
+    """
+    plain = _BRACKETS.sub(" ", query[:MAX_QUERY]).strip(_EDGES)
+    if not _BARE_OR.search(plain) or _SENTENCE.search(plain) or _ASKING.search(plain):
+        return ()
+    found = [_entity(part) for part in _OR.split(plain)]
+    sides = {name.casefold(): name for name in found}
+    return tuple(sides.values())[:MAX_ENTITIES] if all(found) and len(sides) > 1 else ()
 
 
 def names(entity: str, chunk: Chunk) -> bool:

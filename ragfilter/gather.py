@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 
-from ragfilter.entities import detect
+from ragfilter.entities import alternatives, detect, title_is
 from ragfilter.errors import InputError
 from ragfilter.fulfil import fulfil, referred_to
 from ragfilter.layers.clearance import may_see
@@ -60,7 +60,8 @@ def gather(query: str, settings: Settings, sources: Sources, *, push_down: bool 
     catalogue = collection.catalogue()
     user = settings.clearance
     only = _only_sources(settings, collection.name, catalogue)
-    names = detect(query)
+    compared = detect(query)
+    names = compared or alternatives(query)
     vectors = sources.embedder.embed([query, *names])
     of_files = None if only is None else Where(sources=only)
     pushed = push_down and user.enabled
@@ -80,6 +81,8 @@ def gather(query: str, settings: Settings, sources: Sources, *, push_down: bool 
         found = collection.nearest(vector, PER_ENTITY, where=where)
         entities.append(Entity(name, tuple(i for i, _ in found)))
         calls += 1
+    if not compared:
+        entities = _known(entities, collection, user)
     distances = dict(pairs)
     extra = list(dict.fromkeys(i for e in entities for i in e.ids if i not in distances))
     found_by |= {i: f"entity:{e.name}" for e in reversed(entities) for i in e.ids if i in extra}
@@ -114,6 +117,20 @@ def gather(query: str, settings: Settings, sources: Sources, *, push_down: bool 
         queries=calls,
         gather_ms=(perf_counter() - started) * 1000,
     )
+
+
+def _known(entities: list[Entity], collection: Collection, user: Clearance) -> list[Entity]:
+    """The sides of a bare "X or Y", where the collection holds a chunk titled like each that the
+    user may see; none otherwise."""
+    chunks = collection.chunks(list({i for entity in entities for i in entity.ids}))
+    for entity in entities:
+        found = (chunks[i] for i in entity.ids if i in chunks)
+        if not any(
+            title_is(entity.name, chunk) and (not user.enabled or may_see(chunk, user))
+            for chunk in found
+        ):
+            return []
+    return entities
 
 
 def target(settings: Settings) -> int:

@@ -212,6 +212,7 @@ class Cut:
 
     `kept` counts the values that stay; `cliff_after_rank` and `gap` name the winning cliff, `limit`
     the absolute line (fallback) where that decided. Ranks are 1-based places in the cut list.
+    `raised` says why more stay than the strategy wished: "at least 5", "2 pinned".
     """
 
     strategy: str
@@ -221,6 +222,7 @@ class Cut:
     cliff_after_rank: int | None = None
     gap: float | None = None
     limit: float | None = None
+    raised: str = ""
 
 
 @dataclass(frozen=True, slots=True)

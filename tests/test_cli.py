@@ -109,7 +109,7 @@ def test_cut_prints_the_promised_document(capsys: pytest.CaptureFixture[str]) ->
     assert printed(capsys) == {
         "kept": 4, "strategy": "gap", "cliff_after_rank": 4, "gap": 0.15,
         "gaps": [0.06, 0.04, 0.13, 0.15], "limit": None,
-        "reason": "gap 0.150 ≥ 0.100 after rank 4",
+        "reason": "gap 0.150 ≥ 0.100 after hit 4",
     }  # fmt: skip
 
 
@@ -139,7 +139,7 @@ def test_cut_reaches_every_setting(
 def test_cut_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cut", "0.1", "0.2", "0.5"]) == 0
     assert capsys.readouterr().out == (
-        "keep 2 of 3: gap 0.300 ≥ 0.100 after rank 2\n"
+        "keep 2 of 3: gap 0.300 ≥ 0.100 after hit 2\n"
         "   1  0.1000  kept     gap +0.1000  skipped\n"
         "   2  0.2000  kept     gap +0.3000  cut\n"
         "   3  0.5000  dropped\n"

@@ -12,6 +12,7 @@ from ragfilter.entities import (
     MAX_CHARS,
     MAX_ENTITIES,
     MAX_WORDS,
+    alternatives,
     detect,
     names,
     title_is,
@@ -237,3 +238,25 @@ def test_names(entity: str, title: str, text: str, by_title: bool, by_text: bool
 )
 def test_title_is(entity: str, title: str, same: bool) -> None:
     assert title_is(entity, Chunk("c", title=title)) == same
+
+
+@pytest.mark.parametrize(
+    ("query", "sides"),
+    [
+        ("hill giant or troll", ("hill giant", "troll")),
+        ("Hill giant or a troll?", ("Hill giant", "troll")),
+        ("orc, ogre, or troll", ("orc", "ogre", "troll")),
+        ("black or white magic?", ("black", "white magic")),
+        ("troll or Troll", ()),
+        ("a troll", ()),
+        ("Is it a troll or an ogre?", ()),
+        ("What is a troll or an ogre", ()),
+        ("a troll. or an ogre", ()),
+        ("true or false", ()),
+        ("troll or " + "x" * 81, ()),
+        ("or", ()),
+        ("", ()),
+    ],
+)
+def test_what_is_nothing_but_x_or_y(query: str, sides: tuple[str, ...]) -> None:
+    assert alternatives(query) == sides

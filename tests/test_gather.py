@@ -227,6 +227,34 @@ def test_both_sides_of_a_comparison_get_their_own_retrieval(store: ChromaStore) 
     assert {"c0", "troll"} <= {hit.id for hit in replay(pool, chosen).kept}
 
 
+@pytest.mark.parametrize(
+    ("query", "level", "sides"),
+    [
+        ("ogre or troll", 2, ["ogre", "troll"]),
+        ("ogre or troll", 1, []),  # the user may not see that there is a chunk called Troll
+        ("ogre or magic", 2, []),  # nothing is called Magic
+        ("ogre or troll vs magic", 2, ["ogre or troll", "magic"]),
+    ],
+)
+def test_x_or_y_compares_only_what_chunks_are_called(
+    store: ChromaStore, query: str, level: int, sides: list[str]
+) -> None:
+    vectors = unit(np.random.default_rng(9), 4)
+    name = f"{query}-{level}".replace(" ", "-")
+    collection = store.create(name, embedder="given")
+    titled = [("ogre", "Ogre", 0), ("troll", "Troll", 2), ("spell", "White Magic", 0)]
+    collection.write(
+        [
+            Row(Chunk(i, "some text", title, clearance=needed), vector)
+            for (i, title, needed), vector in zip(titled, vectors, strict=False)
+        ]
+    )
+    chosen = load(profile="adaptive-gap+entities", environ={}).settings
+    chosen = chosen.with_values({"clearance.enabled": True, "clearance.level": level})
+    pool = gather(query, chosen, Sources(collection, OneVector({}, vectors[0])))
+    assert [entity.name for entity in pool.entities] == sides
+
+
 @pytest.mark.parametrize("query", ["", "   ", "\n\t"])
 def test_an_empty_query_is_refused(store: ChromaStore, query: str) -> None:
     _, vector = filled(store, [None], 1)

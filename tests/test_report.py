@@ -60,7 +60,7 @@ def test_rows_show_rank_place_gap_and_what_decided() -> None:
     ]
     assert made[0].gap is None
     assert [round(r.gap or 0, 4) for r in made[1:]] == [0.05, 0.0043, 0.1407, 0.0071]
-    assert made[3].reason == "after the cliff: gap 0.141 ≥ 0.100 after rank 3"
+    assert made[3].reason == "after the cliff: gap 0.141 ≥ 0.100 after hit 3"
     assert made[0].similarity == pytest.approx(1 - 0.8813 / 2)
     assert [r.confidence for r in made] == ["low"] * 5
     assert [r.title for r in made[:2]] == ["HILL", "CATEGORY"]
@@ -205,7 +205,7 @@ def test_document_has_the_promised_shape() -> None:
     }  # fmt: skip
     assert {k: first[k] for k in ("outcome", "layer", "reason", "value", "limit")} == {
         "outcome": "dropped", "layer": "cutoff", "value": 1.0763, "limit": 0.9356,
-        "reason": "after the cliff: gap 0.141 ≥ 0.100 after rank 3",
+        "reason": "after the cliff: gap 0.141 ≥ 0.100 after hit 3",
     }  # fmt: skip
     layers = {layer["layer"]: layer for layer in made["layers"]}
     assert (layers["cutoff"]["enabled"], layers["cutoff"]["n_in"], layers["cutoff"]["n_out"]) == (
@@ -235,7 +235,7 @@ def test_document_counts_what_is_hidden() -> None:
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({}, "gap 0.141 ≥ 0.100 after rank 3"),
+        ({}, "gap 0.141 ≥ 0.100 after hit 3"),
         ({"cutoff.gap_threshold": 0.2},
          "no gap ≥ 0.200; kept values ≤ 1.281 (best 0.881 + 0.400)"),
         ({"cutoff.strategy": "fixed", "cutoff.max_results": 2}, "first 2"),
@@ -264,7 +264,7 @@ def test_summary_counts_and_names_what_each_layer_did() -> None:
     lines = {layer.name: (layer.n_in, layer.n_out, layer.line) for layer in made.layers}
     assert lines["clearance"] == (6, 6, "off")
     assert lines["query_must"] == (6, 5, "1 chunk fails its rule")
-    assert lines["cutoff"] == (5, 3, "gap 0.141 ≥ 0.100 after rank 3")
+    assert lines["cutoff"] == (5, 3, "gap 0.141 ≥ 0.100 after hit 3")
 
 
 def test_tokens_of_the_unfiltered_are_counted_without_a_budget() -> None:
@@ -286,7 +286,7 @@ def test_trace_names_gaps_thresholds_rounds_and_the_final_list() -> None:
         "gap after 3: +0.1407  (0.9356 to 1.0763)  <- cut here",
         "gap threshold: 0.1000",
         "distance limit: 1.2813 (best 0.8813 + 0.4000), not needed",
-        "gap: gap 0.141 ≥ 0.100 after rank 3",
+        "gap: gap 0.141 ≥ 0.100 after hit 3",
         "cut: 2 with 1.0763, 1.0834",
         "dropped  FROST [frost]: after the cliff",
         "Result: 3 chunks of 5, status ok",

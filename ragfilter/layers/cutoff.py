@@ -50,6 +50,7 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, looked: int, pins: int) -
     note = ""
     if kept > wish.kept:
         by = f"{pins} pinned" if pins > fewest else f"at least {settings.min_results}"
+        wish = replace(wish, raised=by)
         note = f"; raised from {wish.kept} to {kept} ({by})"
     elif kept == looked < n and wish.strategy != "fixed":
         note = f"; k {settings.max_results} leaves out the other {n - looked}"
@@ -135,7 +136,7 @@ def _decide(
     if rank is not None:
         limit = values[rank - 1]
         past = place > rank
-        before = f"before the cliff of {made.gap:.3f} after rank {rank}"
+        before = f"before the cliff of {made.gap:.3f} after hit {rank}"
         after = _after_cliff(made, settings)
     elif limit is not None:
         past = value > limit + EPSILON
@@ -155,7 +156,7 @@ def _decide(
 
 def _after_cliff(made: Cut, settings: Cutoff) -> str:
     over = f" ≥ {settings.gap_threshold:.3f}" if made.strategy == "gap" else ""
-    return f"after the cliff: gap {made.gap:.3f}{over} after rank {made.cliff_after_rank}"
+    return f"after the cliff: gap {made.gap:.3f}{over} after hit {made.cliff_after_rank}"
 
 
 def _apart(value: float, limit: float) -> str:

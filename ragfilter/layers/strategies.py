@@ -34,7 +34,7 @@ def gap(values: Sequence[float], settings: Cutoff, pinned: int) -> Cut:
         gaps.append(replace(step, skipped=skipped, cliff=cliff))
     winner = largest([step for step in gaps if step.cliff])
     if winner is not None:
-        reason = f"gap {winner.size:.3f} ≥ {threshold:.3f} after rank {winner.after_rank}"
+        reason = f"gap {winner.size:.3f} ≥ {threshold:.3f} after hit {winner.after_rank}"
         return _cut_at("gap", winner, reason, tuple(gaps))
     best = min(values)
     limit = best + settings.distance_offset
@@ -81,7 +81,7 @@ def adaptive_k(values: Sequence[float], settings: Cutoff, pinned: int) -> Cut:
     winner = largest([step for step in gaps if not step.skipped and step.size > EPSILON])
     if winner is None:
         return Cut("adaptive_k", n, "no drop outside the tail; kept all", tuple(gaps))
-    reason = f"largest drop {winner.size:.3f} after rank {winner.after_rank}"
+    reason = f"largest drop {winner.size:.3f} after hit {winner.after_rank}"
     if settings.b_extra:
         reason += f", and {settings.b_extra} more"
     marked = tuple(replace(step, cliff=step is winner) for step in gaps)

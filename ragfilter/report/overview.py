@@ -66,7 +66,7 @@ def summary(result: Result) -> Summary:
 
 
 def headline(result: Result) -> str:
-    """Why so many stay, in a few words: ``gap 0.118 ≥ 0.100 after rank 3``."""
+    """Why so many stay, in a few words: ``gap 0.118 ≥ 0.100 after hit 3``."""
     if not result.hits:
         return "nothing was found"
     if not result.kept:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime, timedelta
+from types import EllipsisType
 
 from ragfilter.errors import ConflictError, InputError, StoreError
 from ragfilter.ports import RuleStore
@@ -45,25 +46,43 @@ def save(
     return _change(store, journal, chunk_id, expected or None, after, who=who)
 
 
-def undo(store: RuleStore, journal: Journal, *, who: str, chunk_id: str | None = None) -> Edit:
+def undo(
+    store: RuleStore,
+    journal: Journal,
+    *,
+    who: str,
+    chunk_id: str | None = None,
+    expected: str | EllipsisType | None = ...,
+) -> Edit:
     """Take back the last edit of the collection, or of one chunk, to the letter.
 
-    Raises InputError: nothing to undo; ConflictError: the rule was changed since; StoreError.
+    `expected`, where given, is the stored text that the user saw. Raises InputError: nothing to
+    undo; ConflictError: the rule is not what the user saw, or was changed since; StoreError.
     """
     edit = can_undo(store, journal, chunk_id)
     if edit is None:
         raise InputError("There is nothing to undo.", remedy="Save a change of a rule first.")
+    _seen(edit.chunk_id, edit.after, expected)
     return _again(store, journal, edit, edit.after, edit.before, who=who, kind="undo")
 
 
-def redo(store: RuleStore, journal: Journal, *, who: str, chunk_id: str | None = None) -> Edit:
+def redo(
+    store: RuleStore,
+    journal: Journal,
+    *,
+    who: str,
+    chunk_id: str | None = None,
+    expected: str | EllipsisType | None = ...,
+) -> Edit:
     """Bring back the edit that was undone last; a save in between ends the chain.
 
-    Raises InputError: nothing to redo; ConflictError: the rule was changed since; StoreError.
+    `expected` as in `undo`. Raises InputError: nothing to redo; ConflictError: the rule is not what
+    the user saw, or was changed since; StoreError.
     """
     edit = can_redo(store, journal, chunk_id)
     if edit is None:
         raise InputError("There is nothing to redo.", remedy="Undo an edit first.")
+    _seen(edit.chunk_id, edit.before, expected)
     return _again(store, journal, edit, edit.before, edit.after, who=who, kind="redo")
 
 
@@ -180,10 +199,20 @@ def _settle(journal: Journal, edit: Edit, present: str | None) -> Edit:
 
 def _must_be(store: RuleStore, chunk_id: str, expected: str | None) -> None:
     if _stored(store, chunk_id) != expected:
-        raise ConflictError(
-            f"The rule of {chunk_id} was changed by somebody else meanwhile.",
-            remedy="Nothing was written. Look at the rule as it is now and repeat your change.",
-        )
+        raise _conflict(chunk_id)
+
+
+def _seen(chunk_id: str, present: str | None, expected: str | EllipsisType | None) -> None:
+    """Refuse to take back, or bring back, an edit that the user has not seen."""
+    if expected is not ... and present != (expected or None):
+        raise _conflict(chunk_id)
+
+
+def _conflict(chunk_id: str) -> ConflictError:
+    return ConflictError(
+        f"The rule of {chunk_id} was changed by somebody else meanwhile.",
+        remedy="Nothing was written. Look at the rule as it is now and repeat your change.",
+    )
 
 
 def _stored(store: RuleStore, chunk_id: str) -> str | None:

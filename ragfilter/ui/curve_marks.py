@@ -97,6 +97,9 @@ def cut_marks(
             word = figures.distance(gap.size) if gap.cliff else "skipped"
             note = _label((x0 + x1) / 2, gap.size, word, ink.muted, yref="y2")
             font = {"size": 11, "color": ink.muted}
+            if not gap.cliff:
+                # Beside its bar: over it, at the left edge, it would stand on the axis.
+                note |= {"xanchor": "left", "xshift": 8, "yanchor": "middle", "y": gap.size / 2}
             notes.append({**note, "font": font, "bgcolor": ink.surface, "borderpad": 0})
         if gap.cliff and gap.after_rank != cut.cliff_after_rank:
             shapes.append(_rule((x0 + x1) / 2, ink.muted, dash="dot", width=1))

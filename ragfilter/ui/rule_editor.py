@@ -193,9 +193,9 @@ def _act(act: Act, chunk_id: str, expected: str | None, asked: Asked) -> None:
         if act == "save":
             edits.save(store, journal, chunk_id=chunk_id, rule=text, expected=expected, who=who)
         elif act == "undo":
-            edits.undo(store, journal, who=who, chunk_id=chunk_id)
+            edits.undo(store, journal, who=who, chunk_id=chunk_id, expected=expected)
         else:
-            edits.redo(store, journal, who=who, chunk_id=chunk_id)
+            edits.redo(store, journal, who=who, chunk_id=chunk_id, expected=expected)
     except ConflictError as error:
         st.session_state["rule-trouble"] = _conflict(error, chunk_id, asked, resources)
     except RuleError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragfilter.report import LayerSummary, Summary
-from ragfilter.types import Result
+from ragfilter.types import Cut, Result
 from ragfilter.ui import figures, html, judge_words, theme
 from ragfilter.ui.curve_points import cut_of
 
@@ -33,6 +33,8 @@ def why(result: Result) -> tuple[str, str]:
         return "No cutoff", f"first {settings.retrieval.k}"
     cut = detail.cut
     number = "1 − rerank score" if detail.value_name != "distance" else "distance"
+    if cut.raised:
+        return _wished(result, cut), f"raised to {cut.kept}: {cut.raised}"
     if cut.strategy == "gap" and cut.cliff_after_rank is not None and cut.gap is not None:
         threshold = figures.distance(settings.cutoff.gap_threshold)
         hits = _hits(cut.cliff_after_rank)
@@ -44,6 +46,16 @@ def why(result: Result) -> tuple[str, str]:
         label = "Largest drop" if cut.strategy == "adaptive_k" else f"Jump {settings.cutoff.jumps}"
         return label, f"{figures.distance(cut.gap)} after {_hits(cut.cliff_after_rank)}"
     return cut.strategy.replace("_", "-"), cut.reason.partition(";")[0]
+
+
+def _wished(result: Result, cut: Cut) -> str:
+    """Where the strategy alone would have cut, in a few words."""
+    if cut.cliff_after_rank is not None and cut.gap is not None:
+        word = "Cliff" if cut.strategy == "gap" else "Cut"
+        return f"{word} after {_hits(cut.cliff_after_rank)}, gap {figures.distance(cut.gap)}"
+    if cut.limit is not None:
+        return f"No cliff: best + {figures.distance(result.settings.cutoff.distance_offset)}"
+    return cut.strategy.replace("_", "-")
 
 
 def _hits(n: int) -> str:
@@ -109,5 +121,5 @@ def _status(result: Result) -> str:
     word = "nothing is left" if result.status == "ok" else result.status.replace("_", " ")
     return (
         f'<div class="rf-fact rf-status"><span>{html.text(word)}</span>'
-        f"<p>{html.text(result.message)}</p></div>"
+        f'<p title="{html.text(result.message)}">{html.text(result.message)}</p></div>'
     )

@@ -15,7 +15,7 @@ from ragfilter.types import Result
 from ragfilter.ui import figures, hint, theme
 
 HEIGHT = 400
-TITLE_WIDTH = 42
+TITLE_WIDTH = 38
 BY_RANK, KEPT_FIRST = "By rank", "Kept first"
 
 
@@ -84,17 +84,17 @@ def frame(rows: Sequence[Row], *, with_score: bool) -> pd.DataFrame:
         "rank": [row.rank or None for row in rows],
         "outcome": [[theme.words(row.outcome, row.layer)] for row in rows],
         "title": [short_title(row.title, TITLE_WIDTH) for row in rows],
-        "type": [row.type for row in rows],
         "distance": [row.distance for row in rows],
-        "similarity": [row.similarity for row in rows],
         "gap": [row.gap for row in rows],
-        "confidence": [row.confidence for row in rows],
+        "reason": [row.reason for row in rows],
     }
     if with_score:
         columns["rerank"] = [row.rerank_score for row in rows]
     columns |= {
         "layer": [row.layer for row in rows],
-        "reason": [row.reason for row in rows],
+        "confidence": [row.confidence for row in rows],
+        "similarity": [row.similarity for row in rows],
+        "type": [row.type for row in rows],
     }
     return pd.DataFrame(columns)
 
@@ -108,39 +108,48 @@ def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
         "rank": column.NumberColumn("rank", width=48, help="Place by distance to the question."),
         "outcome": column.MultiselectColumn(
             "outcome",
-            width=100,
+            width=98,
             help="What became of the chunk.",
             options=list(chips),
             color=list(chips.values()),
         ),
-        "title": column.TextColumn("title", width=236, help="Long titles keep their end."),
-        "type": column.TextColumn("type", width=66),
+        "title": column.TextColumn("title", width=214, help="Long titles keep their end."),
+        "type": column.TextColumn("type", width=62),
         "distance": column.ProgressColumn(
             "distance",
             format="%.3f",
             min_value=0.0,
             max_value=float(farthest),
-            width=104,
+            width=94,
             help="To the question, in the collection's space. Lower is nearer.",
         ),
         "gap": column.NumberColumn(
-            "gap", format="%.3f", width=56, help="The step from the hit one rank before."
+            "gap", format="%.3f", width=52, help="The step from the hit one rank before."
         ),
-        "layer": column.TextColumn("layer", width=86, help="The layer that decided."),
-        "reason": column.TextColumn("reason", width=240, help="What was compared with what."),
+        "layer": column.TextColumn("layer", width=84, help="The layer that decided."),
+        "reason": column.TextColumn("reason", width=286, help="What was compared with what."),
         "similarity": column.NumberColumn(
             "similarity",
             format="%.3f",
-            width=76,
+            width=70,
             help="1 − distance / 2 in an l2 collection, 1 − distance otherwise.",
         ),
-        "confidence": column.TextColumn(
-            "confidence", width=84, help="By distance and the gap before; see the settings."
-        ),
+        "confidence": column.TextColumn("confidence", width=80, help=_confidence(result)),
         "rerank": column.NumberColumn(
             "rerank", format="%.3f", width=60, help="The reranker's score, 0 to 1."
         ),
     }
+
+
+def _confidence(result: Result) -> str:
+    """How sure a distance makes, with the thresholds in force."""
+    given = result.settings.confidence
+    return (
+        f"By distance: high below {figures.distance(given.high_below)}, medium up to "
+        f"{figures.distance(given.medium_below)}, low beyond; a gap of at least "
+        f"{figures.distance(given.large_gap)} before a hit makes it low. The thresholds are "
+        "settings; what suits them is the embedding model's."
+    )
 
 
 def _ordered(rows: Sequence[Row], order: str | None) -> Sequence[Row]:

@@ -114,12 +114,12 @@ def test_the_troll_query_names_every_gap() -> None:
 @pytest.mark.parametrize(
     ("values", "options", "reason"),
     [
-        (GIANT_TROLL, {}, "gap 0.141 ≥ 0.100 after rank 3"),
+        (GIANT_TROLL, {}, "gap 0.141 ≥ 0.100 after hit 3"),
         (BLACK_GOLD, {}, "no gap ≥ 0.100; kept values ≤ 1.093 (best 0.693 + 0.400)"),
         (
             OWLBEARS,
             {"min_results": 4},
-            "gap 0.250 ≥ 0.100 after rank 2; raised from 2 to 4 (at least 4)",
+            "gap 0.250 ≥ 0.100 after hit 2; raised from 2 to 4 (at least 4)",
         ),
         (
             [0.2, 1.9],
@@ -134,11 +134,11 @@ def test_the_troll_query_names_every_gap() -> None:
         ),
         (DRAGONS, {"strategy": "fixed"}, "first 5"),
         (GIANT_TROLL, {"strategy": "autocut"}, "jump 1 before rank 4"),
-        (GIANT_TROLL, {"strategy": "adaptive_k"}, "largest drop 0.141 after rank 3"),
+        (GIANT_TROLL, {"strategy": "adaptive_k"}, "largest drop 0.141 after hit 3"),
         (
             [*ALIKE, 1.0],
             {"strategy": "adaptive_k", "b_extra": 9},
-            "largest drop 0.020 after rank 1, and 9 more; k 5 leaves out the other 1",
+            "largest drop 0.020 after hit 1, and 9 more; k 5 leaves out the other 1",
         ),
         ([], {}, "nothing to cut"),
     ],
@@ -151,9 +151,9 @@ def test_reasons(values: list[float], options: dict[str, Any], reason: str) -> N
     ("values", "pinned", "options", "kept", "reason"),
     [
         # Hill giant and troll first: 0.8813, 0.9356 | 0.9313, 1.0763, 1.0834.
-        ([0.8813, 0.9356, 0.9313, 1.0763, 1.0834], 2, {}, 3, "gap 0.145 ≥ 0.100 after rank 3"),
+        ([0.8813, 0.9356, 0.9313, 1.0763, 1.0834], 2, {}, 3, "gap 0.145 ≥ 0.100 after hit 3"),
         # A pin far away stays; the step down after it is no cliff.
-        ([0.1, 1.5, 0.2, 0.25, 0.6], 2, {}, 4, "gap 0.350 ≥ 0.100 after rank 4"),
+        ([0.1, 1.5, 0.2, 0.25, 0.6], 2, {}, 4, "gap 0.350 ≥ 0.100 after hit 4"),
         # More pins than k.
         (
             [0.1, 0.2, 0.3, 0.31],
@@ -306,8 +306,8 @@ def rows(step: Any) -> list[tuple[str, str, str, float | None, float | None]]:
 def test_decisions_at_a_cliff(look_at: LookAt) -> None:
     hits = make_hits([*GIANT_TROLL, 1.2])
     step = apply(hits, look_at(hits))
-    before = "before the cliff of 0.141 after rank 3"
-    after = "after the cliff: gap 0.141 ≥ 0.100 after rank 3"
+    before = "before the cliff of 0.141 after hit 3"
+    after = "after the cliff: gap 0.141 ≥ 0.100 after hit 3"
     assert rows(step) == [
         ("a", "kept", before, 0.8813, 0.9356),
         ("b", "kept", before, 0.9313, 0.9356),
@@ -317,7 +317,7 @@ def test_decisions_at_a_cliff(look_at: LookAt) -> None:
         ("f", "dropped", "beyond k 5", 1.2, None),
     ]
     assert step.hits == hits[:3]
-    assert step.note == "gap 0.141 ≥ 0.100 after rank 3"
+    assert step.note == "gap 0.141 ≥ 0.100 after hit 3"
     assert step.detail == CutoffDetail(
         cut([*GIANT_TROLL, 1.2], Cutoff()),
         ("a", "b", "c", "d", "e", "f"),
@@ -349,7 +349,7 @@ def test_two_numbers_that_differ_look_different(look_at: LookAt) -> None:
         (
             [0.1, 0.15, 0.4, 0.45],
             {"cutoff__min_results": 3},
-            "after the cliff: gap 0.250 ≥ 0.100 after rank 2; kept, as at least 3 stay",
+            "after the cliff: gap 0.250 ≥ 0.100 after hit 2; kept, as at least 3 stay",
         ),
         (
             [0.1, 0.12, 1.0, 1.02],
@@ -359,7 +359,7 @@ def test_two_numbers_that_differ_look_different(look_at: LookAt) -> None:
         (
             [0.1, 0.12, 1.0, 1.02],
             {"cutoff__strategy": "adaptive_k", "cutoff__b_extra": 1},
-            "after the cliff: gap 0.880 after rank 2; kept, as 1 more stay",
+            "after the cliff: gap 0.880 after hit 2; kept, as 1 more stay",
         ),
         ([0.1, 0.12, 1.0, 1.02], {"cutoff__strategy": "fixed"}, "first 5"),
         ([0.1, 0.2, 0.3, 0.4], {"cutoff__strategy": "autocut"}, "no jump; kept all"),
@@ -443,7 +443,7 @@ def test_the_cliff_lies_in_the_rerank_scores(look_at: LookAt) -> None:
     hits = make_hits([1.4, 1.2, 1.3], [0.9, 0.85, 0.5])
     step = apply(hits, look_at(hits, **RERANKED))
     assert [hit.id for hit in step.hits] == ["a", "b"]
-    assert step.decisions[2].reason == "after the cliff: gap 0.350 ≥ 0.100 after rank 2"
+    assert step.decisions[2].reason == "after the cliff: gap 0.350 ≥ 0.100 after hit 2"
 
 
 def test_a_pin_without_a_score_makes_no_step(look_at: LookAt) -> None:

@@ -100,7 +100,7 @@ def test_hill_giant_or_troll_keeps_both_and_drops_the_mammoth() -> None:
         HITS, Entity("hill giant", ("hill-giant", "giant")), Entity("troll", ("troll",))
     )
     assert [hit.id for hit in step.hits] == ["hill-giant", "troll", "giant"]
-    assert step.note == "gap 0.145 ≥ 0.100 after rank 3"
+    assert step.note == "gap 0.145 ≥ 0.100 after hit 3"
 
 
 def test_black_dragon_vs_gold_dragon_keeps_both_however_far_the_black_one_is() -> None:

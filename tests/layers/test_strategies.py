@@ -154,7 +154,7 @@ def test_adaptive_k_leaves_out_two_of_twenty() -> None:
 
 def test_adaptive_k_says_what_it_added() -> None:
     cut = adaptive_k(ADAPTIVE, Cutoff(strategy="adaptive_k", b_extra=2), 0)
-    assert cut.reason == "largest drop 0.500 after rank 3, and 2 more"
+    assert cut.reason == "largest drop 0.500 after hit 3, and 2 more"
     assert (cut.cliff_after_rank, [g.after_rank for g in cut.gaps if g.cliff]) == (3, [3])
     assert [g.after_rank for g in cut.gaps if g.skipped] == [9]
 

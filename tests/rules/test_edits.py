@@ -184,6 +184,21 @@ def test_undo_refuses_where_the_rule_was_changed_since(journal: Journal) -> None
     assert (store.rules["c"], states(journal)) == (C, ["edit done"])
 
 
+def test_undo_and_redo_refuse_an_edit_that_the_user_has_not_seen(journal: Journal) -> None:
+    store = FakeStore(c=None)
+    put(store, journal, A, expected=None)
+    put(store, journal, B, expected=A)
+    with pytest.raises(ConflictError, match="changed by somebody else"):
+        undo(store, journal, who="ann", expected=A)
+    assert store.rules["c"] == B
+    undo(store, journal, who="bob", expected=B)
+    undo(store, journal, who="bob", expected=A)
+    with pytest.raises(ConflictError):
+        redo(store, journal, who="ann", expected=A)
+    assert store.rules["c"] is None
+    assert redo(store, journal, who="bob", expected="").after == A
+
+
 def test_a_write_that_fails_is_rolled_back(journal: Journal) -> None:
     store = FakeStore(c=A)
     store.before_write = fail(StoreUnavailable("no answer"))
