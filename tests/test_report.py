@@ -314,7 +314,9 @@ def test_trace_shortens_long_lists_and_says_so() -> None:
 
 
 def test_trace_tells_of_a_failed_reranker() -> None:
-    poor = replace(pool(hit("a", 1.5), hit("b", 1.6)), failures=(Failure("rerank", "no model"),))
+    failed = (Failure("rerank", "no model"),)
+    found = pool(hit("a", 1.5), hit("b", 1.6))
+    poor = replace(found, failures=failed, reranker="late_interaction")
     on = {"quality.enabled": True, "quality.score_threshold": 0.2}
     text = report.trace_text(replay(poor, Settings().with_values({**on, "quality.mode": "always"})))
     assert "late_interaction failed (no model)" in text
