@@ -9,6 +9,7 @@ from ragfilter.pipeline import replay
 from ragfilter.report import rows, summary
 from ragfilter.ui import (
     ask,
+    build,
     controls,
     curve_panel,
     empty,
@@ -69,7 +70,11 @@ put = state.asked()
 if pool is None or put is None:
     with st.sidebar:
         controls.layers(settings, None, resources)
-    empty.no_question(offered)
+    # Whoever tries the demo is offered the other one too.
+    demos = build.missing(collections) if chosen in build.DEMOS else []
+    if empty.no_question(offered, demos, resources):
+        questions.forget_collections()
+        st.rerun()
     st.stop()
 
 result = replay(pool, settings)

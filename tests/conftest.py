@@ -72,14 +72,29 @@ def demo_workspace(tmp_path_factory: pytest.TempPathFactory, bare_environ: dict[
 
     Nobody opens it: one process owns a workspace. Take a copy, with `copy_demo`.
     """
+    return _indexed("demo", tmp_path_factory, bare_environ)
+
+
+@pytest.fixture(scope="session")
+def adsapi_workspace(
+    tmp_path_factory: pytest.TempPathFactory, bare_environ: dict[str, str]
+) -> Path:
+    """The same with the collection adsapi. Take a copy of it."""
+    return _indexed("adsapi", tmp_path_factory, bare_environ)
+
+
+def _indexed(
+    name: str, tmp_path_factory: pytest.TempPathFactory, bare_environ: dict[str, str]
+) -> Path:
+    """A workspace with a demo collection, made by whichever worker comes first."""
     base = tmp_path_factory.getbasetemp()
     # Under xdist each worker has a folder of its own inside that of the run.
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    folder, done = shared / "demo-workspace", shared / "demo-workspace.done"
-    with FileLock(shared / "demo-workspace.lock"):
+    folder, done = shared / f"{name}-workspace", shared / f"{name}-workspace.done"
+    with FileLock(shared / f"{name}-workspace.lock"):
         if not done.exists():
             shutil.rmtree(folder, ignore_errors=True)
-            command = [sys.executable, "-m", "ragfilter", "index", "demo", "--collection", "demo"]
+            command = [sys.executable, "-m", "ragfilter", "index", name, "--collection", name]
             made = subprocess.run(
                 [*command, "--data-dir", str(folder)],
                 cwd=ROOT, env=bare_environ, capture_output=True, text=True,

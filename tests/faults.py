@@ -67,8 +67,8 @@ class Handler(BaseHTTPRequestHandler):
 class Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, behave: Behave) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, behave: Behave, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), Handler)
         self.behave = behave
         self.asked: list[dict[str, Any]] = []
         self.hung_up = threading.Event()

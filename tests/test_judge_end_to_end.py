@@ -5,7 +5,6 @@ question when that server hangs or is stopped."""
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 from faults import Handler, Serve, Server, error_body, hang
+from judges import QRELS, QUERY, RELEVANT, SCHEMAS, capable
 
 from ragfilter import report
 from ragfilter.bench import Bench, open_bench, read_deployment
@@ -27,45 +27,7 @@ from ragfilter.settings import Settings
 
 pytestmark = pytest.mark.model
 
-QUERY_ID = "sd-authenticate"
-QUERY = "How do I authenticate with sponsored-display API?"
-QRELS = adsapi.qrels()
-RELEVANT = {i for i, label in QRELS[QUERY_ID].items() if label > 0}
-REFS: dict[str, Any] = {str(r["id"]): r["refs"] for r in adsapi.records()}
-BY_TEXT = {text: i for i, text in adsapi.queries().items()}
 LLM = load(profile="llm-filter", environ={}).settings
-SCHEMAS = {"auth-api:TokenRequest", "auth-api:TokenResponse", "auth-api:AuthorizationCodeGrant"}
-"""What one sends and reads when signing in; no search for the question's words finds them."""
-
-
-def decide(prompt: str) -> dict[str, str]:
-    """A capable judge: the labels, and expansion where a needed chunk refers to a labelled one that
-    is not in the prompt."""
-    labels = QRELS[BY_TEXT[re.findall(r"^Query: (.*)$", prompt, re.MULTILINE)[0]]]
-    asked = re.findall(r"^<chunk>\nid: (.*)$", prompt, re.MULTILINE)
-    decisions = {}
-    for chunk_id in asked:
-        missing = [r for r in REFS[chunk_id] if labels.get(r, 0) > 0 and r not in asked]
-        label = labels.get(chunk_id, 0)
-        action = "KEEP" if label else "DISCARD"
-        decisions[chunk_id] = "EXPAND_3" if label == 2 and missing else action
-    return decisions
-
-
-def capable(handler: Handler, body: dict[str, Any]) -> None:
-    decisions = decide(body["messages"][-1]["content"])
-    if "response_format" in body:
-        items = [{"chunk_id": i, "action": action} for i, action in decisions.items()]
-        text = json.dumps({"decisions": items})
-    else:
-        text = "\n".join(f"{i} -> {action}" for i, action in decisions.items())
-    handler.start()
-    for start in range(0, len(text), 40):
-        handler.piece(text[start : start + 40])
-    handler.piece(None, "stop")
-    usage = {"prompt_tokens": 1500, "completion_tokens": len(decisions) * 10}
-    handler.event({"choices": [], "usage": usage})
-    handler.event("[DONE]")
 
 
 def without_schemas(handler: Handler, body: dict[str, Any]) -> None:

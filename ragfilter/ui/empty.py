@@ -8,20 +8,15 @@ from typing import Any
 
 import streamlit as st
 
-from ragfilter.corpora.load import load
-from ragfilter.errors import RagfilterError
-from ragfilter.index import index
-from ragfilter.rules.edits import edited_rules
 from ragfilter.types import LayerTrace, Result
-from ragfilter.ui import clearance, figures, html, problems, state
+from ragfilter.ui import build, clearance, figures, html, state
 from ragfilter.ui.examples import Example
 from ragfilter.ui.resources import Resources
 
-DEMO = "demo"
 
-
-def no_question(examples: Sequence[Example]) -> None:
-    """Nothing was asked yet: how to begin, and what the examples show."""
+def no_question(examples: Sequence[Example], demos: list[str], resources: Resources) -> bool:
+    """Nothing was asked yet: how to begin, what the examples show, and the demos that are not there
+    yet. True once one of those has been built."""
     _place(
         "no-question",
         "Ask a question to see what a filter makes of it",
@@ -40,6 +35,10 @@ def no_question(examples: Sequence[Example]) -> None:
             '<section class="rf-lessons"><p class="rf-caption">What the examples show</p>'
             f"<dl>{items}</dl></section>"
         )
+    if not demos:
+        return False
+    html.draw('<p class="rf-caption rf-more">Another collection to try</p>')
+    return build.offer(demos, resources)
 
 
 def no_collection(resources: Resources) -> bool:
@@ -47,20 +46,11 @@ def no_collection(resources: Resources) -> bool:
     _place(
         "no-collection",
         "There is no collection yet",
-        "ragfilter searches collections of text chunks. The demo holds the rules of an invented "
-        "fantasy game, written for trying the layers: look-alike tables, comparisons, secrets.",
+        "ragfilter searches collections of text chunks. Two were written for trying it out.",
         (),
     )
-    place = st.empty()
-    if place.button(
-        "Build the demo collection",
-        key="build-demo",
-        type="primary",
-        icon=":material/play_arrow:",
-        help="Embeds some hundred chunks with the bundled model; under a minute on most machines.",
-    ):
-        place.empty()
-        return _build(resources)
+    if build.offer(list(build.DEMOS), resources):
+        return True
     html.draw('<p class="rf-aside">Or index your own, with the app stopped:</p>')
     st.code("ragfilter index FOLDER --collection NAME", language="bash")
     return False
@@ -125,36 +115,6 @@ def relaxed(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]]:
     if trace.layer == "context":
         return "Widen the context to 4,000 tokens", {"context.max_context_tokens": 4000}
     return f"Switch {trace.layer} off", {f"{trace.layer}.enabled": False}
-
-
-def _build(resources: Resources) -> bool:
-    st.button(
-        "Stop",
-        key="stop-build",
-        icon=":material/stop:",
-        help="Stops after the present batch; building again goes on from there.",
-    )
-    bar = st.progress(0.0, text="Loading the embedding model …")
-
-    def progress(done: int, total: int) -> None:
-        share = done / total if total else 1.0
-        bar.progress(min(share, 1.0), text=f"{share:.0%} of texts embedded and chunks written")
-
-    bench = resources.bench
-    try:
-        index(
-            load(DEMO),
-            name=DEMO,
-            workspace=bench.workspace,
-            embedder=bench.embedder,
-            rules=edited_rules(bench.journal, DEMO),
-            progress=progress,
-        )
-    except RagfilterError as error:
-        bar.empty()
-        problems.show(error)
-        return False
-    return True
 
 
 def _place(key: str, title: str, said: str, steps: tuple[str, ...]) -> None:

@@ -30,7 +30,7 @@ def draw(result: Result, asked: Asked, resources: Resources) -> None:
             )
             hint.beside(
                 "Answer: from the filtered chunks beside the unfiltered. Prompt: what an LLM is "
-                "sent. Chunk: text, rule and references. Judge: what an LLM says of each chunk "
+                "sent. Chunk: text, rule and references. Judge: what an LLM says of each chunk, "
                 "and what that costs. Rounds: the re-query loop. Debug: the whole trace."
             )
         clearance.note(st.session_state.panel, result.settings.clearance)

@@ -84,8 +84,8 @@ def _sums(made: Tree, result: Result) -> str:
         )
     limit = result.settings.judge.max_expansion
     told = (
-        "What the judge's EXPAND would bring along this chunk's references, at most "
-        f"{limit} chunks; new: not kept anyway."
+        f"What the judge's EXPAND would bring along this chunk's references, at most {limit} "
+        "chunks; new: not kept anyway."
     )
     return f'<ul class="rf-depths" title="{told}">{"".join(cells)}</ul>'
 

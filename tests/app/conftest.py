@@ -133,7 +133,8 @@ class Page:
 
     @property
     def titles(self) -> list[str]:
-        return list(self.at.dataframe[0].value["title"])
+        frames = [frame.value for frame in self.at.dataframe]
+        return list(next(frame for frame in frames if "title" in frame)["title"])
 
     @property
     def changes(self) -> dict[str, Any]:

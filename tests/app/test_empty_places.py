@@ -15,7 +15,7 @@ from ragfilter.adapters.embedder import SentenceEmbedder
 from ragfilter.corpora.records import Record
 from ragfilter.index import index
 from ragfilter.types import Chunk
-from ragfilter.ui import empty
+from ragfilter.ui import build
 from ragfilter.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,7 +59,7 @@ def test_no_collection_offers_the_demo_and_builds_it(
     open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = [Record(Chunk(f"c{i}", text=f"text {i}", title=f"Title {i}"), "x") for i in range(3)]
-    monkeypatch.setattr(empty, "load", lambda source: few)
+    monkeypatch.setattr(build, "load", lambda source: few)
     page = open_page(workspace=tmp_path)
     assert any("There is no collection yet" in text for text in page.html)
     assert "ask-button" not in page.buttons

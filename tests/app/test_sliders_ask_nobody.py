@@ -62,7 +62,7 @@ def test_no_slider_asks_store_or_model(
     sliders = sorted(s.key for s in page.at.slider if not isinstance(s.value, tuple))
     assert len(sliders) > 5
     calls.clear()
-    for panel, share in zip(PANELS, (1.0, 0.0, 0.5, 1.0, 0.0), strict=True):
+    for panel, share in zip(PANELS, (1.0, 0.0, 0.5, 1.0, 0.0, 0.5), strict=True):
         page.choose("panel-box", panel)
         for slider in sliders:
             move(page, slider, share)

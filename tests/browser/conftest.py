@@ -208,7 +208,9 @@ def serve_app(
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         log = tmp_path_factory.mktemp("server") / "log.txt"
-        environ = bare_environ | {"RAGFILTER_DATA_DIR": str(copy_demo())} | variables
+        environ = bare_environ | variables
+        if "RAGFILTER_DATA_DIR" not in variables:
+            environ["RAGFILTER_DATA_DIR"] = str(copy_demo())
         command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
         with log.open("wb") as out:
             server = subprocess.Popen(

@@ -1,0 +1,245 @@
+"""The LLM judge on the page, from the price on the button to the verdicts, on a real endpoint."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from shutil import copytree
+from time import perf_counter
+from typing import Any
+
+import pytest
+from faults import FAULTS, Serve, Server, says
+from judges import QUERY, RELEVANT, SCHEMAS, capable
+
+from ragfilter.adapters.embedder import SentenceEmbedder
+from ragfilter.corpora.records import Record
+from ragfilter.index import index
+from ragfilter.types import Chunk
+from ragfilter.workspace import Workspace
+
+pytestmark = pytest.mark.model
+
+LINK = {"collection": "adsapi", "profile": "llm-filter", "q": QUERY}
+OpenPage = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def adsapi_page_workspace(adsapi_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One workspace with adsapi that the tests of this file share and do not change."""
+    return Path(copytree(adsapi_workspace, tmp_path_factory.mktemp("adsapi") / "workspace"))
+
+
+@pytest.fixture
+def judged_by(
+    open_page: OpenPage,
+    adsapi_page_workspace: Path,
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    opened: dict[str, Any],
+) -> Iterator[Callable[..., tuple[Any, Server]]]:
+    """Opens the page on adsapi with a server as its LLM: ``judged_by(behave)``."""
+    monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "0.15")
+    monkeypatch.setenv("RAGFILTER_PRICE_COMPLETION", "0.6")
+    monkeypatch.setenv("OPENAI_MODEL", "judge")
+
+    def open_(behave: Any, **more: str) -> tuple[Any, Server]:
+        server = serve(behave)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        return open_page(LINK | more, workspace=adsapi_page_workspace), server
+
+    yield open_
+    # One process owns a workspace, and each server is another deployment.
+    from ragfilter.ui import resources
+
+    for text, deployment in list(opened.items()):
+        key_hash = hash(deployment.openai_api_key.get_secret_value())
+        resources._open(text, key_hash, deployment).bench.close()
+        resources._open.clear(text, key_hash, deployment)
+        del opened[text]
+
+
+def facts(page: Any) -> dict[str, str]:
+    """The figures of the judge's panel."""
+
+    grids = [e.value for e in page.at.html if 'class="rf-grid' in e.value]
+    pairs = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", "".join(grids))
+    return dict(pairs)
+
+
+def verdicts(page: Any) -> dict[str, tuple[str, str]]:
+    """Chunk as shown → (verdict, where it came from), of the judge's panel."""
+    table = next(frame.value for frame in page.at.dataframe if "verdict" in frame.value)
+    came = table["came from"] if "came from" in table else [""] * len(table)
+    return {
+        chunk: (said[0], origin)
+        for said, chunk, origin in zip(table["verdict"], table["chunk"], came, strict=True)
+    }
+
+
+def test_nothing_is_asked_before_the_button_and_the_button_tells_the_price(
+    judged_by: Callable[..., Any],
+) -> None:
+    page, server = judged_by(capable)
+    assert "LLM judge not asked yet" in page.strip
+    label = page.at.button(key="need-judge").label
+    assert label.startswith("Ask the LLM about 13 chunks · ~")
+    assert "at most 5 s · cost 0.000" in label
+    page.choose("panel-box", "Judge")
+    told = facts(page)
+    assert "find no room in 2,000 tokens" in told["Chunks"]
+    assert told["Time"] == "at most 5 s, then it falls back"
+    assert any("Prompt to be sent" in e.label for e in page.at.expander)
+    assert QUERY in "".join(code.value for code in page.at.code)
+    page.slide("judge.max_chunks", 5).slide("judge.min_relevance", 0.5)
+    assert facts(page)["Chunks"] == "8 in the prompt"
+    assert server.asked == []
+
+
+def test_the_question_of_the_source_document(judged_by: Callable[..., Any]) -> None:
+    page, server = judged_by(capable, **{"judge.enabled": "false", "retrieval.k": "25"})
+    plain = set(page.kept)
+    assert len(plain) == 25
+    page.switch("judge", True).press("need-judge")
+    assert len(server.asked) == 1
+
+    kept = set(page.kept)
+    noise_before, noise_after = len(plain - RELEVANT), len(kept - RELEVANT)
+    assert noise_before >= 10
+    assert noise_after <= noise_before / 2
+    assert not SCHEMAS & plain
+    assert kept >= SCHEMAS
+    assert {row["id"] for row in page.rows if row["outcome"] == "kept"} <= RELEVANT
+
+    # The panel of the judge is open, with its figures and what it said.
+    brought = [row for row in page.rows if row["outcome"] == "expanded"]
+    told = facts(page)
+    assert told["Candidates"] == "40"
+    assert told["Kept"] == str(len(kept) - len(brought))
+    assert told["Brought"] == str(len(brought))
+    assert told["Reduction"] == f"{1 - (len(kept) - len(brought)) / 40:.0%}"
+    assert told["Fallback"] == "not used"
+    assert told["Tokens"].startswith("1,500 + ")
+    assert told["Cost"] == "0.0003"
+    assert f"kept {told['Kept']} of 40 + {len(brought)} brought" in page.strip
+    said = verdicts(page)
+    assert said["└ TokenRequest schema"] == ("✚ brought", "step 2, Get or … token")
+    assert {word for word, _ in said.values()} >= {
+        "● KEEP", "● EXPAND_3", "✚ brought", "◇ DISCARD", "◇ no room",
+    }  # fmt: skip
+    assert any("Prompt and reply" in e.label for e in page.at.expander)
+    assert '"decisions"' in "".join(code.value for code in page.at.code)
+
+    # A slider that asks about fewer chunks makes it a new question; back again, the answer stands.
+    page.slide("judge.min_relevance", 0.6)
+    assert "not asked yet" in page.strip
+    assert len(server.asked) == 1
+    page.slide("judge.min_relevance", 0.3)
+    assert set(page.kept) == kept
+    page.slide("judge.min_relevance", 0.6).press("need-judge")
+    page.slide("judge.min_relevance", 0.3)
+    asked = len(server.asked)
+    assert "Use what the LLM said before" in page.at.button(key="need-judge").label
+    page.press("need-judge")
+    assert len(server.asked) == asked
+    assert set(page.kept) == kept
+    assert any("Judged by judge before" in text for text in page.html)
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [("401", "refused the key"), ("429", "429"), ("garbage", "answer"), ("nothing", "")],
+)
+def test_a_failure_is_told_falls_back_and_can_be_asked_again(
+    judged_by: Callable[..., Any], fault: str, told: str
+) -> None:
+    page, server = judged_by(FAULTS[fault], **{"judge.max_chunks": "8"})
+    page.press("need-judge")
+    assert len(page.kept) == 8
+    rows = [row for row in page.rows if row["place"]]
+    assert [row["rank"] for row in rows] == [str(n) for n in range(1, 9)]
+    assert {row["outcome"] for row in rows} == {"fallback"}
+    assert "■ LLM judge failed first 8 stay" in page.strip
+    alerts = [text for text in page.html if "The judge failed." in text]
+    assert len(alerts) == 1
+    assert told in alerts[0]
+    assert facts(page)["Fallback"] == "used"
+    assert page.titles
+    page.choose("panel-box", "Answer")
+    server.behave = capable
+    assert page.at.button(key="need-judge").label.startswith("Ask the LLM again about")
+    asked = len(server.asked)
+    page.slide("judge.max_chunks", 9).slide("judge.max_chunks", 8)
+    assert len(server.asked) == asked
+    page.press("need-judge")
+    assert len(server.asked) > asked
+    assert "LLM judge kept" in page.strip
+    assert not [text for text in page.html if "The judge failed." in text]
+
+
+def test_a_hanging_endpoint_is_left_after_the_timeout(judged_by: Callable[..., Any]) -> None:
+    page, _ = judged_by(FAULTS["hangs"], **{"judge.timeout_ms": "1000"})
+    started = perf_counter()
+    page.press("need-judge")
+    assert 1 <= perf_counter() - started < 3
+    assert any("within 1 s" in text for text in page.html)
+
+
+def test_an_answer_without_a_decision_shows_the_reply(judged_by: Callable[..., Any]) -> None:
+    page, _ = judged_by(says("They are all very nice."))
+    page.press("need-judge")
+    assert any("No decision could be read" in text for text in page.html)
+    assert "They are all very nice." in [code.value for code in page.at.code]
+
+
+def test_without_an_llm_the_panel_says_how_to_get_one(
+    open_page: OpenPage, adsapi_page_workspace: Path
+) -> None:
+    page = open_page(LINK, workspace=adsapi_page_workspace)
+    assert "need-judge" not in page.buttons
+    page.choose("panel-box", "Judge")
+    assert any("make local-llm" in text for text in page.html)
+    page.switch("judge", False)
+    assert any("The judge is off." in text for text in page.html)
+
+
+def test_the_references_of_a_chunk_are_shown_and_lead_on(
+    open_page: OpenPage, adsapi_page_workspace: Path, calls: Any
+) -> None:
+    page = open_page(LINK, workspace=adsapi_page_workspace)
+    page.open_chunk("auth-api:ExchangeToken").choose("chunk-part", "References")
+    depths = next(e.value for e in page.at.html if 'class="rf-depths"' in e.value)
+    assert "EXPAND_1" in depths
+    labels = [b.label for b in page.at.button if b.key and b.key.startswith("ref-open-")]
+    assert any("TokenRequest schema" in label for label in labels)
+    calls.clear()
+    page.slide("judge.max_expansion", 2)
+    assert not calls
+    assert len([b for b in page.at.button if b.key and b.key.startswith("ref-open-")]) <= 2
+    page.press("ref-open-0")
+    assert page.at.session_state["chunk"] in labels[0].replace("\\", "")
+
+
+def test_references_to_secrets_are_counted_and_not_named(
+    open_page: OpenPage, tmp_path: Path
+) -> None:
+    chunks = (
+        Chunk("map", "Where the vault lies.", "The Map", refs=("door", "hoard", "lost")),
+        Chunk("door", "The door is oak.", "The Door"),
+        Chunk("hoard", "Nine rubies.", "The Hoard Itself", clearance=2),
+    )
+    with Workspace.open(tmp_path) as workspace:
+        records = [Record(chunk, "one line") for chunk in chunks]
+        index(records, name="vault", workspace=workspace, embedder=SentenceEmbedder())
+    link = {"profile": "adaptive-gap", "clearance.enabled": "true", "q": "Where is the vault?"}
+    page = open_page(link, workspace=tmp_path).open_chunk("map").choose("chunk-part", "References")
+    told = "\n".join(page.html)
+    assert "Not followed: 1 hidden from the user, 1 unknown to this collection." in told
+    for secret in ("hoard", "Hoard", "lost", "rubies"):
+        assert secret not in page.sent
+    page.choose("view-as", "Operator")
+    assert "The Hoard Itself (hidden), lost (unknown)" in "\n".join(page.html)
+    page.switch("clearance", False)
+    labels = [b.label for b in page.at.button if b.key and b.key.startswith("ref-open-")]
+    assert any("The Hoard Itself" in label for label in labels)

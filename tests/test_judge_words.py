@@ -1,0 +1,81 @@
+"""The judge in words: what asking costs, what it did, what it said. Literal cases."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragfilter.answer import Prices
+from ragfilter.judging import JudgeStats
+from ragfilter.preview import Forecast
+from ragfilter.report import VerdictRow
+from ragfilter.settings import Judge
+from ragfilter.types import Brought, Judgement, Outcome
+from ragfilter.ui import judge_words
+
+FIRST = Forecast(13, 27, "default@1-ab", 1986, 240, None, 5000)
+PRICED = Forecast(13, 27, "default@1-ab", 1986, 240, 0.00044, 5000, usual_ms=1234.0)
+KNOWN = Forecast(1, 0, "default@1-ab", 500, 20, 0.1, 5000, remembered=True)
+
+
+@pytest.mark.parametrize(
+    ("forecast", "again", "short", "said"),
+    [
+        (FIRST, False, False, "Ask the LLM about 13 chunks · ~2,226 tokens · at most 5 s"),
+        (PRICED, False, False,
+         "Ask the LLM about 13 chunks · ~2,226 tokens · usually 1.2 s · cost 0.0004"),
+        (PRICED, True, True, "Ask the LLM again about 13 chunks · ~2,226 tokens · cost 0.0004"),
+        (KNOWN, False, False, "Use what the LLM said before of 1 chunk · costs nothing"),
+    ],
+)  # fmt: skip
+def test_the_button_says_what_it_costs(
+    forecast: Forecast, again: bool, short: bool, said: str
+) -> None:
+    assert judge_words.button(forecast, again=again, short=short) == said
+
+
+def test_before_asking() -> None:
+    said = dict(judge_words.before(PRICED, Judge()))
+    assert said["Chunks"].startswith("13 in the prompt; 27 find no room in 2,000 tokens")
+    assert said["Tokens"] == "about 1,986 sent, 240 back"
+    assert said["Time"] == "usually 1.2 s, at most 5 s, then it falls back"
+    assert said["Cost"] == "about 0.0004"
+    assert "no price is set" in dict(judge_words.before(FIRST, Judge()))["Cost"]
+    assert ("Tokens, time, cost", "nothing: the answer is remembered") in judge_words.before(
+        KNOWN, Judge()
+    )
+
+
+def test_after_asking() -> None:
+    stats = JudgeStats(40, 6, 13, 0.85, False, 118.34, 1500, 130, model="m", left_out=27)
+    assert judge_words.after(stats, Prices(0.15, 0.6)) == [
+        ("Candidates", "40"), ("Kept", "6"), ("Reduction", "85%"), ("Brought", "13"),
+        ("Fallback", "not used"), ("Time", "118.3 ms"), ("Tokens", "1,500 + 130"),
+        # (1500 × 0.15 + 130 × 0.6) / 10⁶
+        ("Cost", "0.0003"),
+    ]  # fmt: skip
+    assert "Cost" not in dict(judge_words.after(stats, None))
+    assert judge_words.by_whom(stats) == "Judged by m; 27 chunks found no room in the prompt."
+
+
+JUDGEMENT = Judgement(asked=("a", "b"), left_out=("c",))
+
+
+@pytest.mark.parametrize(
+    ("chunk", "said", "outcome", "word"),
+    [
+        ("a", "KEEP", "kept", "● KEEP"),
+        ("a", "EXPAND_3", "kept", "● EXPAND_3"),
+        ("a", "DISCARD", "dropped", "◇ DISCARD"),
+        ("a", "DISCARD", "pinned", "★ DISCARD"),
+        ("b", "", "dropped", "◇ not named"),
+        ("c", "", "dropped", "◇ no room"),
+        ("d", "", "dropped", "◇ not sent"),
+        ("d", "", "expanded", "✚ brought"),
+        ("c", "", "fallback", "■ fallback"),
+        ("d", "", "kept", "● waits"),
+    ],
+)
+def test_the_verdict_in_a_word(chunk: str, said: str, outcome: Outcome, word: str) -> None:
+    by = Brought(chunk, "a", "a", 1) if outcome == "expanded" else None
+    row = VerdictRow(chunk, chunk, said, outcome, "", by)
+    assert judge_words.verdict(row, JUDGEMENT) == word

@@ -1,0 +1,134 @@
+"""The tree of a chunk's references: what EXPAND_1, 3 and 5 would bring, hand-worked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from ragfilter.config import load
+from ragfilter.pipeline import replay
+from ragfilter.settings import Settings
+from ragfilter.types import Chunk, Hit, Pool, Result
+from ragfilter.ui.references import Known, Tree, learn, tree
+
+RULE = '{"contain": "cleric"}'
+# root → a, b; a → c; b → root, secret; secret → deep; c → ruled, d; d → e → f → g
+CHUNKS = (
+    Chunk("root", "the root", "Root", refs=("a", "b", "gone")),
+    Chunk("a", "about a", "A", refs=("c",)),
+    Chunk("b", "about b", "B", refs=("root", "secret")),
+    Chunk("secret", "hush", "Secret plan", refs=("deep",), clearance=2),
+    Chunk("deep", "deep", "Deep"),
+    Chunk("c", "about c", "C", refs=("ruled", "d")),
+    Chunk("ruled", "for clerics", "Ruled", rule=RULE),
+    Chunk("d", "about d", "D", refs=("e",)),
+    Chunk("e", "about e", "E", refs=("f",)),
+    Chunk("f", "about f", "F", refs=("g",)),
+    Chunk("g", "about g", "G"),
+)
+PLAIN = load(profile="adaptive-gap", environ={}).settings
+ALL_ON = PLAIN.with_values({"clearance.enabled": True, "query_must.enabled": True})
+
+
+class Store:
+    """Only what `learn` asks; counts what it is asked for."""
+
+    def __init__(self) -> None:
+        self.all = {chunk.id: chunk for chunk in CHUNKS}
+        self.fetched: list[str] = []
+
+    def catalogue(self) -> Mapping[str, Chunk]:
+        return {
+            c.id: Chunk(c.id, refs=c.refs, clearance=c.clearance, rule=c.rule, loaded=False)
+            for c in CHUNKS
+        }
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        self.fetched += ids
+        return {i: self.all[i] for i in ids if i in self.all}
+
+
+def result(settings: Settings, query: str = "who may") -> Result:
+    """Root and a are near, d is far."""
+    near = [("root", 0.1), ("a", 0.2), ("d", 1.5)]
+    by_id = {chunk.id: chunk for chunk in CHUNKS}
+    hits = tuple(Hit(by_id[i], d, rank) for rank, (i, d) in enumerate(near, start=1))
+    return replay(Pool(query, "world", "l2", hits), settings)
+
+
+def known() -> Known:
+    return learn("root", Store(), PLAIN, "who may")  # type: ignore[arg-type]
+
+
+def lines(made: Tree) -> list[tuple[str, int, str]]:
+    return [(node.id, node.step, node.fate) for node in made.nodes]
+
+
+def test_each_chunk_stands_below_the_one_that_names_it_with_what_became_of_it() -> None:
+    made = tree("root", known(), result(PLAIN))
+    assert lines(made) == [
+        ("a", 1, "kept"),
+        ("c", 2, "new"),
+        ("ruled", 3, "new"),
+        ("d", 3, "dropped"),
+        ("e", 4, "new"),
+        ("f", 5, "new"),
+        ("b", 1, "new"),
+        ("secret", 2, "new"),
+        ("deep", 3, "new"),
+    ]
+    assert [(s.depth, s.chunks, s.new) for s in made.sums] == [(1, 2, 1), (3, 7, 6), (5, 9, 8)]
+    # root is named once more; gone is in no collection; g lies beyond the fifth step.
+    assert (made.again, made.unknown, made.names) == (1, 1, ("gone (unknown)",))
+    assert (made.hidden, made.ruled, made.beyond) == (0, 0, 0)
+    # "A\nabout a" has nine bytes, and so has B.
+    assert made.sums[0].tokens == 6
+
+
+def test_as_a_user_nothing_hidden_is_named_nor_walked_through() -> None:
+    made = tree("root", known(), result(ALL_ON))
+    assert [i for i, _, _ in lines(made)] == ["a", "c", "d", "e", "f", "b"]
+    assert (made.hidden, made.unknown, made.ruled) == (1, 1, 1)
+    assert made.names == ("Ruled (its rule fails)",)
+    assert "ecret" not in repr(made)
+    assert "gone" not in repr(made)
+
+
+def test_an_operator_reads_the_names_of_what_stays_hidden() -> None:
+    made = tree("root", known(), result(ALL_ON), as_operator=True)
+    assert [i for i, _, _ in lines(made)] == ["a", "c", "d", "e", "f", "b"]
+    assert made.names == ("gone (unknown)", "Secret plan (hidden)", "Ruled (its rule fails)")
+
+
+def test_a_chunk_that_the_user_may_not_see_opens_nothing() -> None:
+    around = learn("secret", Store(), PLAIN, "who may")  # type: ignore[arg-type]
+    assert not tree("secret", around, result(ALL_ON)).open_root
+    assert lines(tree("secret", around, result(PLAIN))) == [("deep", 1, "new")]
+
+
+@pytest.mark.parametrize(("most", "expected"), [(1, ["a"]), (3, ["a", "c", "b"])])
+def test_the_limit_counts_what_is_left_beyond(most: int, expected: list[str]) -> None:
+    settings = PLAIN.with_values({"judge.max_expansion": most})
+    made = tree("root", known(), result(settings))
+    assert [i for i, _, _ in lines(made)] == expected
+    assert made.beyond > 0
+
+
+def test_while_the_judge_waits_nothing_counts_as_kept() -> None:
+    settings = load(profile="llm-filter", environ={}).settings
+    assert lines(tree("root", known(), result(settings)))[0] == ("a", 1, "waits")
+
+
+def test_the_store_is_asked_once_whatever_the_settings_are_then() -> None:
+    store = Store()
+    around = learn("root", store, ALL_ON, "who may")  # type: ignore[arg-type]
+    store.fetched.clear()
+    for settings in (PLAIN, ALL_ON, PLAIN.with_values({"judge.max_expansion": 2})):
+        assert all(node.tokens is not None for node in tree("root", around, result(settings)).nodes)
+    assert store.fetched == []
+
+
+def test_an_unknown_chunk_has_no_tree() -> None:
+    around = learn("nobody", Store(), PLAIN, "who may")  # type: ignore[arg-type]
+    assert not tree("nobody", around, result(PLAIN)).open_root
