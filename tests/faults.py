@@ -75,7 +75,7 @@ class Server(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
 
 
-Serve = Callable[[Behave], Server]
+Serve = Callable[..., Server]
 
 
 @contextmanager
@@ -83,8 +83,8 @@ def servers() -> Iterator[Serve]:
     """Starts servers, and stops them all in the end."""
     running: list[Server] = []
 
-    def start(behave: Behave) -> Server:
-        server = Server(behave)
+    def start(behave: Behave, port: int = 0) -> Server:
+        server = Server(behave, port)
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         running.append(server)
         return server

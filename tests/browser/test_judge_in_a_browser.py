@@ -1,0 +1,210 @@
+"""The LLM judge in a real browser: what it costs, what it said, what references would bring, and
+what stays where its endpoint is stopped or hangs."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pytest
+from faults import Handler, Server, servers
+from judges import QUERY, RELEVANT, SCHEMAS, capable
+from playwright.sync_api import expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+LINK = {"collection": "adsapi", "profile": "llm-filter", "q": QUERY}
+TIMEOUT_S = 5
+OpenTab = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[Server]:
+    """A chat endpoint on loopback; a test sets its `behave`."""
+    with servers() as start:
+        yield start(capable)
+
+
+@pytest.fixture(scope="module")
+def adsapi_app(
+    serve_app: Callable[..., str],
+    endpoint: Server,
+    adsapi_workspace: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> str:
+    """One server for the whole file, on adsapi, with the endpoint as its LLM."""
+    workspace = tmp_path_factory.mktemp("adsapi") / "workspace"
+    shutil.copytree(adsapi_workspace, workspace)
+    return serve_app(
+        RAGFILTER_DATA_DIR=str(workspace),
+        OPENAI_BASE_URL=endpoint.url,
+        OPENAI_MODEL="judge",
+        RAGFILTER_PRICE_PROMPT="0.15",
+        RAGFILTER_PRICE_COMPLETION="0.6",
+    )
+
+
+def hang(handler: Handler, body: dict[str, Any]) -> None:
+    """Says nothing until the test is over."""
+    handler.server.hung_up.wait(120)
+
+
+def download(tab: Any, folder: Path) -> list[dict[str, str]]:
+    """The table's rows, as the CSV gives them."""
+    with tab.rest().page.expect_download() as waiting:
+        tab.click("download-csv")
+    path = folder / "chunks.csv"
+    waiting.value.save_as(path)
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def kept(rows: list[dict[str, str]]) -> set[str]:
+    return {row["id"] for row in rows if row["place"]}
+
+
+def headline(tab: Any) -> Any:
+    return tab.strip.locator(".rf-fact").first
+
+
+def test_the_question_of_the_source_document(
+    open_tab: OpenTab, adsapi_app: str, endpoint: Server, tmp_path: Path
+) -> None:
+    endpoint.behave = capable
+    off = {"judge.enabled": "false", "retrieval.k": "25"}
+    plain = kept(download(open_tab(LINK | off, url=adsapi_app), tmp_path))
+    assert len(plain) == 25
+
+    # Before: the button tells what it would cost, and no slider asks.
+    tab = open_tab(LINK, url=adsapi_app)
+    expect(headline(tab)).to_contain_text("not asked yet")
+    button = tab.keyed("need-judge", "button")
+    expect(button).to_contain_text(
+        re.compile(r"Ask the LLM about 13 chunks · ~2,\d{3} tokens · at most 5 s · cost 0\.000\d")
+    )
+    slider = tab.rest().keyed("set-judge-max_chunks").get_by_role("slider")
+    slider.focus()
+    tab.page.keyboard.press("ArrowLeft")
+    expect(slider).to_have_value("24")
+    tab.rest().page.keyboard.press("ArrowRight")
+    expect(slider).to_have_value("25")
+    tab.rest().choose("panel-box", "Judge")
+    panel = tab.keyed("panel")
+    expect(panel).to_contain_text("Not asked yet. 40 chunks wait")
+    expect(panel).to_contain_text("27 find no room in 2,000 tokens")
+    assert endpoint.asked == []
+
+    # Asked: the numbers, the verdicts, and what references brought.
+    tab.rest().click("need-judge")
+    expect(headline(tab)).to_contain_text(re.compile(r"kept \d+ of 40 \+ \d+ brought"))
+    assert len(endpoint.asked) == 1
+    rows = download(tab, tmp_path)
+    judged = kept(rows)
+    assert len(judged - RELEVANT) <= len(plain - RELEVANT) / 2
+    assert not SCHEMAS & plain
+    assert judged >= SCHEMAS
+    by_verdict = {row["id"] for row in rows if row["outcome"] == "kept"}
+    assert by_verdict
+    assert by_verdict <= RELEVANT
+    brought = [row for row in rows if row["outcome"] == "expanded"]
+    figures = panel.locator(".rf-grid")
+    expect(figures).to_contain_text(re.compile(rf"Kept\s*{len(by_verdict)}\s*Reduction"))
+    expect(figures).to_contain_text(re.compile(rf"Brought\s*{len(brought)}\s*Fallback\s*not used"))
+    expect(figures).to_contain_text(re.compile(r"Tokens\s*1,500 \+ \d+\s*Cost\s*0\.0003"))
+    cells = tab.keyed("verdicts").locator("td")
+    expect(cells.filter(has_text=re.compile(r"^● EXPAND_3$")).first).to_be_attached()
+    expect(cells.filter(has_text="└ TokenRequest schema")).to_be_attached()
+    expect(cells.filter(has_text=re.compile(r"^step 2, Get or … token$")).first).to_be_attached()
+    tab.keyed("judge-prompt").locator("summary").click()
+    expect(tab.keyed("judge-prompt")).to_contain_text(f"Query: {QUERY}")
+    expect(tab.keyed("judge-prompt")).to_contain_text('"decisions"')
+
+    # Another session sees the same, and asks nobody.
+    other = open_tab(LINK, url=adsapi_app)
+    expect(headline(other)).to_contain_text("brought")
+    assert len(endpoint.asked) == 1
+
+
+def test_what_references_would_bring_is_seen_before_it_is_brought(
+    open_tab: OpenTab, adsapi_app: str, endpoint: Server
+) -> None:
+    before = len(endpoint.asked)
+    tab = open_tab(LINK | {"judge.enabled": "false"}, url=adsapi_app)
+    expect(tab.kept).to_be_visible()
+    tab.rest().click_row(0)
+    expect(tab.chunk.locator("h3")).to_contain_text("Calling Sponsored Display with a token")
+    tab.rest().choose("chunk-part", "References")
+    depths = tab.page.locator(".rf-depths")
+    expect(depths).to_contain_text(re.compile(r"EXPAND_1\s*1 chunk\s*.*EXPAND_3\s*11 chunks"))
+    first = tab.keyed("ref-open-0", "button")
+    expect(first).to_contain_text("auth-api:ExchangeToken")
+    tab.rest()
+    first.click()
+    expect(tab.chunk.locator("h3")).to_have_text("Get or renew an access token")
+    expect(depths).to_contain_text(re.compile(r"EXPAND_1\s*5 chunks"))
+    assert len(endpoint.asked) == before
+
+
+def test_a_stopped_endpoint_falls_back_in_time_and_is_asked_again_once_it_is_back(
+    open_tab: OpenTab, adsapi_app: str, endpoint: Server, tmp_path: Path
+) -> None:
+    # Eight wanted, so that no earlier answer is remembered.
+    tab = open_tab(LINK | {"judge.max_chunks": "8"}, url=adsapi_app)
+    expect(tab.keyed("need-judge", "button")).to_be_visible()
+    tab.rest().choose("panel-box", "Judge").rest()
+    endpoint.shutdown()
+    endpoint.server_close()
+    started = perf_counter()
+    tab.click("need-judge")
+    expect(headline(tab)).to_contain_text("■ LLM judge failed")
+    assert perf_counter() - started < TIMEOUT_S + 1
+    alert = tab.keyed("panel").get_by_role("alert")
+    expect(alert).to_contain_text("refused the connection")
+    expect(alert).to_contain_text("The first 8 chunks by distance stay, marked fallback.")
+    rows = [row for row in download(tab, tmp_path) if row["place"]]
+    assert [row["rank"] for row in rows] == [str(n) for n in range(1, 9)]
+    assert {(row["outcome"], row["layer"]) for row in rows} == {("fallback", "judge")}
+    # The rest of the page is intact.
+    expect(tab.keyed("curve").locator("path.point").first).to_be_attached()
+    expect(tab.cell(0, "outcome")).to_have_text("■ fallback")
+    tab.choose("panel-box", "Answer").rest()
+    button = tab.keyed("need-judge", "button")
+    expect(button).to_contain_text("Ask the LLM again about")
+
+    with servers() as start:
+        back = start(capable, int(endpoint.server_address[1]))
+        button.click()
+        expect(headline(tab)).to_contain_text(re.compile(r"kept \d+ of 12"))
+        expect(tab.page.get_by_role("alert")).to_have_count(0)
+        assert len(back.asked) == 1
+
+
+def test_stop_leaves_an_endpoint_that_hangs_at_once(
+    open_tab: OpenTab, serve_app: Callable[..., str], adsapi_workspace: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(adsapi_workspace, tmp_path / "workspace")
+    with servers() as start:
+        slow = start(hang)
+        url = serve_app(RAGFILTER_DATA_DIR=str(tmp_path / "workspace"), OPENAI_BASE_URL=slow.url)
+        tab = open_tab(LINK | {"judge.timeout_ms": "60000"}, url=url)
+        expect(tab.keyed("need-judge", "button")).to_be_visible()
+        tab.rest().click("need-judge")
+        expect(tab.keyed("waiting")).to_contain_text("Asking the LLM")
+        # A slider that is moved meanwhile waits with the page, and asks no second time.
+        slider = tab.keyed("set-judge-max_chunks").get_by_role("slider")
+        slider.focus()
+        tab.page.keyboard.press("ArrowLeft")
+        tab.page.wait_for_timeout(1500)
+        expect(tab.keyed("waiting")).to_contain_text("Asking the LLM")
+        started = perf_counter()
+        tab.keyed("stop-search", "button").click()
+        expect(tab.keyed("waiting")).to_have_count(0)
+        assert perf_counter() - started < 3
+        expect(headline(tab)).to_contain_text("not asked yet")
+        assert len(slow.asked) == 1
+        slow.hung_up.set()
