@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Literal
 
 from ragfilter import prompts
 from ragfilter.adapters.extractive import extract
 from ragfilter.context import Context
-from ragfilter.errors import RagfilterError
+from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.ports import ChatModel, Embedder, Message, Usage
 from ragfilter.tokens import estimate
 
@@ -51,7 +52,8 @@ class Answer:
     `citations` are the chunk numbers it cites (from 1, in order of first use); `unknown_citations`
     are numbers it cites that no chunk of the context has. `prompt` holds the exact messages sent;
     it is empty where no model was asked (`extractive`, or an empty context). `cost` is None without
-    prices. `error` is in words and empty on success.
+    prices. `error` is in words and empty on success; `failed` says in one word how an endpoint
+    failed (see ChatError).
     """
 
     text: str
@@ -64,6 +66,7 @@ class Answer:
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
     error: str = ""
+    failed: ChatErrorKind | Literal[""] = ""
     ms: float = field(default=0.0, compare=False)
 
 
@@ -91,6 +94,7 @@ class AnswerStream:
         self._quoted: list[int] = []
         self._usage: Usage | None = None
         self._error = UNFINISHED
+        self._failed: ChatErrorKind | Literal[""] = ""
         self._ms = 0.0
 
     def __iter__(self) -> Iterator[str]:
@@ -105,6 +109,7 @@ class AnswerStream:
             self._error = ""
         except RagfilterError as error:
             self._error = str(error)
+            self._failed = error.kind if isinstance(error, ChatError) else ""
         except Exception as error:
             # A model outside ragfilter may fail with anything; its words may hold secrets.
             log.warning("answering failed: %s", type(error).__name__)
@@ -131,6 +136,7 @@ class AnswerStream:
             usage=usage,
             cost=self._cost(usage),
             error=self._error,
+            failed=self._failed,
             ms=self._ms,
         )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from time import monotonic
 
 import streamlit as st
 
@@ -14,6 +16,7 @@ from ragfilter.ui.answers import Side
 from ragfilter.ui.resources import Resources
 
 TITLE_WIDTH = 30
+INSTEAD = "Instead, without an LLM: the nearest sentences of the chunks."
 _CITED = re.compile(r"((?:\[\d+(?:\s*[,;–-]\s*\d+)*\]\s*)+)(?<!\s)")
 
 
@@ -35,20 +38,20 @@ def draw(result: Result, resources: Resources) -> None:
         asking=asking,
     )
     columns = st.columns(2, gap="medium")
+    waited: Answer | None = None
     for side, answer, column in zip(both, found, columns, strict=True):
         with column:
             _title(side, answer, result)
             if asking and (answer is None or answer.error):
-                answer = None
-                st.write_stream(answers.make(result.query, side, resources))
+                if waited is not None:
+                    answers.skip(result.query, side, waited, resources)
+                    continue
+                made = _stream(result.query, side, resources)
+                waited = made if made is not None and made.failed == "timeout" else None
             elif answer is not None:
-                _text(side, answer)
+                _show(result.query, side, answer, resources)
             else:
                 html.draw('<p class="rf-empty">The context changed; not answered yet.</p>')
-            if answer is not None:
-                _cites(side, answer)
-                if side.context.chunks:
-                    _cost(answer)
     if asking:
         # Draws the same answers from memory, with their citations and without the stop button.
         st.rerun()
@@ -87,12 +90,37 @@ def _title(side: Side, answer: Answer | None, result: Result) -> None:
     )
 
 
-def _text(side: Side, answer: Answer) -> None:
+def _stream(query: str, side: Side, resources: Resources) -> Answer | None:
+    """Draw the answer as it comes; until something has come, how long it was waited for."""
+    chat, limit = resources.bench.chat, resources.deployment.answer_timeout_s
+    place, text, began = st.empty(), "", monotonic()
+    for piece in answers.make(query, side, resources):
+        text += piece
+        if text:
+            place.markdown(bold_citations(text))
+        elif chat is not None:
+            place.html(
+                f'<p class="rf-aside" role="status">Waiting for {html.text(chat.name)} … '
+                f"{monotonic() - began:.0f} of at most {limit:g} s</p>"
+            )
+    return answers.known(query, side, resources)
+
+
+def _show(query: str, side: Side, answer: Answer, resources: Resources) -> None:
+    """The answer with its citations and costs; where it failed, the extractive one below it."""
+    quoted = answers.instead(query, side, resources) if answer.failed else None
     with st.container(key=f"answer-{side.name}", gap="small"):
         if answer.text:
             st.markdown(bold_citations(answer.text))
         if answer.error:
             _failure(answer)
+        if quoted is not None:
+            html.draw(f'<p class="rf-aside">{INSTEAD}</p>')
+            st.markdown(bold_citations(quoted.text))
+    both = answer.citations + (quoted.citations if quoted is not None else ())
+    _cites(side, replace(answer, citations=tuple(dict.fromkeys(both))))
+    if side.context.chunks:
+        _cost(answer)
 
 
 def _failure(answer: Answer) -> None:

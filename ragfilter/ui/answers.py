@@ -1,11 +1,13 @@
 """Answers for the panel: what is remembered, what may be made at once, what must be asked for.
 
 An extractive answer is made when a question was put, and the sentences of the next few chunks are
-embedded too, so that most sliders find theirs known; an LLM is only asked by its button.
+embedded too, so that most sliders find theirs known; an LLM is only asked by its button. Where it
+fails, the same button brings the extractive answer instead, beside the words about the failure.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,12 +16,18 @@ from ragfilter.answer import EXTRACTIVE, Answer, answer, stream_answer
 from ragfilter.context import Context, pack
 from ragfilter.pipeline import unfiltered
 from ragfilter.types import Hit, Result
+from ragfilter.ui import background
+from ragfilter.ui.background import Stoppable
 from ragfilter.ui.curve_points import cut_of
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.vectors import Remembered
 
 NEXT = 8
 """How many of the hits that reached the cutoff have their sentences embedded with the question."""
+TICK_S = 0.2
+NOT_ASKED = (
+    "Not asked: the endpoint did not finish the other answer in time. The button tries both again."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +59,45 @@ def known(query: str, side: Side, resources: Resources) -> Answer | None:
 
 
 def make(query: str, side: Side, resources: Resources) -> Iterator[str]:
-    """The answer in pieces. Whatever came is remembered, also when the reader stops early."""
+    """The answer in pieces, empty ones while nothing comes. Whatever came is remembered, also when
+    the reader stops early."""
     embedder = Remembered(resources.bench.embedder, resources.vectors)
+    chat, stop = resources.bench.chat, threading.Event()
     stream = stream_answer(
         query,
         side.context,
-        resources.bench.chat,
+        None if chat is None else Stoppable(chat, stop),
         embedder,
         timeout_s=resources.deployment.answer_timeout_s,
         prices=resources.prices,
     )
     try:
-        yield from stream
+        yield from stream if chat is None else background.pieces(iter(stream), TICK_S)
     finally:
-        resources.answers.put(_key(query, side.context, resources), stream.answer)
+        made = stream.answer
+        stop.set()
+        resources.answers.put(_key(query, side.context, resources), made)
+    if made.error and not made.extractive:
+        _quote(query, side, resources)
+
+
+def skip(query: str, side: Side, before: Answer, resources: Resources) -> Answer:
+    """The answer that is not asked for, since the endpoint let the one before wait in vain."""
+    _quote(query, side, resources)
+    made = Answer("", model=before.model, error=NOT_ASKED, failed=before.failed)
+    return resources.answers.put(_key(query, side.context, resources), made)
+
+
+def _quote(query: str, side: Side, resources: Resources) -> None:
+    """Make the extractive answer that stands in for a failed one."""
+    quoted = _extract(query, side.context, resources, only_known=False)
+    if not quoted.error:
+        resources.answers.put(_key(query, side.context, resources, EXTRACTIVE), quoted)
+
+
+def instead(query: str, side: Side, resources: Resources) -> Answer | None:
+    """The extractive answer that stands in for one that an LLM failed to give."""
+    return resources.answers.get(_key(query, side.context, resources, EXTRACTIVE))
 
 
 def warm(result: Result, resources: Resources) -> None:
@@ -93,9 +126,9 @@ def _extract(query: str, context: Context, resources: Resources, *, only_known: 
     return answer(query, context, None, embedder, timeout_s=timeout)
 
 
-def _key(query: str, context: Context, resources: Resources) -> Hashable:
+def _key(query: str, context: Context, resources: Resources, model: str = "") -> Hashable:
     chat = resources.bench.chat
-    model = chat.name if chat else EXTRACTIVE
+    model = model or (chat.name if chat else EXTRACTIVE)
     return query, model, prompts.VERSION, _contents(context.chunks), context.shortened
 
 

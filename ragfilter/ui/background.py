@@ -1,7 +1,12 @@
-"""A job beside the page: it goes on while sliders move, and any later run takes its value."""
+"""A job beside the page: it goes on while sliders move, and any later run takes its value.
+
+Streamlit can stop a run only where the run draws something, so whatever may hang is waited for here
+in short turns.
+"""
 
 from __future__ import annotations
 
+import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -56,6 +61,31 @@ def start(work: Callable[[threading.Event], V]) -> Job[V]:
     # A daemon: a server that is stopped does not wait for an endpoint that hangs.
     threading.Thread(target=run, name="ragfilter-job", daemon=True).start()
     return job
+
+
+def pieces(source: Iterator[str], tick_s: float) -> Iterator[str]:
+    """What `source` yields, read in a thread; every `tick_s` without a piece an empty one, so that
+    whoever draws them may be stopped while an endpoint hangs. Raises what `source` raises."""
+    came: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+    def read(_: threading.Event) -> None:
+        try:
+            for piece in source:
+                came.put(piece)
+        finally:
+            came.put(None)
+
+    job = start(read)
+    while True:
+        try:
+            piece = came.get(timeout=tick_s)
+        except queue.Empty:
+            yield ""
+            continue
+        if piece is None:
+            job.value()
+            return
+        yield piece
 
 
 @dataclass(frozen=True, slots=True)

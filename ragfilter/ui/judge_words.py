@@ -8,7 +8,7 @@ from ragfilter.preview import Forecast
 from ragfilter.report import VerdictRow, judge_stats, waits_for_judge
 from ragfilter.settings import Judge
 from ragfilter.types import Judgement, Result
-from ragfilter.ui import figures, theme
+from ragfilter.ui import figures, models, theme
 
 ABOUT = (
     "An LLM reads the chunks that the layers before it let through, and says of each: keep it, "
@@ -85,7 +85,7 @@ def after(stats: JudgeStats, prices: Prices | None) -> list[tuple[str, str]]:
 
 def by_whom(stats: JudgeStats) -> str:
     """Who judged with which prompt, and how much of it stood in no prompt."""
-    parts = [f"Judged by {stats.model or 'nobody'}"]
+    parts = [f"Judged by {models.called(stats.model) or 'nobody'}"]
     if stats.cached:
         parts = [f"{parts[0]} before: time, tokens and cost are those of the earlier call"]
     if stats.prompt_version:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from faults import Behave, Handler, Server, error_body, page, servers
+from faults import FAULTS, Behave, Handler, Server, error_body, page, servers
 from playwright.sync_api import expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
@@ -100,3 +100,35 @@ def test_an_endpoint_that_refuses_says_so_and_the_page_works_on(
     tab.page.keyboard.press("Enter")
     tab.expect_kept(4)
     tab.rest().switch("cutoff").expect_kept(5)
+
+
+def test_an_answer_that_hangs_is_waited_for_visibly_and_stopped_at_once(
+    open_tab: OpenTab, app_with_llm: str, endpoint: Server
+) -> None:
+    go_on = threading.Event()
+    endpoint.behave = lambda handler, body: go_on.wait(120) and None
+    tab = open_tab(OWLBEARS | {"q": "Where does an owlbear sleep?"}, url=app_with_llm)
+    expect(tab.kept).to_be_visible()
+    panel = tab.keyed("panel")
+    tab.rest().click("answer")
+    expect(panel).to_contain_text(re.compile(r"Waiting for small-model … \d+ of at most 60 s"))
+    tab.click("stop")
+    expect(panel).to_contain_text("Stopped before its end.", timeout=10_000)
+    go_on.set()
+    tab.rest()
+    expect(tab.keyed("answer", "button")).to_be_enabled()
+
+
+def test_an_endpoint_that_fails_leaves_the_extractive_answer(
+    open_tab: OpenTab, app_with_llm: str, endpoint: Server
+) -> None:
+    endpoint.behave = FAULTS["cuts the stream"]
+    tab = open_tab(OWLBEARS | {"q": "What do owlbears eat?"}, url=app_with_llm)
+    expect(tab.kept).to_be_visible()
+    tab.rest().click("answer")
+    answer = tab.keyed("answer-filtered")
+    expect(answer).to_contain_text("Trolls")
+    expect(answer).to_contain_text("closed the connection before the answer was complete")
+    expect(answer).to_contain_text("Instead, without an LLM")
+    tab.rest().keyed("cite-filtered-1", "button").click()
+    expect(tab.chunk.locator("h3")).to_have_text(re.compile("[Oo]wl"))

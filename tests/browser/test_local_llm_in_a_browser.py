@@ -70,13 +70,13 @@ def test_its_judgement_is_read_or_falls_back_visibly(open_tab: OpenTab, app_with
     tab = open_tab(JUDGED, url=app_with_llm)
     expect(tab.kept).to_be_visible()
     tab.rest().keyed("need-judge", "button").first.click()
-    expect(tab.keyed("need-judge")).to_have_count(0, timeout=LONG_MS)
+    panel = tab.keyed("panel")
+    expect(panel).to_contain_text(f"Judged by {TINY}", timeout=LONG_MS)
     tab.rest()
     outcomes = {re.sub(r"\W+", "", outcome) for outcome in tab.column("outcome")[:8]}
     assert outcomes <= {"kept", "dropped", "expanded", "fallback"}
+    assert ("fallback" in outcomes) is ("The judge failed." in panel.inner_text())
     assert "judge" in tab.strip.inner_text()
-    tab.choose("panel-box", "Debug")
-    expect(tab.keyed("panel")).to_contain_text("smollm2-135m")
 
 
 def test_its_draft_is_a_rule_or_words(open_tab: OpenTab, app_with_llm: str) -> None:

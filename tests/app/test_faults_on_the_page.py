@@ -1,0 +1,170 @@
+"""Every way in which an endpoint fails, on the page: told in words, in time, with a fallback, and
+the rest of the page as it was. The endpoint is a real server on loopback."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from faults import FAULTS, Server, says, servers, well
+
+from ragfilter.ui.answer_panel import INSTEAD
+from ragfilter.ui.answers import NOT_ASKED
+
+pytestmark = pytest.mark.model
+
+LINK = {"profile": "adaptive-gap", "q": "Tell me about owlbears"}
+KEPT = ["monster-owlbear", "monster-owlbear-lair", "monster-owl", "monster-giant-owl"]
+TIMEOUT_S = 2.0
+JUDGED = LINK | {
+    "cutoff.enabled": "false", "judge.enabled": "true", "judge.max_chunks": "4",
+    "judge.timeout_ms": "2000",
+}  # fmt: skip
+
+# What the page must say of each fault, and what the reader is to do about it.
+SAYS = {
+    "401": ("refused the key", "Check OPENAI_API_KEY"),
+    "429": ("HTTP 429", "Wait 7 s"),
+    "500": ("out of memory", "Try again"),
+    "hangs": ("within 2 s", "Raise the timeout"),
+    "hangs midway": ("within 2 s", "Raise the timeout"),
+    "never ends": ("within 2 s", "Raise the timeout"),
+    "cuts the stream": ("before the answer was complete", "Try again"),
+    "closes at once": ("before the answer was complete", "Try again"),
+    "garbage": ("cannot be read", "Check that the base URL"),
+    "a page": ("cannot be read", "Check that the base URL"),
+    "half a JSON": ("cannot be read", "Check that the base URL"),
+    "nothing": ("sent nothing", "Try again"),
+    "refuses": ("refused the connection", "Check that it runs"),
+}
+LATE = ("hangs", "hangs midway", "never ends")
+SOME_TEXT = ("hangs midway", "never ends", "cuts the stream", "half a JSON")
+"""What has come by then stays."""
+
+
+def test_every_fault_is_in_the_table() -> None:
+    assert SAYS.keys() == FAULTS.keys() | {"refuses"}
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[Server]:
+    with servers() as start:
+        yield start(well)
+
+
+@pytest.fixture
+def open_failing(
+    open_page: Callable[..., Any],
+    endpoint: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    dead_url: str,
+) -> Callable[..., Any]:
+    """Opens the page with an endpoint that fails in this way. Each has a model name of its own, so
+    that nothing is remembered from another."""
+
+    def open_(fault: str, link: dict[str, str]) -> Any:
+        endpoint.behave = FAULTS.get(fault, well)
+        endpoint.hung_up.clear()
+        endpoint.asked.clear()
+        url = dead_url if fault == "refuses" else endpoint.url
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+        monkeypatch.setenv("OPENAI_MODEL", f"model {fault}")
+        monkeypatch.setenv("RAGFILTER_ANSWER_TIMEOUT_S", str(TIMEOUT_S))
+        return open_page(link)
+
+    return open_
+
+
+def told(page: Any) -> str:
+    return "\n".join(page.html)
+
+
+def answers(page: Any) -> str:
+    return "\n".join(text.value for text in page.at.markdown)
+
+
+def stands(page: Any) -> bool:
+    """The rest of the page: headline, curve, table, the layers' controls."""
+    return (
+        "of 200 retrieved" in page.strip
+        and len(page.at.dataframe[0].value) == 200
+        and len(page.at.get("plotly_chart")) == 1
+        and not page.at.toggle(key="set-cutoff-enabled").disabled
+    )
+
+
+@pytest.mark.parametrize("fault", SAYS)
+def test_an_answer_that_fails(
+    open_failing: Callable[..., Any], endpoint: Server, fault: str
+) -> None:
+    page = open_failing(fault, LINK)
+    assert page.kept == KEPT
+    began = time.monotonic()
+    page.press("answer")
+    # Both columns, and the extractive answers in their place.
+    assert time.monotonic() - began < TIMEOUT_S + 5
+    for words in SAYS[fault]:
+        assert words in told(page)
+    assert told(page).count(INSTEAD) == 2
+    assert "[1]" in answers(page)
+    assert "owlbear" in answers(page).casefold()
+    assert ("Trolls" in answers(page)) is (fault in SOME_TEXT)
+    assert (NOT_ASKED in told(page)) is (fault in LATE)
+    assert "cite-filtered-1" in page.buttons
+    assert page.kept == KEPT
+    assert stands(page)
+    # A slider goes on working, and coming back shows the same, without another call.
+    calls = len(endpoint.asked)
+    page.slide("cutoff.max_results", 2).slide("cutoff.max_results", 5)
+    assert SAYS[fault][0] in told(page)
+    assert len(endpoint.asked) == calls
+    if fault == "refuses":
+        return
+    endpoint.behave = well
+    page.press("answer")
+    assert answers(page).count("Trolls fear fire **[1]**.") == 2
+    assert INSTEAD not in told(page)
+
+
+@pytest.mark.parametrize("fault", SAYS)
+def test_a_judge_that_fails(open_failing: Callable[..., Any], endpoint: Server, fault: str) -> None:
+    page = open_failing(fault, JUDGED)
+    before = page.kept
+    assert len(before) > 4
+    began = time.monotonic()
+    page.press("need-judge")
+    assert time.monotonic() - began < TIMEOUT_S + 3
+    assert page.kept == before[:4]
+    # The judge's own table stands beside that of the hits.
+    (table,) = (t.value for t in page.at.dataframe if "outcome" in t.value)
+    assert [words[0] for words in table["outcome"][:4]] == ["■ fallback"] * 4
+    assert all("the judge failed" in reason for reason in table["reason"][:4])
+    for words in SAYS[fault]:
+        assert words in told(page)
+    assert len(table) == 200
+    # The unfiltered search is as it was, and the judge may be asked again.
+    page.choose("panel-box", "Prompt").choose("prompt-side", "unfiltered")
+    assert "5 chunks" in told(page)
+    assert "need-judge" in page.buttons
+    if fault == "refuses":
+        return
+    endpoint.behave = says('{"decisions": [{"chunk_id": "monster-owlbear", "action": "KEEP"}]}')
+    page.press("need-judge")
+    assert page.kept == ["monster-owlbear"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ['{"decisions": [{"chunk_id": "monster-owlbear", "act', "lorem ipsum " * 50],
+    ids=["half a JSON", "prose"],
+)
+def test_a_judge_that_says_nothing_readable(
+    open_failing: Callable[..., Any], endpoint: Server, answer: str
+) -> None:
+    page = open_failing(answer[:6], JUDGED)
+    endpoint.behave = says(answer)
+    page.press("need-judge")
+    assert len(page.kept) == 4
+    assert "The judge failed." in told(page)
