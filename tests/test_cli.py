@@ -368,6 +368,27 @@ def test_missing_and_empty_collections(workspace: Path, failing: Failing) -> Non
 
 
 @pytest.mark.model
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ([b"\xff\xfe"], "ragfilter: The query is not UTF-8. "),
+        ([b"troll", "--files", b"\xff"],
+         "ragfilter: retrieval.source_pattern (from a flag) is not UTF-8. "),
+    ],
+)  # fmt: skip
+def test_bytes_that_are_no_text_never_reach_the_json(
+    args: list[str | bytes], said: str, workspace: Path
+) -> None:
+    command = [sys.executable, "-m", "ragfilter", "query", *args, "--json", "-c", "small"]
+    made = subprocess.run(
+        [*command, "--data-dir", str(workspace)], cwd=ROOT, capture_output=True, timeout=120,
+        env=os.environ | {"LC_ALL": "C.UTF-8"},
+    )  # fmt: skip
+    assert (made.returncode, made.stdout) == (2, b"")
+    assert made.stderr.decode().startswith(said)
+
+
+@pytest.mark.model
 def test_query_json_has_the_promised_shape(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -70,6 +70,7 @@ REFUSED = [
     ({}, {"cutoff.max_results": True}, ["cutoff.max_results", "True"]),
     ({}, {"cutoff.max_results": 2.5}, ["cutoff.max_results", "2.5"]),
     ({}, {"cutoff.strategy": "knee"}, ["one of gap, fixed, autocut, adaptive_k"]),
+    ({}, {"retrieval.source_pattern": "\udcff"}, ["source_pattern", "a flag", "not UTF-8"]),
     ({}, {"gap_threshold": 1}, ["gap_threshold", "Did you mean cutoff.gap_threshold?"]),
 ]
 

@@ -262,6 +262,13 @@ def test_an_empty_query_is_refused(store: ChromaStore, query: str) -> None:
         gather(query, Settings(), Sources(store.collection("loop"), OneVector({}, vector)))
 
 
+@pytest.mark.parametrize("query", ["\udcff\udcfe", "a troll \ud800"])
+def test_a_query_that_is_not_utf8_is_refused(store: ChromaStore, query: str) -> None:
+    _, vector = filled(store, [None], 1)
+    with pytest.raises(InputError, match="not UTF-8"):
+        gather(query, Settings(), Sources(store.collection("loop"), OneVector({}, vector)))
+
+
 class Scores:
     name = "late_interaction"
 

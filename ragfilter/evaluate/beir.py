@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ragfilter.corpora.files import read_lines
 from ragfilter.errors import InputError
+from ragfilter.rules.normalise import has_surrogates
 
 log = logging.getLogger(__name__)
 
@@ -121,6 +122,10 @@ def _fields(record: object, where: str) -> tuple[str, str]:
         raise InputError(f"{where} has no _id.", remedy="Give every query an _id.")
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"{where} has no text.", remedy="Give every query a text.")
+    if has_surrogates(query_id + text):
+        raise InputError(
+            f"{where} holds half a character (a lone surrogate).", remedy="Write it anew."
+        )
     return query_id.strip(), text
 
 

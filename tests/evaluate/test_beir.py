@@ -52,6 +52,11 @@ def test_queries_without_labels_stay_among_the_queries(tmp_path: Path) -> None:
         ("[1]\n", QRELS, "queries.jsonl, line 1 is not a JSON object"),
         ('{"text": "one"}\n', QRELS, "queries.jsonl, line 1 has no _id"),
         ('\n{"_id": "q1", "text": " "}\n', QRELS, "queries.jsonl, line 2 has no text"),
+        (
+            '{"_id": "\\udcff", "text": "one"}\n',
+            QRELS,
+            "queries.jsonl, line 1 holds half a character",
+        ),
         (QUERIES + '{"_id": "q1", "text": "x"}', QRELS, "line 3: the id 'q1' stands twice"),
         ("\n", QRELS, "queries.jsonl holds no queries"),
         ("9" * 5000, QRELS, "queries.jsonl, line 1 is not valid JSON"),
