@@ -219,6 +219,32 @@ def test_without_labels_there_is_the_rest(
     assert "means over 0 queries" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", ["eval", "compare"])
+@pytest.mark.parametrize(
+    ("chunks", "code", "missing", "said"),
+    [
+        ("0 x", 0, ["x"],
+         "WARNING 1 of 2 labelled ids is not in collection line, such as 'x'\n"),
+        ("0 x y", 0, ["x", "y"],
+         "WARNING 2 of 3 labelled ids are not in collection line, such as 'x'\n"),
+        ("0 1", 0, [], ""),
+        ("x", 2, None, "ragfilter: None of the labelled ids, such as 'x', is in the collection "
+         "'line'. Check that the labels and the collection belong together.\n"),
+    ],
+)  # fmt: skip
+def test_labels_that_name_unknown_chunks_are_told(
+    command: str, chunks: str, code: int, missing: list[str] | None, said: str,
+    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    bench(None)
+    rows = "".join(f"first\t{chunk}\t1\n" for chunk in chunks.split())
+    Path(files[5]).write_text(rows, encoding="utf-8")
+    assert main([command, *files, "-p", "adaptive-gap", "--json"]) == code
+    out, err = capsys.readouterr()
+    assert err == said
+    assert (json.loads(out)["unknown_labels"] if out else None) == missing
+
+
 class Stopping:
     """An LLM during whose third call the user presses Ctrl-C."""
 

@@ -240,16 +240,18 @@ def evaluate(
         labels.load(queries, qrels), only=only or (), leave_out=leave_out or ()
     )
     with parts.open_for(data_dir, "eval") as bench:
+        sources = parts.sources(bench, collection)
+        unknown = parts.unknown_labels(labelled, sources)
         made = run.evaluate(
             labelled.queries,
             labelled.qrels,
             loaded.settings,
-            parts.sources(bench, collection),
+            sources,
             progress=parts.progress("queries"),
         )
     if as_json:
         head = {"collection": collection, "profile": loaded.profile}
-        parts.emit(parts.dumps(head | run.document(made)))
+        parts.emit(parts.dumps(head | run.document(made) | {"unknown_labels": unknown}))
     else:
         parts.emit(f"{collection}, profile {loaded.profile}: {words.evaluation_text(made)}")
 

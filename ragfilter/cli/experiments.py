@@ -194,6 +194,7 @@ def _run(
         # Before anything is read, so that nobody waits for this answer.
         measuring.check(sides, bench.chat)
         sources = parts.sources(bench, collection)
+        unknown = parts.unknown_labels(labels, sources)
         try:
             for one in measuring.measure(labels.queries, labels.qrels, sides, sources):
                 measured.append(one)
@@ -202,7 +203,12 @@ def _run(
             stopped = True
     if as_json:
         document = measuring.document(measured, sides)
-        head = {"collection": collection, "queries": len(labels.queries), "complete": not stopped}
+        head = {
+            "collection": collection,
+            "queries": len(labels.queries),
+            "complete": not stopped,
+            "unknown_labels": unknown,
+        }
         parts.emit(parts.dumps(head | document))
     else:
         parts.emit(experiment_text.text(measured, sides, collection, total=total))

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from ragfilter.bench import Bench
     from ragfilter.config import Config
     from ragfilter.context import Context
+    from ragfilter.evaluate.beir import Labels
     from ragfilter.sources import Sources
     from ragfilter.types import Result
+
+log = logging.getLogger(__name__)
 
 UNUSABLE = 2
 BAR = 30
@@ -62,6 +65,24 @@ def ask(text: str, loaded: Config, sources: Sources) -> Result:
 
     # Not pushed into the store: then the layer can say what it hid, as the page does.
     return gather.run(text, loaded.settings, sources, push_down=False)
+
+
+def unknown_labels(labels: Labels, sources: Sources) -> list[str]:
+    """The labelled ids that the collection does not hold, told on standard error.
+
+    Raises InputError where it holds none of them.
+    """
+    from ragfilter.evaluate.labels import unknown
+
+    where = sources.collection
+    missing, total = unknown(labels, where.catalogue(), collection=where.name)
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        log.warning(
+            "%d of %d labelled ids %s not in collection %s, such as %r",
+            len(missing), total, verb, where.name, missing[0],
+        )  # fmt: skip
+    return list(missing)
 
 
 def answer_of(result: Result, bench: Bench) -> tuple[Answer, Context]:

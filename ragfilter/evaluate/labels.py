@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 from ragfilter.corpora import adsapi, demo
@@ -53,3 +53,20 @@ def choose(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str]
     if not any(i in labels.qrels for i in texts):
         raise InputError("No query with a label is left.", remedy="Choose fewer --except.")
     return Labels(texts, {i: labels.qrels[i] for i in texts if i in labels.qrels})
+
+
+def unknown(labels: Labels, ids: Container[str], *, collection: str) -> tuple[tuple[str, ...], int]:
+    """The labelled chunk ids that are not among `ids` (the collection's), of how many labelled ids.
+
+    Each id counts once; only labels of `labels.queries` count. Raises InputError where there are
+    labels and none of their ids is there.
+    """
+    named = {chunk: None for i in labels.queries for chunk in labels.qrels.get(i, ())}
+    missing = tuple(chunk for chunk in named if chunk not in ids)
+    if named and len(missing) == len(named):
+        raise InputError(
+            f"None of the labelled ids, such as {missing[0]!r}, is in the collection "
+            f"{collection!r}.",
+            remedy="Check that the labels and the collection belong together.",
+        )
+    return missing, len(named)
