@@ -14,7 +14,7 @@ from ragfilter.ui import clearance, figures, hint, html, reference_graph, rule_e
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.state import Asked
 
-TEXT_HEIGHT = 118
+TEXT_HEIGHT = 82
 SHOWN_REFS = 3
 TEXT, REFERENCES = "Text and rule", "References"
 

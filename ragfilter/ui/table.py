@@ -15,7 +15,7 @@ from ragfilter.types import Result
 from ragfilter.ui import figures, hint, theme
 
 HEIGHT = 400
-TITLE_WIDTH = 38
+TITLE_WIDTH = 35
 BY_RANK, KEPT_FIRST = "By rank", "Kept first"
 
 
@@ -127,7 +127,7 @@ def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
             "gap", format="%.3f", width=52, help="The step from the hit one rank before."
         ),
         "layer": column.TextColumn("layer", width=84, help="The layer that decided."),
-        "reason": column.TextColumn("reason", width=286, help="What was compared with what."),
+        "reason": column.TextColumn("reason", width=252, help="What was compared with what."),
         "similarity": column.NumberColumn(
             "similarity",
             format="%.3f",
