@@ -6,9 +6,11 @@ A bad value is refused with the setting's name, the value, what is allowed and w
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -37,15 +39,27 @@ SEED_VARIABLES: Mapping[str, str] = {
 """The environment variables that the source documents name, and what they set here."""
 
 PREFIX = "RAGFILTER_"
+_HEADER = re.compile(r"\s*\[([^\[\]]+)\]")
+_KEY = re.compile(r"\s*([^=#\[]+?)\s*=")
+_WORD = re.compile(r"\w+")
 TRUE, FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Values from one place: `origin` in words, dotted path → value as it was written."""
+    """Values from one place: `origin` in words, dotted path → value as it was written.
+
+    `lines`: dotted path or section → 1-based line, where the place is a file.
+    """
 
     origin: str
     values: Mapping[str, Any]
+    lines: Mapping[str, int] = dataclass_field(default_factory=dict)
+
+    def origin_of(self, path: str) -> str:
+        """The origin of one value, with its line where that is known."""
+        line = self.lines.get(path) or self.lines.get(path.partition(".")[0])
+        return f"{self.origin}, line {line}" if line else self.origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +98,8 @@ def merge(given: Sequence[Given]) -> tuple[Settings, dict[str, str]]:
     origins: dict[str, str] = {}
     for place in given:
         for path, value in place.values.items():
-            values[path] = _checked(path, value, place.origin)
-            origins[path] = place.origin
+            origins[path] = place.origin_of(path)
+            values[path] = _checked(path, value, origins[path])
     try:
         return Settings().with_values(values), origins
     except ValidationError as error:
@@ -94,14 +108,10 @@ def merge(given: Sequence[Given]) -> tuple[Settings, dict[str, str]]:
 
 def read_toml(path: Path) -> tuple[Given, str | None]:
     """The values of a settings file, and the profile it names. Raises SettingsError."""
+    text = _text_of(path)
     try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise SettingsError(
-            f"{path} cannot be read: {reason}.", remedy="Check the path of the settings file."
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise SettingsError(
             f"{path} is not valid TOML: {error}.", remedy="Write one [section] per layer."
         ) from None
@@ -109,11 +119,53 @@ def read_toml(path: Path) -> tuple[Given, str | None]:
     if named is not None and not isinstance(named, str):
         raise SettingsError(f"{path}: profile must be text.", remedy='Write profile = "full".')
     values: dict[str, Any] = {}
+    given = Given(str(path), values, _lines(text))
     for section, body in tree.items():
         if not isinstance(body, dict):
-            raise _unknown(section, str(path))
+            raise _unknown(section, given.origin_of(section))
         values |= {f"{section}.{name}": value for name, value in body.items()}
-    return Given(str(path), values), named
+    return given, named
+
+
+def _text_of(path: Path) -> str:
+    """The text of a settings file. Raises SettingsError: unreadable, or not UTF-8."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise SettingsError(
+            f"{path} cannot be read: {reason}.", remedy="Check the path of the settings file."
+        ) from None
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise SettingsError(
+                f"{path}, line {number}: not UTF-8 at byte {error.start + 1}.",
+                remedy="Save the file as UTF-8.",
+            ) from None
+    return content.decode("utf-8-sig")
+
+
+def _lines(text: str) -> dict[str, int]:
+    """Where a valid settings file sets what: dotted path or section → 1-based line.
+
+    Only for messages: a text over several lines that itself looks like a setting could mislead it.
+    """
+    section, found = "", dict[str, int]()
+    for number, line in enumerate(text.split("\n"), start=1):
+        header, key = _HEADER.match(line), _KEY.match(line)
+        if header:
+            section = _bare(header[1])
+            found.setdefault(section, number)
+        elif key:
+            path = _bare(key[1])
+            found.setdefault(f"{section}.{path}" if section else path, number)
+    return found
+
+
+def _bare(key: str) -> str:
+    return ".".join(part.strip(" \t\"'") for part in key.split("."))
 
 
 def read_environment(environ: Mapping[str, str]) -> list[Given]:
@@ -216,10 +268,12 @@ def _refusal(
     path = ".".join(str(part) for part in first["loc"])
     if path in values:
         return _bad(path, values[path], origins[path])
-    involved = sorted({origins[p] for p in values if p.startswith(f"{path}.")})
     reason = first["msg"].removeprefix("Value error, ")
+    named = set(_WORD.findall(reason))
+    section = f"{path}."
+    involved = sorted({origins[p] for p in values if p.removeprefix(section) in named})
     return SettingsError(
-        f"{path}: {reason} (from {', '.join(involved) or 'defaults'}).",
+        f"{path}: {reason} (from {'; '.join(involved) or 'defaults'}).",
         remedy="Change one of the two.",
     )
 

@@ -23,7 +23,7 @@ def test_later_places_win(tmp_path: Path) -> None:
     assert config.settings.cutoff.gap_threshold == 0.2
     assert config.settings.cutoff.max_results == 8
     assert config.settings.quality.min_top_k == 4
-    assert config.origins["cutoff.gap_threshold"] == str(file)
+    assert config.origins["cutoff.gap_threshold"] == f"{file}, line 3"
     assert config.origins["cutoff.max_results"] == "a flag"
     assert config.origins["quality.min_top_k"] == "environment variable MIN_TOP_K"
 
@@ -86,9 +86,18 @@ def test_a_bad_value_is_named(
 
 BAD_FILES = [
     (b"[cutoff", "not valid TOML"),
-    (b"\xff\xfe", "not valid TOML"),
-    (b"cutoff = 3", "no setting 'cutoff'"),
-    (b"[cutoff]\nnope = 3", "no setting 'cutoff.nope'"),
+    (b"\xff\xfe", r"s.toml, line 1: not UTF-8 at byte 1. Save the file as UTF-8.$"),
+    (b"[cutoff]\njumps = 2 # \xe9", "s.toml, line 2: not UTF-8 at byte 13."),
+    (b"cutoff = 3", r"no setting 'cutoff' \(from .*s.toml, line 1\)"),
+    (b"[cutoff]\nnope = 3", r"no setting 'cutoff.nope' \(from .*s.toml, line 2\)"),
+    (b'[cutoff]\r\n\r\ngap_threshold = "x"', r"gap_threshold = 'x' \(from .*s.toml, line 3\)"),
+    (b'# jumps = 1\n["judge"]\n[ cutoff ] # here\n\t"jumps"=0', r"jumps = 0 \(.*toml, line 4\)"),
+    (b"\ncutoff.jumps = 0", r"jumps = 0 \(.*toml, line 2\)"),
+    (b"\ncutoff = { jumps = 0 }", r"jumps = 0 \(.*toml, line 2\)"),
+    (
+        b"[quality]\nmin_top_k = 9\nmax_top_k = 5",
+        r"at least min_top_k \(9\) \(from [^;]*line 2; [^;]*line 3\)",
+    ),
     (b"profile = 3", "profile must be text"),
     (b'profile = "nope"', "no profile 'nope'"),
 ]
@@ -100,6 +109,12 @@ def test_a_bad_file_is_refused(tmp_path: Path, content: bytes, words: str) -> No
     file.write_bytes(content)
     with pytest.raises(SettingsError, match=words):
         load(file=file, environ={})
+
+
+def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_bytes(b"\xef\xbb\xbf[cutoff]\njumps = 3\n")
+    assert load(file=file, environ={}).settings.cutoff.jumps == 3
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
