@@ -42,6 +42,8 @@ PREFIX = "RAGFILTER_"
 _HEADER = re.compile(r"\s*\[([^\[\]]+)\]")
 _KEY = re.compile(r"\s*([^=#\[]+?)\s*=")
 _WORD = re.compile(r"\w+")
+ALIKE = 0.82
+"""How alike (0..1, difflib's ratio) a name must be to be suggested."""
 TRUE, FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
@@ -190,8 +192,9 @@ def read_environment(environ: Mapping[str, str]) -> list[Given]:
         if not name.startswith(PREFIX) or name in others or name.startswith(f"{PREFIX}TEST_"):
             continue
         if name not in known:
-            near = get_close_matches(name, [*known, *others], n=1)
-            hint = f"Did you mean {near[0]}?" if near else "See the settings reference."
+            # All begin alike; what is alike counts only behind that.
+            ends = [other.removeprefix(PREFIX) for other in (*known, *sorted(others))]
+            hint = _suggestion(name.removeprefix(PREFIX), ends, PREFIX)
             raise SettingsError(
                 f"The environment variable {name} names no setting.", remedy=f"{hint} Or unset it."
             )
@@ -286,7 +289,13 @@ def _bad(path: str, value: Any, origin: str) -> SettingsError:
 
 
 def _unknown(path: str, origin: str) -> SettingsError:
-    paths = [f.path for f in fields()]
-    near = get_close_matches(path, paths, n=1) or [p for p in paths if p.endswith(f".{path}")]
-    hint = f"Did you mean {near[0]}?" if near else "See the settings reference."
+    hint = _suggestion(path, [f.path for f in fields()])
     return SettingsError(f"There is no setting {path!r} (from {origin}).", remedy=hint)
+
+
+def _suggestion(word: str, known: Sequence[str], before: str = "") -> str:
+    """What was probably meant: a slip of `word`, or the only one that begins or ends with it."""
+    near = get_close_matches(word, known, n=1, cutoff=ALIKE)
+    if not near:
+        near = [name for name in known if name.startswith(word) or name.endswith(f".{word}")]
+    return f"Did you mean {before}{near[0]}?" if len(near) == 1 else "See the settings reference."

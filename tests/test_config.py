@@ -84,6 +84,42 @@ def test_a_bad_value_is_named(
     assert [w for w in words if w not in str(caught.value)] == []
 
 
+REFERENCE = "See the settings reference."
+SUGGESTED = [
+    ("cutoff.gap_treshold", "Did you mean cutoff.gap_threshold?"),
+    ("retreival.k", "Did you mean retrieval.k?"),
+    ("quality.threshold", "Did you mean quality.score_threshold?"),
+    ("max_results", "Did you mean cutoff.max_results?"),
+    ("cutoff.gap", "Did you mean cutoff.gap_threshold?"),
+    ("cutoff.nosuch", REFERENCE),
+    ("cutoff.m", REFERENCE),
+    ("cutoff", REFERENCE),
+    ("enabled", REFERENCE),
+]
+
+
+@pytest.mark.parametrize(("path", "remedy"), SUGGESTED)
+def test_only_what_was_probably_meant_is_suggested(path: str, remedy: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(environ={}, flags={path: 1})
+    assert caught.value.remedy == remedy
+
+
+SUGGESTED_VARIABLES = [
+    ("CUTOF__GAP_THRESHOLD", "Did you mean RAGFILTER_CUTOFF__GAP_THRESHOLD? Or unset it."),
+    ("DATADIR", "Did you mean RAGFILTER_DATA_DIR? Or unset it."),
+    ("CUTOF_GAP", f"{REFERENCE} Or unset it."),
+    ("NOSUCH", f"{REFERENCE} Or unset it."),
+]
+
+
+@pytest.mark.parametrize(("name", "remedy"), SUGGESTED_VARIABLES)
+def test_only_a_variable_that_was_probably_meant_is_suggested(name: str, remedy: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(environ={f"RAGFILTER_{name}": "1"})
+    assert caught.value.remedy == remedy
+
+
 BAD_FILES = [
     (b"[cutoff", "not valid TOML"),
     (b"\xff\xfe", r"s.toml, line 1: not UTF-8 at byte 1. Save the file as UTF-8.$"),

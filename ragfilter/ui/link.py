@@ -38,13 +38,13 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
     refused: list[str] = []
     changes: dict[str, Any] = {}
     name = params.get(PROFILE, "")
-    if name and name not in profiles.PROFILES:
-        refused.append(f"There is no profile {name!r}.")
-        name = ""
-    if not name:
+    unknown = "" if name in profiles.PROFILES else name
+    if unknown or not name:
         loaded = config.load(environ=environ)
         name = loaded.profile
         changes = loaded.settings.changed_from(base(name))
+    if unknown:
+        refused.append(f"There is no profile {unknown!r}; {name} is used instead.")
     wanted = {k: v for k, v in params.items() if k not in (QUERY, COLLECTION, PROFILE)}
     changes, errors = _take(name, changes, wanted)
     return Opened(
