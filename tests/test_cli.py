@@ -336,7 +336,9 @@ def test_a_chroma_server_that_is_not_there(
 ) -> None:
     monkeypatch.setenv("RAGFILTER_CHROMA_URL", "http://127.0.0.1:9")
     said = failing("collections", "--data-dir", str(tmp_path))
-    assert said.startswith("The Chroma server at http://127.0.0.1:9 cannot be reached")
+    assert said.startswith(
+        "The Chroma server at http://127.0.0.1:9 cannot be reached: connection refused. Check"
+    )
 
 
 # with the real model

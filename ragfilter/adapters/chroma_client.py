@@ -6,6 +6,7 @@ a deadline. Telemetry is off and Chroma's own embedding functions are never buil
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -38,6 +39,8 @@ DAMAGED = f"If the store was changed or damaged, restore the collection with {RE
 UNREADABLE = f"Move that folder away and restore each collection with {REBUILD}."
 MISFIT = "Check that the collection was indexed with the embedding model now in use."
 NO_SERVER = "Check that the Chroma server runs and that the URL is right."
+
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 
 
 def open_folder(folder: Path) -> ClientAPI:
@@ -149,4 +152,7 @@ def _is_interruption(error: BaseException) -> bool:
 
 def _words(error: BaseException) -> str:
     text = " ".join(str(error).split())[:300].rstrip(".")
-    return text or type(error).__name__
+    said = _ERRNO.sub("", text)
+    if said != text:
+        said = said[:1].lower() + said[1:]
+    return said or type(error).__name__
