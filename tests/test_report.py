@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from ragfilter import report
+from ragfilter import figures, report
+from ragfilter.cli.text import query_text
 from ragfilter.pipeline import replay
 from ragfilter.report.hits import deciding
 from ragfilter.settings import Settings
@@ -272,6 +273,23 @@ def test_tokens_of_the_unfiltered_are_counted_without_a_budget() -> None:
     settings = Settings().with_values({"context.max_context_tokens": 100})
     made = report.summary(replay(pool(*long), settings))
     assert made.tokens_unfiltered > 4 * 400
+
+
+def test_tokens_and_times_are_written_alike_wherever_people_read_them() -> None:
+    long = [hit(f"c{i}", 0.1 * i, text="word " * 800) for i in range(1, 4)]
+    made = replay(replace(pool(*long), gather_ms=17749.8), Settings())
+    size = f"about {figures.tokens(report.summary(made).tokens)}"
+    assert "," in size
+    told, trace = query_text(made, profile="full"), report.trace_text(made)
+    for text, part in (
+        (told, f" | {size}, "),
+        (told, f"  {size}\n"),
+        (told, "rank   1  0.100  C1"),
+        (trace, f"\n  {size}\n"),
+        (trace, f"\nContext: {size} in 2 chunks\n"),
+        (trace, ", 17.7 s\n"),
+    ):
+        assert part in text
 
 
 def test_trace_names_gaps_thresholds_rounds_and_the_final_list() -> None:

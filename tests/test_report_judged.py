@@ -99,7 +99,7 @@ def test_the_text_tells_the_figures() -> None:
     shown = query_text(judged(), profile="llm-filter")
     assert (
         "judge: 2 of 4 candidates stay, 50.0% cut, 2 brought by references "
-        "| 400 + 20 tokens, 1,235 ms | m, "
+        "| 400 + 20 tokens, 1.2 s | m, "
     ) in shown
     remembered = query_text(judged(replace(SAID, cached=True)), profile="llm-filter")
     assert "tokens, remembered | m" in remembered

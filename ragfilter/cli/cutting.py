@@ -35,7 +35,7 @@ def document(cut: Cut) -> dict[str, Any]:
 
 
 def text(cut: Cut, values: Sequence[float]) -> str:
-    """The values with their gaps and the cut."""
+    """The values with their gaps and the cut; four decimals, as in the debug trace."""
     gaps = {gap.after_rank: gap for gap in cut.gaps}
     lines = [f"keep {cut.kept} of {len(values)}: {cut.reason}"]
     for rank, value in enumerate(values, start=1):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ragfilter import figures
 from ragfilter.answer import Answer
 from ragfilter.context import Context
 from ragfilter.evaluate.run import Evaluation, Means, QueryRow
@@ -59,10 +60,10 @@ def answer_text(answer: Answer, context: Context) -> str:
     if not answer.extractive and not answer.error:
         usage = answer.usage
         about = "about " if usage.estimated else ""
-        cost = "" if answer.cost is None else f", cost {answer.cost:.6f}"
+        cost = "" if answer.cost is None else f", cost {figures.money(answer.cost)}"
         lines.append(
-            f"{about}{usage.prompt_tokens} prompt and {usage.completion_tokens} answer tokens, "
-            f"{answer.ms:.0f} ms{cost}"
+            f"{about}{usage.prompt_tokens:,} prompt and {usage.completion_tokens:,} answer tokens, "
+            f"{figures.ms(answer.ms)}{cost}"
         )
     return "\n".join(lines) + "\n"
 
@@ -123,15 +124,17 @@ def percent(share: float | None) -> str:
 
 def _figures(result: Result, view: Summary, profile: str) -> str:
     return (
-        f"{view.kept} kept of {view.retrieved} | {view.headline} | about {view.tokens:,} tokens, "
-        f"{view.tokens_unfiltered:,} unfiltered | {result.pool.collection}, "
+        f"{view.kept} kept of {view.retrieved} | {view.headline} | "
+        f"about {figures.tokens(view.tokens)}, "
+        f"{figures.count(view.tokens_unfiltered)} unfiltered | {result.pool.collection}, "
         f"{result.pool.space}, profile {profile}"
     )
 
 
 def _layers(view: Summary) -> list[str]:
     return [
-        f"  {layer.name:10s} {layer.n_in:5d} -> {layer.n_out:<5d} {layer.ms:6.1f} ms  {layer.line}"
+        f"  {layer.name:10s} {layer.n_in:5d} -> {layer.n_out:<5d} "
+        f"{figures.ms(layer.ms):>9s}  {layer.line}"
         for layer in view.layers
         if layer.enabled
     ]
@@ -142,14 +145,14 @@ def _judged(result: Result) -> list[str]:
     stats = judge_stats(result)
     if stats is None:
         return []
-    figures = f"{stats.kept} of {stats.original} candidates stay, {percent(stats.reduction)} cut"
+    told = f"{stats.kept} of {stats.original} candidates stay, {percent(stats.reduction)} cut"
     if stats.expanded:
-        figures += f", {stats.expanded} brought by references"
+        told += f", {stats.expanded} brought by references"
     if stats.fallback:
-        return ["", f"judge fell back: {figures}; {stats.error}"]
+        return ["", f"judge fell back: {told}; {stats.error}"]
     tokens = f"{stats.prompt_tokens:,} + {stats.completion_tokens:,} tokens"
-    time = "remembered" if stats.cached else f"{stats.ms:,.0f} ms"
-    return ["", f"judge: {figures} | {tokens}, {time} | {stats.model}, {stats.prompt_version}"]
+    time = "remembered" if stats.cached else figures.ms(stats.ms)
+    return ["", f"judge: {told} | {tokens}, {time} | {stats.model}, {stats.prompt_version}"]
 
 
 def _clip(line: str, width: int | None) -> str:
@@ -165,9 +168,9 @@ def _hit(row: Row, title_width: int) -> str:
     place = f"{row.place:3d}." if row.place is not None else "    "
     title = short_title(row.title, title_width).ljust(title_width)
     outcome = "" if row.outcome in ("kept", "dropped") else f"{row.outcome}, "
-    score = "" if row.rerank_score is None else f"  rerank {row.rerank_score:.3f}"
+    score = "" if row.rerank_score is None else f"  rerank {figures.distance(row.rerank_score)}"
     return (
-        f"{place} rank {row.rank:3d}  {row.distance:.4f}{score}  {title}  "
+        f"{place} rank {row.rank:3d}  {figures.distance(row.distance)}{score}  {title}  "
         f"{row.layer}: {outcome}{row.reason}"
     )
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragfilter.context import fits
+from ragfilter.figures import chunks
 from ragfilter.layers.cutoff import PLACE, side_by_side
 from ragfilter.pipeline import unfiltered
 from ragfilter.types import CutoffDetail, Hit, LayerName, LayerTrace, Result
@@ -121,10 +122,6 @@ def layer_line(trace: LayerTrace, result: Result) -> str:
         case _:
             line = trace.note or f"keeps {trace.n_out} of {trace.n_in}"
     return line
-
-
-def chunks(n: int) -> str:
-    return "1 chunk" if n == 1 else f"{n} chunks"
 
 
 def _fail_their_rule(n: int) -> str:

@@ -3,6 +3,9 @@
 Sources: Adaptive Filtering Algorithm, "Debugging" (hits, gaps, thresholds, cut, final list);
 Adaptive Result Filtering, "Debug Mode" (strategy, constraints, what fell); Filtering, layer 3
 (rounds: what was asked for, excluded, kept). In our own words.
+
+Distances and gaps have four decimals here, as in the second of these: the steps between them can
+then be checked by hand. Everywhere else (`ragfilter.figures`) they have three.
 """
 
 from __future__ import annotations
@@ -10,8 +13,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ragfilter import figures
+from ragfilter.figures import chunks
 from ragfilter.report.hits import Row, kept_first, rows
-from ragfilter.report.overview import chunks, layer_line, tokens
+from ragfilter.report.overview import layer_line, tokens
 from ragfilter.types import Cut, CutoffDetail, LayerName, LayerTrace, Result, Rounds
 
 MAX_HITS = 30
@@ -49,7 +54,7 @@ def _head(result: Result) -> Iterator[str]:
     yield f"Query: {result.query}"
     yield (
         f"Collection: {pool.collection} (distance: {_space(pool.space)}), "
-        f"store queries: {pool.queries}, {pool.gather_ms:.1f} ms"
+        f"store queries: {pool.queries}, {figures.ms(pool.gather_ms)}"
     )
     yield f"Settings: k unfiltered {settings.retrieval.k}, pool {settings.retrieval.pool_size}"
     for trace in result.traces:
@@ -70,7 +75,7 @@ def _found(named: Sequence[Row], hidden: int) -> Iterator[str]:
     for row in named[:MAX_HITS]:
         gap = "" if row.gap is None else f"  gap {row.gap:+.4f}"
         page = "" if row.page is None else f"  page {row.page}"
-        score = "" if row.rerank_score is None else f"  rerank {row.rerank_score:.3f}"
+        score = "" if row.rerank_score is None else f"  rerank {figures.distance(row.rerank_score)}"
         by = "" if row.found_by == "query" else f"  found by {row.found_by}"
         yield f"{row.rank:5d}. {row.distance:.4f}{gap}{score}  {row.title} [{row.id}]{page}{by}"
     if len(named) > MAX_HITS:
@@ -84,7 +89,7 @@ def _layer(trace: LayerTrace, result: Result, names: dict[str, str]) -> Iterator
     if not trace.enabled:
         yield f"{title}: off"
         return
-    yield f"{title}: {trace.n_in} in, {trace.n_out} out, {trace.ms:.2f} ms"
+    yield f"{title}: {trace.n_in} in, {trace.n_out} out, {figures.ms(trace.ms)}"
     yield f"  {layer_line(trace, result)}"
     if isinstance(trace.detail, Rounds):
         yield from _rounds(trace.detail, names)
@@ -160,7 +165,8 @@ def _final(result: Result, named: Sequence[Row]) -> Iterator[str]:
         yield f"{row.place:5d}. {row.title} [{row.id}]  {row.distance:.4f}  {why}"
     for need in result.needs:
         yield f"  waits for {need.kind}: {need.why}"
-    yield f"Context: about {tokens(result.kept)} tokens in {chunks(len(result.kept))}"
+    size = figures.tokens(tokens(result.kept))
+    yield f"Context: about {size} in {chunks(len(result.kept))}"
 
 
 def _space(space: str) -> str:

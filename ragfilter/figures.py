@@ -1,0 +1,43 @@
+"""How numbers are written for people, on the page as on the command line. Pure."""
+
+from __future__ import annotations
+
+
+def distance(value: float | None) -> str:
+    """Three decimals; a dash where there is none. Also for similarities, gaps and scores."""
+    return "–" if value is None else f"{value:.3f}"
+
+
+def ms(value: float) -> str:
+    """Milliseconds with one digit; seconds from one second on."""
+    return f"{value / 1000:,.1f} s" if value >= 1000 else f"{value:.1f} ms"
+
+
+def count(value: int) -> str:
+    """A whole number with thousands separators."""
+    return f"{value:,}"
+
+
+def chunks(value: int) -> str:
+    """``1 chunk``, ``3 chunks``."""
+    return f"{value:,} chunk" if value == 1 else f"{value:,} chunks"
+
+
+def tokens(value: int) -> str:
+    """``412 tokens``."""
+    return f"{value:,} token" if value == 1 else f"{value:,} tokens"
+
+
+def seconds(value: float) -> str:
+    """A time to wait in words: ``about 0.2 s``."""
+    return "under 0.1 s" if value < 0.1 else f"about {value:.1f} s"
+
+
+def limit(ms: int) -> str:
+    """A time limit: ``5 s``, ``0.5 s``."""
+    return f"{ms / 1000:g} s"
+
+
+def money(value: float) -> str:
+    """A price without a currency, four decimals; one that those cannot show is not called 0."""
+    return "under 0.0001" if 0 < value < 0.0001 else f"{value:.4f}"
