@@ -38,6 +38,9 @@ class Deployment(BaseSettings):
     openai_model: str = Field(
         "gpt-4o-mini", validation_alias="OPENAI_MODEL", description="Model name at the endpoint."
     )
+    rule_templates: str = Field(
+        "", description="Folder of prompt templates of one's own for drafting rules (.toml)."
+    )
     answer_timeout_s: float = Field(60.0, gt=0, description="Deadline of one answer.")
     price_prompt: float = Field(0.0, ge=0, description="Price of a million prompt tokens.")
     price_completion: float = Field(0.0, ge=0, description="Price of a million answer tokens.")

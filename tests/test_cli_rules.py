@@ -22,6 +22,7 @@ from ragfilter.adapters.chroma_collection import Row
 from ragfilter.cli import drafting, main
 from ragfilter.ports import Delta
 from ragfilter.rules.rule import canonical, parse
+from ragfilter.rules.suggest import Draft
 from ragfilter.types import Chunk
 from ragfilter.workspace import Workspace
 
@@ -134,7 +135,9 @@ def test_drafts_of_a_selection(run: Run, llm: Llm, tmp_path: Path) -> None:
         "3 drafted (0 by a second answer, 0 with doubts), 0 without a draft; "
         "21 prompt and 9 answer tokens, "
     )
-    assert printed.endswith("Nothing is saved to the collection.\n")
+    assert "Nothing is saved to the collection.\n" in printed
+    assert "Without a draft" not in printed
+    assert printed.endswith(f"ragfilter rules import {out} --collection small\n")
     assert [line["id"] for line in lines(out)] == ["cleric-6", "cleric-7", "cleric-8"]
     first = lines(out)[0]
     assert first.pop("ms") > 0
@@ -207,6 +210,49 @@ def test_json_is_one_document(run: Run, llm: Llm) -> None:
     }  # fmt: skip
     assert draft["query_must"] is None
     assert "no JSON object" in draft["error"]
+
+
+def test_chunks_without_a_draft_are_named_with_the_reason(
+    run: Run, llm: Llm, tmp_path: Path
+) -> None:
+    llm(says(GOOD, "no", "no", '{"contains": "x"}'))
+    out = tmp_path / "my drafts.jsonl"
+    printed = run(*MATRICES, "--out", str(out))
+    assert "1 drafted" in printed
+    assert "Without a draft:\n  cleric-7: the answer holds no JSON object\n  cleric-8: " in printed
+    assert f"ragfilter rules import '{out}' --collection small\n" in printed
+
+
+def test_a_reason_that_many_share_is_told_once() -> None:
+    made = [Draft(f"c{n}", error="it is late") for n in range(7)] + [Draft("d", error="other")]
+    assert drafting.without_text(made) == (
+        "Without a draft:\n  c0, c1, c2, c3, c4 and 2 more: it is late\n  d: other\n"
+    )
+    assert drafting.without_text([]) == ""
+
+
+def test_the_cost_where_prices_are_set(run: Run, llm: Llm, monkeypatch: pytest.MonkeyPatch) -> None:
+    llm(says(GOOD))
+    monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "1000")
+    monkeypatch.setenv("RAGFILTER_PRICE_COMPLETION", "2000")
+    # 21 tokens at 0.001 and 9 at 0.002 each.
+    assert "9 answer tokens, cost 0.0390, " in run(*MATRICES)
+    assert run.json(*MATRICES)["cost"] == pytest.approx(0.039)
+
+
+def test_nothing_sent_is_no_estimate(run: Run, llm: Llm) -> None:
+    llm(FAULTS["401"])
+    assert "; 0 prompt and 0 answer tokens" in run(*SUGGEST, "--where", "id=boat", code=2)
+
+
+def test_progress_without_a_terminal_is_a_line_a_tenth() -> None:
+    told: list[str] = []
+    show = drafting.plain_progress("chunks drafted", told.append)
+    for done in range(1, 26):
+        show(done, 25)
+    assert told == [f"{n} of 25 chunks drafted" for n in (3, 5, 8, 10, 13, 15, 18, 20, 23, 25)]
+    show(1, 1)
+    assert len(told) == 10
 
 
 def test_a_second_run_goes_on_and_tries_failures_again(run: Run, llm: Llm, tmp_path: Path) -> None:
@@ -334,13 +380,16 @@ def test_a_rate_limit_without_end_is_a_failure() -> None:
     assert waits == [1.0] * drafting.MOST_WAITS
 
 
-def test_own_templates(run: Run, llm: Llm, tmp_path: Path) -> None:
+def test_own_templates(run: Run, llm: Llm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "boats.toml").write_text(
         "version = 1\nrecognise.title = ['^boats$']\nprompt.holds = 'The kind of boat.'\n"
         "example.title = 'Rafts'\nexample.rule = '{\"contain\": \"raft\"}'\n"
     )
     llm(says('{"contain": "boat"}'))
     made = run.json(*SUGGEST, "--where", "id=boat", "--templates", str(tmp_path))
+    assert made["drafts"][0]["prompt_version"] == "suggest-1 boats-1"
+    monkeypatch.setenv("RAGFILTER_RULE_TEMPLATES", str(tmp_path))
+    made = run.json(*SUGGEST, "--where", "id=boat")
     assert made["drafts"][0]["prompt_version"] == "suggest-1 boats-1"
 
 

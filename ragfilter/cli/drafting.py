@@ -8,20 +8,28 @@ way, and the next run goes on behind it. Chunks whose draft failed are tried aga
 from __future__ import annotations
 
 import json
+import logging
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ragfilter.answer import Prices
 from ragfilter.errors import ChatError, ChatErrorKind, InputError
-from ragfilter.ports import ChatModel, Usage
+from ragfilter.ports import ChatModel, Progress, Usage
 from ragfilter.rules import suggest as suggesting
 from ragfilter.rules.suggest import Draft, suggest
 from ragfilter.rules.templates import Template
 from ragfilter.types import Chunk
 
+log = logging.getLogger(__name__)
+
+NOTHING = Usage(estimated=True)
+MANY = 20
+MOST_NAMED = 5
 MOST_FAILURES = 3
 """After so many failures of the endpoint in a row nothing more is tried."""
 MOST_WAITS = 3
@@ -34,13 +42,14 @@ _OF_THE_ANSWER = ("", "chunk", "rule")
 @dataclass(frozen=True, slots=True)
 class Totals:
     """What a run brought: drafts with a rule, those of them that needed a second answer or carry
-    remarks, chunks without a draft, and the tokens used."""
+    remarks, chunks without a draft, the tokens used, and their cost where prices are set."""
 
     drafted: int = 0
     repaired: int = 0
     doubtful: int = 0
     without: int = 0
     usage: Usage = field(default_factory=Usage)
+    cost: float | None = None
     seconds: float = 0.0
 
 
@@ -64,7 +73,9 @@ def drafts(
         for _ in range(MOST_WAITS):
             if draft.failed != "rate_limit":
                 break
-            wait(min(WAIT_S if draft.retry_after is None else draft.retry_after, MOST_WAIT_S))
+            pause = min(WAIT_S if draft.retry_after is None else draft.retry_after, MOST_WAIT_S)
+            log.warning("The rate limit is reached; trying again in %g s.", pause)
+            wait(pause)
             draft = suggest(chunk, chat, timeout_s=timeout_s, templates=templates)
         yield draft
         failures = 0 if draft.failed in _OF_THE_ANSWER else failures + 1
@@ -77,18 +88,21 @@ def drafts(
             )
 
 
-def total(made: Sequence[Draft], seconds: float) -> Totals:
+def total(made: Sequence[Draft], seconds: float, prices: Prices | None = None) -> Totals:
     """The figures of `made`, which took `seconds`."""
+    usage = Usage(
+        sum(draft.usage.prompt_tokens for draft in made),
+        sum(draft.usage.completion_tokens for draft in made),
+        # What was not sent needed no estimate.
+        estimated=any(d.usage.estimated and d.usage != NOTHING for d in made),
+    )
     return Totals(
         drafted=sum(draft.rule is not None for draft in made),
         repaired=sum(draft.repaired for draft in made),
         doubtful=sum(bool(draft.remarks) for draft in made),
         without=sum(draft.rule is None for draft in made),
-        usage=Usage(
-            sum(draft.usage.prompt_tokens for draft in made),
-            sum(draft.usage.completion_tokens for draft in made),
-            estimated=any(draft.usage.estimated for draft in made),
-        ),
+        usage=usage,
+        cost=None if prices is None else prices.of(usage),
         seconds=seconds,
     )
 
@@ -158,11 +172,43 @@ def totals_text(totals: Totals, *, before: int) -> str:
         f"{totals.without} without a draft",
     ]
     parts += [f"{before} drafted before"] if before else []
+    cost = "" if totals.cost is None else f", cost {totals.cost:.4f}"
     return (
         f"{', '.join(parts)}; {about}{totals.usage.prompt_tokens:,} prompt and "
-        f"{totals.usage.completion_tokens:,} answer tokens, {totals.seconds:.1f} s. "
+        f"{totals.usage.completion_tokens:,} answer tokens{cost}, {totals.seconds:.1f} s. "
         "Nothing is saved to the collection.\n"
     )
+
+
+def without_text(made: Sequence[Draft]) -> str:
+    """Why chunks have no draft: each reason once, with the chunks; empty where all have one."""
+    by_reason: dict[str, list[str]] = {}
+    for draft in made:
+        if draft.rule is None:
+            by_reason.setdefault(draft.error, []).append(draft.chunk_id)
+    lines = []
+    for reason, ids in by_reason.items():
+        named = ", ".join(" ".join(i.split()) for i in ids[:MOST_NAMED])
+        more = f" and {len(ids) - MOST_NAMED} more" if len(ids) > MOST_NAMED else ""
+        lines.append(f"  {named}{more}: {reason}\n")
+    return "".join(["Without a draft:\n", *lines]) if lines else ""
+
+
+def next_text(path: Path, collection: str) -> str:
+    """What to do with the file."""
+    words = ["ragfilter", "rules", "import", str(path), "--collection", collection]
+    return f"Look through the drafts, then save those that are left: {shlex.join(words)}\n"
+
+
+def plain_progress(what: str, tell: Callable[[str], None]) -> Progress:
+    """For a log instead of a terminal: a line each tenth, where there is much to do."""
+
+    def show(done: int, total: int) -> None:
+        tenth = done * 10 // total if total else 10
+        if total >= MANY and tenth > (done - 1) * 10 // total:
+            tell(f"{done:,} of {total:,} {what}")
+
+    return show
 
 
 def totals_document(totals: Totals) -> dict[str, Any]:
@@ -175,6 +221,7 @@ def totals_document(totals: Totals) -> dict[str, Any]:
         "prompt_tokens": totals.usage.prompt_tokens,
         "completion_tokens": totals.usage.completion_tokens,
         "estimated": totals.usage.estimated,
+        **({} if totals.cost is None else {"cost": totals.cost}),
         "seconds": round(totals.seconds, 3),
     }
 

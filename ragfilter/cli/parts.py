@@ -18,10 +18,11 @@ from ragfilter.ports import Progress
 
 if TYPE_CHECKING:
     from ragfilter.adapters.chroma import CollectionInfo
-    from ragfilter.answer import Answer
+    from ragfilter.answer import Answer, Prices
     from ragfilter.bench import Bench
     from ragfilter.config import Config
     from ragfilter.context import Context
+    from ragfilter.deployment import Deployment
     from ragfilter.evaluate.beir import Labels
     from ragfilter.sources import Sources
     from ragfilter.types import Result
@@ -89,9 +90,6 @@ def answer_of(result: Result, bench: Bench) -> tuple[Answer, Context]:
     from ragfilter import answer, context
 
     where = bench.deployment
-    prices = None
-    if where.price_prompt or where.price_completion:
-        prices = answer.Prices(where.price_prompt, where.price_completion)
     packed = context.pack(result.kept, result.settings)
     made = answer.answer(
         result.query,
@@ -99,9 +97,17 @@ def answer_of(result: Result, bench: Bench) -> tuple[Answer, Context]:
         bench.chat,
         bench.embedder,
         timeout_s=where.answer_timeout_s,
-        prices=prices,
+        prices=prices(where),
     )
     return made, packed
+
+
+def prices(where: Deployment) -> Prices | None:
+    """What tokens cost, None where no price is set."""
+    from ragfilter.answer import Prices
+
+    given = Prices(where.price_prompt, where.price_completion)
+    return given if given.prompt or given.completion else None
 
 
 def state(info: CollectionInfo) -> str:

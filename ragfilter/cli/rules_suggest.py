@@ -50,7 +50,11 @@ def suggest(
         float | None, typer.Option(min=0.1, help="Seconds a chunk; default: the answer's.")
     ] = None,
     templates: Annotated[
-        Path | None, typer.Option(help="Folder of prompt templates of one's own (.toml).")
+        Path | None,
+        typer.Option(
+            help="Folder of prompt templates of one's own (.toml); default: "
+            "RAGFILTER_RULE_TEMPLATES."
+        ),
     ] = None,
     config: ConfigFile = None,
     values: SetValues = None,
@@ -65,13 +69,13 @@ def suggest(
     clearance = clearance_of(config, values)
     from ragfilter.cli import drafting
     from ragfilter.cli.selecting import select
-    from ragfilter.rules.templates import packaged, with_folder
+    from ragfilter.rules.templates import chosen as chosen_templates
 
-    prompts = packaged() if templates is None else with_folder(templates)
     done = drafting.drafted_before(out, collection) if out else set()
     # The workspace is let go before the LLM is asked: the app may be used meanwhile.
     with parts.open_for(data_dir, "rules") as bench:
         deployment = bench.deployment
+        prompts = chosen_templates(templates or deployment.rule_templates)
         chat = _chat(deployment)
         selected = select(
             bench.collection(collection), where or (), clearance=clearance, limit=limit
@@ -83,7 +87,7 @@ def suggest(
     started = perf_counter()
 
     def report() -> None:
-        totals = drafting.total(made, perf_counter() - started)
+        totals = drafting.total(made, perf_counter() - started, parts.prices(deployment))
         before = len(chosen) - len(waiting)
         if as_json:
             document = {"collection": collection, "selected": len(chosen), "before": before}
@@ -93,10 +97,16 @@ def suggest(
             parts.emit(parts.dumps(document))
         else:
             parts.emit(drafting.totals_text(totals, before=before))
+            if out:
+                parts.emit(drafting.without_text(made))
+                if totals.drafted or before:
+                    parts.emit(drafting.next_text(out, collection))
 
     show = parts.progress("chunks drafted")
     if not out and not as_json and sys.stdout.isatty():
         show = _no_progress
+    elif not sys.stderr.isatty():
+        show = drafting.plain_progress("chunks drafted", tell)
     with contextlib.closing(chat), _at_the_end(report):
         found = drafting.drafts(
             waiting,

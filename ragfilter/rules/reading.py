@@ -12,6 +12,7 @@ Source: Filtering, "Layer 1: Metadata Generation". The decisions:
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from ragfilter.rules.rule import KEYS, Rule, canonical, parse
 from ragfilter.types import Chunk
 
 MOST_OBJECTS = 50
+_LAST_COMMA = re.compile(r",\s*([\]}])")
 NO_JSON = "the answer holds no JSON object"
 TOO_DEEP = "the answer's JSON is nested too deeply"
 
@@ -82,7 +84,16 @@ def _json_text(answer: str) -> str:
             else:
                 other = answer[start:end]
         start = answer.find("{", end)
-    return rule_like or other or (answer[begin:].strip() if begin >= 0 else "")
+    rest = answer[begin:].strip() if begin >= 0 else ""
+    return rule_like or other or _without_last_commas(rest)
+
+
+def _without_last_commas(text: str) -> str:
+    """`text` without the commas before a closing bracket, the commonest slip of small models, where
+    that makes JSON of it; `text` itself otherwise."""
+    mended = _LAST_COMMA.sub(r"\1", text)
+    value, end = _decoded(mended, 0)
+    return mended[:end] if isinstance(value, dict) else text
 
 
 def _decoded(text: str, start: int) -> tuple[Any, int]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ragfilter.answer import Prices
 from ragfilter.errors import RagfilterError
 from ragfilter.layers.clearance import may_see
-from ragfilter.ports import Usage
 from ragfilter.rules.suggest import Draft, messages
-from ragfilter.rules.templates import packaged, recognise
+from ragfilter.rules.templates import chosen, recognise
 from ragfilter.settings import Clearance
 from ragfilter.tokens import estimate
 from ragfilter.types import Chunk
@@ -36,10 +34,10 @@ def button(
     elif hidden:
         said = HIDDEN
     else:
+        tokens = figures.tokens(_estimated(chunk, resources))
         said = (
-            f"Asks {models.called(chat.name)}: one call, or two to mend a fault, about "
-            f"{figures.tokens(_estimated(chunk))} each, at most {timeout:g} s. It fills the "
-            "editor; nothing is saved."
+            f"Asks {models.called(chat.name)}: one call, or two to mend a fault, about {tokens} "
+            f"each, at most {timeout:g} s. It fills the editor; nothing is saved."
         )
     st.button(
         "Draft a rule",
@@ -148,22 +146,16 @@ def _tokens(draft: Draft | None, resources: Resources) -> str:
     usage = draft.usage
     about = "about " if usage.estimated else ""
     parts = [f"{about}{usage.prompt_tokens:,} + {figures.tokens(usage.completion_tokens)}"]
-    cost = _cost(usage, resources)
-    parts += [] if cost is None else [f"cost {figures.money(cost)}"]
+    prices = resources.prices
+    parts += [] if prices is None else [f"cost {figures.money(prices.of(usage))}"]
     return f'<span class="rf-aside">{html.text(" · ".join([*parts, figures.ms(draft.ms)]))}</span>'
 
 
-def _cost(usage: Usage, resources: Resources) -> float | None:
-    where = resources.deployment
-    if not (where.price_prompt or where.price_completion):
-        return None
-    return Prices(where.price_prompt, where.price_completion).of(usage)
-
-
-def _estimated(chunk: Chunk) -> int:
-    """Tokens of the first call's prompt."""
+def _estimated(chunk: Chunk, resources: Resources) -> int:
+    """Tokens of the first call's prompt; 0 where it cannot be made, which the call will tell."""
     try:
-        asked = messages(chunk, recognise(chunk, packaged()))
+        templates = chosen(resources.deployment.rule_templates)
+        asked = messages(chunk, recognise(chunk, templates))
     except RagfilterError:
         return 0
     return sum(estimate(message.content) for message in asked)

@@ -13,6 +13,7 @@ What is drawn of it is in `ragfilter.ui.draft_note`.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -22,6 +23,7 @@ from ragfilter.errors import RagfilterError, RuleError
 from ragfilter.layers.clearance import may_see
 from ragfilter.rules.rule import canonical, parse, pretty
 from ragfilter.rules.suggest import Draft, suggest
+from ragfilter.rules.templates import chosen
 from ragfilter.types import Chunk
 from ragfilter.ui import background, state
 from ragfilter.ui.background import Job, Stoppable
@@ -103,6 +105,7 @@ def begin(chunk_id: str, asked: Asked) -> None:
         user, resources = state.settings().clearance, open_resources()
         # As it is now: the pool may be older than a change of its text or its clearance.
         chunk = resources.bench.collection(asked.collection).chunks([chunk_id]).get(chunk_id)
+        templates = chosen(resources.deployment.rule_templates)
     except RagfilterError as error:
         _all()[chunk_id] = replace(before, error=str(error))
         return
@@ -113,11 +116,12 @@ def begin(chunk_id: str, asked: Asked) -> None:
         _all()[chunk_id] = replace(before, error=GONE if chunk is None else HIDDEN)
         return
     timeout_s = resources.deployment.answer_timeout_s
+
+    def work(stop: threading.Event) -> Draft:
+        return suggest(chunk, Stoppable(chat, stop), timeout_s=timeout_s, templates=templates)
+
     name = uuid4().hex
-    resources.drafts.put(
-        name,
-        background.start(lambda stop: suggest(chunk, Stoppable(chat, stop), timeout_s=timeout_s)),
-    )
+    resources.drafts.put(name, background.start(work))
     _jobs()[_place(asked, chunk_id)] = name
 
 

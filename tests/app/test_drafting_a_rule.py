@@ -252,6 +252,29 @@ def test_an_endpoint_that_is_not_there(
     assert editor(page) == before
 
 
+def test_a_category_of_ones_own_is_a_file(
+    open_page: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    endpoint: Server,
+    workspace: Path,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+    monkeypatch.setenv("RAGFILTER_RULE_TEMPLATES", str(tmp_path / "not-there"))
+    page = open_page(LINK, workspace=workspace).open_chunk(PLAIN).press("rule-draft")
+    assert "cannot be read" in told(page)
+    assert "Name a folder of.toml files" in told(page)
+    (tmp_path / "not-there").mkdir()
+    (tmp_path / "not-there" / "classes.toml").write_text(
+        "version = 3\nrecognise.title = ['^the cleric$']\nprompt.holds = 'The class.'\n"
+        "example.title = 'The Thief'\nexample.rule = '{\"contain\": \"thief\"}'\n"
+    )
+    endpoint.behave = says('{"contain": "cleric"}')
+    page.press("rule-draft")
+    assert "with the template classes." in told(page)
+    assert json.loads(editor(page)) == {"contain": "cleric"}
+
+
 def test_what_the_user_may_not_see_is_not_sent_for_an_operator_either(
     page: Any, open_page: Callable[..., Any], endpoint: Server, workspace: Path
 ) -> None:

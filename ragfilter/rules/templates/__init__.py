@@ -66,6 +66,11 @@ def packaged() -> tuple[Template, ...]:
     )
 
 
+def chosen(folder: str | Path) -> tuple[Template, ...]:
+    """The packaged templates; with those of `folder` where one is named. Raises InputError."""
+    return with_folder(Path(folder)) if str(folder) else packaged()
+
+
 def with_folder(folder: Path) -> tuple[Template, ...]:
     """The templates of `folder`, then the packaged ones of other names; one that fits every chunk
     comes last. Raises InputError, naming the file: unreadable, or not a template."""
