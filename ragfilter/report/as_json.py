@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ragfilter.layers.clearance import visible_refs
 from ragfilter.pipeline import unfiltered
 from ragfilter.report.hits import Row, rows
+from ragfilter.report.hits import references as refs_of
 from ragfilter.report.judged import judge_document
 from ragfilter.report.overview import tokens, trace_of
 from ragfilter.types import CutoffDetail, LayerTrace, Result, Rounds
@@ -55,13 +55,9 @@ def _hits(
 ) -> list[dict[str, Any]]:
     documents = [_hit_document(row) for row in named]
     if references:
-        user = result.settings.clearance
-        if as_operator:
-            user = user.model_copy(update={"enabled": False})
-        refs = visible_refs(result.pool, user)
-        chunks = {hit.id: hit.chunk for hit in result.hits}
+        refs = refs_of(result, as_operator=as_operator)
         for made in documents:
-            made["refs"] = list(refs(chunks[made["id"]]))
+            made["refs"] = list(refs[made["id"]])
     return documents
 
 

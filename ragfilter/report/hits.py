@@ -10,13 +10,13 @@ leave such hits out altogether. `as_operator=True` names everything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from dataclasses import fields as dataclass_fields
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.confidence import confidence
-from ragfilter.layers.clearance import may_see
+from ragfilter.layers.clearance import may_see, visible_refs
 from ragfilter.types import Decision, Hit, LayerName, Outcome, Result, similarity
 
 if TYPE_CHECKING:
@@ -119,14 +119,26 @@ def frame(rows: Iterable[Row]) -> pd.DataFrame:
     return table.astype(types)
 
 
-def csv(rows: Iterable[Row]) -> str:
-    """The rows as CSV with a header. Hidden rows are left out.
+def references(result: Result, *, as_operator: bool = False) -> dict[str, tuple[str, ...]]:
+    """What every hit refers to, by id: as the user, only what they may know of."""
+    user = result.settings.clearance
+    if as_operator:
+        user = user.model_copy(update={"enabled": False})
+    named = visible_refs(result.pool, user)
+    return {hit.id: named(hit.chunk) for hit in result.hits}
+
+
+def csv(rows: Iterable[Row], refs: Mapping[str, Sequence[str]] | None = None) -> str:
+    """The rows as CSV with a header. Hidden rows are left out. With `refs` (by id) a last column
+    names what each refers to, separated by spaces.
 
     A text cell that a spreadsheet would run as a formula begins with an apostrophe. Numbers stay
     numbers, negative ones too.
     """
     table = frame(row for row in rows if not row.hidden)
-    for name in _TEXTS:
+    if refs is not None:
+        table["refs"] = [" ".join(refs.get(i, ())) for i in table["id"]]
+    for name in _TEXTS if refs is None else (*_TEXTS, "refs"):
         table[name] = table[name].map(harmless)
     return str(table.to_csv(index=False, lineterminator="\n"))
 

@@ -88,7 +88,7 @@ def _verdicts(result: Result) -> None:
     came = any(row.by is not None for row in rows)
     table: dict[str, list[Any]] = {
         "verdict": [[word] for word in said],
-        "chunk": [_title(row, 24 if came else 46) for row in rows],
+        "chunk": [_title(row, 22 if came else 46) for row in rows],
     }
     if came:
         table["came from"] = [_origin(row, titles) for row in rows]
@@ -97,14 +97,14 @@ def _verdicts(result: Result) -> None:
     column = st.column_config
     config: dict[str, Any] = {
         "verdict": column.MultiselectColumn(
-            "verdict", width=100, options=list(colours), color=list(colours.values()),
+            "verdict", width=96, options=list(colours), color=list(colours.values()),
             help="What the LLM said of the chunk, or why nothing.",
         ),
         "chunk": column.TextColumn(
-            "chunk", width=172 if came else 314, help="A click on the box opens it."
+            "chunk", width=155 if came else 314, help="A click on the box opens it."
         ),
         "came from": column.TextColumn(
-            "came from", width=142, help="By which reference of which kept chunk it was brought."
+            "came from", width=146, help="By which reference of which kept chunk it was brought."
         ),
     }  # fmt: skip
     with st.container(key="verdicts"):

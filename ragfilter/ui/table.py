@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 from zlib import crc32
@@ -10,7 +10,7 @@ from zlib import crc32
 import pandas as pd
 import streamlit as st
 
-from ragfilter.report import Row, csv, kept_first, short_title
+from ragfilter.report import Row, csv, kept_first, references, short_title
 from ragfilter.types import Result
 from ragfilter.ui import figures, hint, theme
 
@@ -45,9 +45,17 @@ def draw(result: Result, rows: Sequence[Row], exported: Sequence[Row]) -> None:
             "shows the chunks in which all of its words stand. A click on a row opens its chunk."
         )
         st.space("stretch")
+        with_refs = st.toggle(
+            "References",
+            key="with-refs",
+            help="A last column, here and in the CSV, with the chunks that each refers to.",
+        )
         st.download_button(
             "CSV",
-            data=lambda: csv(_matching(_ordered(exported, order), wanted or "")),
+            data=lambda: csv(
+                _matching(_ordered(exported, order), wanted or ""),
+                references(result) if with_refs else None,
+            ),
             file_name="ragfilter.csv",
             mime="text/csv",
             key="download-csv",
@@ -56,6 +64,7 @@ def draw(result: Result, rows: Sequence[Row], exported: Sequence[Row]) -> None:
             help="These chunks in this order, as the user may see them. Cells that a spreadsheet "
             "would run are made harmless.",
         )
+    refs = references(result, as_operator=st.session_state.operator) if with_refs else None
     ids = [row.id for row in shown]
     chosen = st.session_state.chunk
     # A new key only where other rows stand in the table or the chunk was opened elsewhere, so that
@@ -63,7 +72,7 @@ def draw(result: Result, rows: Sequence[Row], exported: Sequence[Row]) -> None:
     key = f"rows-{crc32('|'.join(ids).encode())}-{st.session_state.turn}"
     with st.container(key="table"):
         st.dataframe(
-            frame(shown, with_score=any(row.rerank_score is not None for row in rows)),
+            frame(shown, with_score=any(row.rerank_score is not None for row in rows), refs=refs),
             key=key,
             hide_index=True,
             height=HEIGHT,
@@ -78,8 +87,10 @@ def draw(result: Result, rows: Sequence[Row], exported: Sequence[Row]) -> None:
         )
 
 
-def frame(rows: Sequence[Row], *, with_score: bool) -> pd.DataFrame:
-    """What the table shows of `rows`."""
+def frame(
+    rows: Sequence[Row], *, with_score: bool, refs: Mapping[str, Sequence[str]] | None = None
+) -> pd.DataFrame:
+    """What the table shows of `rows`; with `refs`, by id, also what each refers to."""
     columns: dict[str, list[Any]] = {
         "rank": [row.rank or None for row in rows],
         "outcome": [[theme.words(row.outcome, row.layer)] for row in rows],
@@ -96,6 +107,8 @@ def frame(rows: Sequence[Row], *, with_score: bool) -> pd.DataFrame:
         "similarity": [row.similarity for row in rows],
         "type": [row.type for row in rows],
     }
+    if refs is not None:
+        columns["refers to"] = [", ".join(refs.get(row.id, ())) for row in rows]
     return pd.DataFrame(columns)
 
 
@@ -115,6 +128,9 @@ def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
         ),
         "title": column.TextColumn("title", width=214, help="Long titles keep their end."),
         "type": column.TextColumn("type", width=62),
+        "refers to": column.TextColumn(
+            "refers to", width=300, help="Ids; hidden ones are not named."
+        ),
         "distance": column.ProgressColumn(
             "distance",
             format="%.3f",

@@ -217,6 +217,10 @@ def test_the_references_of_a_chunk_are_shown_and_lead_on(
     page.slide("judge.max_expansion", 2)
     assert not calls
     assert len([b for b in page.at.button if b.key and b.key.startswith("ref-open-")]) <= 2
+    page.at.toggle(key="with-refs").set_value(True)
+    page.run()
+    row = next(row for row in page.rows if row["id"] == "auth-api:ExchangeToken")
+    assert "auth-api:TokenRequest" in row["refs"].split()
     page.press("ref-open-0")
     assert page.at.session_state["chunk"] in labels[0].replace("\\", "")
 
@@ -236,8 +240,11 @@ def test_references_to_secrets_are_counted_and_not_named(
     page = open_page(link, workspace=tmp_path).open_chunk("map").choose("chunk-part", "References")
     told = "\n".join(page.html)
     assert "Not followed: 1 hidden from the user, 1 unknown to this collection." in told
+    page.at.toggle(key="with-refs").set_value(True)
+    page.run()
+    assert [row["refs"] for row in page.rows if row["id"] == "map"] == ["door"]
     for secret in ("hoard", "Hoard", "lost", "rubies"):
-        assert secret not in page.sent
+        assert secret not in page.sent + page.downloads["ragfilter.csv"]()
     page.choose("view-as", "Operator")
     assert "The Hoard Itself (hidden), lost (unknown)" in "\n".join(page.html)
     page.switch("clearance", False)
