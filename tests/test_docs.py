@@ -1,0 +1,58 @@
+"""The documents name what is there: every room of the package, and commands that exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from ragfilter.cli import app
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def rooms() -> Iterator[str]:
+    for path in sorted((ROOT / "ragfilter").iterdir()):
+        if path.suffix == ".py" and not path.name.startswith("__"):
+            yield path.name
+        elif (path / "__init__.py").exists():
+            yield f"{path.name}/"
+
+
+@pytest.mark.parametrize("room", list(rooms()))
+def test_the_architecture_names_every_room(room: str) -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert re.search(rf"(?<![\w/]){re.escape(room)}", text)
+
+
+def test_the_architecture_names_no_file_that_is_not_there() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    files = {path.name for path in ROOT.rglob("*.py") if ".venv" not in path.parts}
+    assert set(re.findall(r"\b\w+\.py\b", text)) <= files
+
+
+def commands() -> list[str]:
+    """Every command line of a README's block, without its comment."""
+    blocks = re.findall(r"```\n(.*?)```", README, flags=re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()]
+    return [line.split("   #")[0].strip() for line in lines if line.startswith("ragfilter ")]
+
+
+def test_there_are_commands_to_check() -> None:
+    assert len(commands()) >= 8
+
+
+@pytest.mark.parametrize("line", commands())
+def test_the_readme_shows_commands_and_options_that_exist(line: str) -> None:
+    words = shlex.split(line)[1:]
+    command = typer.main.get_command(app)
+    while words and words[0] in getattr(command, "commands", {}):
+        command = command.commands[words.pop(0)]  # type: ignore[attr-defined]
+    assert not hasattr(command, "commands"), f"no such command: {line}"
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= known
