@@ -162,7 +162,7 @@ class Cutoff(Section):
         unit="chunks", ge=1, le=200, ceiling=50, label="k, most results",
     )  # fmt: skip
     min_results: int = _setting(
-        2, "The fewest results that stay, where there are so many.",
+        2, "The fewest results that stay, where there are so many. A smaller k wins.",
         unit="chunks", ge=0, le=200, ceiling=20, label="Fewest results",
     )  # fmt: skip
     gap_threshold: float = _setting(

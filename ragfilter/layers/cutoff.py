@@ -48,12 +48,15 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, looked: int, pins: int) -
     fewest = min(settings.min_results, looked)
     kept = max(wish.kept, fewest, pins)
     note = ""
+    k, least = settings.max_results, f"at least {settings.min_results}"
+    k_wins = looked == k < min(n, settings.min_results)
     if kept > wish.kept:
-        by = f"{pins} pinned" if pins > fewest else f"at least {settings.min_results}"
+        by = f"{pins} pinned" if pins > fewest else f"k {k} wins over {least}" if k_wins else least
         wish = replace(wish, raised=by)
         note = f"; raised from {wish.kept} to {kept} ({by})"
     elif kept == looked < n and wish.strategy != "fixed":
-        note = f"; k {settings.max_results} leaves out the other {n - looked}"
+        note = f"; k {k} leaves out the other {n - looked}"
+        note += f" and wins over {least}" if k_wins else ""
     return replace(wish, kept=kept, reason=wish.reason + note)
 
 
@@ -149,7 +152,8 @@ def _decide(
         return Decision(hit.id, "cutoff", "dropped", after, value, limit)
     if past:
         extra = made.strategy == "adaptive_k" and place <= (rank or 0) + settings.b_extra
-        few = f"{settings.b_extra} more" if extra else f"at least {settings.min_results}"
+        least = min(settings.min_results, settings.max_results)
+        few = f"{settings.b_extra} more" if extra else f"at least {least}"
         return Decision(hit.id, "cutoff", "kept", f"{after}; kept, as {few} stay", value, limit)
     return Decision(hit.id, "cutoff", "kept", before, value, limit)
 

@@ -132,6 +132,22 @@ def test_the_troll_query_names_every_gap() -> None:
             {},
             "no gap ≥ 0.100; kept values ≤ 0.500 (best 0.100 + 0.400); k 5 leaves out the other 5",
         ),
+        (
+            OWLBEARS,
+            {"min_results": 50, "max_results": 3},
+            "gap 0.250 ≥ 0.100 after hit 2; raised from 2 to 3 (k 3 wins over at least 50)",
+        ),
+        (
+            OWLBEARS,
+            {"max_results": 1},
+            "no gap ≥ 0.100; kept values ≤ 0.500 (best 0.100 + 0.400); "
+            "k 1 leaves out the other 4 and wins over at least 2",
+        ),
+        (
+            OWLBEARS[:3],
+            {"min_results": 50, "max_results": 3},
+            "gap 0.250 ≥ 0.100 after hit 2; raised from 2 to 3 (at least 50)",
+        ),
         (DRAGONS, {"strategy": "fixed"}, "first 5"),
         (GIANT_TROLL, {"strategy": "autocut"}, "jump 1 before rank 4"),
         (GIANT_TROLL, {"strategy": "adaptive_k"}, "largest drop 0.141 after hit 3"),
@@ -233,7 +249,8 @@ def test_law_what_lies_beyond_k_changes_nothing_but_the_words(
     values = (values + [2.0] * k)[:k]
     alone = cut(values, settings)
     longer = cut([*values, *more], settings)
-    assert replace(longer, reason="") == replace(alone, reason="")
+    assert replace(longer, reason="", raised="") == replace(alone, reason="", raised="")
+    assert bool(longer.raised) == bool(alone.raised)
 
 
 @given(GRID, SETTINGS)
@@ -349,6 +366,11 @@ def test_two_numbers_that_differ_look_different(look_at: LookAt) -> None:
         (
             [0.1, 0.15, 0.4, 0.45],
             {"cutoff__min_results": 3},
+            "after the cliff: gap 0.250 ≥ 0.100 after hit 2; kept, as at least 3 stay",
+        ),
+        (
+            [0.1, 0.15, 0.4, 0.45],
+            {"cutoff__min_results": 50, "cutoff__max_results": 3},
             "after the cliff: gap 0.250 ≥ 0.100 after hit 2; kept, as at least 3 stay",
         ),
         (
