@@ -8,6 +8,15 @@ def distance(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
+def apart(left: float, sign: str, right: float) -> str:
+    """``0.3498 < 0.3500``: with as many decimals, three at least, as make the two differ."""
+    for decimals in range(3, 10):
+        pair = f"{left:.{decimals}f}", f"{right:.{decimals}f}"
+        if pair[0] != pair[1]:
+            break
+    return f" {sign} ".join(pair)
+
+
 def ms(value: float) -> str:
     """Milliseconds with one digit; seconds from one second on."""
     return f"{value / 1000:,.1f} s" if value >= 1000 else f"{value:.1f} ms"

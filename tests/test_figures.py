@@ -37,3 +37,18 @@ def test_numbers_as_people_read_them(
     write: Callable[[float | None], str], value: float | None, written: str
 ) -> None:
     assert write(value) == written
+
+
+@pytest.mark.parametrize(
+    ("left", "sign", "right", "written"),
+    [
+        (0.2, "<", 0.35, "0.200 < 0.350"),
+        (0.3498, "<", 0.35, "0.3498 < 0.3500"),
+        (0.90003, ">", 0.9, "0.90003 > 0.90000"),
+        (0.5, "<", 0.5, "0.500000000 < 0.500000000"),
+    ],
+)
+def test_two_numbers_that_differ_look_different(
+    left: float, sign: str, right: float, written: str
+) -> None:
+    assert figures.apart(left, sign, right) == written

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from ragfilter import figures
 from ragfilter.layers.base import Look, Step
 from ragfilter.layers.quality import UNSCORED, reranker_key
 from ragfilter.layers.strategies import EPSILON, STRATEGIES
@@ -144,7 +145,7 @@ def _decide(
     elif limit is not None:
         past = value > limit + EPSILON
         before = f"within best + {settings.distance_offset:.3f}"
-        after = f"{name} {_apart(value, limit)}"
+        after = f"{name} {figures.apart(value, '>', limit)}"
     else:
         past = False
         before, after = made.reason, ""
@@ -161,12 +162,3 @@ def _decide(
 def _after_cliff(made: Cut, settings: Cutoff) -> str:
     over = f" ≥ {settings.gap_threshold:.3f}" if made.strategy == "gap" else ""
     return f"after the cliff: gap {made.gap:.3f}{over} after hit {made.cliff_after_rank}"
-
-
-def _apart(value: float, limit: float) -> str:
-    """`value > limit` with as many decimals, three at least, as make the two differ."""
-    for decimals in range(3, 10):
-        left, right = f"{value:.{decimals}f}", f"{limit:.{decimals}f}"
-        if left != right:
-            break
-    return f"{left} > {right}"

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from ragfilter import judging
+from ragfilter import figures, judging
 from ragfilter.expansion import Reached, walk
 from ragfilter.layers.base import Look, Step
 from ragfilter.layers.clearance import may_see, with_visible_refs
@@ -113,7 +113,7 @@ def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], look: Look) -> tuple[Dec
             )
         else:
             limit = settings.min_relevance
-            reason = f"similarity {value:.3f} < {limit:.3f}, not shown to the judge"
+            reason = f"similarity {figures.apart(value, '<', limit)}, not shown to the judge"
             decisions.append(Decision(hit.id, "judge", "dropped", reason, value, limit))
     return tuple(decisions)
 

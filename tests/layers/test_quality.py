@@ -59,6 +59,13 @@ def test_good_matches_among_the_first(similarities: list[float], kept: list[str]
     assert ids(run(similarities)) == kept
 
 
+def test_a_near_miss_does_not_look_like_a_match() -> None:
+    step = run([0.8, 0.4998, 0.3])
+    assert [d.reason for d in step.decisions] == [
+        "similarity 0.800 ≥ 0.500", "similarity 0.4998 < 0.5000", "similarity 0.300 < 0.500",
+    ]  # fmt: skip
+
+
 def test_the_incremental_path() -> None:
     assert quality.widths(Quality()) == (3, 5, 7, 9, 10)
     assert quality.widths(Quality(min_top_k=10)) == (10,)
