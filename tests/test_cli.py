@@ -161,6 +161,15 @@ def test_cut_and_help_load_nothing_heavy() -> None:
 # errors
 
 
+def test_a_standard_output_that_is_not_utf8_is_told() -> None:
+    made = run("cut", "0.1", "0.2", "0.5", PYTHONIOENCODING="ascii:strict")
+    assert (made.returncode, made.stdout) == (2, "")
+    assert made.stderr == (
+        "ragfilter: Standard output cannot show '≥': it is set to ascii. "
+        "Set PYTHONIOENCODING=utf-8.\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [

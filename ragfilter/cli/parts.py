@@ -150,6 +150,12 @@ def emit(text: str) -> None:
     except BrokenPipeError:
         # Otherwise the interpreter would fail once more when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"Standard output cannot show {error.object[error.start]!r}: it is set to "
+            f"{error.encoding}.",
+            remedy="Set PYTHONIOENCODING=utf-8.",
+        ) from None
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise InputError(
