@@ -51,7 +51,7 @@ def draw(result: Result, resources: Resources) -> None:
             elif answer is not None:
                 _show(result.query, side, answer, resources)
             else:
-                html.draw('<p class="rf-empty">The context changed; not answered yet.</p>')
+                html.draw('<p class="rf-empty">Not answered yet, over these chunks.</p>')
     if asking:
         # Draws the same answers from memory, with their citations and without the stop button.
         st.rerun()

@@ -51,7 +51,7 @@ def known(query: str, side: Side, resources: Resources) -> Answer | None:
     """The answer of this context, where it is remembered or needs no model to be asked."""
     key = _key(query, side.context, resources)
     found = resources.answers.get(key)
-    if found is None and resources.bench.chat is None:
+    if found is None and (resources.bench.chat is None or not side.context.chunks):
         found = _extract(query, side.context, resources, only_known=True)
         if not found.error:
             resources.answers.put(key, found)

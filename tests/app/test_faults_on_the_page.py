@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from faults import FAULTS, Server, says, servers, well
 
+from ragfilter.answer import EMPTY
 from ragfilter.ui.answer_panel import INSTEAD
 from ragfilter.ui.answers import NOT_ASKED
 
@@ -168,3 +169,12 @@ def test_a_judge_that_says_nothing_readable(
     page.press("need-judge")
     assert len(page.kept) == 4
     assert "The judge failed." in told(page)
+
+
+def test_no_chunks_need_no_llm(open_failing: Callable[..., Any], endpoint: Server) -> None:
+    link = {"profile": "adaptive-retrieval", "q": "What is a lightsaber?",
+            "quality.score_threshold": "1", "quality.reranker_threshold": "1"}  # fmt: skip
+    page = open_failing("500", link)
+    assert page.kept == []
+    assert EMPTY in answers(page)
+    assert endpoint.asked == []
