@@ -48,7 +48,7 @@ def draw(result: Result, rows: Sequence[Row], exported: Sequence[Row]) -> None:
         with_refs = st.toggle(
             "References",
             key="with-refs",
-            help="A last column, here and in the CSV, with the chunks that each refers to.",
+            help="One more column, here and in the CSV, with the chunks that each refers to.",
         )
         st.download_button(
             "CSV",
@@ -97,8 +97,10 @@ def frame(
         "title": [short_title(row.title, TITLE_WIDTH) for row in rows],
         "distance": [row.distance for row in rows],
         "gap": [row.gap for row in rows],
-        "reason": [row.reason for row in rows],
     }
+    if refs is not None:
+        columns["refers to"] = [", ".join(refs.get(row.id, ())) for row in rows]
+    columns["reason"] = [row.reason for row in rows]
     if with_score:
         columns["rerank"] = [row.rerank_score for row in rows]
     columns |= {
@@ -107,8 +109,6 @@ def frame(
         "similarity": [row.similarity for row in rows],
         "type": [row.type for row in rows],
     }
-    if refs is not None:
-        columns["refers to"] = [", ".join(refs.get(row.id, ())) for row in rows]
     return pd.DataFrame(columns)
 
 
@@ -129,7 +129,7 @@ def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
         "title": column.TextColumn("title", width=214, help="Long titles keep their end."),
         "type": column.TextColumn("type", width=62),
         "refers to": column.TextColumn(
-            "refers to", width=300, help="Ids; hidden ones are not named."
+            "refers to", width=214, help="Ids; hidden ones are not named."
         ),
         "distance": column.ProgressColumn(
             "distance",

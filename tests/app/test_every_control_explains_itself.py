@@ -16,7 +16,7 @@ CONTROLS = {
 COLLAPSED = 2
 OWLBEARS = {"q": "Tell me about owlbears", "collection": "demo"}
 RERANKED = {"quality.mode": "always", "quality.reranker": "late_interaction"}
-PANELS = ("Answer", "Prompt", "Chunk", "Rounds", "Debug")
+PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
 
 
 def unexplained(block: Any) -> Iterator[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from ragfilter.corpora import demo
 from ragfilter.ui import costs
-from ragfilter.ui.clearance import AS_OPERATOR
+from ragfilter.ui.clearance import AS_OPERATOR, SENT_AS_USER
 from ragfilter.ui.controls import SWITCHED, key
 from ragfilter.ui.state import PANELS
 
@@ -108,7 +108,7 @@ def test_what_the_choice_means_is_said_where_it_is_made(open_page: Callable[...,
     assert AS_OPERATOR in page.html
     for panel in PANELS:
         page.choose("panel-box", panel)
-        assert (made_as in page.html) is (panel in ("Answer", "Prompt", "Debug")), panel
+        assert (made_as in page.html) is (panel in SENT_AS_USER), panel
     page.switch("clearance", False)
     assert made_as not in page.html
     assert AS_OPERATOR not in page.html
