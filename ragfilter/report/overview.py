@@ -53,7 +53,7 @@ def summary(result: Result) -> Summary:
     plain = unfiltered(result.pool, result.settings)
     return Summary(
         kept=len(result.kept),
-        retrieved=len(result.hits),
+        retrieved=sum(hit.rank > 0 for hit in result.hits),
         headline=headline(result),
         tokens=tokens(result.kept),
         tokens_unfiltered=tokens(plain),

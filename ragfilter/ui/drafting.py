@@ -138,7 +138,7 @@ def swap(chunk_id: str, shown: str) -> None:
     """Bring the first text that stands aside into the editor; what stood there goes aside."""
     found = of(chunk_id)
     first, *others = found.ring
-    st.session_state.drafts[chunk_id] = first.text
+    state.drafts()[chunk_id] = first.text
     ring = (*others, Aside(shown, shown in found.texts))
     _all()[chunk_id] = replace(found, ring=_without(ring, first.text))
 
@@ -150,7 +150,7 @@ def _taken(made: Draft, chunk: Chunk, before: Drafted) -> Drafted:
         sentence = made.error if made.error.endswith(".") else f"{made.error}."
         told = f"{sentence[:1].upper()}{sentence[1:]} {remedy}".strip()
         return replace(before, error=told, draft=made)
-    drafts: dict[str, str] = st.session_state.drafts
+    drafts: dict[str, str] = state.drafts()
     text, stood = pretty(made.rule), drafts.get(chunk.id)
     same = made.text == _canonical(chunk.rule)
     if same:

@@ -53,7 +53,8 @@ def rounds(result: Result) -> None:
             sum(len(r.kept) for r in detail.rounds[: i + 1]) for i in range(len(detail.rounds))
         ],
     }
-    st.dataframe(pd.DataFrame(table), key="rounds", hide_index=True, height="content")
+    with st.container(key="rounds"):
+        st.dataframe(pd.DataFrame(table), hide_index=True, height="content")
 
 
 def _said(detail: Rounds, result: Result) -> str:

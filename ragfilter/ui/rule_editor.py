@@ -36,7 +36,7 @@ class Trouble:
 def draw(result: Result, chunk: Chunk, asked: Asked, resources: Resources) -> None:
     """The editor of one chunk's rule."""
     busy = drafting.collect(chunk, asked, resources)
-    drafts: dict[str, str] = st.session_state.drafts
+    drafts: dict[str, str] = state.drafts()
     shown = drafts.get(chunk.id, _pretty(chunk.rule))
     if st.session_state.get("rule-editor") != shown:
         st.session_state["rule-editor"] = shown
@@ -65,7 +65,7 @@ def _buttons(
     journal, name = resources.bench.journal, asked.collection
     can_undo = journal.undoable(name, chunk.id) is not None
     can_redo = journal.redoable(name, chunk.id) is not None
-    changed = chunk.id in st.session_state.drafts
+    changed = chunk.id in state.drafts()
     with st.container(key="rule-actions", horizontal=True, gap="small"):
         st.button(
             "Save",
@@ -203,7 +203,7 @@ def _act(act: Act, chunk_id: str, expected: str | None, asked: Asked) -> None:
     except RagfilterError as error:
         st.session_state["rule-trouble"] = Trouble(chunk_id, str(error))
     else:
-        st.session_state.drafts.pop(chunk_id, None)
+        state.drafts().pop(chunk_id, None)
         drafting.forget(chunk_id)
         state.renew()
 
@@ -221,18 +221,18 @@ def _typed(chunk_id: str, stored: str) -> None:
     text = st.session_state["rule-editor"]
     st.session_state.pop("rule-trouble", None)
     if text == stored:
-        st.session_state.drafts.pop(chunk_id, None)
+        state.drafts().pop(chunk_id, None)
     else:
-        st.session_state.drafts[chunk_id] = text
+        state.drafts()[chunk_id] = text
 
 
 def _draft(chunk_id: str, text: str | None) -> None:
     st.session_state.pop("rule-trouble", None)
     drafting.forget(chunk_id)
     if text is None:
-        st.session_state.drafts.pop(chunk_id, None)
+        state.drafts().pop(chunk_id, None)
     else:
-        st.session_state.drafts[chunk_id] = text
+        state.drafts()[chunk_id] = text
 
 
 def _take(chunk_id: str) -> None:

@@ -112,6 +112,12 @@ def open_chunk(chunk_id: str | None) -> None:
         st.session_state.turn += 1
 
 
+def drafts() -> dict[str, str]:
+    """What was typed into the rule editor and not saved, by chunk, of the present collection."""
+    every: dict[str, dict[str, str]] = st.session_state.drafts
+    return every.setdefault(st.session_state.collection or "", {})
+
+
 def notice(message: str) -> None:
     """Say something once, at the top of the page."""
     st.session_state.notices.append(message)
