@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from dataclasses import replace
 from time import monotonic
 
@@ -94,15 +95,17 @@ def _stream(query: str, side: Side, resources: Resources) -> Answer | None:
     """Draw the answer as it comes; until something has come, how long it was waited for."""
     chat, limit = resources.bench.chat, resources.deployment.answer_timeout_s
     place, text, began = st.empty(), "", monotonic()
-    for piece in answers.make(query, side, resources):
-        text += piece
-        if text:
-            place.markdown(bold_citations(text))
-        elif chat is not None:
-            place.html(
-                f'<p class="rf-aside" role="status">Waiting for {html.text(chat.name)} … '
-                f"{monotonic() - began:.0f} of at most {limit:g} s</p>"
-            )
+    # Closed at once when Stop interrupts a drawing: what came is then remembered for the next run.
+    with closing(answers.make(query, side, resources)) as pieces:
+        for piece in pieces:
+            text += piece
+            if text:
+                place.markdown(bold_citations(text))
+            elif chat is not None:
+                place.html(
+                    f'<p class="rf-aside" role="status">Waiting for {html.text(chat.name)} … '
+                    f"{monotonic() - began:.0f} of at most {limit:g} s</p>"
+                )
     return answers.known(query, side, resources)
 
 

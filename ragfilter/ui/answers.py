@@ -8,7 +8,7 @@ fails, the same button brings the extractive answer instead, beside the words ab
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass
 
 from ragfilter import prompts
@@ -58,7 +58,7 @@ def known(query: str, side: Side, resources: Resources) -> Answer | None:
     return None if found is None or (found.extractive and found.error) else found
 
 
-def make(query: str, side: Side, resources: Resources) -> Iterator[str]:
+def make(query: str, side: Side, resources: Resources) -> Generator[str]:
     """The answer in pieces, empty ones while nothing comes. Whatever came is remembered, also when
     the reader stops early."""
     embedder = Remembered(resources.bench.embedder, resources.vectors)

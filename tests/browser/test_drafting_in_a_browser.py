@@ -44,7 +44,7 @@ def app_with_llm(serve_app: Callable[..., str], endpoint: Server) -> str:
 
 def open_matrix(open_tab: OpenTab, url: str) -> Any:
     tab = open_tab(LINK, url=url).expect_kept(15).rest()
-    expect(tab.cell(1, "title")).to_have_text(re.compile("Opponent Armor Class 7$"))
+    expect(tab.cell(1, "title")).to_have_text(re.compile("Armor Class 7$"))
     tab.click_row(1)
     expect(tab.rule).to_have_value(re.compile("contain_one_of"))
     return tab.rest()
