@@ -59,8 +59,8 @@ def known(query: str, side: Side, resources: Resources) -> Answer | None:
 
 
 def make(query: str, side: Side, resources: Resources) -> Generator[str]:
-    """The answer in pieces, empty ones while nothing comes. Whatever came is remembered, also when
-    the reader stops early."""
+    """The answer in pieces, empty ones while nothing comes. What comes is remembered as it comes:
+    when the reader stops, the next run of the page may begin before this one has ended."""
     embedder = Remembered(resources.bench.embedder, resources.vectors)
     chat, stop = resources.bench.chat, threading.Event()
     stream = stream_answer(
@@ -71,12 +71,17 @@ def make(query: str, side: Side, resources: Resources) -> Generator[str]:
         timeout_s=resources.deployment.answer_timeout_s,
         prices=resources.prices,
     )
+    key = _key(query, side.context, resources)
     try:
-        yield from stream if chat is None else background.pieces(iter(stream), TICK_S)
+        if chat is None:
+            yield from stream
+        else:
+            for piece in background.pieces(iter(stream), TICK_S):
+                resources.answers.put(key, stream.answer)
+                yield piece
     finally:
-        made = stream.answer
         stop.set()
-        resources.answers.put(_key(query, side.context, resources), made)
+        made = resources.answers.put(key, stream.answer)
     if made.error and not made.extractive:
         _quote(query, side, resources)
 
