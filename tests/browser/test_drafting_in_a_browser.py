@@ -73,6 +73,8 @@ def test_a_draft_is_waited_for_while_the_page_is_used(
     expect(tab.keyed("draft-note")).to_contain_text("Asking small-model for a rule …")
     go_on.set()
     expect(tab.rule).to_be_enabled()
+    # The browser shows the new text a moment after it has opened the box again.
+    expect(tab.rule).to_have_value(re.compile("clerics"))
     assert len(endpoint.asked) == 1
     assert json.loads(tab.rule.input_value()) == json.loads(GOOD)
     note = tab.keyed("draft-note")
