@@ -174,7 +174,7 @@ def test_a_stopped_endpoint_falls_back_in_time_and_is_asked_again_once_it_is_bac
     expect(tab.cell(0, "outcome")).to_have_text("■ fallback")
     tab.choose("panel-box", "Answer").rest()
     # The panel's own button, of the same key, goes a moment after this one has come.
-    button = tab.keyed("needs").locator(".st-key-need-judge button")
+    button = tab.keyed("needs", ".st-key-need-judge button")
     expect(button).to_contain_text("Ask the LLM again about")
 
     with servers() as start:
