@@ -8,52 +8,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-import numpy as np
 import pytest
+from line import Line
 
 from ragfilter.errors import ChatError, InputError
 from ragfilter.evaluate import experiment
 from ragfilter.evaluate.experiment import Measured, Side, before_and_after, means, measure
 from ragfilter.judgements import Judgements
-from ragfilter.ports import Delta, Message, Usage, Vectors
+from ragfilter.ports import Delta, Message, Usage
 from ragfilter.settings import Settings
 from ragfilter.sources import Sources
-from ragfilter.types import Chunk, Space
 
 
-class World:
-    """Chunks on a line: the vector of query "n" is n, chunk m lies |n − m| / 10 from it.
-
-    And a judge that keeps what a question's labels hold."""
-
-    name = "line"
-    space: Space = "l2"
-    version = "1"
+class World(Line):
+    """The line, and a judge that keeps what a question's labels hold."""
 
     def __init__(self, qrels: Mapping[str, Mapping[str, int]], fails_on: str = "") -> None:
-        self.all = {str(i): Chunk(str(i), f"number {i}") for i in range(30)}
+        super().__init__()
         self.qrels = qrels
         self.fails_on = fails_on
         self.asked: list[Sequence[Message]] = []
-
-    def embed(self, texts: Sequence[str], progress: object = None) -> Vectors:
-        return np.array([[float(text)] for text in texts], dtype=np.float32)
-
-    def count(self) -> int:
-        return len(self.all)
-
-    def nearest(
-        self, vector: Vectors, n: int, *, ids: object = None, where: object = None
-    ) -> list[tuple[str, float]]:
-        at = float(vector[0])
-        pairs = [(i, abs(int(i) - at) / 10) for i in self.all]
-        return sorted(pairs, key=lambda pair: (pair[1], int(pair[0])))[:n]
-
-    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        return {i: self.all[i] for i in ids if i in self.all}
-
-    def catalogue(self) -> dict[str, Chunk]:
-        return self.all
 
     def stream(self, messages: Sequence[Message], **_: object) -> Iterator[Delta]:
         self.asked.append(messages)

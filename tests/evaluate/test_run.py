@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
+from line import Line
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate import labels, run
 from ragfilter.evaluate.beir import Labels
-from ragfilter.ports import Vectors
 from ragfilter.settings import Settings
 from ragfilter.sources import Sources
-from ragfilter.types import Chunk, Hit, Pool, Space
+from ragfilter.types import Chunk, Hit, Pool
 
 K4 = Settings().with_values({"retrieval.k": 4, "cutoff.min_results": 0})
 
@@ -130,38 +129,6 @@ def test_frame_has_a_row_a_query() -> None:
     assert table["filtered_kept"].tolist() == [2, 5]
 
 
-class Line:
-    """Chunks on a line: the vector of query "n" is n, the distance of chunk m is |n − m| / 10."""
-
-    name = "line"
-    space: Space = "l2"
-    version = "1"
-
-    def __init__(self) -> None:
-        self.all = {str(i): Chunk(str(i), f"number {i}") for i in range(30)}
-        self.asked: list[str] = []
-
-    def embed(self, texts: list[str], progress: object = None) -> Vectors:
-        self.asked += texts
-        return np.array([[float(text)] for text in texts], dtype=np.float32)
-
-    def count(self) -> int:
-        return len(self.all)
-
-    def nearest(
-        self, vector: Vectors, n: int, *, ids: object = None, where: object = None
-    ) -> list[tuple[str, float]]:
-        at = float(vector[0])
-        pairs = [(i, abs(int(i) - at) / 10) for i in self.all]
-        return sorted(pairs, key=lambda pair: pair[1])[:n]
-
-    def chunks(self, ids: list[str]) -> dict[str, Chunk]:
-        return {i: self.all[i] for i in ids if i in self.all}
-
-    def catalogue(self) -> dict[str, Chunk]:
-        return self.all
-
-
 def test_evaluate_gathers_labelled_queries_once_and_tells_its_progress() -> None:
     line = Line()
     told: list[tuple[int, int]] = []
@@ -172,7 +139,7 @@ def test_evaluate_gathers_labelled_queries_once_and_tells_its_progress() -> None
         Sources(line, line),  # type: ignore[arg-type]
         progress=lambda done, total: told.append((done, total)),
     )
-    assert line.asked == ["0", "29"]
+    assert line.embedded == ["0", "29"]
     assert told == [(1, 2), (2, 2)]
     assert [row.unfiltered.ids for row in made.rows] == [
         ("0", "1", "2", "3"), ("29", "28", "27", "26"),

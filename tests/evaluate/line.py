@@ -1,0 +1,43 @@
+"""A collection and an embedder at their ports, with distances that can be worked in one's head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ragfilter.ports import Vectors
+from ragfilter.types import Chunk, Space
+
+
+class Line:
+    """Chunks on a line: the vector of query "n" is n, chunk m lies |n − m| / 10 from it; of two
+    that lie equally far the smaller number comes first."""
+
+    name = "line"
+    space: Space = "l2"
+    version = "1"
+
+    def __init__(self) -> None:
+        self.all = {str(i): Chunk(str(i), f"number {i}") for i in range(30)}
+        self.embedded: list[str] = []
+
+    def embed(self, texts: Sequence[str], progress: object = None) -> Vectors:
+        self.embedded += texts
+        return np.array([[float(text)] for text in texts], dtype=np.float32)
+
+    def count(self) -> int:
+        return len(self.all)
+
+    def nearest(
+        self, vector: Vectors, n: int, *, ids: object = None, where: object = None
+    ) -> list[tuple[str, float]]:
+        at = float(vector[0])
+        pairs = [(i, abs(int(i) - at) / 10) for i in self.all]
+        return sorted(pairs, key=lambda pair: (pair[1], int(pair[0])))[:n]
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        return {i: self.all[i] for i in ids if i in self.all}
+
+    def catalogue(self) -> dict[str, Chunk]:
+        return self.all
