@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from referring import CHUNKS
 
 from ragfilter.answer import Prices
 from ragfilter.config import load
@@ -19,8 +20,6 @@ from ragfilter.preview import forecast, preview_expansion
 from ragfilter.settings import Clearance, Settings
 from ragfilter.sources import Sources
 from ragfilter.types import Chunk, Space
-
-RULE = '{"contain": "cleric"}'
 
 
 class World:
@@ -69,19 +68,6 @@ class World:
         return Sources(self, self, None, self, judgements)
 
 
-# root → a, b; a → c; b → root, secret; secret → deep; c → ruled, d; d → e → f
-WORLD = (
-    Chunk("root", "the root", "Root", refs=("a", "b", "gone")),
-    Chunk("a", "about a", "A", refs=("c",)),
-    Chunk("b", "about b", "B", refs=("root", "secret")),
-    Chunk("secret", "hush", "Secret", refs=("deep",), clearance=2),
-    Chunk("deep", "deep", "Deep"),
-    Chunk("c", "about c", "C", refs=("ruled", "d")),
-    Chunk("ruled", "for clerics", "Ruled", rule=RULE),
-    Chunk("d", "about d", "D", refs=("e",)),
-    Chunk("e", "about e", "E", refs=("f",)),
-    Chunk("f", "about f", "F"),
-)
 LLM = load(profile="llm-filter", environ={}).settings
 
 
@@ -90,7 +76,7 @@ def ids(preview: Mapping[int, Any]) -> dict[int, list[str]]:
 
 
 def test_what_each_depth_would_bring() -> None:
-    world = World(*WORLD)
+    world = World(*CHUNKS)
     preview = preview_expansion("root", world, LLM)
     assert ids(preview) == {
         1: ["a", "b"],
@@ -99,37 +85,37 @@ def test_what_each_depth_would_bring() -> None:
     }
     way = {r.chunk.id: (r.step, r.via) for r in preview[5]}
     assert (way["a"], way["secret"], way["f"]) == ((1, "root"), (2, "b"), (5, "e"))
-    assert preview[1][0].chunk == WORLD[1]
+    assert preview[1][0].chunk == CHUNKS[1]
     # Texts of what is brought are fetched once, and of nothing else.
     assert sorted(world.fetched) == sorted(ids(preview)[5])
 
 
 def test_a_user_is_shown_what_they_would_get() -> None:
     user = Clearance(enabled=True, level=1)
-    preview = preview_expansion("root", World(*WORLD), LLM, user)
+    preview = preview_expansion("root", World(*CHUNKS), LLM, user)
     assert ids(preview)[3] == ["a", "b", "c", "ruled", "d"]
     assert preview[1][1].chunk.refs == ("root",)
-    cleared = preview_expansion("root", World(*WORLD), LLM, Clearance(enabled=True, level=2))
-    assert ids(cleared) == ids(preview_expansion("root", World(*WORLD), LLM))
-    hidden = preview_expansion("secret", World(*WORLD), LLM, user)
+    cleared = preview_expansion("root", World(*CHUNKS), LLM, Clearance(enabled=True, level=2))
+    assert ids(cleared) == ids(preview_expansion("root", World(*CHUNKS), LLM))
+    hidden = preview_expansion("secret", World(*CHUNKS), LLM, user)
     assert ids(hidden) == {1: [], 3: [], 5: []}
     settings = LLM.with_values({"clearance.enabled": True, "clearance.level": 1})
-    assert preview_expansion("root", World(*WORLD), settings) == preview
+    assert preview_expansion("root", World(*CHUNKS), settings) == preview
 
 
 def test_rules_hold_where_they_are_on_and_a_question_is_there() -> None:
     on = LLM.with_values({"query_must.enabled": True})
-    assert "ruled" in ids(preview_expansion("root", World(*WORLD), on))[3]
-    assert "ruled" not in ids(preview_expansion("root", World(*WORLD), on, query="troll"))[3]
-    assert "ruled" in ids(preview_expansion("root", World(*WORLD), on, query="cleric"))[3]
-    assert "ruled" in ids(preview_expansion("root", World(*WORLD), LLM, query="troll"))[3]
+    assert "ruled" in ids(preview_expansion("root", World(*CHUNKS), on))[3]
+    assert "ruled" not in ids(preview_expansion("root", World(*CHUNKS), on, query="troll"))[3]
+    assert "ruled" in ids(preview_expansion("root", World(*CHUNKS), on, query="cleric"))[3]
+    assert "ruled" in ids(preview_expansion("root", World(*CHUNKS), LLM, query="troll"))[3]
 
 
 def test_limits_and_unknown_chunks() -> None:
     few = LLM.with_values({"judge.max_expansion": 3})
-    assert ids(preview_expansion("root", World(*WORLD), few))[5] == ["a", "b", "c"]
-    assert ids(preview_expansion("gone", World(*WORLD), LLM)) == {1: [], 3: [], 5: []}
-    assert ids(preview_expansion("f", World(*WORLD), LLM)) == {1: [], 3: [], 5: []}
+    assert ids(preview_expansion("root", World(*CHUNKS), few))[5] == ["a", "b", "c"]
+    assert ids(preview_expansion("gone", World(*CHUNKS), LLM)) == {1: [], 3: [], 5: []}
+    assert ids(preview_expansion("g", World(*CHUNKS), LLM)) == {1: [], 3: [], 5: []}
 
 
 @pytest.mark.parametrize("depth", [1, 3, 5])
@@ -145,7 +131,7 @@ def test_the_expansion_brings_what_was_previewed(depth: int, level: int | None, 
             "clearance.level": level or 0,
         }
     )
-    world = World(*WORLD, said=f"root -> EXPAND_{depth}")
+    world = World(*CHUNKS, said=f"root -> EXPAND_{depth}")
     previewed = ids(preview_expansion("root", world, settings, query=query))[depth]
     result = run(query, settings, world.sources())
     assert [hit.id for hit in result.kept] == ["root", *previewed]
@@ -159,18 +145,18 @@ def waiting(world: World, settings: Settings = LLM) -> Any:
 
 
 def test_the_forecast_is_of_the_very_prompt_that_is_sent() -> None:
-    world = World(*WORLD, said="root -> KEEP")
+    world = World(*CHUNKS, said="root -> KEEP")
     result = waiting(world)
     made = forecast(result, prices=Prices(prompt=2.0, completion=10.0))
     assert made is not None
-    assert (made.asked, made.left_out, made.at_most_ms) == (10, 0, 5000)
+    assert (made.asked, made.left_out, made.at_most_ms) == (11, 0, 5000)
     pool = fulfil(result.pool, result.needs, LLM, world.sources())
     assert pool.judgement is not None
     # The fake counts no tokens, so both are the same estimate of the same text.
     assert pool.judgement.prompt_tokens == made.prompt_tokens
     assert pool.judgement.prompt_version == made.prompt_version
     assert made.cost == pytest.approx((made.prompt_tokens * 2 + made.completion_tokens * 10) / 1e6)
-    assert 10 * 8 < made.completion_tokens < 10 * 25
+    assert 11 * 8 < made.completion_tokens < 11 * 25
     assert forecast(replay(pool, LLM)) is None
 
 
@@ -185,7 +171,7 @@ def test_what_finds_no_room_is_told_before() -> None:
 
 
 def test_what_is_remembered_costs_nothing_and_tells_the_usual_time() -> None:
-    world, judgements = World(*WORLD, said="root -> KEEP"), Judgements()
+    world, judgements = World(*CHUNKS, said="root -> KEEP"), Judgements()
     result = waiting(world)
     before = forecast(result, model="world", judgements=judgements)
     assert before is not None
@@ -201,4 +187,4 @@ def test_what_is_remembered_costs_nothing_and_tells_the_usual_time() -> None:
 
 
 def test_without_a_judge_there_is_nothing_to_foresee() -> None:
-    assert forecast(waiting(World(*WORLD), Settings())) is None
+    assert forecast(waiting(World(*CHUNKS), Settings())) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
+from referring import CHUNKS
 
 from ragfilter.config import load
 from ragfilter.pipeline import replay
@@ -12,21 +13,6 @@ from ragfilter.settings import Settings
 from ragfilter.types import Chunk, Hit, Pool, Result
 from ragfilter.ui.references import Known, Tree, learn, tree
 
-RULE = '{"contain": "cleric"}'
-# root → a, b; a → c; b → root, secret; secret → deep; c → ruled, d; d → e → f → g
-CHUNKS = (
-    Chunk("root", "the root", "Root", refs=("a", "b", "gone")),
-    Chunk("a", "about a", "A", refs=("c",)),
-    Chunk("b", "about b", "B", refs=("root", "secret")),
-    Chunk("secret", "hush", "Secret plan", refs=("deep",), clearance=2),
-    Chunk("deep", "deep", "Deep"),
-    Chunk("c", "about c", "C", refs=("ruled", "d")),
-    Chunk("ruled", "for clerics", "Ruled", rule=RULE),
-    Chunk("d", "about d", "D", refs=("e",)),
-    Chunk("e", "about e", "E", refs=("f",)),
-    Chunk("f", "about f", "F", refs=("g",)),
-    Chunk("g", "about g", "G"),
-)
 PLAIN = load(profile="adaptive-gap", environ={}).settings
 ALL_ON = PLAIN.with_values({"clearance.enabled": True, "query_must.enabled": True})
 
