@@ -221,3 +221,20 @@ FAULTS: Mapping[str, Behave] = {
     "nothing": page(200, "", SSE),
 }
 """A stopped server, which refuses connections, is the one fault that no behaviour can show."""
+
+TOLD: Mapping[str, tuple[str, str]] = {
+    "401": ("refused the key", "Check OPENAI_API_KEY"),
+    "429": ("HTTP 429", "Wait 7 s"),
+    "500": ("out of memory", "Try again"),
+    "hangs": ("within", "Raise the timeout"),
+    "hangs midway": ("within", "Raise the timeout"),
+    "never ends": ("within", "Raise the timeout"),
+    "cuts the stream": ("before the answer was complete", "Try again"),
+    "closes at once": ("before the answer was complete", "Try again"),
+    "garbage": ("cannot be read", "Check that the base URL"),
+    "a page": ("cannot be read", "Check that the base URL"),
+    "half a JSON": ("cannot be read", "Check that the base URL"),
+    "nothing": ("sent nothing", "Try again"),
+    "refuses": ("refused the connection", "Check that it runs"),
+}
+"""What a user must be told of each fault, and what to do about it."""

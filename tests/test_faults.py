@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from faults import FAULTS, KEY, Behave, Serve, Server, says
+from faults import FAULTS, KEY, TOLD, Behave, Serve, Server, says
 
 from ragfilter import judging
 from ragfilter.adapters.openai_chat import OpenAIChat
@@ -16,22 +16,12 @@ from ragfilter.types import Chunk, Hit
 TIMEOUT_S = 0.8
 HITS = tuple(Hit(Chunk(f"c{n}", f"text {n}"), 0.1 * n, n) for n in range(1, 4))
 
-# What the words must say, and the kind of failure that they stand for.
-SAYS = {
-    "401": ("refused the key", "auth"),
-    "429": ("Wait 7 s", "rate_limit"),
-    "500": ("out of memory", "server"),
-    "hangs": ("within", "timeout"),
-    "hangs midway": ("within", "timeout"),
-    "never ends": ("within", "timeout"),
-    "cuts the stream": ("before the answer was complete", "interrupted"),
-    "closes at once": ("before the answer was complete", "interrupted"),
-    "garbage": ("cannot be read", "protocol"),
-    "a page": ("cannot be read", "protocol"),
-    "half a JSON": ("cannot be read", "protocol"),
-    "nothing": ("sent nothing", "empty"),
-    "refuses": ("refused the connection", "unreachable"),
-}
+KINDS = {
+    "401": "auth", "429": "rate_limit", "500": "server", "hangs": "timeout",
+    "hangs midway": "timeout", "never ends": "timeout", "cuts the stream": "interrupted",
+    "closes at once": "interrupted", "garbage": "protocol", "a page": "protocol",
+    "half a JSON": "protocol", "nothing": "empty", "refuses": "unreachable",
+}  # fmt: skip
 
 
 def stopped(serve: Serve) -> Server:
@@ -47,30 +37,29 @@ def failing(serve: Serve, fault: str) -> OpenAIChat:
 
 
 def test_every_fault_is_in_the_table() -> None:
-    assert SAYS.keys() == FAULTS.keys() | {"refuses"}
+    assert TOLD.keys() == KINDS.keys() == FAULTS.keys() | {"refuses"}
 
 
-@pytest.mark.parametrize("fault", SAYS)
+@pytest.mark.parametrize("fault", TOLD)
 def test_no_draft_but_words(serve: Serve, fault: str) -> None:
     chat = failing(serve, fault)
     began = time.monotonic()
     draft = suggest(Chunk("c1", "some text", title="A title"), chat, timeout_s=TIMEOUT_S)
     assert time.monotonic() - began < TIMEOUT_S + 1
-    says, kind = SAYS[fault]
-    assert says in draft.error
-    assert (draft.failed, draft.rule, draft.text) == (kind, None, "")
+    assert all(words in draft.error for words in TOLD[fault])
+    assert (draft.failed, draft.rule, draft.text) == (KINDS[fault], None, "")
     assert draft.retry_after == (7.0 if fault == "429" else None)
     assert KEY not in repr(draft)
 
 
-@pytest.mark.parametrize("fault", SAYS)
+@pytest.mark.parametrize("fault", TOLD)
 def test_no_verdict_but_words(serve: Serve, fault: str) -> None:
     chat = failing(serve, fault)
     began = time.monotonic()
     settings = Judge(timeout_ms=int(TIMEOUT_S * 1000))
     judgement = judging.ask("why?", HITS, chat, settings, "l2")
     assert time.monotonic() - began < TIMEOUT_S + 1
-    assert SAYS[fault][0] in judgement.error
+    assert TOLD[fault][0] in judgement.error
     assert judgement.verdicts == ()
     assert judgement.asked == ("c1", "c2", "c3")
     assert KEY not in repr(judgement)
