@@ -2,7 +2,7 @@
 
 Each is generated, written to a temporary folder and read in a process of its own, so that the
 memory is its own. The descriptions hold cycles, chains of references and shared parts. Run:
-python -m benchmarks.bench_openapi
+PYTHONPATH=. python benchmarks/bench_openapi.py
 """
 
 from __future__ import annotations

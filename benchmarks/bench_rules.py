@@ -1,6 +1,7 @@
 """How long rules take: compile 10,000 distinct rules once, then decide all of them for a query.
 
-Target: at most 1 ms a query after compilation (median). Run: python -m benchmarks.bench_rules
+Target: at most 1 ms a query after compilation (median).
+Run: PYTHONPATH=. python benchmarks/bench_rules.py
 """
 
 from __future__ import annotations
