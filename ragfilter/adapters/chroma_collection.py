@@ -20,6 +20,7 @@ from chromadb.api.models.Collection import Collection as RawCollection
 
 from ragfilter.adapters import chroma_metadata as rows
 from ragfilter.adapters.chroma_client import guard
+from ragfilter.adapters.chroma_where import admission, can_push, condition
 from ragfilter.errors import StoreError
 from ragfilter.ports import Vectors, Where
 from ragfilter.types import Chunk, Space
@@ -37,8 +38,6 @@ CONTENT = "ragfilter:content"
 PAYLOAD_PAGE = 5_000
 IDS_PAGE = 50_000
 WRITE_BATCH = 5_000
-FEW_SOURCES = 20
-"""Up to so many files are named in the store's own condition; more are resolved to ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +130,8 @@ class ChromaCollection:
             return []
         pushed = None
         if where is not None and where != Where():
-            if ids is None and _is_ours(raw) and _can_push(where):
-                pushed = _condition(where)
+            if ids is None and _is_ours(raw) and can_push(where):
+                pushed = condition(where)
             else:
                 ids = self._admitted(ids, where)
         if ids is not None:
@@ -277,49 +276,14 @@ class ChromaCollection:
 
     def _admitted(self, ids: Sequence[str] | None, where: Where) -> list[str]:
         known = self.catalogue()
-        sources = None if where.sources is None else frozenset(where.sources)
-        return [
-            i
-            for i in (known if ids is None else ids)
-            if i in known
-            and (sources is None or known[i].source in sources)
-            and (where.max_clearance is None or _may_see(known[i], where))
-        ]
+        admits = admission(where)
+        return [i for i in (known if ids is None else ids) if i in known and admits(known[i])]
 
     def _unknown(self, chunk_id: str) -> StoreError:
         return StoreError(
             f"Collection {self._name!r} has no chunk {chunk_id!r}.",
             remedy="It may have been removed meanwhile; run the query again.",
         )
-
-
-def _can_push(where: Where) -> bool:
-    # A chunk without a source has no such key, which no condition on it matches.
-    sources = where.sources
-    return sources is None or (0 < len(sources) <= FEW_SOURCES and "" not in sources)
-
-
-def _condition(where: Where) -> dict[str, Any]:
-    """`where` as Chroma's own filter over the metadata of a collection of ours."""
-    parts: list[dict[str, Any]] = []
-    if where.max_clearance is not None:
-        parts += [
-            {"clearance": {"$gte": 0}},
-            {"clearance": {"$lte": where.max_clearance}},
-            {"department": {"$in": sorted({"", where.department})}},
-        ]
-    if where.sources is not None:
-        parts.append({"source": {"$in": list(where.sources)}})
-    return parts[0] if len(parts) == 1 else {"$and": parts}
-
-
-def _may_see(chunk: Chunk, where: Where) -> bool:
-    return (
-        chunk.clearance is not None
-        and where.max_clearance is not None
-        and chunk.clearance <= where.max_clearance
-        and chunk.department in (None, where.department)
-    )
 
 
 def _checked(vector: Vectors) -> Vectors:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragfilter.adapters import chroma_collection
+from ragfilter.adapters import chroma_where
 from ragfilter.adapters.chroma import ChromaCollection, ChromaStore, Row
 from ragfilter.ports import Vectors, Where
 from ragfilter.types import Chunk
@@ -81,7 +81,7 @@ WHERES = [
 def test_only_the_named_files_are_searched(
     store: ChromaStore, name: str, where: Where, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chroma_collection, "FEW_SOURCES", few)
+    monkeypatch.setattr(chroma_where, "FEW_SOURCES", few)
     collection = store.collection(name)
     query = vectors(1)[0]
     everything = collection.nearest(query, N)
