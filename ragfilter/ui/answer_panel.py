@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import closing
 from dataclasses import replace
 from time import monotonic
@@ -12,13 +11,12 @@ import streamlit as st
 from ragfilter.answer import UNFINISHED, Answer
 from ragfilter.report import short_title
 from ragfilter.types import Result
-from ragfilter.ui import answers, empty, figures, html, models, state
+from ragfilter.ui import answers, empty, figures, html, models, prose, state
 from ragfilter.ui.answers import Side
 from ragfilter.ui.resources import Resources
 
 TITLE_WIDTH = 30
 INSTEAD = "Instead, without an LLM: the nearest sentences of the chunks."
-_CITED = re.compile(r"((?:\[\d+(?:\s*[,;–-]\s*\d+)*\]\s*)+)(?<!\s)")
 
 
 def draw(result: Result, resources: Resources) -> None:
@@ -100,7 +98,7 @@ def _stream(query: str, side: Side, resources: Resources) -> Answer | None:
         for piece in pieces:
             text += piece
             if text:
-                place.markdown(bold_citations(text))
+                place.markdown(prose.quoted(text) if chat is None else prose.written(text))
             elif chat is not None:
                 place.html(
                     f'<p class="rf-aside" role="status">Waiting for {html.text(chat.name)} … '
@@ -114,12 +112,13 @@ def _show(query: str, side: Side, answer: Answer, resources: Resources) -> None:
     quoted = answers.instead(query, side, resources) if answer.failed else None
     with st.container(key=f"answer-{side.name}", gap="small"):
         if answer.text:
-            st.markdown(bold_citations(answer.text))
+            show = prose.quoted if answer.extractive else prose.written
+            st.markdown(show(answer.text))
         if answer.error:
             _failure(answer)
         if quoted is not None:
             html.draw(f'<p class="rf-aside">{INSTEAD}</p>')
-            st.markdown(bold_citations(quoted.text))
+            st.markdown(prose.quoted(quoted.text))
     both = answer.citations + (quoted.citations if quoted is not None else ())
     _cites(side, replace(answer, citations=tuple(dict.fromkeys(both))))
     if side.context.chunks:
@@ -133,11 +132,6 @@ def _failure(answer: Answer) -> None:
     html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(answer.error)}</p>')
 
 
-def bold_citations(text: str) -> str:
-    """The answer as Markdown with its citations marked; a dollar sign begins no formula."""
-    return _CITED.sub(r"**\1**", text.replace("$", r"\$"))
-
-
 def _cites(side: Side, answer: Answer) -> None:
     chunks = side.context.chunks
     if answer.citations:
@@ -145,7 +139,7 @@ def _cites(side: Side, answer: Answer) -> None:
             for number in answer.citations:
                 hit = chunks[number - 1]
                 st.button(
-                    f"[{number}] {_literal(short_title(hit.chunk.name, TITLE_WIDTH))}",
+                    f"[{number}] {prose.literal(short_title(hit.chunk.name, TITLE_WIDTH))}",
                     key=f"cite-{side.name}-{number}",
                     type="tertiary",
                     on_click=state.open_chunk,
@@ -155,10 +149,6 @@ def _cites(side: Side, answer: Answer) -> None:
     if answer.unknown_citations:
         numbers = ", ".join(f"[{n}]" for n in answer.unknown_citations)
         html.draw(f'<p class="rf-aside">Cites {numbers}, which no chunk has.</p>')
-
-
-def _literal(text: str) -> str:
-    return re.sub(r"([\[\]*_`:$])", r"\\\1", text)
 
 
 def _cost(answer: Answer) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from faults import FAULTS, Behave, Handler, Server, error_body, page, servers
+from faults import FAULTS, Behave, Handler, Server, error_body, page, says, servers
 from playwright.sync_api import expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
@@ -83,6 +83,24 @@ def test_the_answer_streams_in_and_is_remembered(
     filtered, unfiltered = (call["body"]["messages"][-1]["content"] for call in endpoint.asked)
     assert OWLBEARS["q"] in filtered
     assert len(filtered) < len(unfiltered)
+
+
+def test_no_answer_makes_the_browser_fetch_anything(
+    open_tab: OpenTab, app_with_llm: str, endpoint: Server
+) -> None:
+    leak = f"{endpoint.url}/leak.png"
+    endpoint.behave = says(f"Owls ![px]({leak}) [a]({leak}) ![b][c]\n\n[c]: {leak}\n\nsee [1].")
+    tab = open_tab(OWLBEARS | {"q": "Who owns an owlbear?"}, url=app_with_llm)
+    fetched: list[str] = []
+    tab.page.on("request", lambda request: fetched.append(request.url))
+    expect(tab.kept).to_be_visible()
+    tab.rest().click("answer")
+    answer = tab.keyed("answer-filtered")
+    expect(answer).to_contain_text("see [1].")
+    expect(answer).to_contain_text(f"![px]({leak})")
+    expect(answer.locator("img, a:has-text('px')")).to_have_count(0)
+    tab.rest()
+    assert not [url for url in fetched if "leak" in url]
 
 
 def test_an_endpoint_that_refuses_says_so_and_the_page_works_on(
