@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
-from collections.abc import Iterator, Sequence
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from faults import Behave, Handler, Serve
 
 from ragfilter.adapters.openai_chat import OpenAIChat
 from ragfilter.cli import main, parts
+from ragfilter.errors import StoreUnavailable
 from ragfilter.judgements import Judgements
 from ragfilter.ports import ChatModel, Vectors
 from ragfilter.sources import Sources
@@ -61,12 +65,13 @@ class Line:
 
 
 class Bench:
-    def __init__(self, chat: ChatModel | None) -> None:
+    def __init__(self, chat: ChatModel | None, line: Line) -> None:
         self.chat = chat
+        self.line = line
 
     def sources(self, name: str) -> Sources:
         assert name == "small"
-        return Sources(Line(), Line(), None, self.chat, Judgements())
+        return Sources(self.line, self.line, None, self.chat, Judgements())
 
 
 @pytest.fixture
@@ -84,10 +89,10 @@ def files(tmp_path: Path) -> list[str]:
 def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes the commands open a bench with this LLM."""
 
-    def with_chat(chat: ChatModel | None) -> None:
+    def with_chat(chat: ChatModel | None, line: Line | None = None) -> None:
         @contextmanager
         def opened(data_dir: object, kind: str) -> Iterator[Bench]:
-            yield Bench(chat)
+            yield Bench(chat, line or Line())
 
         monkeypatch.setattr(parts, "open_for", opened)
 
@@ -245,31 +250,60 @@ def test_labels_that_name_unknown_chunks_are_told(
     assert (json.loads(out)["unknown_labels"] if out else None) == missing
 
 
+def ctrl_c() -> None:
+    raise KeyboardInterrupt
+
+
+def sigterm() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(5)
+
+
+def store_lost() -> None:
+    raise StoreUnavailable("The store is gone.", remedy="Start it.")
+
+
 class Stopping:
-    """An LLM during whose third call the user presses Ctrl-C."""
+    """An LLM during whose third call `end` ends the run."""
 
     name = "stopping"
 
-    def __init__(self) -> None:
+    def __init__(self, end: Callable[[], None]) -> None:
+        self.end = end
         self.calls = 0
 
     def stream(self, *_: object, **__: object) -> Iterator[Any]:
         self.calls += 1
         if self.calls == 3:
-            raise KeyboardInterrupt
+            self.end()
         raise ValueError("no answer")
         yield
 
 
+class Losing(Line):
+    """A collection that is lost during the fifth measurement."""
+
+    searches = 0
+
+    def nearest(self, *args: Any, **kwargs: Any) -> list[tuple[str, float]]:
+        self.searches += 1
+        if self.searches == 6:
+            store_lost()
+        return super().nearest(*args, **kwargs)
+
+
 @pytest.mark.parametrize("as_json", [True, False])
+@pytest.mark.parametrize("end", [ctrl_c, sigterm, None], ids=["Ctrl+C", "SIGTERM", "store"])
 def test_stopped_it_prints_what_is_finished(
-    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str], as_json: bool
-) -> None:
-    bench(Stopping())
+    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str],
+    end: Callable[[], None] | None, as_json: bool,
+) -> None:  # fmt: skip
+    bench(Stopping(end or list), Line() if end else Losing())
     command = ["experiment", *files, "--variants", "default,strict"]
-    assert main([*command, *(["--json"] if as_json else [])]) == 130
+    assert main([*command, *(["--json"] if as_json else [])]) == (130 if end else 2)
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     out, err = capsys.readouterr()
-    assert err.endswith("Stopped.\n")
+    assert err.endswith("Stopped.\n" if end else "ragfilter: The store is gone. Start it.\n")
     if as_json:
         made = json.loads(out)
         assert made["complete"] is False
@@ -277,6 +311,16 @@ def test_stopped_it_prints_what_is_finished(
         assert len(made["per_query"]) == 4
     else:
         assert "means over 1 query; stopped after 4 of 6 measurements" in out
+
+
+def test_stopped_at_once_it_has_nothing_to_print(
+    bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench(None)
+    command = ["compare", *files, "-p", "adaptive-gap", "--json"]
+    assert main([*command, "--set", "retrieval.source_pattern=nowhere"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
 
 
 def test_progress_goes_to_standard_error(

@@ -400,20 +400,14 @@ HEEDING_INTERRUPTS = (
 """Tests that run in the background of a shell inherit an ignored Ctrl+C."""
 
 
-def test_an_interruption_loses_nothing(
-    workspace: Path, serve: Serve, tmp_path: Path, bare_environ: dict[str, str]
-) -> None:
-    def slow(handler: Handler, body: dict[str, Any]) -> None:
-        if len(handler.server.asked) == 2:
-            handler.server.hung_up.wait(60)
-        says(GOOD)(handler, body)
-
-    server = serve(slow)
-    out = tmp_path / "drafts.jsonl"
-    environ = bare_environ | {"OPENAI_BASE_URL": server.url, "OPENAI_MODEL": "tiny"}
+def printed_until(
+    number: signal.Signals, args: list[str], workspace: Path, server: Server, bare: dict[str, str]
+) -> str:
+    """What `suggest` prints that gets the signal during its second draft."""
+    environ = bare | {"OPENAI_BASE_URL": server.url, "OPENAI_MODEL": "tiny"}
     command = [
         sys.executable, "-c", HEEDING_INTERRUPTS, "rules", *MATRICES, "-c", "small",
-        "--data-dir", str(workspace), "--out", str(out),
+        "--data-dir", str(workspace), *args,
     ]  # fmt: skip
     process = subprocess.Popen(
         command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -425,15 +419,74 @@ def test_an_interruption_loses_nothing(
         # The workspace is free while the model works.
         with Workspace.open(workspace):
             pass
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         printed, err = process.communicate(timeout=60)
     finally:
         process.kill()
         process.wait()
-    assert process.returncode == 130
-    assert err == "Stopped.\n"
+    assert (process.returncode, err) == (130, "Stopped.\n")
+    return printed
+
+
+@pytest.fixture
+def slow(serve: Serve) -> Server:
+    """Answers once, and is silent from then on."""
+
+    def answer(handler: Handler, body: dict[str, Any]) -> None:
+        if len(handler.server.asked) == 2:
+            handler.server.hung_up.wait(60)
+        says(GOOD)(handler, body)
+
+    return serve(answer)
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_an_interruption_loses_nothing(
+    number: signal.Signals, workspace: Path, slow: Server, tmp_path: Path,
+    bare_environ: dict[str, str],
+) -> None:  # fmt: skip
+    out = tmp_path / "drafts.jsonl"
+    printed = printed_until(number, ["--out", str(out)], workspace, slow, bare_environ)
     assert printed.startswith("1 drafted")
     assert [line["id"] for line in lines(out)] == ["cleric-6"]
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_an_interrupted_document_holds_what_was_drafted(
+    number: signal.Signals, workspace: Path, slow: Server, bare_environ: dict[str, str]
+) -> None:
+    made = json.loads(printed_until(number, ["--json"], workspace, slow, bare_environ))
+    assert (made["selected"], made["drafted"]) == (3, 1)
+    assert [draft["id"] for draft in made["drafts"]] == ["cleric-6"]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_file_that_can_no_longer_be_written_loses_nothing(
+    run: Run, llm: Llm, tmp_path: Path, as_json: bool
+) -> None:
+    out = tmp_path / "drafts.jsonl"
+
+    def gone(handler: Handler, body: dict[str, Any]) -> None:
+        if len(handler.server.asked) == 2:
+            out.unlink()
+            out.mkdir()
+        says(GOOD)(handler, body)
+
+    llm(gone)
+    args = [*MATRICES, "--out", str(out)]
+    if as_json:
+        made = run.json(*args, code=2)
+        assert [draft["id"] for draft in made["drafts"]] == ["cleric-6", "cleric-7"]
+    else:
+        printed = run(*args, code=2).splitlines()
+        assert printed[0].startswith("2/3  cleric-7  Attack matrix for clerics, AC 7")
+        assert printed[1] == f"  {GOOD}"
+        assert printed[2].startswith("2 drafted")
+    assert run.err.startswith(f"ragfilter: The drafts cannot be kept in {out}: Is a directory.")
+    assert run.err.count("\n") == 1
 
 
 def test_suggest_needs_an_llm(run: Run) -> None:

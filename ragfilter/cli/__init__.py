@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ragfilter.cli import experiments, rules, rules_suggest
-from ragfilter.cli.commands import app, main
+from ragfilter.cli.commands import app
+from ragfilter.cli.running import main
 
 __all__ = ["app", "experiments", "main", "rules", "rules_suggest"]

@@ -1,8 +1,7 @@
 """The command line: `index`, `query`, `cut`, `eval`, and lists. Source: design, section 7.
 
-Exit codes: 0 done; 1 a check failed (no command here checks yet); 2 what was asked could not be
-done, with one line on standard error. Standard output carries the result alone; with `--json` one
-JSON document. Progress and logs go to standard error.
+Standard output carries the result alone; with `--json` one JSON document. Progress and logs go to
+standard error. Exit codes are in `ragfilter.cli.running`.
 
 What takes long to import (torch, chromadb) is imported inside the commands, so that `--help` and
 `cut` answer at once.
@@ -10,10 +9,8 @@ What takes long to import (torch, chromadb) is imported inside the commands, so 
 
 from __future__ import annotations
 
-import logging
 import shutil
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -36,12 +33,9 @@ from ragfilter.cli.options import (
     Verbose,
     help_of,
 )
-from ragfilter.errors import InputError, RagfilterError
+from ragfilter.errors import InputError
 from ragfilter.profiles import PROFILES
 
-log = logging.getLogger(__name__)
-
-STOPPED = 130
 SOURCES = "demo, adsapi, or a file or folder of .jsonl .csv .md .txt or OpenAPI (.json .yaml)"
 
 app = typer.Typer(
@@ -306,25 +300,3 @@ def _root(
         raise typer.Exit
     if context.invoked_subcommand is None:
         parts.emit(f"{context.get_help()}\n")
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code. Errors become one line on standard error."""
-    try:
-        code = app(args=args, prog_name="ragfilter", standalone_mode=False)
-    except RagfilterError as error:
-        return parts.fail(str(error))
-    except typer.TyperException as error:
-        return parts.fail(f"{error.format_message().rstrip('.')}. {parts.usage_hint(error)}")
-    except (KeyboardInterrupt, typer.Abort):
-        code = STOPPED
-    except Exception as error:
-        if log.isEnabledFor(logging.INFO):
-            log.exception("unexpected")
-        words = " ".join(str(error).split())[:300]
-        return parts.fail(
-            f"Unexpected {type(error).__name__}: {words}. Run again with -v for the traceback."
-        )
-    if code == STOPPED:
-        typer.echo("Stopped.", err=True)
-    return code if isinstance(code, int) else 0

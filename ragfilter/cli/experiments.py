@@ -2,7 +2,7 @@
 
 Source: Intelligent Chunk Filtering, "Before/After Comparison Framework" and "Experimental Tuning
 Process"; issue "Quality, clearance and the LLM's judgement", section 2. Each finished measurement
-counts: stopped early (Ctrl-C), both print what is there.
+counts: stopped early (Ctrl+C, a failure), both print what is there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragfilter.cli import parts
-from ragfilter.cli.commands import STOPPED, app
+from ragfilter.cli.commands import app
 from ragfilter.cli.options import (
     CollectionName,
     ConfigFile,
@@ -65,7 +65,7 @@ def compare(
     data_dir: DataDir = None,
     as_json: Json = False,
     verbose: Verbose = 0,
-) -> int:
+) -> None:
     """Compare profiles or settings, and a plain search, over a list of queries.
 
     --set acts on every side.
@@ -75,7 +75,7 @@ def compare(
     from ragfilter.evaluate.experiment import before_and_after
 
     labels = _labels(queries, qrels, only or (), leave_out or (), limit)
-    return _run("compare", before_and_after(made), labels, collection, data_dir, as_json=as_json)
+    _run("compare", before_and_after(made), labels, collection, data_dir, as_json=as_json)
 
 
 @app.command()
@@ -95,7 +95,7 @@ def experiment(
     data_dir: DataDir = None,
     as_json: Json = False,
     verbose: Verbose = 0,
-) -> int:
+) -> None:
     """Try the judge's prompts on labelled queries. Needs an LLM.
 
     The profile is llm-filter where none is named.
@@ -115,7 +115,7 @@ def experiment(
     labels = _labels(queries, qrels, only or (), leave_out or (), limit)
     if not labels.qrels:
         raise InputError("--qrels is missing.", remedy="An experiment needs labelled queries.")
-    return _run("experiment", sides, labels, collection, data_dir, as_json=as_json)
+    _run("experiment", sides, labels, collection, data_dir, as_json=as_json)
 
 
 def _sides(
@@ -182,34 +182,36 @@ def _run(
     data_dir: Path | None,
     *,
     as_json: bool,
-) -> int:
+) -> None:
     from ragfilter.cli import experiment_text
     from ragfilter.evaluate import experiment as measuring
 
     measured: list[measuring.Measured] = []
     total = len(labels.queries) * len(sides)
+    unknown: list[str] = []
+
+    def report() -> None:
+        complete = len(measured) == total
+        if not measured and not complete:
+            return
+        if as_json:
+            head = {
+                "collection": collection,
+                "queries": len(labels.queries),
+                "complete": complete,
+                "unknown_labels": unknown,
+            }
+            parts.emit(parts.dumps(head | measuring.document(measured, sides)))
+        else:
+            parts.emit(experiment_text.text(measured, sides, collection, total=total))
+
     show = parts.progress("measurements")
-    stopped = False
     with parts.open_for(data_dir, what) as bench:
         # Before anything is read, so that nobody waits for this answer.
         measuring.check(sides, bench.chat)
         sources = parts.sources(bench, collection)
-        unknown = parts.unknown_labels(labels, sources)
-        try:
+        unknown += parts.unknown_labels(labels, sources)
+        with parts.at_the_end(report):
             for one in measuring.measure(labels.queries, labels.qrels, sides, sources):
                 measured.append(one)
                 show(len(measured), total)
-        except KeyboardInterrupt:
-            stopped = True
-    if as_json:
-        document = measuring.document(measured, sides)
-        head = {
-            "collection": collection,
-            "queries": len(labels.queries),
-            "complete": not stopped,
-            "unknown_labels": unknown,
-        }
-        parts.emit(parts.dumps(head | document))
-    else:
-        parts.emit(experiment_text.text(measured, sides, collection, total=total))
-    return STOPPED if stopped else 0

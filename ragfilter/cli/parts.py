@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +128,15 @@ def progress(what: str) -> Progress:
         typer.echo(f"\r[{bar}] {done:,} of {total:,} {what}", err=True, nl=done >= total)
 
     return show
+
+
+@contextlib.contextmanager
+def at_the_end(report: Callable[[], None]) -> Iterator[None]:
+    """Report what was done, also where it was interrupted or failed."""
+    try:
+        yield
+    finally:
+        report()
 
 
 def start_logging(verbose: int) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
@@ -26,7 +25,7 @@ from ragfilter.cli.options import (
     Where,
 )
 from ragfilter.cli.rules import clearance_of, rules, tell
-from ragfilter.errors import ChatError, SettingsError
+from ragfilter.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
     from ragfilter.adapters.openai_chat import OpenAIChat
@@ -107,7 +106,7 @@ def suggest(
         show = _no_progress
     elif not sys.stderr.isatty():
         show = drafting.plain_progress("chunks drafted", tell)
-    with contextlib.closing(chat), _at_the_end(report):
+    with contextlib.closing(chat), parts.at_the_end(report):
         found = drafting.drafts(
             waiting,
             chat,
@@ -116,11 +115,16 @@ def suggest(
         )
         for draft, chunk in zip(found, waiting, strict=True):
             made.append(draft)
+            shown = drafting.text(draft, chunk, f"{len(made)}/{len(waiting)}")
             if out:
-                drafting.append(out, drafting.record(draft, chunk, collection))
+                try:
+                    drafting.append(out, drafting.record(draft, chunk, collection))
+                except InputError:
+                    # The document of --json holds it; otherwise it would be lost.
+                    parts.emit("" if as_json else shown)
+                    raise
             elif not as_json:
-                place = f"{len(made)}/{len(waiting)}"
-                parts.emit(drafting.text(draft, chunk, place))
+                parts.emit(shown)
             show(len(made), len(waiting))
 
 
@@ -142,14 +146,3 @@ def _chat(deployment: Deployment) -> OpenAIChat:
 
 def _no_progress(done: int, total: int) -> None:
     """Where the drafts themselves show how far it is."""
-
-
-@contextlib.contextmanager
-def _at_the_end(report: Callable[[], None]) -> Iterator[None]:
-    """Report what was done, also where it was interrupted or the endpoint gave up."""
-    try:
-        yield
-    except (KeyboardInterrupt, ChatError):
-        report()
-        raise
-    report()

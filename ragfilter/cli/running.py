@@ -1,0 +1,67 @@
+"""Runs a command: its exit code, and what becomes of errors and interruptions.
+
+Source: design, section 7. Exit codes: 0 done; 1 a check failed; 2 what was asked could not be done,
+with one line on standard error; 130 stopped, by Ctrl+C or by SIGTERM alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+
+import typer
+
+from ragfilter.cli import parts
+from ragfilter.cli.commands import app
+from ragfilter.errors import RagfilterError
+
+log = logging.getLogger(__name__)
+
+STOPPED = 130
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code. Errors become one line on standard error."""
+    try:
+        with _sigterm_as_interrupt():
+            code = app(args=args, prog_name="ragfilter", standalone_mode=False)
+    except RagfilterError as error:
+        return parts.fail(str(error))
+    except typer.TyperException as error:
+        return parts.fail(f"{error.format_message().rstrip('.')}. {parts.usage_hint(error)}")
+    except (KeyboardInterrupt, typer.Abort):
+        code = STOPPED
+    except Exception as error:
+        if log.isEnabledFor(logging.INFO):
+            log.exception("unexpected")
+        words = " ".join(str(error).split())[:300]
+        return parts.fail(
+            f"Unexpected {type(error).__name__}: {words}. Run again with -v for the traceback."
+        )
+    if code == STOPPED:
+        typer.echo("Stopped.", err=True)
+    return code if isinstance(code, int) else 0
+
+
+@contextlib.contextmanager
+def _sigterm_as_interrupt() -> Iterator[None]:
+    """While a command runs, SIGTERM stops it as Ctrl+C does: what was done is reported, and the
+    workspace is let go. A process that has a handler of its own keeps it."""
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        # `timeout` sends it twice; the second must not cut the report short.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
