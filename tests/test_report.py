@@ -233,6 +233,36 @@ def test_document_counts_what_is_hidden() -> None:
     assert (made["retrieved"], made["hidden"]) == (5, 3)
 
 
+LEVELS = [
+    # clearance and department of the chunks, settings, success, count, max_security_level
+    ([(1, None), (3, None), (0, None)], {"clearance.level": 3}, True, 3, 3),
+    ([(1, None), (3, None), (0, None)], {"clearance.level": 1}, True, 2, 1),
+    ([(3, None), (4, "referee")], {"clearance.level": 1}, False, 0, 4),
+    ([(0, "referee")], {"clearance.level": 1}, False, 0, None),
+    ([(None, None)], {"clearance.level": 100}, False, 0, None),
+    # without the layer: as high as what is kept, unknown where that cannot be read
+    ([(2, None), (5, "referee")], {"clearance.enabled": False}, True, 2, 5),
+    ([(2, None), (None, None)], {"clearance.enabled": False}, True, 2, None),
+    ([(2, None)], {"clearance.level": 3, "quality.enabled": True, "quality.reranker": "none",
+                   "quality.score_threshold": 1.0}, False, 0, None),
+    ([], {}, True, 0, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("chunks", "settings", "success", "count", "level"), LEVELS)
+def test_success_count_and_level_are_those_of_the_seed(
+    chunks: list[tuple[int | None, str | None]], settings: dict[str, object],
+    success: bool, count: int, level: int | None,
+) -> None:  # fmt: skip
+    hits = [
+        hit(f"c{i}", 0.1 * i, clearance=v, department=of) for i, (v, of) in enumerate(chunks, 1)
+    ]
+    off = {"cutoff.enabled": False, "clearance.enabled": True}
+    made = report.document(replay(pool(*hits), Settings().with_values({**off, **settings})))
+    assert (made["success"], made["count"], made["max_security_level"]) == (success, count, level)
+    assert made["success"] == (made["status"] == "ok")
+
+
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [

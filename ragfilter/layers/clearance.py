@@ -5,23 +5,29 @@ Source: Adaptive Retrieval System, "Security Filtering"; order decided in the de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from ragfilter.layers.base import Look, Step
 from ragfilter.settings import Clearance
 from ragfilter.types import Chunk, Decision, Hit, Pool
 
-MESSAGE = (
-    "You do not have the clearance for any of the chunks that match this query. "
-    "The highest level among them is {level}."
-)
+BARRED = "You do not have the clearance for any of the chunks that match this query."
+MESSAGE = f"{BARRED} The highest level among them is {{level}}."
+DEPARTMENT_MESSAGE = f"{BARRED} They are for another department."
 UNREADABLE_MESSAGE = "The chunks that match this query carry no readable clearance: all are hidden."
 
 
 def may_see(chunk: Chunk, user: Clearance) -> bool:
     """True where `user` may see `chunk`; an unreadable clearance hides it."""
     return _refusal(chunk, user) == ""
+
+
+def level_needed(chunks: Iterable[Chunk], user: Clearance) -> int | None:
+    """The highest level among `chunks` that are too high for `user`; None where none of them is, so
+    that no level would help."""
+    levels = (chunk.clearance for chunk in chunks if chunk.clearance is not None)
+    return max((level for level in levels if level > user.level), default=None)
 
 
 def visible_refs(pool: Pool, user: Clearance) -> Callable[[Chunk], tuple[str, ...]]:
@@ -66,10 +72,17 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
                 Decision(hit.id, "clearance", "kept", reason, value, float(user.level))
             )
     if hits and not kept:
-        levels = [hit.chunk.clearance for hit in hits if hit.chunk.clearance is not None]
-        message = MESSAGE.format(level=max(levels)) if levels else UNREADABLE_MESSAGE
+        message = _message([hit.chunk for hit in hits], user)
         return Step((), tuple(decisions), status="insufficient_clearance", message=message)
     return Step(tuple(kept), tuple(decisions))
+
+
+def _message(chunks: Sequence[Chunk], user: Clearance) -> str:
+    level = level_needed(chunks, user)
+    if level is not None:
+        return MESSAGE.format(level=level)
+    readable = any(chunk.clearance is not None for chunk in chunks)
+    return DEPARTMENT_MESSAGE if readable else UNREADABLE_MESSAGE
 
 
 def _refusal(chunk: Chunk, user: Clearance) -> str:

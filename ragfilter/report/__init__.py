@@ -31,6 +31,7 @@ from ragfilter.report.overview import (
     Summary,
     headline,
     layer_line,
+    max_security_level,
     summary,
     tokens,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "judge_stats",
     "kept_first",
     "layer_line",
+    "max_security_level",
     "references",
     "rows",
     "short_title",

@@ -10,7 +10,7 @@ from ragfilter.pipeline import unfiltered
 from ragfilter.report.hits import Row, rows
 from ragfilter.report.hits import references as refs_of
 from ragfilter.report.judged import judge_document
-from ragfilter.report.overview import tokens, trace_of
+from ragfilter.report.overview import max_security_level, tokens, trace_of
 from ragfilter.types import CutoffDetail, LayerTrace, Result, Rounds
 
 
@@ -19,6 +19,9 @@ def document(
 ) -> dict[str, Any]:
     """What `query --json` prints: plain values, ready for `json.dumps`. Hidden hits are left out
     and counted in ``hidden``. With `references` every hit names the chunks it refers to, ``refs``.
+
+    ``success``, ``message``, ``count`` and ``max_security_level`` are those of the Adaptive
+    Retrieval System's return format; its context is ``kept``, its error ``status``.
     """
     every = rows(result, as_operator=as_operator)
     named = [row for row in every if not row.hidden]
@@ -28,7 +31,10 @@ def document(
         "collection": result.pool.collection,
         "space": result.pool.space,
         "status": result.status,
+        "success": result.status == "ok",
         "message": result.message,
+        "max_security_level": max_security_level(result),
+        "count": len(result.kept),
         "kept": [hit.id for hit in result.kept],
         "hits": _hits(result, named, as_operator, references),
         "layers": [_layer_document(trace) for trace in result.traces],

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ragfilter.context import fits
 from ragfilter.figures import chunks
+from ragfilter.layers.clearance import level_needed
 from ragfilter.layers.cutoff import PLACE, side_by_side
 from ragfilter.pipeline import unfiltered
 from ragfilter.types import CutoffDetail, Hit, LayerName, LayerTrace, Result
@@ -77,6 +78,20 @@ def headline(result: Result) -> str:
         if trace is not None and trace.enabled:
             return layer_line(trace, result)
     return f"all {len(result.kept)} that passed"
+
+
+def max_security_level(result: Result) -> int | None:
+    """The highest clearance among the kept chunks; where the user's level is too low for all of
+    them, the highest that would have been needed.
+
+    None where nothing is kept for another reason, or where the level of a kept chunk cannot be
+    read. Source: Adaptive Retrieval System, "Return Format".
+    """
+    if result.status == "insufficient_clearance":
+        return level_needed((hit.chunk for hit in result.hits), result.settings.clearance)
+    levels = [hit.chunk.clearance for hit in result.kept]
+    readable = [level for level in levels if level is not None]
+    return max(readable, default=None) if len(readable) == len(levels) else None
 
 
 def _strategies(result: Result) -> tuple[tuple[str, int], ...]:

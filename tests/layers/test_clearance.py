@@ -52,6 +52,33 @@ def test_the_highest_level_is_named_where_nothing_is_accessible() -> None:
     ]
 
 
+BARRED = [
+    # levels and departments of the chunks, the user's level, what is said, the level to raise to
+    ([(0, "referee")], 0, clearance.DEPARTMENT_MESSAGE, None),
+    ([(2, "referee"), (1, "smith")], 2, clearance.DEPARTMENT_MESSAGE, None),
+    ([(None, None), (1, "smith")], 1, clearance.DEPARTMENT_MESSAGE, None),
+    # A level that the user has, of another department, is not the one that is missing.
+    ([(2, "referee"), (3, None)], 2, clearance.MESSAGE.format(level=3), 3),
+    ([(4, "referee"), (3, None)], 2, clearance.MESSAGE.format(level=4), 4),
+    ([(None, None), (3, None)], 0, clearance.MESSAGE.format(level=3), 3),
+    ([(None, None)], 100, clearance.UNREADABLE_MESSAGE, None),
+]
+
+
+@pytest.mark.parametrize(("chunks", "level", "message", "needed"), BARRED)
+def test_what_is_missing_is_told_and_no_more(
+    chunks: list[tuple[int | None, str | None]], level: int, message: str, needed: int | None
+) -> None:
+    found = tuple(
+        Hit(Chunk(f"c{i}", clearance=v, department=of), 0.1 * i, i)
+        for i, (v, of) in enumerate(chunks, 1)
+    )
+    step = clearance.apply(found, look(level))
+    assert (step.status, step.message) == ("insufficient_clearance", message)
+    assert "referee" not in step.message
+    assert clearance.level_needed((hit.chunk for hit in found), Clearance(level=level)) == needed
+
+
 def test_unreadable_clearance_alone_is_insufficient_too() -> None:
     step = clearance.apply(hits(None), look(100))
     assert (step.hits, step.status) == ((), "insufficient_clearance")
