@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
+from ragfilter.cli import run
 
-from ragfilter.cli import main
-
-sys.exit(main())
+run()

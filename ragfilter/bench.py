@@ -74,12 +74,21 @@ class Bench:
             ) from None
 
     def reranker(self, quality: Quality) -> Reranker:
-        """The reranker that the settings ask for, made once. Raises ModelError."""
+        """The reranker that the settings ask for, made once; a cross-encoder is loaded.
+
+        Raises ModelError.
+        """
+        from ragfilter.adapters.rerankers import CrossEncoderReranker
+
         key = reranker_key(quality)
         with self._making:
             if key not in self._rerankers:
                 self._rerankers[key] = self._make_reranker(quality)
-            return self._rerankers[key]
+            made = self._rerankers[key]
+        if isinstance(made, CrossEncoderReranker):
+            # Now, since loading may take longer than scoring is given.
+            made.model()
+        return made
 
     def sources(self, name: str) -> Sources:
         """What `gather` asks for a query of this collection. Raises StoreError."""
@@ -107,7 +116,8 @@ class Bench:
         from ragfilter.adapters.rerankers import CrossEncoderReranker, LateInteraction
 
         if quality.reranker == "cross_encoder":
-            return CrossEncoderReranker(quality.reranker_model)
+            fetch = self.deployment.fetch_models
+            return CrossEncoderReranker(quality.reranker_model, fetch=fetch)
         # Its scores are fitted for the bundled model, whichever model the collection is made with.
         return LateInteraction(self.embedder if self.embedder.name == BUNDLED else None)
 
@@ -130,7 +140,9 @@ def open_bench(deployment: Deployment, *, kind: str = "ragfilter") -> Bench:
         bench = Bench(
             deployment=deployment,
             workspace=workspace,
-            embedder=SentenceEmbedder(deployment.embedding_model or BUNDLED),
+            embedder=SentenceEmbedder(
+                deployment.embedding_model or BUNDLED, fetch=deployment.fetch_models
+            ),
             chat=chat,
             journal=journal,
             _closing=closing.pop_all(),

@@ -28,6 +28,11 @@ class Deployment(BaseSettings):
     embedding_model: str = Field(
         "", description="sentence-transformers name or path; empty uses the bundled MiniLM."
     )
+    fetch_models: bool = Field(
+        False,
+        description="Whether a model that is named and not on this machine is fetched from the "
+        "Hugging Face hub when it is first used.",
+    )
     user: str = Field("curator", description="Who edits, as the journal records it.")
     openai_api_key: SecretStr = Field(
         SecretStr(""), validation_alias="OPENAI_API_KEY", description="Key of the LLM endpoint."

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ragfilter import judging
+from ragfilter.deadline import within
 from ragfilter.errors import ModelError
 from ragfilter.expansion import Finder, walk
 from ragfilter.layers.clearance import with_visible_refs
@@ -67,8 +68,10 @@ def _rerank(pool: Pool, need: Need, settings: Settings, sources: Sources) -> Poo
         if sources.reranker is None:
             raise ModelError("No reranker is set up.", remedy="Pass one in Sources.")
         reranker = sources.reranker(settings.quality)
-        scores = reranker.score(pool.query, [chunks[i].passage for i in ids])
-    except ModelError as error:
+        texts = [chunks[i].passage for i in ids]
+        seconds = settings.quality.reranker_timeout_ms / 1000
+        scores = within(seconds, lambda: reranker.score(pool.query, texts))
+    except (ModelError, TimeoutError) as error:
         log.warning("reranking failed: %s", error)
         return replace(pool, failures=(*failures, Failure("rerank", str(error))), reranker=key)
     fresh = dict(zip(ids, scores, strict=True))

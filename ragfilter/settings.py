@@ -131,6 +131,10 @@ class Quality(Section):
         "Name or path of the cross-encoder; only used with the cross_encoder reranker.",
         label="Cross-encoder",
     )
+    reranker_timeout_ms: int = _setting(
+        10_000, "How long to wait for the reranker's scores before falling back.",
+        unit="ms", ge=100, le=600_000, step=100, ceiling=60_000, label="Rerank timeout",
+    )  # fmt: skip
     reranker_top_k: int = _setting(
         3, "How many results are kept after reranking.",
         unit="chunks", ge=1, le=200, ceiling=30, label="Kept after reranking",

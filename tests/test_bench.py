@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,13 @@ from ragfilter.adapters.chroma import Row
 from ragfilter.adapters.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.bench import open_bench, read_deployment
 from ragfilter.deployment import Deployment
-from ragfilter.errors import CollectionMissing, SettingsError, StoreError, StoreUnavailable
+from ragfilter.errors import (
+    CollectionMissing,
+    ModelError,
+    SettingsError,
+    StoreError,
+    StoreUnavailable,
+)
 from ragfilter.ports import Vectors
 from ragfilter.settings import Quality
 from ragfilter.types import Chunk
@@ -47,14 +54,58 @@ def test_gives_what_a_query_asks_for(deployment: Deployment) -> None:
         assert (sources.chat, bench.chat) == (None, None)
 
 
-def test_rerankers_are_made_once(deployment: Deployment) -> None:
+def crossed(model: Path) -> Quality:
+    return Quality(reranker="cross_encoder", reranker_model=str(model))
+
+
+def test_rerankers_are_made_once(
+    deployment: Deployment, cross_encoders: Path, tmp_path: Path
+) -> None:
     with open_bench(deployment) as bench:
         late = bench.reranker(Quality())
         assert isinstance(late, LateInteraction)
         assert bench.reranker(Quality(reranker_threshold=0.9)) is late
-        crossed = bench.reranker(Quality(reranker="cross_encoder", reranker_model="a/b"))
-        assert isinstance(crossed, CrossEncoderReranker)
-        assert bench.reranker(Quality(reranker="cross_encoder", reranker_model="c/d")) != crossed
+        first = bench.reranker(crossed(cross_encoders / "one"))
+        assert isinstance(first, CrossEncoderReranker)
+        assert bench.reranker(crossed(cross_encoders / "one")) is first
+        shutil.copytree(cross_encoders / "one", tmp_path / "two")
+        assert bench.reranker(crossed(tmp_path / "two")) != first
+
+
+def test_loading_a_cross_encoder_is_not_part_of_scoring(
+    deployment: Deployment, cross_encoders: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    with open_bench(deployment) as bench:
+        with pytest.raises(ModelError, match="cannot be loaded"):
+            bench.reranker(crossed(folder))
+        shutil.copytree(cross_encoders / "one", folder)
+        made = bench.reranker(crossed(folder))
+        shutil.rmtree(folder)
+        assert 0 < made.score("owl", ["the giant"])[0] < 1
+
+
+@pytest.mark.parametrize("fetch", [False, True])
+def test_a_model_is_fetched_only_where_that_is_asked_for(
+    fetch: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sentence_transformers
+
+    asked: list[bool] = []
+
+    def loading(name: str, *, local_files_only: bool, **_: object) -> None:
+        asked.append(local_files_only)
+        raise OSError("stopped here")
+
+    monkeypatch.setattr(sentence_transformers, "CrossEncoder", loading)
+    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", loading)
+    given = Deployment(data_dir=tmp_path, fetch_models=fetch, embedding_model="some/model")
+    with open_bench(given) as bench:
+        with pytest.raises(ModelError, match="stopped here"):
+            bench.embedder.embed(["text"])
+        with pytest.raises(ModelError, match="stopped here"):
+            bench.reranker(crossed(Path("some/model")))
+    assert asked == [not fetch, not fetch]
 
 
 def test_a_missing_collection_names_those_that_are_there(deployment: Deployment) -> None:

@@ -7,7 +7,7 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -481,6 +481,19 @@ def test_query_for_people(workspace: Path, capsys: pytest.CaptureFixture[str]) -
     assert kept < shown.index("rank   1") < dropped < shown.index("armor class 7", dropped)
     assert main(["query", CLERIC, "-c", "small", "--debug", "-p", "adaptive-gap", *where]) == 0
     assert "gap threshold: 0.1000" in capsys.readouterr().out
+
+
+@pytest.mark.model
+def test_a_reranker_that_was_given_up_does_not_spoil_the_exit(
+    copy_demo: Callable[[], Path],
+) -> None:
+    """Its thread is inside torch while the interpreter ends, which aborts the process."""
+    slow = ["quality.mode=always", "quality.max_top_k=200", "quality.reranker_timeout_ms=100"]
+    values = [part for value in slow for part in ("--set", value)]
+    args = ["query", CLERIC, "-p", "adaptive-retrieval", *values, "--json"]
+    made = run(*args, "--data-dir", str(copy_demo()))
+    assert (made.returncode, "no answer within 0.1 s" in made.stderr) == (0, True), made.stderr
+    assert json.loads(made.stdout)["status"] == "ok"
 
 
 @pytest.mark.model

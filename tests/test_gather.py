@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -351,6 +353,38 @@ def test_a_cross_encoder_that_fails_is_a_visible_fallback(
     assert [hit.rank for hit in result.kept] == [1, 2, 3]
     kept = [d for d in trace.decisions if d.outcome != "dropped"]
     assert [(d.outcome, says in d.reason) for d in kept] == [("fallback", True)] * 3
+
+
+class Hanging:
+    """A reranker whose scores do not come."""
+
+    name = "hanging"
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.over = threading.Event()
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        self.asked.set()
+        self.over.wait(60)
+        return [0.9] * len(texts)
+
+
+def test_scores_that_do_not_come_in_time_are_a_visible_fallback(store: ChromaStore) -> None:
+    _, vector = filled(store, [None] * 10, 4)
+    hanging = Hanging()
+    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: hanging)
+    values = {"quality.mode": "always", "quality.score_threshold": 0.0}
+    settings = CROSS.with_values({**values, "quality.reranker_timeout_ms": 200})
+    started = perf_counter()
+    result = run("the owl", settings, sources)
+    hanging.over.set()
+    assert hanging.asked.is_set()
+    assert perf_counter() - started < 20
+    assert result.trace("quality").note == (
+        "cross_encoder failed (no answer within 0.2 s); looked further by distance instead"
+    )
+    assert [hit.rank for hit in result.kept] == [1, 2, 3]
 
 
 def test_a_failed_reranker_leaves_no_scores_of_another_behind(store: ChromaStore) -> None:

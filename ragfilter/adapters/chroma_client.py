@@ -25,7 +25,7 @@ from chromadb.errors import (
     NotFoundError,
 )
 
-from ragfilter.adapters.deadline import within
+from ragfilter.deadline import within
 from ragfilter.errors import (
     CollectionMissing,
     InputError,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ragfilter.adapters.loading import first_line, is_missing, missing, quiet_loading
 from ragfilter.errors import ModelError
 from ragfilter.ports import Progress, Vectors
 
@@ -33,12 +33,16 @@ CHARS_PER_TOKEN = 40
 class SentenceEmbedder:
     """Unit vectors from a sentence-transformers model. Loaded on first use; safe for threads."""
 
-    def __init__(self, model: str = BUNDLED, *, bundled: Path | None = None) -> None:
+    def __init__(
+        self, model: str = BUNDLED, *, fetch: bool = False, bundled: Path | None = None
+    ) -> None:
         """`model`: `BUNDLED`, or any sentence-transformers name or path.
 
-        `bundled` replaces the folder of the bundled model (its weights are checked all the same).
+        `fetch`: a name that is not on this machine may be fetched, once. `bundled` replaces the
+        folder of the bundled model (its weights are checked all the same).
         """
         self._model = model
+        self._offline = not fetch or Path(model).is_dir()
         self._bundled = bundled
         self._loading = threading.Lock()
         self._loaded: SentenceTransformer | None = None
@@ -76,7 +80,7 @@ class SentenceEmbedder:
             folder = self._bundled or bundled_folder()
             check_weights(folder / "model.safetensors")
             return load_model(str(folder), offline=True)
-        return load_model(self._model, offline=Path(self._model).is_dir())
+        return load_model(self._model, offline=self._offline)
 
     def _encode(self, model: SentenceTransformer, texts: list[str]) -> Vectors:
         try:
@@ -145,33 +149,20 @@ def load_model(name: str, *, offline: bool) -> SentenceTransformer:
         quiet_loading()
         return SentenceTransformer(name, device="cpu", local_files_only=offline)
     except Exception as error:
+        if offline and is_missing(error):
+            raise missing(
+                "embedding model", name, owner="sentence-transformers", instead=BUNDLED
+            ) from error
         raise ModelError(
             f"The embedding model {name} cannot be loaded: {first_line(error)}.",
             remedy=f"Give a sentence-transformers name or folder, or use {BUNDLED}.",
         ) from error
 
 
-def quiet_loading() -> None:
-    """Keep loading bars off standard error, and torch off more cores than there are."""
-    import torch
-    from transformers.utils import logging as transformers_logging
-
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    cores = os.cpu_count() or 1
-    if torch.get_num_threads() > cores:
-        torch.set_num_threads(cores)
-
-
 def clean_text(text: str, model: SentenceTransformer) -> str:
     """`text` as a tokenizer takes it: no lone surrogates, and no longer than the model can read."""
     most = CHARS_PER_TOKEN * int(model.max_seq_length or 512)
     return text[:most].encode("utf-8", "replace").decode("utf-8")
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of an error's text, without a full stop at its end."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:300].rstrip(".")
 
 
 def _dimension(model: Any) -> int:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ragfilter.adapters.deadline import within
-from ragfilter.adapters.embedder import SentenceEmbedder, clean_text, first_line, quiet_loading
+from ragfilter.adapters.embedder import SentenceEmbedder, clean_text
+from ragfilter.adapters.loading import first_line, is_missing, missing, quiet_loading
+from ragfilter.deadline import within
 from ragfilter.errors import ModelError
 from ragfilter.ports import Vectors
 
@@ -124,9 +125,13 @@ def _content(text: str) -> bytes:
 class CrossEncoderReranker:
     """A cross-encoder, its output through a sigmoid. Loaded on first use; safe for threads."""
 
-    def __init__(self, model: str, *, load_timeout_s: float = 300.0) -> None:
-        """`model`: any sentence-transformers cross-encoder name (fetched once) or path."""
+    def __init__(self, model: str, *, fetch: bool = False, load_timeout_s: float = 300.0) -> None:
+        """`model`: any sentence-transformers cross-encoder name or path.
+
+        `fetch`: a name that is not on this machine may be fetched, once.
+        """
         self._model = model
+        self._offline = not fetch or Path(model).is_dir()
         self._load_timeout_s = load_timeout_s
         self._loading = threading.Lock()
         self._loaded: CrossEncoder | None = None
@@ -139,10 +144,7 @@ class CrossEncoderReranker:
         """One score (0..1) a text. Raises ModelError."""
         if not texts:
             return []
-        with self._loading:
-            if self._loaded is None:
-                self._loaded = self._load()
-            model = self._loaded
+        model = self.model()
         try:
             import torch
 
@@ -167,6 +169,13 @@ class CrossEncoderReranker:
             )
         return [float(score) for score in scores]
 
+    def model(self) -> CrossEncoder:
+        """The loaded model. Raises ModelError, also where loading takes too long."""
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
     def _load(self) -> CrossEncoder:
         try:
             model: CrossEncoder = within(self._load_timeout_s, self._open)
@@ -174,6 +183,10 @@ class CrossEncoderReranker:
         except ModelError:
             raise
         except Exception as error:
+            if self._offline and is_missing(error):
+                raise missing(
+                    "cross-encoder", self._model, owner="cross-encoder", instead="late_interaction"
+                ) from error
             raise ModelError(
                 f"The cross-encoder {self._model} cannot be loaded: {first_line(error)}.",
                 remedy="Give a cross-encoder's name or folder, or choose late_interaction.",
@@ -184,7 +197,7 @@ class CrossEncoderReranker:
         from sentence_transformers import CrossEncoder
 
         quiet_loading()
-        model = CrossEncoder(self._model, device="cpu", local_files_only=Path(self._model).is_dir())
+        model = CrossEncoder(self._model, device="cpu", local_files_only=self._offline)
         kinds = list(getattr(model.config, "architectures", None) or [])
         # Any other model is given a head of random weights, and would score at random.
         if not any(kind.endswith(("ForSequenceClassification", "ForCausalLM")) for kind in kinds):

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from ragfilter.cli import experiments, rules, rules_suggest
 from ragfilter.cli.commands import app
-from ragfilter.cli.running import main
+from ragfilter.cli.running import main, run
 
-__all__ = ["app", "experiments", "main", "rules", "rules_suggest"]
+__all__ = ["app", "experiments", "main", "rules", "rules_suggest", "run"]

@@ -8,19 +8,33 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.commands import app
+from ragfilter.deadline import given_up
 from ragfilter.errors import RagfilterError
 
 log = logging.getLogger(__name__)
 
 STOPPED = 130
+
+
+def run() -> NoReturn:
+    """The process that the shell starts: a command, and its exit code."""
+    code = main()
+    if given_up():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def main(args: Sequence[str] | None = None) -> int:

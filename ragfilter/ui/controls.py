@@ -202,7 +202,7 @@ def _used(name: LayerName, settings: Settings) -> tuple[list[FieldInfo], list[Fi
     if name == "quality" and settings.quality.reranker != "cross_encoder":
         unused |= {"reranker_model"}
     if name == "quality" and settings.quality.reranker == "none":
-        unused |= {"mode", "reranker_top_k", "reranker_threshold"}
+        unused |= {"mode", "reranker_top_k", "reranker_threshold", "reranker_timeout_ms"}
     own = {f.name: f for f in fields() if f.section == name and f.name not in unused}
     shown = FIRST.get(name, ())
     return [own[n] for n in shown if n in own], [f for n, f in own.items() if n not in shown]

@@ -63,6 +63,12 @@ def test_a_model_that_is_not_there_is_told_with_a_remedy(tmp_path: Path) -> None
     assert BUNDLED in error.value.remedy
 
 
+def test_a_name_that_is_not_on_this_machine_is_told_at_once() -> None:
+    with pytest.raises(ModelError, match="nobody-has-this is not on this machine") as error:
+        SentenceEmbedder("nobody-has-this").embed(["text"])
+    assert "`hf download sentence-transformers/nobody-has-this`" in error.value.remedy
+
+
 def test_nothing_is_loaded_before_it_is_needed(tmp_path: Path) -> None:
     assert SentenceEmbedder(str(tmp_path)).name == str(tmp_path)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ from ragfilter.adapters.embedder import SentenceEmbedder
 from ragfilter.adapters.rerankers import OFFSET, SLOPE, CrossEncoderReranker, LateInteraction
 from ragfilter.errors import ModelError
 
+ROOT = Path(__file__).resolve().parents[2]
 GIANT = "The hill giant hurls rocks and is stronger than a troll."
 OWL = "An owl sees in the dark and flies without a sound."
 RECIPE = "Beat the eggs with sugar, then fold in the flour."
@@ -165,6 +169,54 @@ def test_a_cross_encoder_is_loaded_only_when_it_is_used(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="cannot be loaded") as error:
         missing.score("owl", [OWL])
     assert "late_interaction" in error.value.remedy
+
+
+@pytest.fixture
+def hub(tmp_path: Path, cross_encoders: Path, bare_environ: dict[str, str]) -> dict[str, str]:
+    """The environment of a machine to which `me/tiny` was fetched before, and that has no network:
+    connections are refused at once, so what is waited for was tried again and again."""
+    repo = tmp_path / "hub" / "models--me--tiny"
+    shutil.copytree(cross_encoders / "one", repo / "snapshots" / "abc")
+    (repo / "refs").mkdir()
+    (repo / "refs" / "main").write_text("abc")
+    return bare_environ | {"HF_HOME": str(tmp_path), "HF_ENDPOINT": "http://127.0.0.1:9"}
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("me/tiny", "scored"),
+        ("me/other", "The cross-encoder me/other is not on this machine. Fetch it once with "
+         "`hf download me/other`, let ragfilter fetch it with RAGFILTER_FETCH_MODELS=true, or "
+         "choose late_interaction."),
+        ("other", "The cross-encoder other is not on this machine. Fetch it once with "
+         "`hf download cross-encoder/other`"),
+    ],
+)  # fmt: skip
+def test_a_name_is_looked_up_on_this_machine_alone(
+    name: str, says: str, hub: dict[str, str]
+) -> None:
+    made = subprocess.run(
+        [sys.executable, "-c", SCORE, name],
+        cwd=ROOT, env=hub, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert made.stdout.startswith(says), made.stderr
+    assert float(made.stdout.split()[-1]) < 10
+
+
+SCORE = """
+import sys, time
+import sentence_transformers
+from ragfilter.adapters.rerankers import CrossEncoderReranker
+from ragfilter.errors import ModelError
+started = time.perf_counter()
+try:
+    CrossEncoderReranker(sys.argv[1]).score("owl", ["the giant"])
+    print("scored")
+except ModelError as error:
+    print(error)
+print(time.perf_counter() - started)
+"""
 
 
 def test_a_model_that_is_no_cross_encoder_is_refused_and_not_given_random_scores(

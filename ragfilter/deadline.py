@@ -8,11 +8,13 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+GIVEN_UP = "given up"
+
 
 def within(seconds: float, work: Callable[[], T]) -> T:
     """`work()`, run in a thread of its own; raises what it raises, or TimeoutError.
 
-    A call that was given up runs on in the background; it cannot be stopped.
+    A call that was given up runs on in the background; it cannot be stopped. See `given_up`.
     """
     done: list[T] = []
     failed: list[BaseException] = []
@@ -29,5 +31,12 @@ def within(seconds: float, work: Callable[[], T]) -> T:
     if failed:
         raise failed[0]
     if not done:
+        thread.name = GIVEN_UP
         raise TimeoutError(f"no answer within {seconds:g} s")
     return done[0]
+
+
+def given_up() -> bool:
+    """Whether a call that was given up still runs. One that comes back from torch while the
+    interpreter ends aborts the process, so it should then be left by `os._exit`."""
+    return any(thread.name == GIVEN_UP for thread in threading.enumerate())

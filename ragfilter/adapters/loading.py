@@ -1,0 +1,45 @@
+"""What loading a sentence-transformers model takes, an embedding model or a cross-encoder alike.
+
+Source: design, section 6: no network at run time, except where the user asks for it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ragfilter.errors import ModelError
+
+
+def quiet_loading() -> None:
+    """Keep loading bars off standard error, and torch off more cores than there are."""
+    import torch
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    cores = os.cpu_count() or 1
+    if torch.get_num_threads() > cores:
+        torch.set_num_threads(cores)
+
+
+def is_missing(error: BaseException) -> bool:
+    """Whether loading failed since the model is not on this machine."""
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    return isinstance(error.__cause__, LocalEntryNotFoundError)
+
+
+def missing(kind: str, name: str, *, owner: str, instead: str) -> ModelError:
+    """The error for a `kind` of model that is not on this machine; names without an owner are
+    those of `owner`, and `instead` needs no fetching."""
+    full = name if "/" in name else f"{owner}/{name}"
+    return ModelError(
+        f"The {kind} {name} is not on this machine.",
+        remedy=f"Fetch it once with `hf download {full}`, let ragfilter fetch it with "
+        f"RAGFILTER_FETCH_MODELS=true, or choose {instead}.",
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, without a full stop at its end."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:300].rstrip(".")
