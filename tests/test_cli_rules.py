@@ -649,12 +649,45 @@ def test_drafts_can_be_imported_and_the_last_line_of_a_chunk_counts(
     out = tmp_path / "drafts.jsonl"
     printed = run(*SUGGEST, "--where", "id=cleric-7", "--out", str(out))
     assert "1 with doubts" in printed
+    assert "held back until the remarks are gone.\n" in printed
     made = lines(out)[0]
     assert "they belong into one group" in made["remarks"][0]
     with out.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(made | {"query_must": json.loads(GOOD)}) + "\n")
-    run("import", str(out))
+        file.write(json.dumps(made | {"query_must": json.loads(GOOD), "remarks": []}) + "\n")
+    assert run("import", str(out)).splitlines() == [
+        "small: 1 rule saved, 0 unchanged, 0 lines without a rule skipped, 0 refused"
+    ]
     assert run.rule("cleric-7") == GOOD
+
+
+def test_a_draft_with_doubts_is_held_back_until_they_are_accepted(run: Run, tmp_path: Path) -> None:
+    file = write(
+        tmp_path / "in.jsonl",
+        {"id": "cleric-6", "query_must": json.loads(GOOD), "remarks": ["stored already"]},
+        {"id": "cleric-7", "query_must": json.loads(SPREAD), "remarks": ["one group", "too few"]},
+        {"id": "boat", "query_must": {"contain": "boat"}, "remarks": []},
+        {"id": "troll", "query_must": None, "remarks": ["no matter: it is removed"]},
+    )
+    told = "held back: line 2 (cleric-7): one group; too few"
+    printed = run("import", file, "--dry-run", code=1).splitlines()
+    assert printed[:3] == ['new: boat: {"contain":"boat"}', "removed: troll: no rule", told]
+    printed = run("import", file, code=1).splitlines()
+    assert printed == [
+        told,
+        "small: 2 rules saved, 1 unchanged, 0 lines without a rule skipped, 0 refused, "
+        "1 held back for doubts",
+        "Correct what is held back and take its remarks out of the file, or add --with-doubts to "
+        "save it as it is.",
+    ]
+    assert (run.rule("cleric-7"), run.rule("boat")) == (None, '{"contain":"boat"}')
+    made = run.json("import", file, code=1)
+    (held,) = made["held_back"]
+    assert (held["chunk_id"], held["doubts"]) == ("cleric-7", ["one group", "too few"])
+    assert run("import", file, "--with-doubts").splitlines() == [
+        "with doubts: line 2 (cleric-7): one group; too few",
+        "small: 1 rule saved, 3 unchanged, 0 lines without a rule skipped, 0 refused",
+    ]
+    assert run.rule("cleric-7") == SPREAD
 
 
 def test_import_of_a_file_that_is_none(run: Run, tmp_path: Path) -> None:

@@ -194,10 +194,14 @@ def without_text(made: Sequence[Draft]) -> str:
     return "".join(["Without a draft:\n", *lines]) if lines else ""
 
 
-def next_text(path: Path, collection: str) -> str:
-    """What to do with the file."""
+def next_text(path: Path, collection: str, *, doubtful: int) -> str:
+    """What to do with the file; `doubtful`: how many drafts carry remarks."""
     words = ["ragfilter", "rules", "import", str(path), "--collection", collection]
-    return f"Look through the drafts, then save those that are left: {shlex.join(words)}\n"
+    doubts = " Doubts stand under remarks; those drafts are held back until the remarks are gone."
+    return (
+        f"Look through the drafts, then save those that are left.{doubts if doubtful else ''}\n"
+        f"{shlex.join(words)}\n"
+    )
 
 
 def plain_progress(what: str, tell: Callable[[str], None]) -> Progress:

@@ -3,7 +3,8 @@
 One object a line with `id` and `query_must`, the rule as an object or as text. So are drafts
 (`rules suggest --out`) and the records that `index` reads. On import a line without `query_must`,
 and a draft that failed, are skipped; ``"query_must": null`` removes the chunk's rule. Of several
-lines for one chunk the last counts.
+lines for one chunk the last counts. A draft with remarks is held back unless they are accepted:
+nobody may have seen them.
 """
 
 from __future__ import annotations
@@ -23,16 +24,19 @@ from ragfilter.types import Chunk
 
 ID_KEYS = ("id", "_id", "chunk_id")
 RULE_KEY = "query_must"
+REMARKS_KEY = "remarks"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A rule to be stored: canonical text, None for no rule; `before` is what is stored now."""
+    """A rule to be stored: canonical text, None for no rule; `before` is what is stored now.
+    `doubts` are the remarks of its draft."""
 
     line: int
     chunk_id: str
     before: str | None
     after: str | None
+    doubts: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -52,9 +56,11 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a file would change. `unchanged` and `skipped` count lines."""
+    """What a file would change, and what is `held` back for its doubts. `unchanged` and `skipped`
+    count lines."""
 
     changes: tuple[Change, ...]
+    held: tuple[Change, ...]
     refusals: tuple[Refusal, ...]
     unchanged: int
     skipped: int
@@ -82,10 +88,11 @@ def write(path: Path, text: str) -> None:
         ) from None
 
 
-def plan(path: Path, stored: dict[str, str | None]) -> Plan:
+def plan(path: Path, stored: dict[str, str | None], *, with_doubts: bool = False) -> Plan:
     """What importing the file at `path` would change of `stored` (chunk id to rule text).
 
-    Writes nothing. Raises InputError where the file cannot be read at all.
+    Without `with_doubts` drafts that have some are held back. Writes nothing. Raises InputError
+    where the file cannot be read at all.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -110,8 +117,10 @@ def plan(path: Path, stored: dict[str, str | None]) -> Plan:
             unnamed.append(found)
     changes = [item for item in wanted.values() if isinstance(item, Change)]
     refusals = unnamed + [item for item in wanted.values() if isinstance(item, Refusal)]
+    new = [change for change in changes if change.before != change.after]
     return Plan(
-        changes=tuple(change for change in changes if change.before != change.after),
+        changes=tuple(change for change in new if with_doubts or not change.doubts),
+        held=tuple(change for change in new if change.doubts and not with_doubts),
         refusals=tuple(sorted(refusals, key=lambda refusal: refusal.line)),
         unchanged=sum(change.before == change.after for change in changes),
         skipped=skipped,
@@ -169,7 +178,9 @@ def _of_line(line: str, number: int, stored: dict[str, str | None]) -> Change | 
             after = canonical(parse(value if isinstance(value, str) else json.dumps(value)))
         except (RuleError, RecursionError) as error:
             return Refusal(number, chunk_id, str(error))
-    return Change(number, chunk_id, stored[chunk_id], after)
+    remarks = record.get(REMARKS_KEY)
+    doubts = tuple(map(str, remarks)) if after and isinstance(remarks, list) else ()
+    return Change(number, chunk_id, stored[chunk_id], after, doubts)
 
 
 def _value(rule: str) -> Any:

@@ -14,6 +14,10 @@ from ragfilter.rules.lint import Finding, Severity
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 RULE_CHARS = 60
+HELD = (
+    "Correct what is held back and take its remarks out of the file, or add --with-doubts to save "
+    "it as it is."
+)
 
 
 def lint_document(collection: str, rules: int, findings: Sequence[Finding]) -> dict[str, Any]:
@@ -52,6 +56,7 @@ def import_document(
         "collection": collection,
         "dry_run": dry_run,
         "would_save" if dry_run else "saved": [asdict(c) | {"kind": c.kind} for c in saved],
+        "held_back": [asdict(c) | {"kind": c.kind} for c in plan.held],
         "unchanged": plan.unchanged,
         "skipped": plan.skipped,
         "refused": [asdict(refusal) for refusal in refusals],
@@ -67,6 +72,8 @@ def import_text(
     dry_run: bool,
 ) -> str:
     lines = [f"{c.kind}: {c.chunk_id}: {c.after or 'no rule'}" for c in saved] if dry_run else []
+    lines += [_doubt("with doubts", change) for change in saved if change.doubts]
+    lines += [_doubt("held back", change) for change in plan.held]
     for refusal in refusals:
         whose = f" ({refusal.chunk_id})" if refusal.chunk_id else ""
         lines.append(f"refused: line {refusal.line}{whose}: {refusal.error}")
@@ -74,8 +81,15 @@ def import_text(
     lines.append(
         f"{collection}: {_count(len(saved), 'rule')} {verb}, {plan.unchanged} unchanged, "
         f"{_count(plan.skipped, 'line')} without a rule skipped, {len(refusals)} refused"
+        + (f", {len(plan.held)} held back for doubts" if plan.held else "")
     )
+    lines += [HELD] if plan.held else []
     return "\n".join(lines) + "\n"
+
+
+def _doubt(what: str, change: Change) -> str:
+    doubts = " ".join("; ".join(change.doubts).split())
+    return f"{what}: line {change.line} ({change.chunk_id}): {doubts}"
 
 
 def history_text(edits: Sequence[Edit]) -> str:

@@ -127,17 +127,24 @@ def import_(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be saved or refused.")
     ] = False,
+    with_doubts: Annotated[
+        bool, typer.Option("--with-doubts", help="Save drafts that carry remarks, too.")
+    ] = False,
     data_dir: DataDir = None,
     as_json: Json = False,
     verbose: Verbose = 0,
 ) -> int:
-    """Save the rules of a file, each through the journal. Exit code 1 where some are refused."""
+    """Save the rules of a file, each through the journal.
+
+    Drafts with remarks are held back. Exit code 1 where some are held back or refused.
+    """
     parts.start_logging(verbose)
     from ragfilter.cli import rule_files, rule_text
 
     with parts.open_for(data_dir, "rules") as bench:
         store = bench.collection(collection)
-        plan = rule_files.plan(file, {i: c.rule for i, c in store.catalogue().items()})
+        stored = {i: c.rule for i, c in store.catalogue().items()}
+        plan = rule_files.plan(file, stored, with_doubts=with_doubts)
         if dry_run:
             saved, refusals = plan.changes, plan.refusals
         else:
@@ -154,7 +161,7 @@ def import_(
         parts.emit(parts.dumps(document))
     else:
         parts.emit(rule_text.import_text(collection, plan, saved, refusals, dry_run=dry_run))
-    return FOUND if refusals else 0
+    return FOUND if refusals or plan.held else 0
 
 
 @rules.command()

@@ -99,7 +99,7 @@ def suggest(
             if out:
                 parts.emit(drafting.without_text(made))
                 if totals.drafted or before:
-                    parts.emit(drafting.next_text(out, collection))
+                    parts.emit(drafting.next_text(out, collection, doubtful=totals.doubtful))
 
     show = parts.progress("chunks drafted")
     if not out and not as_json and sys.stdout.isatty():
