@@ -467,6 +467,26 @@ def test_flags_and_values_reach_the_settings(
     # A flag of its own wins over --set.
     assert (cutoff["gap_threshold"], cutoff["distance_offset"]) == (0.3, 0.25)
     assert len(made["unfiltered"]) == 3
+    quality = made["settings"]["quality"]
+    assert (quality["min_top_k"], quality["max_top_k"]) == (3, 10)
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(("k", "first", "last", "kept"), [(1, 1, 4, 1), (4, 4, 4, 4), (6, 6, 6, 6)])
+def test_k_is_how_many_the_quality_layer_looks_at_first(
+    k: int, first: int, last: int, kept: int,
+    workspace: Path, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """The seed's top_k overrides its MIN_TOP_K."""
+    values = ["quality.min_top_k=2", "quality.max_top_k=4", "quality.score_threshold=0"]
+    args = ["query", "troll", "-c", "small", "-p", "adaptive-retrieval", "-k", str(k), "--json"]
+    args += [part for value in values for part in ("--set", value)]
+    capsys.readouterr()
+    assert main([*args, "--data-dir", str(workspace)]) == 0
+    made = printed(capsys)
+    quality = made["settings"]["quality"]
+    assert (quality["min_top_k"], quality["max_top_k"]) == (first, last)
+    assert len(made["kept"]) == kept
 
 
 @pytest.mark.model

@@ -86,7 +86,9 @@ def query(
     k: Annotated[
         int | None,
         typer.Option(
-            "-k", help="Most results: sets retrieval.k, cutoff.max_results and judge.max_chunks."
+            "-k",
+            help="Most results: sets retrieval.k, cutoff.max_results, judge.max_chunks and "
+            "quality.min_top_k (and quality.max_top_k where that is smaller).",
         ),
     ] = None,
     gap_threshold: GapThreshold = None,
@@ -137,6 +139,8 @@ def query(
     from ragfilter import judging, report
     from ragfilter.cli import text as words
 
+    if k is not None:
+        loaded = replace(loaded, settings=parts.looking_first_at(k, loaded.settings))
     if rerank is False:
         loaded = replace(loaded, settings=judging.without(loaded.settings))
 

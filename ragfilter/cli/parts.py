@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ragfilter.context import Context
     from ragfilter.deployment import Deployment
     from ragfilter.evaluate.beir import Labels
+    from ragfilter.settings import Settings
     from ragfilter.sources import Sources
     from ragfilter.types import Result
 
@@ -44,6 +45,15 @@ def load_config(
     given = dict(configuration.parse_set(text) for text in values or ())
     given |= {path: value for path, value in flags.items() if value is not None}
     return configuration.load(profile=profile, file=file, flags=given)
+
+
+def looking_first_at(k: int, settings: Settings) -> Settings:
+    """`settings` whose quality layer looks at the first `k`, and at no fewer in the end.
+
+    Source: Adaptive Retrieval System, "Core Method" (its top_k overrides MIN_TOP_K).
+    """
+    last = max(k, settings.quality.max_top_k)
+    return settings.with_values({"quality.min_top_k": k, "quality.max_top_k": last})
 
 
 def open_for(data_dir: Path | None, kind: str) -> Bench:
