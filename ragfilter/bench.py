@@ -132,7 +132,7 @@ def open_bench(deployment: Deployment, *, kind: str = "ragfilter") -> Bench:
 
     with ExitStack() as closing:
         workspace = closing.enter_context(open_workspace(deployment, kind=kind))
-        chat = _chat(deployment)
+        chat = chat_of(deployment)
         if chat is not None:
             closing.callback(chat.close)
         journal = Journal(workspace.database_url)
@@ -183,7 +183,8 @@ def read_deployment(*, data_dir: Path | None = None) -> Deployment:
         ) from None
 
 
-def _chat(deployment: Deployment) -> OpenAIChat | None:
+def chat_of(deployment: Deployment) -> OpenAIChat | None:
+    """The LLM that is configured, to be closed by whoever asked for it; None without one."""
     if not deployment.has_llm:
         return None
     from ragfilter.adapters.openai_chat import OpenAIChat

@@ -14,7 +14,8 @@ from ragfilter.config import load
 from ragfilter.expansion import DEPTHS
 from ragfilter.layers import clearance, quality
 from ragfilter.pipeline import replay
-from ragfilter.settings import FieldInfo, Settings, fields
+from ragfilter.setting import FieldInfo
+from ragfilter.settings import Settings, fields
 from ragfilter.types import Chunk, Entity, Hit, Judgement, Pool, Result, Verdict
 
 GAP = {

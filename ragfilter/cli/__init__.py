@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ragfilter.cli import experiments, rules, rules_suggest
+from ragfilter.cli import experiments, lists, rules, rules_suggest
 from ragfilter.cli.commands import app
 from ragfilter.cli.running import main, run
 
-__all__ = ["app", "experiments", "main", "rules", "rules_suggest", "run"]
+__all__ = ["app", "experiments", "lists", "main", "rules", "rules_suggest", "run"]

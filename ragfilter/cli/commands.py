@@ -1,4 +1,4 @@
-"""The command line: `index`, `query`, `cut`, `eval`, and lists. Source: design, section 7.
+"""The command line: `index`, `query`, `cut` and `eval`. Source: design, section 7.
 
 Standard output carries the result alone; with `--json` one JSON document. Progress and logs go to
 standard error. Exit codes are in `ragfilter.cli.running`.
@@ -34,7 +34,6 @@ from ragfilter.cli.options import (
     help_of,
 )
 from ragfilter.errors import InputError
-from ragfilter.profiles import PROFILES
 
 SOURCES = "demo, adsapi, or a file or folder of .jsonl .csv .md .txt or OpenAPI (.json .yaml)"
 
@@ -252,46 +251,6 @@ def evaluate(
         parts.emit(parts.dumps(head | run.document(made) | {"unknown_labels": unknown}))
     else:
         parts.emit(f"{collection}, profile {loaded.profile}: {words.evaluation_text(made)}")
-
-
-@app.command()
-def collections(data_dir: DataDir = None, as_json: Json = False, verbose: Verbose = 0) -> None:
-    """List the collections of the workspace."""
-    parts.start_logging(verbose)
-    from ragfilter.cli import text as words
-
-    with parts.open_for(data_dir, "collections") as bench:
-        infos = bench.collections()
-    if as_json:
-        names = ("name", "count", "space", "embedder", "complete")
-        parts.emit(parts.dumps([{name: getattr(info, name) for name in names} for info in infos]))
-    elif infos:
-        body = [(i.name, i.count, i.space, i.embedder or "unknown", parts.state(i)) for i in infos]
-        parts.emit(words.table(("collection", "chunks", "space", "embedder", "state"), body))
-    else:
-        from ragfilter.bench import INDEX_DEMO
-
-        typer.echo(f"There is no collection yet. {INDEX_DEMO}", err=True)
-
-
-@app.command()
-def profiles(as_json: Json = False) -> None:
-    """List the profiles and what each sets."""
-    from ragfilter.cli import text as words
-
-    if as_json:
-        made = [{"name": p.name, "help": p.help, "values": {**p.values}} for p in PROFILES.values()]
-        parts.emit(parts.dumps(made))
-    else:
-        parts.emit(words.table(("profile", ""), [(p.name, p.help) for p in PROFILES.values()]))
-
-
-@app.command()
-def settings() -> None:
-    """Print the settings reference (Markdown)."""
-    from ragfilter.cli.settings_doc import markdown
-
-    parts.emit(markdown())
 
 
 @app.callback(invoke_without_command=True)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ragfilter.bench import Bench
     from ragfilter.rules.journal import Edit, Journal
     from ragfilter.settings import Clearance
+    from ragfilter.types import Chunk
 
 FOUND = 1
 rules = typer.Typer(
@@ -58,6 +59,25 @@ def tell(notice: str) -> None:
         typer.echo(f"ragfilter: {notice}", err=True)
 
 
+def _chunks_with_rules(
+    collection: str,
+    where: list[str] | None,
+    config: Path | None,
+    values: list[str] | None,
+    data_dir: Path | None,
+) -> tuple[Chunk, ...]:
+    """The selected chunks that have a rule; what clearance leaves out is told."""
+    clearance = clearance_of(config, values)
+    from ragfilter.cli.selecting import select
+
+    with parts.open_for(data_dir, "rules") as bench:
+        selected = select(
+            bench.collection(collection), [*(where or ()), "rule=any"], clearance=clearance
+        )
+    tell(selected.notice)
+    return selected.chunks
+
+
 @rules.command()
 def lint(
     collection: CollectionName = "demo",
@@ -70,17 +90,10 @@ def lint(
 ) -> int:
     """Find rules that do not do their work. Exit code 1 where there are errors."""
     parts.start_logging(verbose)
-    clearance = clearance_of(config, values)
+    chosen = _chunks_with_rules(collection, where, config, values, data_dir)
     from ragfilter.cli import rule_text
-    from ragfilter.cli.selecting import select
     from ragfilter.rules.lint import lint as find
 
-    with parts.open_for(data_dir, "rules") as bench:
-        selected = select(
-            bench.collection(collection), [*(where or ()), "rule=any"], clearance=clearance
-        )
-    tell(selected.notice)
-    chosen = selected.chunks
     texts = {chunk.id: chunk.rule or "" for chunk in chosen}
     findings = find(texts, {chunk.id: chunk.title for chunk in chosen})
     if as_json:
@@ -103,16 +116,10 @@ def export(
 ) -> None:
     """Write the rules as JSONL: id, title and query_must."""
     parts.start_logging(verbose)
-    clearance = clearance_of(config, values)
+    chosen = _chunks_with_rules(collection, where, config, values, data_dir)
     from ragfilter.cli import rule_files
-    from ragfilter.cli.selecting import select
 
-    with parts.open_for(data_dir, "rules") as bench:
-        selected = select(
-            bench.collection(collection), [*(where or ()), "rule=any"], clearance=clearance
-        )
-    tell(selected.notice)
-    lines = list(rule_files.lines(selected.chunks))
+    lines = list(rule_files.lines(chosen))
     if out is None:
         parts.emit("".join(lines))
     else:

@@ -129,19 +129,16 @@ def suggest(
 
 
 def _chat(deployment: Deployment) -> OpenAIChat:
-    if not deployment.has_llm:
+    from ragfilter.bench import chat_of
+
+    chat = chat_of(deployment)
+    if chat is None:
         raise SettingsError(
             "No LLM endpoint is configured.",
             remedy="Set OPENAI_API_KEY, or OPENAI_BASE_URL and OPENAI_MODEL; `make local-llm` "
             "starts a tiny one.",
         )
-    from ragfilter.adapters.openai_chat import OpenAIChat
-
-    return OpenAIChat(
-        model=deployment.openai_model,
-        api_key=deployment.openai_api_key.get_secret_value(),
-        base_url=deployment.openai_base_url,
-    )
+    return chat
 
 
 def _no_progress(done: int, total: int) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 from ragfilter.config import PREFIX, SEED_VARIABLES, variable
 from ragfilter.deployment import Deployment
 from ragfilter.profiles import DEFAULT, PROFILES
-from ragfilter.settings import FieldInfo, fields
+from ragfilter.setting import FieldInfo
+from ragfilter.settings import fields
 
 INTRODUCTION = """\
 # Settings

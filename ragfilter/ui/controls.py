@@ -13,7 +13,8 @@ import streamlit as st
 
 from ragfilter import config, profiles
 from ragfilter.report import LayerSummary, Summary
-from ragfilter.settings import FieldInfo, Settings, field, fields
+from ragfilter.setting import FieldInfo
+from ragfilter.settings import Settings, field, fields
 from ragfilter.types import LayerName
 from ragfilter.ui import clearance, costs, html, state, theme
 from ragfilter.ui.resources import Resources
