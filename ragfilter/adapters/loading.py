@@ -33,7 +33,7 @@ def missing(kind: str, name: str, *, owner: str, instead: str) -> ModelError:
     those of `owner`, and `instead` needs no fetching."""
     full = name if "/" in name else f"{owner}/{name}"
     return ModelError(
-        f"The {kind} {name} is not on this machine.",
+        f"Not on this machine: the {kind} {name}.",
         remedy=f"Fetch it once with `hf download {full}`, let ragfilter fetch it with "
         f"RAGFILTER_FETCH_MODELS=true, or choose {instead}.",
     )

@@ -186,10 +186,10 @@ def hub(tmp_path: Path, cross_encoders: Path, bare_environ: dict[str, str]) -> d
     ("name", "says"),
     [
         ("me/tiny", "scored"),
-        ("me/other", "The cross-encoder me/other is not on this machine. Fetch it once with "
+        ("me/other", "Not on this machine: the cross-encoder me/other. Fetch it once with "
          "`hf download me/other`, let ragfilter fetch it with RAGFILTER_FETCH_MODELS=true, or "
          "choose late_interaction."),
-        ("other", "The cross-encoder other is not on this machine. Fetch it once with "
+        ("other", "Not on this machine: the cross-encoder other. Fetch it once with "
          "`hf download cross-encoder/other`"),
     ],
 )  # fmt: skip
