@@ -18,20 +18,27 @@ def within(seconds: float, work: Callable[[], T]) -> T:
     """
     done: list[T] = []
     failed: list[BaseException] = []
+    over = threading.Event()
 
     def run() -> None:
         try:
             done.append(work())
         except BaseException as error:
             failed.append(error)
+        finally:
+            over.set()
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    thread.join(seconds)
+    try:
+        over.wait(seconds)
+    finally:
+        # Ctrl+C ends the waiting, too.
+        if not over.is_set():
+            thread.name = GIVEN_UP
     if failed:
         raise failed[0]
     if not done:
-        thread.name = GIVEN_UP
         raise TimeoutError(f"no answer within {seconds:g} s")
     return done[0]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 
 from ragfilter import judging
 from ragfilter.deadline import within
@@ -65,20 +66,35 @@ def _rerank(pool: Pool, need: Need, settings: Settings, sources: Sources) -> Poo
     chunks = {hit.id: hit.chunk for hit in pool.hits}
     ids = [i for i in need.chunk_ids if i in chunks]
     try:
-        if sources.reranker is None:
-            raise ModelError("No reranker is set up.", remedy="Pass one in Sources.")
-        reranker = sources.reranker(settings.quality)
-        texts = [chunks[i].passage for i in ids]
-        seconds = settings.quality.reranker_timeout_ms / 1000
-        scores = within(seconds, lambda: reranker.score(pool.query, texts))
-    except (ModelError, TimeoutError) as error:
-        log.warning("reranking failed: %s", error)
-        return replace(pool, failures=(*failures, Failure("rerank", str(error))), reranker=key)
+        scores = _scores(pool.query, [chunks[i].passage for i in ids], settings, sources)
+    except Exception as error:
+        # A reranker outside ragfilter may fail with anything; its words may hold secrets.
+        ours = isinstance(error, (ModelError, TimeoutError))
+        why = str(error) if ours else f"the reranker failed ({type(error).__name__})"
+        log.warning("reranking failed: %s", why)
+        return replace(pool, failures=(*failures, Failure("rerank", why)), reranker=key)
     fresh = dict(zip(ids, scores, strict=True))
     hits = tuple(
         replace(hit, rerank_score=fresh.get(hit.id, hit.rerank_score)) for hit in pool.hits
     )
     return replace(pool, hits=hits, failures=failures, reranker=key)
+
+
+def _scores(
+    query: str, texts: Sequence[str], settings: Settings, sources: Sources
+) -> Sequence[float]:
+    """One finite score a text. Raises ModelError, TimeoutError, and what a reranker raises."""
+    if sources.reranker is None:
+        raise ModelError("No reranker is set up.", remedy="Pass one in Sources.")
+    reranker = sources.reranker(settings.quality)
+    seconds = settings.quality.reranker_timeout_ms / 1000
+    scores = within(seconds, lambda: reranker.score(query, texts))
+    if len(scores) != len(texts) or not all(map(isfinite, scores)):
+        raise ModelError(
+            f"{reranker.name} gave no finite score for each of {len(texts)} chunks.",
+            remedy="Choose another reranker, or none.",
+        )
+    return scores
 
 
 def _judge(

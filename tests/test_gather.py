@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -368,6 +369,38 @@ class Hanging:
         self.asked.set()
         self.over.wait(60)
         return [0.9] * len(texts)
+
+
+class Odd:
+    """A reranker of the user's own that does not keep to the protocol."""
+
+    name = "odd"
+
+    def __init__(self, score: Callable[[int], list[float]]) -> None:
+        self.made = score
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        return self.made(len(texts))
+
+
+@pytest.mark.parametrize(
+    ("score", "says"),
+    [
+        (lambda n: [0.5] * (n - 1), "odd gave no finite score for each of 10 chunks"),
+        (lambda n: [math.nan] * n, "odd gave no finite score for each of 10 chunks"),
+        (lambda n: [1 / 0], "the reranker failed (ZeroDivisionError)"),
+    ],
+    ids=["too few", "nan", "crash"],
+)
+def test_an_odd_reranker_is_a_visible_fallback(
+    score: Callable[[int], list[float]], says: str, store: ChromaStore
+) -> None:
+    _, vector = filled(store, [None] * 10, 4)
+    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: Odd(score))
+    settings = CROSS.with_values({"quality.mode": "always", "quality.score_threshold": 0.0})
+    result = run("the owl", settings, sources)
+    assert says in result.trace("quality").note
+    assert [hit.rank for hit in result.kept] == [1, 2, 3]
 
 
 def test_scores_that_do_not_come_in_time_are_a_visible_fallback(store: ChromaStore) -> None:
