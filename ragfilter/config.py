@@ -78,19 +78,28 @@ def load(
     profile: str | None = None,
     file: Path | None = None,
     environ: Mapping[str, str] | None = None,
-    flags: Mapping[str, Any] | None = None,
+    flags: Sequence[Given] = (),
 ) -> Config:
-    """Put the sources together. `environ` defaults to the process's. Raises SettingsError."""
+    """Put the sources together. `environ` defaults to the process's; of `flags` the later ones win.
+
+    Raises SettingsError.
+    """
     from_file, named = read_toml(file) if file else (None, None)
     environ = os.environ if environ is None else environ
-    name = profile or environ.get(f"{PREFIX}PROFILE") or named or profiles.DEFAULT
-    given = [Given(f"profile {name}", profiles.profile(name).values)]
+    places = (
+        (profile, ""),
+        (environ.get(f"{PREFIX}PROFILE"), f"environment variable {PREFIX}PROFILE"),
+        (named, str(file)),
+        (profiles.DEFAULT, ""),
+    )
+    name, origin = next((name, origin) for name, origin in places if name)
+    given = [Given(f"profile {name}", profiles.profile(name, origin=origin).values)]
     if from_file:
         given.append(from_file)
-    given += read_environment(environ)
-    if flags:
-        given.append(Given("a flag", flags))
-    settings, origins = merge(given)
+    below = {path: value for place in given for path, value in place.values.items()}
+    reranker = below.get("quality.reranker", field("quality.reranker").default)
+    given += read_environment(environ, reranker=reranker)
+    settings, origins = merge([*given, *flags])
     return Config(settings, name, origins)
 
 
@@ -123,6 +132,11 @@ def read_toml(path: Path) -> tuple[Given, str | None]:
     values: dict[str, Any] = {}
     given = Given(str(path), values, _lines(text))
     for section, body in tree.items():
+        if isinstance(body, list) and section in Settings.model_fields:
+            raise SettingsError(
+                f"[[{section}]] (from {given.origin_of(section)}) is a list of sections.",
+                remedy=f"Write [{section}], once.",
+            )
         if not isinstance(body, dict):
             raise _unknown(section, given.origin_of(section))
         values |= {f"{section}.{name}": value for name, value in body.items()}
@@ -170,8 +184,11 @@ def _bare(key: str) -> str:
     return ".".join(part.strip(" \t\"'") for part in key.split("."))
 
 
-def read_environment(environ: Mapping[str, str]) -> list[Given]:
-    """Settings from the environment: the seeds' own names, then `RAGFILTER_SECTION__NAME`."""
+def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given]:
+    """Settings from the environment: the seeds' own names, then `RAGFILTER_SECTION__NAME`.
+
+    `reranker` is the one without them: ENABLE_RERANKER only replaces none.
+    """
     given = [
         Given(f"environment variable {name}", {path: environ[name]})
         for name, path in SEED_VARIABLES.items()
@@ -183,9 +200,10 @@ def read_environment(environ: Mapping[str, str]) -> list[Given]:
     if environ.get("ENABLE_RERANKER", "") != "":
         origin = "environment variable ENABLE_RERANKER"
         wanted = _boolean("ENABLE_RERANKER", environ["ENABLE_RERANKER"], origin)
-        if not wanted or not environ.get("RERANKER_MODEL"):
-            reranker = "late_interaction" if wanted else "none"
-            given.append(Given(origin, {"quality.reranker": reranker}))
+        if not wanted:
+            given.append(Given(origin, {"quality.reranker": "none"}))
+        elif reranker == "none" and not environ.get("RERANKER_MODEL"):
+            given.append(Given(origin, {"quality.reranker": "late_interaction"}))
     known = {variable(f.path): f.path for f in fields()}
     others = {f"{PREFIX}{n.upper()}" for n in Deployment.model_fields} | {f"{PREFIX}PROFILE"}
     for name, value in environ.items():

@@ -87,11 +87,12 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
 DEFAULT = "full"
 
 
-def profile(name: str) -> Profile:
-    """The profile called `name`. Raises SettingsError."""
+def profile(name: str, *, origin: str = "") -> Profile:
+    """The profile called `name`, which `origin` wants. Raises SettingsError."""
     try:
         return PROFILES[name]
     except KeyError:
         raise SettingsError(
-            f"There is no profile {name!r}.", remedy=f"Choose one of: {', '.join(PROFILES)}."
+            f"There is no profile {name!r}{f' (from {origin})' if origin else ''}.",
+            remedy=f"Choose one of: {', '.join(PROFILES)}.",
         ) from None

@@ -177,7 +177,7 @@ def test_a_standard_output_that_is_not_utf8_is_told() -> None:
         (["cut", "0.1", "nan"], "'nan' is not a distance. Give numbers such as 0.12 0.18."),
         (["cut"], "Missing argument 'distances'. See `ragfilter cut --help`."),
         (["cut", "0.1", "--k", "0"],
-         "cutoff.max_results = 0 (from a flag) is not allowed. Use a whole number from 1 to 200."),
+         "cutoff.max_results = '0' (from --k) is not allowed. Use a whole number from 1 to 200."),
         (["nope"], "No such command 'nope'. See `ragfilter --help`."),
         (["query"], "Missing argument 'text'. See `ragfilter query --help`."),
         (["query", "x", "--colection", "y"], "No such option: --colection"),
@@ -185,10 +185,14 @@ def test_a_standard_output_that_is_not_utf8_is_told() -> None:
         (["query", "x", "--set", "cutoff.gap"],
          "--set cutoff.gap: there is no '='. Write --set layer.field=value."),
         (["query", "x", "--set", "cutoff.gap_treshold=1"],
-         "There is no setting 'cutoff.gap_treshold' (from a flag). "
+         "There is no setting 'cutoff.gap_treshold' (from --set). "
          "Did you mean cutoff.gap_threshold?"),
         (["query", "x", "-k", "500"],
-         "retrieval.k = 500 (from a flag) is not allowed. Use a whole number from 1 to 200."),
+         "retrieval.k = '500' (from -k) is not allowed. Use a whole number from 1 to 200."),
+        (["query", "x", "--gap-threshold", "wide"],
+         "cutoff.gap_threshold = 'wide' (from --gap-threshold) is not allowed. Use a number"),
+        (["cut", "1e308", "-1e308"],
+         "'1e308' is not a distance. Give numbers such as 0.12 0.18."),
         (["query", "x", "--config", "/nowhere.toml"], "/nowhere.toml cannot be read: No such file"),
         (["index", "demo.jsonl"], "--collection is missing. Name the collection to index into."),
         (["index", "--collection", "x-y"], "SOURCE is missing. Give demo, adsapi, or a file"),
@@ -384,7 +388,7 @@ def test_missing_and_empty_collections(workspace: Path, failing: Failing) -> Non
     [
         ([b"\xff\xfe"], "ragfilter: The query is not UTF-8. "),
         ([b"troll", "--files", b"\xff"],
-         "ragfilter: retrieval.source_pattern (from a flag) is not UTF-8. "),
+         "ragfilter: retrieval.source_pattern (from --files) is not UTF-8. "),
     ],
 )  # fmt: skip
 def test_bytes_that_are_no_text_never_reach_the_json(
@@ -643,3 +647,18 @@ def test_query_uses_the_same_decisions_as_the_library(
     with bench.open_bench(bench.read_deployment(data_dir=workspace)) as opened:
         result = gather.run(args[1], load(environ={}).settings, opened.sources("small"))
     assert shown == [hit.id for hit in result.kept]
+
+
+def test_a_terminal_is_shown_what_it_would_obey_and_a_file_gets_every_character() -> None:
+    import pty
+
+    text = "\x1b[31mred\x1b]0;title\x07 \u202eback\n\tnext"
+    code = f"from ragfilter.cli.parts import emit; emit({text!r})"
+    ours, theirs = pty.openpty()
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=theirs, check=True)
+    shown = os.read(ours, 10_000).decode()
+    assert shown.splitlines() == ["�[31mred�]0;title� �back", "\tnext"]
+    piped = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, check=True
+    )
+    assert piped.stdout.decode() == text

@@ -342,7 +342,7 @@ def test_progress_goes_to_standard_error(
          "Set OPENAI_API_KEY, or OPENAI_BASE_URL"),
         (["compare", "FILES", "-p", "llm-filter"], "The judge needs an LLM"),
         (["experiment", "FILES", "--variants", "default,srict"],
-         "judge.prompt = 'srict' (from a flag) is not allowed. Use one of default, strict, terse."),
+         "judge.prompt = 'srict' (from --variants) is not allowed. Use one of default, strict"),
         (["compare", "FILES", "-p", "best"], "There is no profile 'best'."),
         (["compare", "FILES", "--vary", "cutoff.max_results"], "--vary cutoff.max_results: there"),
         (["compare", "FILES", "--vary", "a='b"], "--vary a='b: No closing quotation."),

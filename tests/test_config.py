@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.cli import settings_doc
-from ragfilter.config import load, parse_set, to_toml
+from ragfilter.config import Given, load, parse_set, to_toml
 from ragfilter.errors import SettingsError
 from ragfilter.profiles import PROFILES
 from ragfilter.settings import Settings, field, fields
@@ -17,14 +17,14 @@ def test_later_places_win(tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     file.write_text('profile = "adaptive-gap"\n[cutoff]\ngap_threshold = 0.2\nmax_results = 6\n')
     environ = {"RAGFILTER_CUTOFF__MAX_RESULTS": "7", "MIN_TOP_K": "4"}
-    config = load(file=file, environ=environ, flags={"cutoff.max_results": "8"})
+    config = load(file=file, environ=environ, flags=[Given("-k", {"cutoff.max_results": "8"})])
     assert config.profile == "adaptive-gap"
     assert config.settings.retrieval.k == 5
     assert config.settings.cutoff.gap_threshold == 0.2
     assert config.settings.cutoff.max_results == 8
     assert config.settings.quality.min_top_k == 4
     assert config.origins["cutoff.gap_threshold"] == f"{file}, line 3"
-    assert config.origins["cutoff.max_results"] == "a flag"
+    assert config.origins["cutoff.max_results"] == "-k"
     assert config.origins["quality.min_top_k"] == "environment variable MIN_TOP_K"
 
 
@@ -52,11 +52,37 @@ def test_the_seeds_own_variables(name: str, value: str, path: str, expected: obj
     assert settings.get(path) == expected
 
 
-def test_enable_reranker_wins_over_a_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("in_file", "enabled", "reranker"),
+    [
+        ("none", "true", "late_interaction"),
+        ("cross_encoder", "true", "cross_encoder"),
+        ("cross_encoder", "false", "none"),
+    ],
+)
+def test_enable_reranker_wins_over_a_file_and_keeps_the_one_it_names(
+    tmp_path: Path, in_file: str, enabled: str, reranker: str
+) -> None:
     file = tmp_path / "s.toml"
-    file.write_text('[quality]\nreranker = "none"\n')
-    settings = load(file=file, environ={"ENABLE_RERANKER": "true"}).settings
-    assert settings.quality.reranker == "late_interaction"
+    file.write_text(f'[quality]\nreranker = "{in_file}"\n')
+    settings = load(file=file, environ={"ENABLE_RERANKER": enabled}).settings
+    assert settings.quality.reranker == reranker
+
+
+def test_a_profile_that_is_not_there_is_named_with_who_wants_it(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text('profile = "ful"\n')
+    with pytest.raises(SettingsError, match=r"no profile 'ful' \(from .*s\.toml\)\. Choose one of"):
+        load(file=file, environ={})
+    with pytest.raises(SettingsError, match=r"'ful' \(from environment variable RAGFILTER_PROFILE"):
+        load(file=file, environ={"RAGFILTER_PROFILE": "ful"})
+
+
+def test_a_section_written_as_a_list_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text("[[cutoff]]\nmax_results = 3\n")
+    with pytest.raises(SettingsError, match=r"\[\[cutoff\]\].*list of sections.*\[cutoff\], once"):
+        load(file=file, environ={})
 
 
 REFUSED = [
@@ -66,11 +92,11 @@ REFUSED = [
     ({"MIN_TOP_K": "60"}, {"quality.max_top_k": 50}, ["max_top_k (50)", "min_top_k (60)"]),
     ({"RAGFILTER_CUTOFF__GAP_TRESHOLD": "1"}, {}, ["RAGFILTER_CUTOFF__GAP_THRESHOLD?"]),
     ({"ENABLE_RERANKER": "maybe"}, {}, ["ENABLE_RERANKER", "'maybe'", "true or false"]),
-    ({}, {"cutoff.gap_threshold": "nan"}, ["cutoff.gap_threshold", "'nan'", "a flag"]),
+    ({}, {"cutoff.gap_threshold": "nan"}, ["cutoff.gap_threshold", "'nan'", "from --set"]),
     ({}, {"cutoff.max_results": True}, ["cutoff.max_results", "True"]),
     ({}, {"cutoff.max_results": 2.5}, ["cutoff.max_results", "2.5"]),
     ({}, {"cutoff.strategy": "knee"}, ["one of gap, fixed, autocut, adaptive_k"]),
-    ({}, {"retrieval.source_pattern": "\udcff"}, ["source_pattern", "a flag", "not UTF-8"]),
+    ({}, {"retrieval.source_pattern": "\udcff"}, ["source_pattern", "--set", "not UTF-8"]),
     ({}, {"gap_threshold": 1}, ["gap_threshold", "Did you mean cutoff.gap_threshold?"]),
 ]
 
@@ -80,7 +106,7 @@ def test_a_bad_value_is_named(
     environ: dict[str, str], flags: dict[str, object], words: list[str]
 ) -> None:
     with pytest.raises(SettingsError) as caught:
-        load(environ=environ, flags=flags)
+        load(environ=environ, flags=[Given("--set", flags)])
     assert [w for w in words if w not in str(caught.value)] == []
 
 
@@ -101,7 +127,7 @@ SUGGESTED = [
 @pytest.mark.parametrize(("path", "remedy"), SUGGESTED)
 def test_only_what_was_probably_meant_is_suggested(path: str, remedy: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        load(environ={}, flags={path: 1})
+        load(environ={}, flags=[Given("--set", {path: 1})])
     assert caught.value.remedy == remedy
 
 
@@ -191,7 +217,7 @@ def test_a_settings_file_reproduces_the_settings(
 ) -> None:
     flags = {path: data.draw(values(path)) for path in paths}
     try:
-        config = load(profile=name, environ={}, flags=flags)
+        config = load(profile=name, environ={}, flags=[Given("--set", flags)])
     except SettingsError:
         return  # min_top_k above max_top_k
     import tempfile

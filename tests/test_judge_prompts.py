@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragfilter import judge_prompts
-from ragfilter.config import load, to_toml
+from ragfilter.config import Given, load, to_toml
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.judging import prompt
 from ragfilter.settings import Judge, field
@@ -62,14 +62,16 @@ def test_an_unknown_prompt_is_refused_and_the_known_are_named() -> None:
         "judge.prompt = 'srtict' (from environment variable RAGFILTER_JUDGE__PROMPT) is not "
         "allowed. Use one of default, strict, terse."
     )
-    chosen = load(profile="llm-filter", environ={}, flags={"judge.prompt": "strict"}).settings
+    chosen = load(
+        profile="llm-filter", environ={}, flags=[Given("--set", {"judge.prompt": "strict"})]
+    ).settings
     assert chosen.judge.prompt == "strict"
     assert 'prompt = "strict"' in to_toml(chosen, "llm-filter")
 
 
 def test_a_new_file_needs_no_code(folder: Path) -> None:
     (folder / "mine.toml").write_text(GOOD, encoding="utf-8")
-    settings = load(environ={}, flags={"judge.prompt": "mine"}).settings.judge
+    settings = load(environ={}, flags=[Given("--set", {"judge.prompt": "mine"})]).settings.judge
     made = prompt("why?", [Hit(Chunk("a", "text"), 0.4, 1)], settings, "l2")
     assert made.messages[0].content.startswith("KEEP, EXPAND_1, EXPAND_3, EXPAND_5 or DISCARD: as")
     assert made.version.startswith("mine@7-")

@@ -394,7 +394,7 @@ def test_titles_keep_their_telling_end(title: str, width: int, expected: str) ->
 def test_a_short_title_fits(title: str, width: int) -> None:
     made = report.short_title(title, width)
     assert len(made) <= width
-    assert made == title or "…" in made or width == 0
+    assert made == " ".join(title.split()) or "…" in made or width == 0
 
 
 @st.composite

@@ -83,16 +83,20 @@ def query(
     config: ConfigFile = None,
     values: SetValues = None,
     k: Annotated[
-        int | None,
+        str | None,
         typer.Option(
             "-k",
+            metavar="N",
             help="Most results: sets retrieval.k, cutoff.max_results, judge.max_chunks and "
             "quality.min_top_k (and quality.max_top_k where that is smaller).",
         ),
     ] = None,
     gap_threshold: GapThreshold = None,
     distance_threshold: Annotated[
-        float | None, typer.Option("--distance-threshold", help=help_of("cutoff.distance_offset"))
+        str | None,
+        typer.Option(
+            "--distance-threshold", metavar="NUMBER", help=help_of("cutoff.distance_offset")
+        ),
     ] = None,
     files: Annotated[
         str | None, typer.Option("--files", help=help_of("retrieval.source_pattern"))
@@ -125,21 +129,19 @@ def query(
 ) -> int:
     """Ask a collection and see what is kept, what falls, and why."""
     parts.start_logging(verbose)
-    flags = {
-        "retrieval.k": k,
-        "cutoff.max_results": k,
-        "judge.max_chunks": k,
-        "cutoff.gap_threshold": gap_threshold,
-        "cutoff.distance_offset": distance_threshold,
-        "retrieval.source_pattern": files,
-        "judge.enabled": rerank or None,
+    flags: dict[str, dict[str, object]] = {
+        "-k": {"retrieval.k": k, "cutoff.max_results": k, "judge.max_chunks": k},
+        "--gap-threshold": {"cutoff.gap_threshold": gap_threshold},
+        "--distance-threshold": {"cutoff.distance_offset": distance_threshold},
+        "--files": {"retrieval.source_pattern": files},
+        "--rerank": {"judge.enabled": rerank or None},
     }
     loaded = parts.load_config(profile, config, values, flags)
     from ragfilter import judging, report
     from ragfilter.cli import text as words
 
     if k is not None:
-        loaded = replace(loaded, settings=parts.looking_first_at(k, loaded.settings))
+        loaded = replace(loaded, settings=parts.looking_first_at_k(loaded.settings))
     if rerank is False:
         loaded = replace(loaded, settings=judging.without(loaded.settings))
 
@@ -175,20 +177,28 @@ def cut(
     strategy: Annotated[
         str | None, typer.Option("--strategy", "-s", help=help_of("cutoff.strategy"))
     ] = None,
-    k: Annotated[int | None, typer.Option("--k", "-k", help=help_of("cutoff.max_results"))] = None,
+    k: Annotated[
+        str | None, typer.Option("--k", "-k", metavar="N", help=help_of("cutoff.max_results"))
+    ] = None,
     min_results: Annotated[
-        int | None, typer.Option("--min-results", help=help_of("cutoff.min_results"))
+        str | None,
+        typer.Option("--min-results", metavar="N", help=help_of("cutoff.min_results")),
     ] = None,
     gap_threshold: GapThreshold = None,
     distance_offset: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            "--distance-offset", "--distance-threshold", help=help_of("cutoff.distance_offset")
+            "--distance-offset",
+            "--distance-threshold",
+            metavar="NUMBER",
+            help=help_of("cutoff.distance_offset"),
         ),
     ] = None,
-    jumps: Annotated[int | None, typer.Option("--jumps", help=help_of("cutoff.jumps"))] = None,
+    jumps: Annotated[
+        str | None, typer.Option("--jumps", metavar="N", help=help_of("cutoff.jumps"))
+    ] = None,
     b_extra: Annotated[
-        int | None, typer.Option("--b-extra", help=help_of("cutoff.b_extra"))
+        str | None, typer.Option("--b-extra", metavar="N", help=help_of("cutoff.b_extra"))
     ] = None,
     as_json: Json = False,
     verbose: Verbose = 0,
@@ -199,13 +209,13 @@ def cut(
     from ragfilter.layers.cutoff import cut as cut_values
 
     flags = {
-        "cutoff.strategy": strategy,
-        "cutoff.max_results": k,
-        "cutoff.min_results": min_results,
-        "cutoff.gap_threshold": gap_threshold,
-        "cutoff.distance_offset": distance_offset,
-        "cutoff.jumps": jumps,
-        "cutoff.b_extra": b_extra,
+        "--strategy": {"cutoff.strategy": strategy},
+        "--k": {"cutoff.max_results": k},
+        "--min-results": {"cutoff.min_results": min_results},
+        "--gap-threshold": {"cutoff.gap_threshold": gap_threshold},
+        "--distance-offset": {"cutoff.distance_offset": distance_offset},
+        "--jumps": {"cutoff.jumps": jumps},
+        "--b-extra": {"cutoff.b_extra": b_extra},
     }
     values = [cutting.distance(text) for text in distances]
     settings = parts.load_config("adaptive-gap", None, None, flags).settings

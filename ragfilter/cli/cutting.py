@@ -9,14 +9,17 @@ from typing import Any
 from ragfilter.errors import InputError
 from ragfilter.types import Cut
 
+LARGEST = 1e9
+"""Beyond it a sum of two is no longer exact enough to be compared with a threshold."""
+
 
 def distance(text: str) -> float:
-    """A finite number. Raises InputError."""
+    """A number of at most `LARGEST`. Raises InputError."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value):
+    if not abs(value) <= LARGEST:
         raise InputError(f"{text!r} is not a distance.", remedy="Give numbers such as 0.12 0.18.")
     return value
 

@@ -109,7 +109,7 @@ def experiment(
     base = profile or "llm-filter"
     for name in prompts:
         # A name is checked as the setting that it becomes.
-        parts.load_config(base, config, values, {"judge.prompt": name})
+        parts.load_config(base, config, values, {"--variants": {"judge.prompt": name}})
     settings = parts.load_config(base, config, values, {}).settings
     sides = prompt_sides(settings, prompts)
     labels = _labels(queries, qrels, only or (), leave_out or (), limit)
@@ -127,7 +127,7 @@ def _sides(
     sides: dict[str, Side] = {}
     for name in profiles or (None,):
         for text in vary or ("",):
-            loaded = parts.load_config(name, config, values, _pairs(text))
+            loaded = parts.load_config(name, config, values, {"--vary": _pairs(text)})
             label = " ".join([loaded.profile, *text.split()])
             sides[label] = Side(label, loaded.settings)
     return tuple(sides.values())

@@ -40,7 +40,8 @@ Verbose = Annotated[
     int, typer.Option("--verbose", "-v", count=True, help="Say more on standard error; -vv most.")
 ]
 GapThreshold = Annotated[
-    float | None, typer.Option("--gap-threshold", help=help_of("cutoff.gap_threshold"))
+    str | None,
+    typer.Option("--gap-threshold", metavar="NUMBER", help=help_of("cutoff.gap_threshold")),
 ]
 
 # labelled queries

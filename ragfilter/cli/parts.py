@@ -6,8 +6,9 @@ import contextlib
 import json
 import logging
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,25 +34,35 @@ log = logging.getLogger(__name__)
 
 UNUSABLE = 2
 BAR = 30
+UNSHOWN = "\N{REPLACEMENT CHARACTER}"
+_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def load_config(
     profile: str | None,
     file: Path | None,
     values: Sequence[str] | None,
-    flags: dict[str, Any],
+    flags: Mapping[str, Mapping[str, Any]],
 ) -> Config:
-    """The settings in force: `--set` wins over all but the flags with a name of their own."""
-    given = dict(configuration.parse_set(text) for text in values or ())
-    given |= {path: value for path, value in flags.items() if value is not None}
+    """The settings in force: `--set` wins over all but the `flags` with a name of their own.
+
+    `flags`: name → what it sets, by path; a None was not given.
+    """
+    given = [
+        configuration.Given("--set", dict(configuration.parse_set(text) for text in values or ()))
+    ]
+    for name, paths in flags.items():
+        there = {path: value for path, value in paths.items() if value is not None}
+        given.append(configuration.Given(name, there))
     return configuration.load(profile=profile, file=file, flags=given)
 
 
-def looking_first_at(k: int, settings: Settings) -> Settings:
-    """`settings` whose quality layer looks at the first `k`, and at no fewer in the end.
+def looking_first_at_k(settings: Settings) -> Settings:
+    """`settings` whose quality layer looks at the first k, and at no fewer in the end.
 
     Source: Adaptive Retrieval System, "Core Method" (its top_k overrides MIN_TOP_K).
     """
+    k = settings.retrieval.k
     last = max(k, settings.quality.max_top_k)
     return settings.with_values({"quality.min_top_k": k, "quality.max_top_k": last})
 
@@ -163,9 +174,13 @@ def dumps(document: object) -> str:
 
 
 def emit(text: str) -> None:
-    """Write the result. A reader that has gone away (`| head`) is no error."""
+    """Write the result. A reader that has gone away (`| head`) is no error.
+
+    What a terminal would obey rather than show (a chunk may hold it) is replaced; a file or a pipe
+    gets every character.
+    """
     try:
-        sys.stdout.write(text)
+        sys.stdout.write(_OBEYED.sub(UNSHOWN, text) if sys.stdout.isatty() else text)
         sys.stdout.flush()
     except BrokenPipeError:
         # Otherwise the interpreter would fail once more when it flushes at its end.

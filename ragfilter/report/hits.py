@@ -151,6 +151,7 @@ def harmless(cell: str) -> str:
 def short_title(title: str, width: int) -> str:
     """`title` in at most `width` characters, shortened in the middle at words where that is
     possible, so that its telling end stays: ``I.A. ATTACK MATRIX … Armor Class 6``."""
+    title = " ".join(title.split())
     if len(title) <= width:
         return title
     room = width - len(ELLIPSIS) - 2

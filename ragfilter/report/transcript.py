@@ -41,7 +41,7 @@ def trace_text(result: Result, *, as_operator: bool = False) -> str:
     """The whole trace. Hits that the user may not see are counted, never named."""
     every = rows(result, as_operator=as_operator)
     named = [row for row in every if not row.hidden]
-    names = {row.id: f"{row.title} [{row.id}]" for row in named}
+    names = {row.id: f"{' '.join(row.title.split())} [{row.id}]" for row in named}
     lines = [*_head(result), "", *_found(named, len(every) - len(named))]
     for trace in result.traces:
         lines += ["", *_layer(trace, result, names)]

@@ -211,7 +211,8 @@ def library(open_page: OpenPage) -> Callable[..., Result]:
     """What the library makes of a question on the open workspace, for comparison."""
 
     def ask(question: str, profile: str = "full", flags: dict[str, Any] | None = None) -> Result:
-        settings = config.load(profile=profile, environ={}, flags=flags).settings
+        given = [config.Given("--set", flags or {})]
+        settings = config.load(profile=profile, environ={}, flags=given).settings
         return run(
             question, settings, resources.open_resources().bench.sources("demo"), push_down=False
         )
