@@ -109,7 +109,7 @@ def layers(
             for info in fields():
                 if info.section == section:
                     _control(info, settings)
-    changed = len(st.session_state.changes)
+    changed = state.changed()
     with st.container(key="settings-actions", horizontal=True, gap="small"):
         st.button(
             "Reset",

@@ -40,9 +40,8 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
     name = params.get(PROFILE, "")
     unknown = "" if name in profiles.PROFILES else name
     if unknown or not name:
-        loaded = config.load(environ=environ)
-        name = loaded.profile
-        changes = loaded.settings.changed_from(base(name))
+        name = config.load(environ=environ).profile
+        changes = beginning(name, environ)
     if unknown:
         refused.append(f"There is no profile {unknown!r}; {name} is used instead.")
     wanted = {k: v for k, v in params.items() if k not in (QUERY, COLLECTION, PROFILE)}
@@ -100,6 +99,15 @@ def write(
 def base(profile: str) -> Settings:
     """The profile's own settings."""
     return config.merge([_profile(profile)])[0]
+
+
+def beginning(profile: str, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """What the environment changes of a profile; a session that chooses it begins with that.
+
+    Raises SettingsError.
+    """
+    loaded = config.load(profile=profile, environ=environ)
+    return loaded.settings.changed_from(base(profile))
 
 
 def settings(profile: str, changes: Mapping[str, Any]) -> Settings:

@@ -82,12 +82,19 @@ def change(values: Mapping[str, Any]) -> None:
 
 
 def reset() -> None:
-    """Back to the profile's own settings."""
-    st.session_state.changes = {}
+    """Back to the profile as the environment wants it."""
+    st.session_state.changes = link.beginning(st.session_state.profile)
+
+
+def changed() -> int:
+    """How many settings a reset would bring back."""
+    own, changes = link.beginning(st.session_state.profile), st.session_state.changes
+    return sum(own.get(path) != changes.get(path) for path in {*own, *changes})
 
 
 def choose_profile() -> None:
-    """A new profile begins with its own settings; it is asked for, so local scores are fetched."""
+    """A new profile begins as the environment wants it; local scores are fetched, as for a
+    question."""
     reset()
     st.session_state.settle = True
 

@@ -109,3 +109,22 @@ def test_a_value_beyond_its_slider_widens_it(open_page: Callable[..., Any]) -> N
     slider = page.at.slider(key=key("cutoff.gap_threshold"))
     assert (slider.value, slider.max) == (3.5, 3.5)
     assert page.warnings == []
+
+
+def test_the_environment_is_where_every_profile_begins(
+    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIN_TOP_K", "7")
+    monkeypatch.setenv("RAGFILTER_CUTOFF__MAX_RESULTS", "9")
+    ours = {"quality.min_top_k": 7, "cutoff.max_results": 9}
+    page = open_page({})
+    assert page.changes == ours
+    assert page.at.button(key="reset").disabled
+    page.at.selectbox(key="profile-box").set_value("adaptive-gap")
+    assert page.run().changes == ours
+    page.slide("cutoff.max_results", 4)
+    assert page.changes == {**ours, "cutoff.max_results": 4}
+    assert "1 settings differ" in page.at.button(key="reset").help
+    assert page.press("reset").changes == ours
+    # A link that names a profile says all by itself.
+    assert open_page({"profile": "adaptive-gap"}).changes == {}
