@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from statistics import median
 from time import perf_counter
 
 from ragfilter.config import load
 from ragfilter.pipeline import replay
+from ragfilter.preview import judge_prompt
+from ragfilter.settings import Settings
 from ragfilter.types import Chunk, Entity, Hit, Judgement, Pool, Verdict
 
 N = 500
@@ -15,7 +18,7 @@ RUNS = 200
 
 
 def pool() -> Pool:
-    """500 hits: a third with one of 84 rules, all scored and judged, some with references."""
+    """500 hits: a third with one of 84 rules, all scored, some with references."""
     rng = random.Random(7)
     rules = [
         f'{{"contain_one_of":[["cleric","druid"],["armor class {i}","ac {i}"]]}}' for i in range(84)
@@ -37,17 +40,25 @@ def pool() -> Pool:
         )
         for i, distance in enumerate(distances)
     )
-    asked = tuple(hit.id for hit in hits[:200])
-    verdicts = tuple(Verdict(i, "EXPAND" if n % 5 == 0 else "KEEP", 3) for n, i in enumerate(asked))
     return Pool(
         "what does a 7th level cleric need to hit armor class 6?",
         "bench",
         "l2",
         hits,
         entities=(Entity("chunk 3", ("c3", "c9")),),
-        judgement=Judgement(asked, verdicts),
         reranker="late_interaction",
     )
+
+
+def judged(pool: Pool, settings: Settings) -> Pool:
+    """The pool with a verdict on every chunk that comes to the judge; each fifth is expanded."""
+    ready = judge_prompt(replay(pool, settings))
+    assert ready is not None
+    verdicts = tuple(
+        Verdict(i, "EXPAND" if n % 5 == 0 else "KEEP", 3) for n, i in enumerate(ready.asked)
+    )
+    judgement = Judgement(ready.asked, verdicts, ready.left_out, prompt_key=ready.key)
+    return replace(pool, judgement=judgement)
 
 
 def main() -> None:
@@ -55,6 +66,7 @@ def main() -> None:
         {
             "judge.enabled": True,
             "judge.max_chunks": 200,
+            "judge.max_prompt_tokens": 40_000,
             "judge.oversample": 1.0,
             "quality.mode": "always",
             "quality.min_top_k": 3,
@@ -65,8 +77,8 @@ def main() -> None:
             "cutoff.strategy": "fixed",
         }
     )
-    gathered = pool()
-    replay(gathered, settings)
+    gathered = judged(pool(), settings)
+    assert not replay(gathered, settings).needs
     times = []
     for _ in range(RUNS):
         started = perf_counter()

@@ -15,8 +15,7 @@ from ragfilter import judging
 from ragfilter.deadline import within
 from ragfilter.errors import ModelError
 from ragfilter.expansion import Finder, walk
-from ragfilter.layers.clearance import with_visible_refs
-from ragfilter.layers.judge import may_bring
+from ragfilter.layers.judge import may_bring, question
 from ragfilter.layers.quality import reranker_key
 from ragfilter.rules.match import rule_book
 from ragfilter.settings import Settings, field
@@ -108,14 +107,8 @@ def _judge(
             error="no LLM is configured; set OPENAI_API_KEY or OPENAI_BASE_URL",
         )
     else:
-        judgement = judging.ask(
-            pool.query,
-            with_visible_refs(asked, pool, settings.clearance),
-            sources.chat,
-            settings.judge,
-            pool.space,
-            remembered=sources.judgements,
-        )
+        ready = question(asked, pool, settings)
+        judgement = judging.ask(ready, sources.chat, settings.judge, remembered=sources.judgements)
     reachable = _reachable(pool, judgement, settings, sources, push_down=push_down)
     catalogue = sources.collection.catalogue()
     chunks = (hit.chunk for hit in (*pool.hits, *reachable))

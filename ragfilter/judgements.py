@@ -2,45 +2,30 @@
 
 Source: Intelligent Chunk Filtering, "Caching layer for repeated relevance assessments"; design,
 section 3, point 5: by query, chunk content, model and prompt version. One call is over a set of
-chunks, and what it says of one depends on the others, so the whole answer is kept under a hash of
-the whole question. Failures are not kept: asking again may help.
+chunks, and what it says of one depends on the others, so the whole answer is kept by the model and
+the key of the whole prompt. Failures are not kept: asking again may help.
 """
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Sequence
 from dataclasses import replace
-from hashlib import sha256
 from statistics import median
 
-from ragfilter.ports import Message
 from ragfilter.types import Judgement
 
 SIZE = 256
 REMEMBERED_CALLS = 20
 
 
-def key(
-    query: str,
-    model: str,
-    prompt_version: str,
-    messages: Sequence[Message],
-    asked: Sequence[str],
-) -> str:
-    """A hash of everything that an answer depends on."""
-    parts = [query, model, prompt_version, [(m.role, m.content) for m in messages], list(asked)]
-    return sha256(json.dumps(parts).encode()).hexdigest()
-
-
 class Judgements:
-    """The last `size` answers that were used; the one unused for longest goes first."""
+    """The last `size` answers that were used, by (model, `Judgement.prompt_key`); the one unused
+    for longest goes first."""
 
     def __init__(self, size: int = SIZE) -> None:
         self._size = size
-        self._kept: OrderedDict[str, Judgement] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], Judgement] = OrderedDict()
         self._ms: dict[str, deque[float]] = {}
         self._lock = threading.Lock()
 
@@ -48,12 +33,13 @@ class Judgements:
         with self._lock:
             return len(self._kept)
 
-    def __contains__(self, key: str) -> bool:
+    def __contains__(self, key: tuple[str, str]) -> bool:
         with self._lock:
             return key in self._kept
 
-    def get(self, key: str) -> Judgement | None:
-        """The answer kept under `key`, marked as such; None where there is none (any more)."""
+    def get(self, model: str, prompt_key: str) -> Judgement | None:
+        """What the model answered, marked as remembered; None where it is not (any more)."""
+        key = (model, prompt_key)
         with self._lock:
             judgement = self._kept.get(key)
             if judgement is None:
@@ -61,10 +47,11 @@ class Judgements:
             self._kept.move_to_end(key)
             return replace(judgement, cached=True)
 
-    def put(self, key: str, judgement: Judgement) -> None:
+    def put(self, judgement: Judgement) -> None:
         """Keep an answer; one with an error is not kept."""
         if judgement.error:
             return
+        key = (judgement.model, judgement.prompt_key)
         with self._lock:
             self._kept[key] = judgement
             self._kept.move_to_end(key)

@@ -12,6 +12,7 @@ Source: Intelligent Chunk Filtering; design, section 3, point 5. The words of ea
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from ragfilter import judge_prompts
 from ragfilter.context import SHORTENED, defuse, one_line
 from ragfilter.errors import RagfilterError
 from ragfilter.judge_prompts import Variant
-from ragfilter.judgements import Judgements, key
+from ragfilter.judgements import Judgements
 from ragfilter.ports import ChatModel, Message, Usage
 from ragfilter.settings import Judge, Settings
 from ragfilter.tokens import estimate, head
@@ -66,6 +67,12 @@ class JudgePrompt:
     def tokens(self) -> int:
         """Estimated tokens of the messages."""
         return sum(estimate(message.content) for message in self.messages)
+
+    @property
+    def key(self) -> str:
+        """A hash of all that an answer depends on, but for the model."""
+        said = [(message.role, message.content) for message in self.messages]
+        return sha256(json.dumps([self.version, said, self.asked]).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,31 +160,29 @@ def prompt(query: str, hits: Sequence[Hit], settings: Judge, space: Space) -> Ju
 
 
 def ask(
-    query: str,
-    hits: Sequence[Hit],
-    chat: ChatModel,
-    settings: Judge,
-    space: Space,
-    *,
-    remembered: Judgements | None = None,
+    ready: JudgePrompt, chat: ChatModel, settings: Judge, *, remembered: Judgements | None = None
 ) -> Judgement:
-    """One call over `hits` (the candidates), none where the same was asked before and is still
-    `remembered`. Never raises: a failure is in `Judgement.error`."""
-    ready = prompt(query, hits, settings, space)
+    """One call, none where the same was asked before and is still `remembered`. Never raises: a
+    failure is in `Judgement.error`."""
     if not ready.asked:
         return Judgement(
             (), left_out=ready.left_out, error=no_room(settings), prompt_version=ready.version
         )
     if remembered is None:
         return _call(ready, chat, settings)
-    where = key(query, chat.name, ready.version, ready.messages, ready.asked)
-    known = remembered.get(where)
+    known = recall(ready, chat, remembered)
     if known is not None:
-        # The same question may have come from more candidates, of which more found no room.
-        return replace(known, left_out=ready.left_out)
+        return known
     judgement = _call(ready, chat, settings)
-    remembered.put(where, judgement)
+    remembered.put(judgement)
     return judgement
+
+
+def recall(ready: JudgePrompt, chat: ChatModel, remembered: Judgements) -> Judgement | None:
+    """What `chat` said before of this prompt; None where it is not remembered. Asks nobody."""
+    known = remembered.get(chat.name, ready.key)
+    # The same prompt may have come from fewer candidates, all of which found room.
+    return None if known is None else replace(known, left_out=ready.left_out)
 
 
 def _call(ready: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
@@ -210,6 +215,7 @@ def _call(ready: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
         error=error,
         model=chat.name,
         prompt_version=ready.version,
+        prompt_key=ready.key,
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
         ms=(perf_counter() - started) * 1000,

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from ragfilter.answer import Prices
 from ragfilter.expansion import DEPTHS, Reached, walk
-from ragfilter.judgements import Judgements, key
+from ragfilter.judgements import Judgements
 from ragfilter.judging import JudgePrompt
 from ragfilter.layers.clearance import may_see
 from ragfilter.layers.judge import may_bring, question
@@ -71,8 +71,7 @@ def forecast(
         cost = (sent * prices.prompt + written * prices.completion) / 1e6
     known, usual = False, None
     if judgements is not None:
-        where = key(result.query, model, ready.version, ready.messages, ready.asked)
-        known, usual = where in judgements, judgements.usual_ms(model)
+        known, usual = (model, ready.key) in judgements, judgements.usual_ms(model)
     return Forecast(
         asked=len(ready.asked),
         left_out=len(ready.left_out),

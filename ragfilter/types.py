@@ -100,7 +100,8 @@ class Judgement:
 
     `error` is in words and empty on success; then `verdicts` holds the readable decisions and
     `remarks` what was read but not obeyed. `left_out` were not asked about: the prompt was full.
-    `prompt_version` is the variant's name@version; empty where no prompt was made. `cached`: nobody
+    `prompt_version` is the variant's name@version, `prompt_key` a hash of the whole prompt: over
+    any other the judgement does not hold. Both are empty where no prompt was made. `cached`: nobody
     was asked now; tokens and milliseconds are those of the call that was remembered. `reply` is the
     beginning of the answer as it came; it may name anything, so it is for operators' eyes.
     """
@@ -112,6 +113,7 @@ class Judgement:
     error: str = ""
     model: str = ""
     prompt_version: str = ""
+    prompt_key: str = ""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     ms: float = field(default=0.0, compare=False)

@@ -57,7 +57,7 @@ def test_no_verdict_but_words(serve: Serve, fault: str) -> None:
     chat = failing(serve, fault)
     began = time.monotonic()
     settings = Judge(timeout_ms=int(TIMEOUT_S * 1000))
-    judgement = judging.ask("why?", HITS, chat, settings, "l2")
+    judgement = judging.ask(judging.prompt("why?", HITS, Judge(), "l2"), chat, settings)
     assert time.monotonic() - began < TIMEOUT_S + 1
     assert TOLD[fault][0] in judgement.error
     assert judgement.verdicts == ()
@@ -84,6 +84,6 @@ def test_a_whole_stream_of_no_rule(serve: Serve, behave: Behave, words: str) -> 
 @pytest.mark.parametrize("answer", [HALF_VERDICTS, "lorem ipsum " * 50], ids=["half", "prose"])
 def test_a_whole_stream_of_no_verdict(serve: Serve, answer: str) -> None:
     chat = OpenAIChat(model="tiny", base_url=serve(says(answer)).url)
-    judgement = judging.ask("why?", HITS, chat, Judge(), "l2")
+    judgement = judging.ask(judging.prompt("why?", HITS, Judge(), "l2"), chat, Judge())
     assert judgement.error == judging.NO_DECISION
     assert judgement.verdicts == ()

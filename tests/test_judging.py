@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter import judge_prompts
+from ragfilter import judge_prompts, judging
 from ragfilter.context import SHORTENED
 from ragfilter.errors import ChatError
 from ragfilter.judgements import Judgements
 from ragfilter.judging import (
     NO_DECISION,
-    ask,
+    JudgePrompt,
     candidates,
     prompt,
     stats,
@@ -29,7 +29,7 @@ from ragfilter.judging import (
 from ragfilter.ports import Delta, Message, Usage
 from ragfilter.settings import Judge, Settings
 from ragfilter.tokens import estimate
-from ragfilter.types import Chunk, Decision, Hit, Judgement, LayerTrace, Outcome, Verdict
+from ragfilter.types import Chunk, Decision, Hit, Judgement, LayerTrace, Outcome, Space, Verdict
 from ragfilter.verdicts import ACTIONS, MOST_REMARKS, SCHEMA, parse
 
 IDS = ("sd-api:CreateCampaign", "dsp-api:GetAudiences", "sd-api:ErrorCodes")
@@ -60,6 +60,12 @@ class Chat:
             if isinstance(piece, Exception):
                 raise piece
             yield Delta(piece) if isinstance(piece, str) else Delta(usage=piece)
+
+
+def ask(
+    query: str, hits: Sequence[Hit], chat: Chat, settings: Judge, space: Space, **more: Any
+) -> Judgement:
+    return judging.ask(prompt(query, hits, settings, space), chat, settings, **more)
 
 
 # -- which chunks ----------------------------------------------------------------------------------
@@ -211,11 +217,35 @@ def test_the_version_of_a_prompt_changes_with_every_word() -> None:
     assert version(one) == version(replace(one, about="said otherwise"))
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"messages": (Message("system", "s"), Message("user", "v"))},
+        {"messages": (Message("user", "s"), Message("user", "u"))},
+        {"messages": (Message("system", "su"),)},
+        {"asked": ("a",)},
+        {"asked": ("b", "a")},
+        {"asked": ("ab",)},
+        {"version": "strict@1-ab"},
+    ],
+)
+def test_whatever_the_answer_depends_on_is_in_the_key(changed: dict[str, Any]) -> None:
+    one = JudgePrompt((Message("system", "s"), Message("user", "u")), ("a", "b"), (), "default@1")
+    assert replace(one, **changed).key != one.key
+    assert replace(one, left_out=("c",)).key == one.key
+
+
+def test_a_key_is_made_of_any_text() -> None:
+    assert len(JudgePrompt((Message("user", "\udfff"),), ("\ud800",), ()).key) == 64
+
+
 def test_the_judgement_says_which_prompt_was_used() -> None:
     judgement = ask("why?", [hit("a")], Chat("a -> KEEP"), Judge(prompt="strict"), "l2")
     assert judgement.prompt_version == version(judge_prompts.variant("strict"))
     failed = ask("why " * 2000, [hit("a")], Chat(), Judge(max_prompt_tokens=200), "l2")
     assert failed.prompt_version == version(judge_prompts.variant("default"))
+    ready = prompt("why?", [hit("a")], Judge(prompt="strict"), "l2")
+    assert (judgement.prompt_key, failed.prompt_key) == (ready.key, "")
 
 
 # -- injection -------------------------------------------------------------------------------------
@@ -517,6 +547,7 @@ def test_ask() -> None:
         remarks=("not asked about: zzz",),
         model="scripted",
         prompt_version=version(judge_prompts.variant("default")),
+        prompt_key=prompt("why?", [hit("a"), hit("b"), hit("c")], Judge(), "l2").key,
         prompt_tokens=300,
         completion_tokens=12,
     )

@@ -1,7 +1,7 @@
 """judge: an LLM says of each chunk keep, discard, or expand along its references.
 
 Source: Intelligent Chunk Filtering; design, section 3, point 5. Pure: the verdicts lie in the pool;
-where they are missing, or were given over other chunks, the hits pass and a `Need` is returned.
+where they are missing, or were given over another prompt, the hits pass and a `Need` is returned.
 
 Where the source is silent:
 
@@ -86,15 +86,14 @@ def may_bring(chunk: Chunk, settings: Settings, rules: Scan) -> bool:
 
 
 def _is_of(judgement: Judgement, ready: judging.JudgePrompt) -> bool:
-    """Whether the judgement was given over exactly this prompt's chunks, by the same variant.
+    """Whether the judgement was given over exactly this prompt.
 
-    A failed one may not have come to a prompt; it stands for all chunks it was meant for.
+    The same chunks are not enough: a budget may have shortened them otherwise, a user may not have
+    been told of all they refer to. One without a prompt stands for the chunks it was meant for.
     """
-    if judgement.prompt_version not in ("", ready.version):
-        return False
-    if judgement.error:
-        return judgement.asked + judgement.left_out == ready.asked + ready.left_out
-    return judgement.asked == ready.asked
+    if judgement.prompt_key:
+        return judgement.prompt_key == ready.key
+    return judgement.asked + judgement.left_out == ready.asked + ready.left_out
 
 
 def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], look: Look) -> tuple[Decision, ...]:

@@ -375,7 +375,7 @@ def test_a_judge_is_asked_and_read(serve: Serve) -> None:
         handler.piece(json.dumps({"decisions": said}), "stop")
 
     server = serve(judge)
-    judgement = judging.ask("why?", HITS, chat(server), Judge(), "l2")
+    judgement = judging.ask(judging.prompt("why?", HITS, Judge(), "l2"), chat(server), Judge())
     assert judgement.error == ""
     assert [(v.chunk_id, v.action) for v in judgement.verdicts] == [
         ("c1", "DISCARD"),
@@ -388,7 +388,9 @@ def test_a_judge_is_asked_and_read(serve: Serve) -> None:
 @pytest.mark.parametrize("behave", [hang, hang_midway, drip(WORD), cut_off, raw(b"")])
 def test_a_failing_judge_is_a_failed_judgement_in_time(serve: Serve, behave: Behave) -> None:
     began = time.monotonic()
-    judgement = judging.ask("why?", HITS, chat(serve(behave)), Judge(timeout_ms=400), "l2")
+    judgement = judging.ask(
+        judging.prompt("why?", HITS, Judge(), "l2"), chat(serve(behave)), Judge(timeout_ms=400)
+    )
     assert judgement.error
     assert judgement.verdicts == ()
     assert judgement.asked == ("c1", "c2", "c3")
@@ -400,7 +402,7 @@ def test_a_stopped_judge_is_a_failed_judgement(serve: Serve) -> None:
     model = chat(server)
     server.shutdown()
     server.server_close()
-    judgement = judging.ask("why?", HITS, model, Judge(), "l2")
+    judgement = judging.ask(judging.prompt("why?", HITS, Judge(), "l2"), model, Judge())
     assert "refused the connection" in judgement.error
 
 

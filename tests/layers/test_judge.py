@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter import judge_prompts, judging
+from ragfilter import judging
 from ragfilter.layers.base import Look, Step
 from ragfilter.layers.judge import apply
 from ragfilter.rules.match import rule_book
@@ -178,20 +178,39 @@ def test_a_judgement_of_another_budget_is_not_used() -> None:
     hits = row(*(bare(f"c{n}", text=LONG) for n in range(20)))
     ready = judging.prompt("why?", hits, Settings().judge, "l2")
     judgement = Judgement(ready.asked, verdicts(c0="KEEP"), left_out=ready.left_out)
+    judgement = replace(judgement, prompt_key=ready.key)
     assert ids(judge(hits, judgement)) == ["c0"]
     assert judge(hits, judgement, judge__max_prompt_tokens=1000).needs
+
+
+def test_a_judgement_over_the_same_chunks_shortened_otherwise_is_not_used() -> None:
+    hits = row(bare("a", text=LONG * 9))
+    ready = judging.prompt("why?", hits, Settings().judge, "l2")
+    judgement = Judgement(ready.asked, verdicts(a="KEEP"), prompt_key=ready.key)
+    assert judge(hits, judgement).needs == ()
+    assert "another prompt" in judge(hits, judgement, judge__max_prompt_tokens=1000).note
+
+
+def test_a_judgement_that_knew_of_a_hidden_reference_is_not_used_as_a_user() -> None:
+    hits = row(bare("a", "secret"))
+    secret = (bare("secret", clearance=2),)
+    ready = judging.prompt("why?", hits, Settings().judge, "l2")
+    judgement = Judgement(ready.asked, verdicts(a="KEEP"), prompt_key=ready.key)
+    assert judge(hits, judgement, reachable=secret).needs == ()
+    for level, needs in ((1, 1), (2, 0)):
+        user: dict[str, Any] = {"clearance__enabled": True, "clearance__level": level}
+        assert len(judge(hits, judgement, reachable=secret, **user).needs) == needs
 
 
 @pytest.mark.parametrize("error", ["", "down"])
 def test_a_judgement_by_another_prompt_is_not_used(error: str) -> None:
     said = () if error else verdicts(a="KEEP")
-    judgement = Judgement(("a", "b", "c"), said, error=error)
-    used = judging.version(judge_prompts.variant("default"))
-    for version, need in [("", 0), (used, 0), ("strict@1-0", 1), ("default@1-0", 1)]:
-        step = judge(ABC, replace(judgement, prompt_version=version))
-        assert len(step.needs) == need
-    strict = judge(ABC, replace(judgement, prompt_version=used), judge__prompt="strict")
-    assert "another prompt" in strict.note
+    used = judging.prompt("why?", ABC, Settings().judge, "l2").key
+    for key, need in [("", 0), (used, 0), ("another", 1)]:
+        judgement = Judgement(("a", "b", "c"), said, error=error, prompt_key=key)
+        assert len(judge(ABC, judgement).needs) == need
+    judgement = Judgement(("a", "b", "c"), said, error=error, prompt_key=used)
+    assert "another prompt" in judge(ABC, judgement, judge__prompt="strict").note
 
 
 def test_what_found_no_room_in_the_prompt_is_dropped_and_said_to_be() -> None:

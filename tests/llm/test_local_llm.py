@@ -87,7 +87,11 @@ def test_an_answer_is_streamed_and_its_tokens_are_counted(chat: OpenAIChat) -> N
 
 
 def test_a_judgement_is_read_or_told(chat: OpenAIChat) -> None:
-    judgement = judging.ask("How do I kill a troll?", HITS, chat, Judge(timeout_ms=60_000), "l2")
+    judgement = judging.ask(
+        judging.prompt("How do I kill a troll?", HITS, Judge(), "l2"),
+        chat,
+        Judge(timeout_ms=60_000),
+    )
     assert judgement.asked == ("c1", "c2")
     assert {verdict.chunk_id for verdict in judgement.verdicts} <= {"c1", "c2"}
     assert bool(judgement.verdicts) != bool(judgement.error)
@@ -97,7 +101,9 @@ def test_a_judgement_is_read_or_told(chat: OpenAIChat) -> None:
 
 def test_a_judge_too_slow_is_told_in_time(chat: OpenAIChat) -> None:
     began = time.monotonic()
-    judgement = judging.ask("why?", HITS, chat, Judge(timeout_ms=100), "l2")
+    judgement = judging.ask(
+        judging.prompt("why?", HITS, Judge(), "l2"), chat, Judge(timeout_ms=100)
+    )
     assert time.monotonic() - began < 3
     assert "0.1 s" in judgement.error
 
