@@ -58,7 +58,7 @@ def judged(pool: Pool, settings: Settings) -> Pool:
         Verdict(i, "EXPAND" if n % 5 == 0 else "KEEP", 3) for n, i in enumerate(ready.asked)
     )
     judgement = Judgement(ready.asked, verdicts, ready.left_out, prompt_key=ready.key)
-    return replace(pool, judgement=judgement)
+    return replace(pool, judgements=(judgement,))
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 
-from ragfilter import judging
+from ragfilter import judgements, judging
 from ragfilter.deadline import within
 from ragfilter.errors import ModelError
 from ragfilter.expansion import Finder, walk
@@ -45,9 +45,32 @@ def fulfil(
     return pool
 
 
-def unjudged(pool: Pool) -> Pool:
-    """The pool without its judgement, so that the judge can be asked again after a failure."""
-    return replace(pool, judgement=None, reachable=())
+def recall(pool: Pool, needs: Sequence[Need], settings: Settings, sources: Sources) -> Pool:
+    """The pool with what the judge said before of exactly what is needed. No model is asked."""
+    if sources.chat is None or sources.judgements is None:
+        return pool
+    for need in needs:
+        if need.kind == "judge":
+            ready = question(_hits(pool, need), pool, settings)
+            judgement = judging.recall(ready, sources.chat, sources.judgements)
+            if judgement is not None:
+                pool = _judged(pool, judgement, settings, sources)
+    return pool
+
+
+def unfailed(pool: Pool) -> Pool:
+    """The pool without the judgements that failed, so that the judge can be asked again."""
+    return replace(pool, judgements=tuple(j for j in pool.judgements if not j.error))
+
+
+def joined(mine: Pool, theirs: Pool) -> Pool:
+    """`mine`, with what was asked of the judge meanwhile for another session's copy, `theirs`."""
+    return replace(
+        mine,
+        judgements=judgements.joined(theirs.judgements, mine.judgements),
+        reachable=tuple({hit.id: hit for hit in (*theirs.reachable, *mine.reachable)}.values()),
+        references=tuple({c.id: c for c in (*theirs.references, *mine.references)}.values()),
+    )
 
 
 def referred_to(chunks: Iterable[Chunk], catalogue: Mapping[str, Chunk]) -> tuple[Chunk, ...]:
@@ -99,8 +122,7 @@ def _scores(
 def _judge(
     pool: Pool, need: Need, settings: Settings, sources: Sources, *, push_down: bool
 ) -> Pool:
-    by_id = {hit.id: hit for hit in pool.hits}
-    asked = [by_id[i] for i in need.chunk_ids if i in by_id]
+    asked = _hits(pool, need)
     if sources.chat is None:
         judgement = Judgement(
             asked=tuple(hit.id for hit in asked),
@@ -109,11 +131,32 @@ def _judge(
     else:
         ready = question(asked, pool, settings)
         judgement = judging.ask(ready, sources.chat, settings.judge, remembered=sources.judgements)
-    reachable = _reachable(pool, judgement, settings, sources, push_down=push_down)
-    catalogue = sources.collection.catalogue()
+    return _judged(pool, judgement, settings, sources, push_down=push_down)
+
+
+def _hits(pool: Pool, need: Need) -> list[Hit]:
+    by_id = {hit.id: hit for hit in pool.hits}
+    return [by_id[i] for i in need.chunk_ids if i in by_id]
+
+
+def _judged(
+    pool: Pool,
+    judgement: Judgement,
+    settings: Settings,
+    sources: Sources,
+    *,
+    push_down: bool = False,
+) -> Pool:
+    """The pool with one more judgement, and what that can reach."""
+    new = _reachable(pool, judgement, settings, sources, push_down=push_down)
+    reachable = (*pool.reachable, *new)
     chunks = (hit.chunk for hit in (*pool.hits, *reachable))
-    references = referred_to(chunks, catalogue)
-    return replace(pool, judgement=judgement, reachable=reachable, references=references)
+    return replace(
+        pool,
+        judgements=judgements.joined(pool.judgements, [judgement]),
+        reachable=reachable,
+        references=referred_to(chunks, sources.collection.catalogue()),
+    )
 
 
 def _reachable(
@@ -125,7 +168,8 @@ def _reachable(
     if not expanding:
         return ()
     catalogue = sources.collection.catalogue()
-    whole = {hit.id: hit.chunk for hit in pool.hits if hit.chunk.loaded}
+    hits = (*pool.hits, *pool.reachable)
+    whole = {hit.id: hit.chunk for hit in hits if hit.chunk.loaded}
     discarded = {v.chunk_id for v in judgement.verdicts if v.action == "DISCARD"}
     scan = rule_book(()).scan(pool.query)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
+from collections.abc import Iterable
 from dataclasses import replace
 from statistics import median
 
@@ -17,6 +18,7 @@ from ragfilter.types import Judgement
 
 SIZE = 256
 REMEMBERED_CALLS = 20
+MOST_OF_ONE_POOL = 16
 
 
 class Judgements:
@@ -65,3 +67,17 @@ class Judgements:
         with self._lock:
             times = self._ms.get(model)
             return median(times) if times else None
+
+
+def joined(before: Iterable[Judgement], new: Iterable[Judgement]) -> tuple[Judgement, ...]:
+    """The judgements of a pool with new ones: one a prompt, the latest last, a bounded number. A
+    failure takes no success's place."""
+    kept: dict[object, Judgement] = {}
+    for judgement in (*before, *new):
+        prompt = judgement.prompt_key or (judgement.asked, judgement.left_out)
+        known = kept.get(prompt)
+        if known is not None and judgement.error and not known.error:
+            continue
+        kept.pop(prompt, None)
+        kept[prompt] = judgement
+    return tuple(kept.values())[-MOST_OF_ONE_POOL:]

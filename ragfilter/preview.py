@@ -92,11 +92,8 @@ def judge_prompt(result: Result) -> JudgePrompt | None:
     if need is not None:
         ids = need.chunk_ids
     else:
-        judgement = result.pool.judgement
+        judgement = result.judgement
         ids = judgement.asked + judgement.left_out if judgement is not None else ()
-        decided = {d.chunk_id for t in result.traces if t.layer == "judge" for d in t.decisions}
-        if not decided.issuperset(ids):
-            return None
     by_id = {hit.id: hit for hit in result.pool.hits}
     if not ids or not by_id.keys() >= set(ids):
         return None

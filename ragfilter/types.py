@@ -136,6 +136,7 @@ class Pool:
     `hits` stand by ascending distance to the query. `reachable` are chunks that a judge's
     expansion could bring (by id, breadth-first closure of `refs`). `references` are what hits and
     reachable chunks refer to, known by clearance, rule and refs only (`loaded` False).
+    `judgements` are the judge's answers, one a prompt, the latest last: each holds over its own.
     `source_pattern` is the one that the search was limited to. `complete` says that the whole
     collection is in the pool. `queries` counts the store calls that were made.
     """
@@ -145,7 +146,7 @@ class Pool:
     space: Space
     hits: tuple[Hit, ...]
     entities: tuple[Entity, ...] = ()
-    judgement: Judgement | None = None
+    judgements: tuple[Judgement, ...] = ()
     reachable: tuple[Hit, ...] = ()
     references: tuple[Chunk, ...] = ()
     failures: tuple[Failure, ...] = ()
@@ -249,9 +250,10 @@ class Brought:
 
 @dataclass(frozen=True, slots=True)
 class JudgeDetail:
-    """What the judge's expansions brought, in order."""
+    """The judgement that was obeyed, or that failed, and what its expansions brought, in order."""
 
-    brought: tuple[Brought, ...]
+    judgement: Judgement
+    brought: tuple[Brought, ...] = ()
 
 
 Detail = Rounds | CutoffDetail | JudgeDetail | None
@@ -291,6 +293,12 @@ class Result:
             if trace.layer == layer:
                 return trace
         raise KeyError(layer)
+
+    @property
+    def judgement(self) -> Judgement | None:
+        """The judgement over these very chunks, obeyed or failed; None where there is none."""
+        details = (trace.detail for trace in self.traces)
+        return next((d.judgement for d in details if isinstance(d, JudgeDetail)), None)
 
     def outcomes(self) -> dict[str, Decision]:
         """The deciding decision of every chunk: the drop, else the last layer that kept it.

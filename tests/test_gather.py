@@ -20,7 +20,7 @@ from ragfilter.adapters.chroma import ChromaStore, Row
 from ragfilter.adapters.rerankers import CrossEncoderReranker
 from ragfilter.config import load
 from ragfilter.errors import InputError, ModelError
-from ragfilter.fulfil import fulfil, unjudged
+from ragfilter.fulfil import fulfil, unfailed
 from ragfilter.gather import gather, run
 from ragfilter.judgements import Judgements
 from ragfilter.judging import without
@@ -735,8 +735,8 @@ def test_the_judge_is_asked_once_for_the_same_question(store: ChromaStore) -> No
     first, again = run("q", LLM, judged), run("q", LLM, judged)
     assert (len(chat.asked), len(remembered)) == (1, 1)
     assert first == again
-    assert again.pool.judgement is not None
-    assert again.pool.judgement.cached
+    assert again.judgement is not None
+    assert again.judgement.cached
     run("another", LLM, judged)
     run("q", LLM.with_values({"judge.prompt": "terse"}), judged)
     assert len(chat.asked) == 3
@@ -759,9 +759,9 @@ def test_a_failed_judge_can_be_asked_again(store: ChromaStore) -> None:
     failed = replay(pool, LLM)
     assert failed.needs == ()
     assert "no LLM is configured" in failed.trace("judge").note
-    again = replay(unjudged(pool), LLM)
+    again = replay(unfailed(pool), LLM)
     assert [need.kind for need in again.needs] == ["judge"]
-    pool = fulfil(unjudged(pool), again.needs, LLM, replace(sources, chat=Judging(root="KEEP")))
+    pool = fulfil(unfailed(pool), again.needs, LLM, replace(sources, chat=Judging(root="KEEP")))
     assert [hit.id for hit in replay(pool, LLM).kept] == ["root"]
 
 

@@ -110,9 +110,9 @@ def test_an_endpoint_without_structured_output_gives_the_same(judged_by: Any) ->
     bench, server = judged_by(without_schemas)
     result = run(QUERY, LLM, bench.sources("adsapi"))
     assert [hit.id for hit in result.kept] == [hit.id for hit in expected.kept]
-    assert result.pool.judgement is not None
-    assert expected.pool.judgement is not None
-    assert result.pool.judgement.verdicts == expected.pool.judgement.verdicts
+    assert result.judgement is not None
+    assert expected.judgement is not None
+    assert result.judgement.verdicts == expected.judgement.verdicts
     assert ["response_format" in asked["body"] for asked in server.asked] == [True, False]
 
 

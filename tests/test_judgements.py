@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from ragfilter.judgements import Judgements
+from ragfilter.judgements import MOST_OF_ONE_POOL, Judgements, joined
 from ragfilter.types import Judgement, Verdict
 
 SAID = Judgement(
@@ -69,3 +69,21 @@ def test_many_threads_share_it() -> None:
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(8)))
     assert len(kept) == 10
+
+
+def test_a_pool_holds_one_judgement_a_prompt_and_no_failure_for_a_success() -> None:
+    failed = replace(SAID, verdicts=(), error="It hangs.")
+    again, other = replace(failed, error="Again."), replace(SAID, prompt_key="o")
+    nobody = Judgement(("a",), error="no LLM")
+    for before, new, after in (
+        ((), (SAID,), (SAID,)),
+        ((SAID,), (failed,), (SAID,)),
+        ((failed,), (SAID,), (SAID,)),
+        ((failed, other), (again,), (other, again)),
+        ((SAID,), (other,), (SAID, other)),
+        ((SAID, other), (SAID,), (other, SAID)),
+        ((nobody,), (nobody, SAID), (nobody, SAID)),
+    ):
+        assert joined(before, new) == after
+    many = [replace(SAID, prompt_key=str(n)) for n in range(40)]
+    assert joined((), many) == tuple(many[-MOST_OF_ONE_POOL:])

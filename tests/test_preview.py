@@ -151,10 +151,10 @@ def test_the_forecast_is_of_the_very_prompt_that_is_sent() -> None:
     assert made is not None
     assert (made.asked, made.left_out, made.at_most_ms) == (11, 0, 5000)
     pool = fulfil(result.pool, result.needs, LLM, world.sources())
-    assert pool.judgement is not None
+    (judgement,) = pool.judgements
     # The fake counts no tokens, so both are the same estimate of the same text.
-    assert pool.judgement.prompt_tokens == made.prompt_tokens
-    assert pool.judgement.prompt_version == made.prompt_version
+    assert judgement.prompt_tokens == made.prompt_tokens
+    assert judgement.prompt_version == made.prompt_version
     assert made.cost == pytest.approx((made.prompt_tokens * 2 + made.completion_tokens * 10) / 1e6)
     assert 11 * 8 < made.completion_tokens < 11 * 25
     assert forecast(replay(pool, LLM)) is None

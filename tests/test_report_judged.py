@@ -44,7 +44,8 @@ SAID = Judgement(
 
 def judged(judgement: Judgement | None = SAID, pool: Pool = POOL, **settings: Any) -> Result:
     values = ON | {name.replace("__", "."): value for name, value in settings.items()}
-    return replay(replace(pool, judgement=judgement), Settings().with_values(values))
+    said = () if judgement is None else (judgement,)
+    return replay(replace(pool, judgements=said), Settings().with_values(values))
 
 
 def test_the_document_holds_the_seeds_figures() -> None:

@@ -230,10 +230,10 @@ def test_llm_filter_shows_forty_and_keeps_what_the_llm_keeps() -> None:
     (need,) = waiting.needs
     assert need.chunk_ids == tuple(f"c{i}" for i in range(1, 41))
     said = (Verdict("c2", "KEEP"), Verdict("c3", "DISCARD"), Verdict("c9", "KEEP"))
-    judged = replayed(settings, [0.2] * 60, judgement=Judgement(need.chunk_ids, said))
+    judged = replayed(settings, [0.2] * 60, judgements=(Judgement(need.chunk_ids, said),))
     assert kept(judged) == [2, 9]
     failed = Judgement(need.chunk_ids, error="no answer")
-    fallen = replayed(settings, [0.2] * 60, judgement=failed)
+    fallen = replayed(settings, [0.2] * 60, judgements=(failed,))
     assert kept(fallen) == list(range(1, 26))
 
 

@@ -127,7 +127,7 @@ def test_no_cliff_is_found_in_places() -> None:
 
 def test_the_judge_is_shown_all_and_its_fallback_goes_by_place() -> None:
     result = asked("llm-filter")
-    judgement = result.pool.judgement
+    judgement = result.judgement
     assert judgement is not None
     assert len(judgement.asked) == 40
     assert kept(result) == [f"c{i}" for i in range(1, 26)]

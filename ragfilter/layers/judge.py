@@ -1,7 +1,7 @@
 """judge: an LLM says of each chunk keep, discard, or expand along its references.
 
 Source: Intelligent Chunk Filtering; design, section 3, point 5. Pure: the verdicts lie in the pool;
-where they are missing, or were given over another prompt, the hits pass and a `Need` is returned.
+where none were given over this very prompt, the hits pass and a `Need` is returned.
 
 Where the source is silent:
 
@@ -37,6 +37,7 @@ from ragfilter.types import (
     Judgement,
     Need,
     Pool,
+    Status,
     Verdict,
 )
 
@@ -57,17 +58,18 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
         message = NOTHING_SIMILAR.format(limit=settings.min_relevance)
         return Step((), unasked, status="low_quality_results", message=message)
     ready = question(asked, look.pool, look.settings)
-    judgement = look.pool.judgement
     if not ready.asked:
         return _fall_back(asked, unasked, judging.no_room(settings), look)
-    if judgement is not None and _is_of(judgement, ready):
+    judgement = _judgement_of(ready, look.pool.judgements)
+    if judgement is not None:
         if judgement.error or not judgement.verdicts:
-            return _fall_back(asked, unasked, judgement.error or judging.NO_DECISION, look)
+            step = _fall_back(asked, unasked, judgement.error or judging.NO_DECISION, look)
+            return replace(step, detail=JudgeDetail(judgement))
         return _obey(asked, unasked, judgement, look)
     error = next((f.error for f in look.pool.failures if f.kind == "judge"), "")
     if error:
         return _fall_back(asked, unasked, error, look)
-    return _wait(hits, asked, ready, changed=judgement is not None)
+    return _wait(hits, asked, ready, changed=bool(look.pool.judgements))
 
 
 def question(asked: Sequence[Hit], pool: Pool, settings: Settings) -> judging.JudgePrompt:
@@ -85,15 +87,21 @@ def may_bring(chunk: Chunk, settings: Settings, rules: Scan) -> bool:
     return not settings.query_must.enabled or rules.passes(chunk.rule)
 
 
-def _is_of(judgement: Judgement, ready: judging.JudgePrompt) -> bool:
-    """Whether the judgement was given over exactly this prompt.
+def _judgement_of(ready: judging.JudgePrompt, judgements: Sequence[Judgement]) -> Judgement | None:
+    """The judgement that was given over exactly this prompt.
 
     The same chunks are not enough: a budget may have shortened them otherwise, a user may not have
     been told of all they refer to. One without a prompt stands for the chunks it was meant for.
     """
-    if judgement.prompt_key:
-        return judgement.prompt_key == ready.key
-    return judgement.asked + judgement.left_out == ready.asked + ready.left_out
+    if not judgements:
+        return None
+    key, meant = ready.key, ready.asked + ready.left_out
+    for judgement in judgements:
+        if judgement.prompt_key == key:
+            # The same prompt may have come from fewer candidates, all of which found room.
+            return replace(judgement, left_out=ready.left_out)
+    wordless = (j for j in judgements if not j.prompt_key and j.asked + j.left_out == meant)
+    return next(wordless, None)
 
 
 def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], look: Look) -> tuple[Decision, ...]:
@@ -197,10 +205,12 @@ def _obey(
     others = tuple(decision for decision in unasked if decision.chunk_id not in brought)
     made = (*decisions.values(), *others)
     note = _note(judgement, len(kept), len(brought))
+    detail = JudgeDetail(judgement, tuple(steps))
     if not kept:
         message = NOTHING_RELEVANT.format(n=len(judgement.asked))
-        return Step((), made, note=note, status="low_quality_results", message=message)
-    return Step((*kept, *brought.values()), made, detail=JudgeDetail(tuple(steps)), note=note)
+        status: Status = "low_quality_results"
+        return Step((), made, detail=detail, note=note, status=status, message=message)
+    return Step((*kept, *brought.values()), made, detail=detail, note=note)
 
 
 def _decision(hit: Hit, verdict: Verdict | None, left_out: bool, look: Look) -> Decision:

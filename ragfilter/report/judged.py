@@ -43,12 +43,7 @@ def judge_stats(result: Result) -> JudgeStats | None:
     trace = trace_of(result, "judge")
     if trace is None or not trace.enabled or not trace.n_in or waits_for_judge(result):
         return None
-    judgement = result.pool.judgement
-    decided = {decision.chunk_id for decision in trace.decisions}
-    # Where a fallback needed no call, the pool may hold an answer over other chunks.
-    if judgement is not None and not decided.issuperset(judgement.asked + judgement.left_out):
-        judgement = None
-    return judging.stats(trace, judgement)
+    return judging.stats(trace, result.judgement)
 
 
 def judge_document(result: Result) -> dict[str, Any] | None:
@@ -87,7 +82,5 @@ def verdict_rows(result: Result, *, as_operator: bool = False) -> tuple[VerdictR
 
 
 def _said(result: Result) -> dict[str, str]:
-    judgement = result.pool.judgement
-    if judgement is None or waits_for_judge(result):
-        return {}
-    return {v.chunk_id: f"EXPAND_{v.depth}" if v.depth else v.action for v in judgement.verdicts}
+    verdicts = result.judgement.verdicts if result.judgement is not None else ()
+    return {v.chunk_id: f"EXPAND_{v.depth}" if v.depth else v.action for v in verdicts}

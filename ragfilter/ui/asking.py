@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import streamlit as st
 
-from ragfilter.fulfil import unjudged
+from ragfilter.fulfil import unfailed
 from ragfilter.types import NeedKind, Pool
 from ragfilter.ui.shelf import Shelf
 
@@ -27,7 +27,7 @@ TICK_S = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One press of a button: what it asks for; `again` forgets the judgement that failed."""
+    """One press of a button: what it asks for; `again` forgets what failed before."""
 
     kind: NeedKind
     token: str
@@ -53,7 +53,7 @@ def forget() -> None:
 
 def before(pool: Pool, wish: Wish) -> Pool:
     """The pool as the wish finds it."""
-    return unjudged(pool) if wish.again else pool
+    return unfailed(pool) if wish.again else pool
 
 
 def wait(wish: Wish, work: Callable[[], Pool], jobs: Shelf[Future[Pool]]) -> Pool:

@@ -52,7 +52,7 @@ def _waiting(costs: Forecast | None, result: Result, resources: Resources) -> No
         _say(f"<b>{n} would be asked about.</b> {html.text(judge_words.SETUP)}")
         return
     changed = ""
-    if result.pool.judgement is not None:
+    if result.pool.judgements:
         changed = " It was asked about other chunks, or by another prompt, before."
     _say(f"<b>Not asked yet.</b> {n} wait; until then the judge drops nothing.{changed}")
     html.draw(_facts(judge_words.before(costs, result.settings.judge)))
@@ -82,7 +82,7 @@ def _verdicts(result: Result) -> None:
     rows = _in_order(verdict_rows(result, as_operator=bool(st.session_state.operator)))
     ids = [row.id for row in rows]
     titles = {row.id: row.title for row in rows}
-    judgement = result.pool.judgement
+    judgement = result.judgement
     chips = theme.verdicts(dark=st.context.theme.type == "dark")
     said = [judge_words.verdict(row, judgement) for row in rows]
     came = any(row.by is not None for row in rows)
@@ -148,7 +148,7 @@ def _origin(row: VerdictRow, titles: dict[str, str]) -> str:
 
 
 def _remarks(result: Result) -> None:
-    judgement = result.pool.judgement
+    judgement = result.judgement
     if judgement is None or not judgement.remarks or not _may_read(result):
         return
     said = "; ".join(judgement.remarks)
@@ -172,7 +172,7 @@ def _prompt(result: Result) -> None:
         if waits:
             return
         html.draw('<p class="rf-caption">reply</p>')
-        judgement = result.pool.judgement
+        judgement = result.judgement
         if not _may_read(result):
             html.draw(
                 '<p class="rf-aside">With clearance on, the reply is for operators: it may have '

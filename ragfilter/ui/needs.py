@@ -6,7 +6,7 @@ import streamlit as st
 
 from ragfilter.adapters.rerankers import LateInteraction
 from ragfilter.errors import RagfilterError
-from ragfilter.fulfil import unjudged
+from ragfilter.fulfil import unfailed
 from ragfilter.layers.quality import reranker_key
 from ragfilter.pipeline import replay
 from ragfilter.preview import Forecast, forecast
@@ -59,7 +59,7 @@ def judging_costs(result: Result, resources: Resources) -> Forecast | None:
     if chat is None:
         return None
     if failed(result):
-        result = replay(unjudged(result.pool), result.settings)
+        result = replay(unfailed(result.pool), result.settings)
     remembered = resources.bench.judgements
     return forecast(result, model=chat.name, judgements=remembered, prices=resources.prices)
 

@@ -1,8 +1,8 @@
 """From a question to its pool, with as little asking as possible.
 
-A pool is gathered when a question is put, and kept. Sliders only replay it. Local rerank scores are
-fetched with the question, since asking is the act; what a later change of settings lacks stays a
-`Need`, which the page offers as a button.
+A pool is gathered when a question is put, and kept for all sessions. Sliders only replay it. Local
+rerank scores, and what the LLM said before, come with the question, since asking is the act; what a
+later change of settings lacks stays a `Need`, which the page offers as a button.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ragfilter.fulfil import fulfil
+from ragfilter.fulfil import fulfil, joined, recall
 from ragfilter.gather import gather, target
 from ragfilter.pipeline import replay
 from ragfilter.settings import Settings
@@ -46,19 +46,26 @@ def pool_of(asked: Asked, settings: Settings, resources: Resources) -> Pool:
         wide = settings.with_values({"retrieval.pool_size": reach.pool_size,
                                      "retrieval.source_pattern": reach.source_pattern})  # fmt: skip
         pool = gather(asked.query, wide, resources.sources(asked.collection))
-        resources.pools.put(asked, pool)
+        pool = keep(asked, pool, resources)
     return pool
 
 
+def keep(asked: Asked, pool: Pool, resources: Resources) -> Pool:
+    """Keep a pool. What another session asked the judge meanwhile stays in it."""
+    return resources.pools.put(asked, pool, joined)
+
+
 def settle(asked: Asked, pool: Pool, settings: Settings, resources: Resources) -> Pool:
-    """The pool with the rerank scores that the settings want; the LLM is never asked here."""
+    """The pool with the rerank scores that the settings want, and what the LLM said before of the
+    same prompt; it is never asked here."""
     sources = resources.sources(asked.collection)
     for _ in range(MAX_STEPS):
         needs = [need for need in replay(pool, settings).needs if need.kind == "rerank"]
         if not needs:
             break
         pool = fulfil(pool, needs, settings, sources)
-    return resources.pools.put(asked, pool)
+    pool = recall(pool, replay(pool, settings).needs, settings, sources)
+    return keep(asked, pool, resources)
 
 
 def meet(

@@ -95,7 +95,7 @@ def _meet(
         except Exception:
             asking.forget()
             raise
-        resources.pools.put(asked, found)
+        found = pools.keep(asked, found, resources)
         st.session_state.fresh = True
     asking.forget()
     return found

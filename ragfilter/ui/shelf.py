@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 V = TypeVar("V")
@@ -28,9 +28,11 @@ class Shelf(Generic[V]):
                 self._values.move_to_end(key)
             return self._values.get(key)
 
-    def put(self, key: Hashable, value: V) -> V:
-        """Keep `value` under `key`; returns it."""
+    def put(self, key: Hashable, value: V, join: Callable[[V, V], V] | None = None) -> V:
+        """Keep `value` under `key`; with `join`, ``join(value, what is there)``. Returns it."""
         with self._lock:
+            if join is not None and key in self._values:
+                value = join(value, self._values[key])
             self._values[key] = value
             self._values.move_to_end(key)
             while len(self._values) > self._size:

@@ -139,12 +139,36 @@ def test_the_question_of_the_source_document(judged_by: Callable[..., Any]) -> N
     assert set(page.kept) == kept
     page.slide("judge.min_relevance", 0.6).press("need-judge")
     page.slide("judge.min_relevance", 0.3)
-    asked = len(server.asked)
-    assert "Use what the LLM said before" in page.at.button(key="need-judge").label
-    page.press("need-judge")
-    assert len(server.asked) == asked
+    assert len(server.asked) == 2
+    assert set(page.kept) == kept
+    # A wider pool is another one; what the LLM said of the same prompt comes with the question.
+    page.slide("retrieval.pool_size", 250).press("gather-again")
+    assert len(server.asked) == 2
     assert set(page.kept) == kept
     assert any("Judged by judge before" in text for text in page.html)
+
+
+def test_what_one_tab_asks_or_fails_at_undoes_no_verdict_of_another(
+    judged_by: Callable[..., Any], open_page: OpenPage, adsapi_page_workspace: Path
+) -> None:
+    page, server = judged_by(capable)
+    page.press("need-judge")
+    kept, told = page.kept, page.strip
+    other = open_page(LINK | {"judge.max_chunks": "8"}, workspace=adsapi_page_workspace)
+    server.behave = FAULTS["401"]
+    other.press("need-judge")
+    assert "LLM judge failed" in other.strip
+    page.run()
+    assert page.kept == kept
+    server.behave = capable
+    other.press("need-judge")
+    assert "LLM judge kept" in other.strip
+    page.run()
+    assert page.kept == kept
+    assert "LLM judge kept" in told
+    assert not {"need-judge"} & page.buttons
+    third = open_page(LINK, workspace=adsapi_page_workspace)
+    assert third.kept == kept
 
 
 @pytest.mark.parametrize(

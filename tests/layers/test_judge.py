@@ -65,7 +65,13 @@ def judge(
         {"judge.enabled": True} | {k.replace("__", "."): v for k, v in settings.items()}
     )
     found = Pool(
-        query, "c", "l2", pool or hits, judgement=judgement, reachable=reachable, failures=failures
+        query,
+        "c",
+        "l2",
+        pool or hits,
+        judgements=(judgement,) if judgement else (),
+        reachable=reachable,
+        failures=failures,
     )
     return apply(hits, Look(tree, found, rule_book(()).scan(query), pinned))
 
@@ -317,17 +323,20 @@ def test_the_reason_names_root_and_step() -> None:
 
 def test_the_detail_says_who_brought_what_by_which_way() -> None:
     hits = row(bare("a", "s1", "s2"), bare("b", "s1", "x"))
-    step = judge(hits, over(hits, a="EXPAND_3", b="EXPAND_1"), reachable=(*GRAPH, bare("x")))
+    said = over(hits, a="EXPAND_3", b="EXPAND_1")
+    step = judge(hits, said, reachable=(*GRAPH, bare("x")))
     assert step.detail == JudgeDetail(
+        said,
         (
             Brought("s1", "a", "a", 1),
             Brought("s2", "a", "a", 1),
             Brought("s3", "a", "s1", 2),
             Brought("s4", "a", "s3", 3),
             Brought("x", "b", "b", 1),
-        )
+        ),
     )
-    assert judge(hits, over(hits, a="KEEP")).detail == JudgeDetail(())
+    kept = over(hits, a="KEEP")
+    assert judge(hits, kept).detail == JudgeDetail(kept)
 
 
 def test_expansion_is_limited_per_root() -> None:

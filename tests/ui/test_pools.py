@@ -1,15 +1,22 @@
-"""When a gathered pool falls short of the settings, so that the page offers to gather again."""
+"""When a pool falls short of the settings, and what sessions that share it may do to each other."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ragfilter.errors import ChatError
+from ragfilter.judgements import Judgements
 from ragfilter.pipeline import replay
+from ragfilter.ports import Delta, Message
 from ragfilter.settings import Settings
-from ragfilter.types import Chunk, Hit, Pool
-from ragfilter.ui.pools import falls_short, reach
+from ragfilter.sources import Sources
+from ragfilter.types import Chunk, Hit, Pool, Result
+from ragfilter.ui.pools import falls_short, keep, meet, reach, settle
+from ragfilter.ui.shelf import Shelf
 from ragfilter.ui.state import Asked
 
 FILES = "retrieval.source_pattern"
@@ -40,3 +47,99 @@ def test_a_wider_pool_or_other_files(
     settings = asked_with.with_values({FILES: ""} | now)
     put = Asked("q", "demo", "1", reach(asked_with))
     assert falls_short(put, replay(pool, settings), settings) is short
+
+
+# -- sessions that share a pool --------------------------------------------------------------------
+
+HITS = tuple(Hit(Chunk(i, f"about {i}", refs=("x",)), 0.1 * n, n) for n, i in enumerate("abc", 1))
+POOL = Pool("why?", "demo", "l2", HITS)
+ON = Settings().with_values({"judge.enabled": True, "cutoff.enabled": False})
+NARROW = ON.with_values({"judge.max_chunks": 1, "judge.oversample": 1.0})
+ASKED = Asked("why?", "demo", "1", reach(ON))
+
+
+class Bench:
+    """A collection and a judge at their ports, and what all sessions share."""
+
+    name = "judge"
+
+    def __init__(self) -> None:
+        self.said: str | ChatError = "a -> KEEP"
+        self.calls = 0
+        self.pools: Shelf[Pool] = Shelf(4)
+        self.judgements = Judgements()
+
+    def sources(self, _: str) -> Sources:
+        return Sources(self, self, None, self, self.judgements)  # type: ignore[arg-type]
+
+    def stream(self, messages: Sequence[Message], **_: object) -> Iterator[Delta]:
+        self.calls += 1
+        if isinstance(self.said, ChatError):
+            raise self.said
+        yield Delta(self.said)
+
+    def catalogue(self) -> Mapping[str, Chunk]:
+        return {"x": Chunk("x", loaded=False)}
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        return {i: Chunk(i, "whole") for i in ids}
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        return [SimpleNamespace()]
+
+    def nearest(self, _: object, n: int, *, ids: Sequence[str]) -> list[tuple[str, float]]:
+        return [(i, 1.0) for i in ids]
+
+    def press(self, pool: Pool, settings: Settings) -> Pool:
+        """The button of a session that drew `pool`."""
+        return keep(ASKED, meet(ASKED, pool, replay(pool, settings).needs, settings, self), self)  # type: ignore[arg-type]
+
+    def now(self, settings: Settings) -> Result:
+        """What a session sees that is drawn anew."""
+        pool = self.pools.get(ASKED)
+        assert pool is not None
+        return replay(pool, settings)
+
+
+def kept(result: Result) -> list[str]:
+    assert result.needs == ()
+    return [hit.id for hit in result.kept]
+
+
+def test_a_verdict_that_was_paid_stays_whatever_another_session_asks() -> None:
+    bench = Bench()
+    bench.said = "b -> EXPAND_1"
+    bench.press(POOL, ON)
+    # The other one had drawn its page before that.
+    bench.said = "a -> KEEP"
+    bench.press(POOL, NARROW)
+    assert kept(bench.now(NARROW)) == ["a"]
+    assert kept(bench.now(ON)) == ["b", "x"]
+
+
+def test_the_failure_of_one_session_hides_no_verdict() -> None:
+    bench = Bench()
+    down = ChatError("It is down.", kind="unreachable")
+    bench.said = down
+    assert "It is down." in replay(bench.press(POOL, ON), ON).trace("judge").note
+    bench.said = "b -> KEEP"
+    bench.judgements = Judgements()
+    bench.press(POOL, ON)
+    assert kept(bench.now(ON)) == ["b"]
+    bench.said = down
+    bench.judgements = Judgements()
+    bench.press(POOL, ON)
+    bench.press(POOL, NARROW)
+    assert kept(bench.now(ON)) == ["b"]
+    assert "It is down." in bench.now(NARROW).trace("judge").note
+
+
+def test_a_question_put_again_takes_what_the_llm_said_before_and_asks_nobody() -> None:
+    bench = Bench()
+    bench.said = "b -> EXPAND_1"
+    bench.press(POOL, ON)
+    settled = settle(Asked("why?", "demo", "2", reach(ON)), POOL, ON, bench)  # type: ignore[arg-type]
+    assert kept(replay(settled, ON)) == ["b", "x"]
+    assert [judgement.cached for judgement in settled.judgements] == [True]
+    assert replay(settle(ASKED, POOL, NARROW, bench), NARROW).needs  # type: ignore[arg-type]
+    assert bench.calls == 1
