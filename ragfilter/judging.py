@@ -23,7 +23,7 @@ from time import perf_counter
 
 from ragfilter import judge_prompts
 from ragfilter.context import SHORTENED, defuse, one_line
-from ragfilter.errors import RagfilterError
+from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.judge_prompts import Variant
 from ragfilter.judgements import Judgements
 from ragfilter.ports import ChatModel, Message, Usage
@@ -41,6 +41,8 @@ LEAST_QUOTA = 100
 SHOWN_REFS = 20
 LINE_CHARS = 200
 REPLY_CHARS = 20_000
+UNREAD: tuple[ChatErrorKind, ...] = ("unreachable", "auth", "rate_limit", "protocol")
+"""How a call fails whose prompt no model read, so that its tokens do not count."""
 NO_DECISION = "no decision could be read in the judge's answer"
 
 ANSWER_FORM = (
@@ -187,7 +189,7 @@ def recall(ready: JudgePrompt, chat: ChatModel, remembered: Judgements) -> Judge
 
 def _call(ready: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
     started = perf_counter()
-    text, error = "", ""
+    text, error, unread = "", "", False
     usage: Usage | None = None
     try:
         for delta in chat.stream(
@@ -197,6 +199,7 @@ def _call(ready: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
             usage = delta.usage or usage
     except RagfilterError as failure:
         error = str(failure)
+        unread = isinstance(failure, ChatError) and failure.kind in UNREAD
     except Exception as failure:
         # A model outside ragfilter may fail with anything; its words may hold secrets.
         error = f"the model failed ({type(failure).__name__})"
@@ -206,7 +209,7 @@ def _call(ready: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
     if not error and not verdicts:
         error = NO_DECISION
     if usage is None:
-        usage = Usage(ready.tokens if text else 0, estimate(text), estimated=True)
+        usage = Usage(0 if unread and not text else ready.tokens, estimate(text), estimated=True)
     return Judgement(
         asked=ready.asked,
         verdicts=verdicts,

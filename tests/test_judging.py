@@ -580,6 +580,32 @@ def test_tokens_are_estimated_where_the_endpoint_counts_none() -> None:
     assert judgement.prompt_tokens > 100
 
 
+@pytest.mark.parametrize(
+    ("failure", "sent"),
+    [
+        (ChatError("It hangs.", kind="timeout"), True),
+        (ChatError("HTTP 500.", kind="server"), True),
+        (ChatError("Cut.", kind="interrupted"), True),
+        (ChatError("It sent nothing.", kind="empty"), True),
+        (ValueError("of some other model"), True),
+        (ChatError("Refused.", kind="unreachable"), False),
+        (ChatError("HTTP 401.", kind="auth"), False),
+        (ChatError("HTTP 429.", kind="rate_limit"), False),
+        (ChatError("HTTP 404.", kind="protocol"), False),
+    ],
+)
+def test_a_prompt_that_was_sent_counts_though_no_answer_came(
+    failure: Exception, sent: bool
+) -> None:
+    tokens = prompt("why?", [hit("a")], Judge(), "l2").tokens
+    judgement = ask("why?", [hit("a")], Chat(failure), Judge(), "l2")
+    assert tokens > 100
+    assert judgement.prompt_tokens == (tokens if sent else 0)
+    assert judgement.completion_tokens == 0
+    # Once anything was answered, the prompt was read.
+    assert ask("why?", [hit("a")], Chat("a", failure), Judge(), "l2").prompt_tokens == tokens
+
+
 def test_without_room_for_a_chunk_nobody_is_asked() -> None:
     chat = Chat("a -> KEEP")
     judgement = ask("why " * 2000, [hit("a")], chat, Judge(max_prompt_tokens=200), "l2")
