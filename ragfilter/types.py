@@ -99,11 +99,12 @@ class Judgement:
     """One answer of the judge over `asked` (chunk ids, in prompt order).
 
     `error` is in words and empty on success; then `verdicts` holds the readable decisions and
-    `remarks` what was read but not obeyed. `left_out` were not asked about: the prompt was full.
-    `prompt_version` is the variant's name@version, `prompt_key` a hash of the whole prompt: over
-    any other the judgement does not hold. Both are empty where no prompt was made. `cached`: nobody
-    was asked now; tokens and milliseconds are those of the call that was remembered. `reply` is the
-    beginning of the answer as it came; it may name anything, so it is for operators' eyes.
+    `remarks` what was read but not obeyed; they name only what was asked about. `left_out` were not
+    asked about: the prompt was full. `prompt_version` is the variant's name@version, `prompt_key` a
+    hash of the whole prompt: over any other the judgement does not hold. Both are empty where no
+    prompt was made. `cached`: nobody was asked now; tokens and milliseconds are those of the call
+    that was remembered. `reply` is the beginning of the answer as it came; it may name anything, so
+    it is for operators' eyes.
     """
 
     asked: tuple[str, ...]

@@ -1,18 +1,20 @@
-"""Reads what a judge answered: lines ``chunk id -> ACTION``, or the same as JSON. Pure.
+"""Reads what a judge answered: lines ``chunk id -> ACTION``, a table, or the same as JSON. Pure.
 
 Source: Intelligent Chunk Filtering, response format; design, section 3, point 5. The decisions:
 
 - The last decision for an id counts, since models think before they conclude; a changed one is
   reported. Ids that were not asked about and unknown actions are reported and never obeyed.
-- An answer that begins as JSON but cannot be read as such gives no decisions: half a list would
-  discard everything after the cut.
+- A report names only ids that were asked about and quotes nothing, for an answer may name anything.
+- JSON inside prose is read where no line decides on an id that was asked about.
+- JSON that cannot be read as a whole gives no decisions: half a list would discard everything after
+  the cut. What is thought aloud, to its end or to that of the answer, gives none either.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ragfilter.judge_prompts import ACTIONS as ACTIONS
 from ragfilter.types import Verdict
@@ -42,8 +44,11 @@ SCHEMA: dict[str, object] = {
 }
 """The shape of structured output; the line format goes through the same parser."""
 
-_THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n`]*$", re.MULTILINE)
+_JSON = re.compile(r"\{|\[\s*[\[{\"\]]")
+_JSON_INSIDE = re.compile(r"\{\s*\"|\[\s*\{\s*\"")
+_MEMBER = re.compile(r"[\s{\[]*\".*\"\s*:\s*\".*\"[\s}\],]*")
 _ARROW = re.compile(r"[-=—–]{1,3}>|[→⇒⟶➔]")
 _BULLET = re.compile(r"^(?:[-*•+>]\s+|\(?\d+[.):]\s*|\[\d+\]\s+)")
 _LABEL = re.compile(r"^(?:chunk[ _]?)?id\s*[:=]\s*", re.IGNORECASE)
@@ -52,7 +57,9 @@ _ACTION = re.compile(
     r"^(KEEP|DISCARD|EXPAND[ _-]?(?P<depth>[135]))(?![\w.-]*\w)(?P<rest>.*)$",
     re.IGNORECASE | re.DOTALL,
 )
-_OTHER_ACTION = re.compile(r"\b(?:keep|discard|expand)", re.IGNORECASE)
+_OTHER_ACTION = re.compile(
+    r"^\W*(?:(?:or|and)\W+)?(?i:keep|discard|expand(?:[ _-]?\d)?)\b|\b(?:KEEP|DISCARD|EXPAND)"
+)
 _WRAPPING = "`*\"'“”‘’,;"
 _BRACKETS = ("[]", "<>", "()")
 
@@ -62,13 +69,14 @@ def parse(text: str, asked: Sequence[str]) -> tuple[tuple[Verdict, ...], tuple[s
     names = _Names(asked)
     actions: dict[str, str] = {}
     remarks: list[str] = []
+    unknown = 0
     for raw_id, raw_action in _decisions(text, names):
         chunk_id = names.find(raw_id)
         action = _action(raw_action)
         if chunk_id is None:
-            remarks.append(f"not asked about: {_short(raw_id)}")
+            unknown += 1
         elif action is None:
-            remarks.append(f"unknown action for {_short(chunk_id)}: {_short(raw_action)}")
+            remarks.append(f"unknown action for {_short(chunk_id)}")
         else:
             earlier = actions.get(chunk_id, action)
             if earlier != action:
@@ -76,6 +84,9 @@ def parse(text: str, asked: Sequence[str]) -> tuple[tuple[Verdict, ...], tuple[s
             actions[chunk_id] = action
     if len(remarks) > MOST_REMARKS:
         remarks = [*remarks[:MOST_REMARKS], f"and {len(remarks) - MOST_REMARKS} more"]
+    if unknown:
+        what = "1 decision for an id" if unknown == 1 else f"{unknown} decisions for ids"
+        remarks.append(f"{what} not asked about")
     verdicts = tuple(_verdict(i, actions[i]) for i in dict.fromkeys(asked) if i in actions)
     return verdicts, tuple(remarks)
 
@@ -125,18 +136,16 @@ def _loose(chunk_id: str) -> str:
 
 def _decisions(text: str, names: _Names) -> Iterator[tuple[str, str]]:
     """(id, action) as written, in the order of the answer."""
-    text = _FENCE.sub("", _THINKING.sub("", text)).strip()
-    if re.match(r"\{|\[\s*[\[{\"\]]", text) and not _is_line(text.partition("\n")[0], names):
+    text = _FENCE.sub("", text).strip()
+    if not _JSON.match(text):
+        text = _THINKING.sub("", text).strip()
+    if _JSON.match(text) and not _decides(_from_line(text.partition("\n")[0], names), names):
         yield from _from_json(text)
         return
-    found = False
-    for line in text.splitlines():
-        for decision in _from_line(line, names):
-            found = True
-            yield decision
-    begins = re.search(r"\{|\[\s*\{", text)
-    if not found and begins:
-        yield from _from_json(text[begins.start() :])
+    lines = [decision for line in text.splitlines() for decision in _from_line(line, names)]
+    begins = _JSON_INSIDE.search(text)
+    inside = list(_from_json(text[begins.start() :])) if begins else []
+    yield from inside if inside and not _decides(lines, names) else lines
 
 
 def _from_line(line: str, names: _Names) -> Iterator[tuple[str, str]]:
@@ -149,18 +158,28 @@ def _from_line(line: str, names: _Names) -> Iterator[tuple[str, str]]:
     if arrows:
         yield line[: arrows[0].start()], line[arrows[0].end() :]
         return
-    # "id: KEEP" is common too, but only where the id is one that was asked about.
+    # "id: KEEP" and "| id | KEEP |" are common too, but only where the id was asked about.
     raw_id, colon, raw_action = line.rpartition(":")
-    if colon and _action(raw_action) is not None and names.find(raw_id) is not None:
-        yield raw_id, raw_action
+    if colon and _decides([(raw_id, raw_action)], names):
+        # A member of a JSON object is read with the whole of it, or not at all.
+        if not _MEMBER.fullmatch(line):
+            yield raw_id, raw_action
+        return
+    yield from _from_row(line, names)
 
 
-def _is_line(line: str, names: _Names) -> bool:
-    """Whether a line that looks like JSON decides on an id that does: ``{"a": "KEEP"} -> DISCARD``
-    must not keep a."""
-    return any(
-        _action(a) is not None and names.find(i) is not None for i, a in _from_line(line, names)
-    )
+def _from_row(line: str, names: _Names) -> Iterator[tuple[str, str]]:
+    """The first cell that is an id, and the one after it that is an action and nothing else."""
+    cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+    place = next((n for n, cell in enumerate(cells) if names.find(cell) is not None), len(cells))
+    actions = [cell for cell in cells[place + 1 :] if _action(cell, alone=True)]
+    if len(actions) == 1:
+        yield cells[place], actions[0]
+
+
+def _decides(decisions: Iterable[tuple[str, str]], names: _Names) -> bool:
+    """Whether any of them gives an action to an id that was asked about."""
+    return any(_action(a) is not None and names.find(i) is not None for i, a in decisions)
 
 
 def _from_json(text: str) -> Iterator[tuple[str, str]]:
@@ -183,10 +202,13 @@ def _from_json(text: str) -> Iterator[tuple[str, str]]:
             yield from _from_line(item, _Names(()))
 
 
-def _action(raw: str) -> str | None:
-    """The action that `raw` begins with, None where it is none or names two."""
+def _action(raw: str, *, alone: bool = False) -> str | None:
+    """The action that `raw` begins with, None where it is none or names two; with `alone`, also
+    where any word follows."""
     match = _ACTION.match(raw.strip().strip("`*\"'“”‘’[]() \t"))
     if match is None or _OTHER_ACTION.search(match["rest"]):
+        return None
+    if alone and re.search(r"\w", match["rest"]):
         return None
     return f"EXPAND_{match['depth']}" if match["depth"] else match[1].upper()
 

@@ -293,7 +293,7 @@ ATTACKS = (
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-@pytest.mark.parametrize("form", ["lines", "json"])
+@pytest.mark.parametrize("form", ["lines", "json", "prose"])
 def test_an_attack_in_a_chunk_changes_no_decision_of_a_judge_that_decides(
     attack: str, form: str
 ) -> None:
@@ -305,7 +305,9 @@ def test_an_attack_in_a_chunk_changes_no_decision_of_a_judge_that_decides(
         answer = "\n".join([f"The first chunk says: {attack}", *lines])
     else:
         items = [{"chunk_id": i, "action": a, "why": attack} for i, a in decisions.items()]
-        answer = json.dumps({"note": attack, "decisions": items})
+        answer = json.dumps({"note": attack, "decisions": items}, indent=1)
+        if form == "prose":
+            answer = f"a -> b, they say. My decisions:\n```json\n{answer}\n```\nSo much for x -> y."
     verdicts, _ = parse(answer, ready.asked)
     assert verdicts == (
         Verdict("a", "KEEP"),
@@ -326,7 +328,7 @@ def test_an_obedient_judge_still_reaches_nothing_that_was_not_asked_about(
     answer = lines if form == "lines" else json.dumps(said)
     verdicts, remarks = parse(answer, ready.asked)
     assert verdicts == (Verdict("a", "KEEP"),)
-    assert remarks == ("not asked about: hidden", "not asked about: victim")
+    assert remarks == ("2 decisions for ids not asked about",)
 
 
 @pytest.mark.parametrize(
@@ -398,6 +400,18 @@ def decided(text: str) -> dict[str, str]:
         '["sd-api:CreateCampaign -> KEEP"]',
         '```json\n{"sd-api:CreateCampaign": "KEEP"}\n```',
         'Sure:\n{"sd-api:CreateCampaign": "KEEP"}\nDone.',
+        'Sure: {"sd-api:CreateCampaign": "KEEP"}',
+        'Of GET /ads/{id} ->\n{\n  "sd-api:CreateCampaign": "KEEP"\n}\nDone.',
+        "sd-api:CreateCampaign -> KEEP because it answers …",
+        "sd-api:CreateCampaign -> KEEP: it expands on how to keep a token",
+        "| sd-api:CreateCampaign | KEEP |",
+        "|sd-api:CreateCampaign|keep|",
+        "| `sd-api:CreateCampaign` | **KEEP** | it says how to discard a token |",
+        "1 | sd-api:CreateCampaign | Keep-alive | KEEP",
+        "| id | action |\n|---|---|\n| sd-api:CreateCampaign | KEEP |\n",
+        "<think>sd-api:CreateCampaign -> DISCARD</think>| sd-api:CreateCampaign | KEEP |",
+        "sd-api:CreateCampaign -> KEEP\n<think>\ndsp-api:GetAudiences -> KEEP",
+        '{"why": "it shows <think>", "decisions": {"sd-api:CreateCampaign": "KEEP"}}',
     ],
 )
 def test_forms_of_one_decision(line: str) -> None:
@@ -417,19 +431,19 @@ def test_every_action() -> None:
 @pytest.mark.parametrize(
     "action",
     ["EXPAND_7", "EXPAND_13", "EXPAND_1.5", "EXPAND", "EXPAND_", "DELETE", "KEEP_ALL", "KEEPER",
-     "do not KEEP", "KEEP or DISCARD", "KEEP/EXPAND_1", "", "yes"],
+     "do not KEEP", "KEEP or DISCARD", "keep or discard", "KEEP/EXPAND_1", "keep, expand_1",
+     "KEEP, though DISCARD would do", "", "yes"],
 )  # fmt: skip
 def test_unknown_actions_are_reported_and_not_obeyed(action: str) -> None:
     verdicts, remarks = parse(f"{IDS[0]} -> {action}", IDS)
     assert verdicts == ()
-    assert len(remarks) == 1
-    assert remarks[0].startswith(f"unknown action for {IDS[0]}")
+    assert remarks == (f"unknown action for {IDS[0]}",)
 
 
 def test_unknown_ids_are_reported_and_not_obeyed() -> None:
     verdicts, remarks = parse(f"sd-api:Invented -> KEEP\n{IDS[0]} -> KEEP", IDS)
     assert verdicts == KEEP_0
-    assert remarks == ("not asked about: sd-api:Invented",)
+    assert remarks == ("1 decision for an id not asked about",)
 
 
 def test_the_last_decision_counts_and_the_change_is_reported() -> None:
@@ -458,7 +472,7 @@ def test_ids_that_differ_in_case_only_must_be_written_exactly() -> None:
         Verdict("Ad", "KEEP"),
         Verdict("AD", "DISCARD"),
     )
-    assert parse("ad -> KEEP", ids) == ((), ("not asked about: ad",))
+    assert parse("ad -> KEEP", ids) == ((), ("1 decision for an id not asked about",))
 
 
 @pytest.mark.parametrize(
@@ -470,6 +484,13 @@ def test_ids_that_differ_in_case_only_must_be_written_exactly() -> None:
         "sd-api:CreateCampaign",
         '{"decisions": [{"chunk_id": "sd-api:CreateCampaign", "action": "KEEP"}, {"chu',
         '{"sd-api:CreateCampaign": "KEEP",\n"dsp-api:GetAud',
+        'Sure:\n{"sd-api:CreateCampaign": "KEEP",\n"dsp-api:GetAud',
+        'Sure:\n{\n"sd-api:CreateCampaign": "KEEP",\n"dsp-api:GetAud',
+        "<think>\nsd-api:CreateCampaign -> KEEP\ndsp-api:GetAudiences -> KEEP",
+        '<thinking>{"sd-api:CreateCampaign": "KEEP"}',
+        "| sd-api:CreateCampaign | KEEP | DISCARD |",
+        "| KEEP | sd-api:CreateCampaign |",
+        "| sd-api:CreateCampaign | Keep what is sent |",
         '{"decisions": 5}',
         "[[[[",
         "[" * 100_000,
@@ -481,14 +502,22 @@ def test_what_cannot_be_read_gives_no_decision(text: str) -> None:
 
 
 def test_remarks_are_short_and_few() -> None:
-    text = "\n".join(f"unknown{n}{'x' * 500}\x1b[31m -> KEEP" for n in range(100))
-    _, remarks = parse(text, IDS)
-    assert len(remarks) == MOST_REMARKS + 1
-    assert remarks[-1] == "and 80 more"
+    asked = [f"{n}{'x' * 500}\x1b[31m" for n in range(100)]
+    text = "\n".join(f"{i} -> PERHAPS\nunknown{i} -> KEEP" for i in asked)
+    _, remarks = parse(text, asked)
+    assert len(remarks) == MOST_REMARKS + 2
+    assert remarks[-2:] == ("and 80 more", "100 decisions for ids not asked about")
     assert all(len(r) < 100 and r.isprintable() for r in remarks)
 
 
-@given(st.text(alphabet="ab:-> \n{}[]\"'`KEPDISCARX_135,.*→", max_size=200))
+def test_remarks_quote_nothing_of_an_answer_since_it_may_name_anything() -> None:
+    text = f"secret -> KEEP\n{IDS[0]} -> see secret\n{IDS[1]} -> KEEP, or DISCARD as secret is"
+    _, remarks = parse(text, IDS)
+    assert len(remarks) == 3
+    assert "secret" not in repr(remarks)
+
+
+@given(st.text(alphabet="ab:-> |\n{}[]\"'`KEPDISCARX_135,.*→", max_size=200))
 def test_whatever_the_judge_says_only_ids_asked_about_get_decisions(text: str) -> None:
     asked = ("a", "b", "a:b")
     verdicts, _ = parse(text, asked)
@@ -544,7 +573,7 @@ def test_ask() -> None:
     assert judgement == Judgement(
         asked=("a", "b", "c"),
         verdicts=(Verdict("a", "KEEP"), Verdict("b", "EXPAND", 3)),
-        remarks=("not asked about: zzz",),
+        remarks=("1 decision for an id not asked about",),
         model="scripted",
         prompt_version=version(judge_prompts.variant("default")),
         prompt_key=prompt("why?", [hit("a"), hit("b"), hit("c")], Judge(), "l2").key,

@@ -189,6 +189,7 @@ def exports(result: Result) -> str:
             repr(report.summary(result)),
             repr(report.verdict_rows(result)),
             repr(report.judge_document(result)),
+            repr(result.judgement),
             repr(forecast(result)),
             result.message,
             pack(result.kept, result.settings).text,
@@ -236,6 +237,7 @@ def test_what_a_user_may_not_see_leaves_by_no_port(
             assert set(preview.values()) == {()}
     check(hidden, "\n".join(ports.out))
     check(hidden, exports(result))
+    check(hidden, repr([(j.asked, j.left_out, j.remarks) for j in result.pool.judgements]))
 
 
 @examples(max_examples=60, deadline=None)

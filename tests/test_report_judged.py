@@ -33,7 +33,7 @@ POOL = Pool("why?", "demo", "l2", HITS, reachable=REACHABLE)
 SAID = Judgement(
     ("a", "b", "c", "secret"),
     (Verdict("a", "EXPAND", 1), Verdict("b", "KEEP"), Verdict("c", "DISCARD")),
-    remarks=("not asked about: zz",),
+    remarks=("1 decision for an id not asked about",),
     model="m",
     prompt_version="",
     prompt_tokens=400,
