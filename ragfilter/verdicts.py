@@ -48,7 +48,7 @@ _THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL |
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n`]*$", re.MULTILINE)
 _JSON = re.compile(r"\{|\[\s*[\[{\"\]]")
 _JSON_INSIDE = re.compile(r"\{\s*\"|\[\s*\{\s*\"")
-_MEMBER = re.compile(r"[\s{\[]*\".*\"\s*:\s*\".*\"[\s}\],]*")
+_MEMBER = re.compile(r'[\s{\[]*"[^"]*"\s*:\s*"[^"]*"[\s}\],]*')
 _ARROW = re.compile(r"[-=—–]{1,3}>|[→⇒⟶➔]")
 _BULLET = re.compile(r"^(?:[-*•+>]\s+|\(?\d+[.):]\s*|\[\d+\]\s+)")
 _LABEL = re.compile(r"^(?:chunk[ _]?)?id\s*[:=]\s*", re.IGNORECASE)
@@ -155,26 +155,26 @@ def _from_line(line: str, names: _Names) -> Iterator[tuple[str, str]]:
         if _action(line[arrow.end() :]) is not None:
             yield line[: arrow.start()], line[arrow.end() :]
             return
+    # "| id | KEEP |" and "id: KEEP" are common too, but only where the id was asked about.
+    row = _from_row(line, names)
+    if row is not None:
+        yield row
+        return
     if arrows:
         yield line[: arrows[0].start()], line[arrows[0].end() :]
         return
-    # "id: KEEP" and "| id | KEEP |" are common too, but only where the id was asked about.
     raw_id, colon, raw_action = line.rpartition(":")
-    if colon and _decides([(raw_id, raw_action)], names):
-        # A member of a JSON object is read with the whole of it, or not at all.
-        if not _MEMBER.fullmatch(line):
-            yield raw_id, raw_action
-        return
-    yield from _from_row(line, names)
+    # A member of a JSON object is read with the whole of it, or not at all.
+    if colon and not _MEMBER.fullmatch(line) and _decides([(raw_id, raw_action)], names):
+        yield raw_id, raw_action
 
 
-def _from_row(line: str, names: _Names) -> Iterator[tuple[str, str]]:
+def _from_row(line: str, names: _Names) -> tuple[str, str] | None:
     """The first cell that is an id, and the one after it that is an action and nothing else."""
     cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
     place = next((n for n, cell in enumerate(cells) if names.find(cell) is not None), len(cells))
     actions = [cell for cell in cells[place + 1 :] if _action(cell, alone=True)]
-    if len(actions) == 1:
-        yield cells[place], actions[0]
+    return (cells[place], actions[0]) if len(actions) == 1 else None
 
 
 def _decides(decisions: Iterable[tuple[str, str]], names: _Names) -> bool:

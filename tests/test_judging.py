@@ -406,6 +406,7 @@ def decided(text: str) -> dict[str, str]:
         "sd-api:CreateCampaign -> KEEP: it expands on how to keep a token",
         "| sd-api:CreateCampaign | KEEP |",
         "|sd-api:CreateCampaign|keep|",
+        "| sd-api:CreateCampaign | KEEP | leads from code -> token |",
         "| `sd-api:CreateCampaign` | **KEEP** | it says how to discard a token |",
         "1 | sd-api:CreateCampaign | Keep-alive | KEEP",
         "| id | action |\n|---|---|\n| sd-api:CreateCampaign | KEEP |\n",
