@@ -104,6 +104,10 @@ def test_the_limit_counts_what_is_left_beyond(most: int, expected: list[str]) ->
 def test_while_the_judge_waits_nothing_counts_as_kept() -> None:
     settings = load(profile="llm-filter", environ={}).settings
     assert lines(tree("root", known(), result(settings)))[0] == ("a", 1, "waits")
+    # One that is too far to stay meanwhile waits too: a verdict may keep it.
+    settings = settings.with_values({"judge.max_chunks": 1, "judge.oversample": 10.0})
+    assert [hit.id for hit in result(settings).kept] == ["root"]
+    assert lines(tree("root", known(), result(settings)))[0] == ("a", 1, "waits")
 
 
 def test_the_store_is_asked_once_whatever_the_settings_are_then() -> None:

@@ -1,7 +1,7 @@
 """judge: an LLM says of each chunk keep, discard, or expand along its references.
 
 Source: Intelligent Chunk Filtering; design, section 3, point 5. Pure: the verdicts lie in the pool;
-where none were given over this very prompt, the hits pass and a `Need` is returned.
+where none were given over this very prompt, the nearest stay and a `Need` is returned.
 
 Where the source is silent:
 
@@ -36,6 +36,7 @@ from ragfilter.types import (
     JudgeDetail,
     Judgement,
     Need,
+    Outcome,
     Pool,
     Status,
     Verdict,
@@ -69,7 +70,7 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     error = next((f.error for f in look.pool.failures if f.kind == "judge"), "")
     if error:
         return _fall_back(asked, unasked, error, look)
-    return _wait(hits, asked, ready, changed=bool(look.pool.judgements))
+    return _wait(asked, unasked, ready, look, changed=bool(look.pool.judgements))
 
 
 def question(asked: Sequence[Hit], pool: Pool, settings: Settings) -> judging.JudgePrompt:
@@ -126,31 +127,42 @@ def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], look: Look) -> tuple[Dec
 
 
 def _wait(
-    hits: tuple[Hit, ...], asked: Sequence[Hit], ready: judging.JudgePrompt, *, changed: bool
+    asked: tuple[Hit, ...],
+    unasked: tuple[Decision, ...],
+    ready: judging.JudgePrompt,
+    look: Look,
+    *,
+    changed: bool,
 ) -> Step:
-    waiting = {hit.id for hit in asked}
-    decisions = tuple(
-        Decision(
-            hit.id,
-            "judge",
-            "kept",
-            "not judged yet" if hit.id in waiting else "not judged yet, would not be shown",
-        )
-        for hit in hits
-    )
+    """What a failure would leave, until the judge is asked."""
+    step = _nearest(asked, unasked, look, "kept", lambda rule: f"not judged yet, {rule}")
     n = len(ready.asked)
     why = "1 chunk waits" if n == 1 else f"{n} chunks wait"
-    note = "not judged yet"
-    if changed:
-        note = "judged over other chunks or by another prompt, so not judged yet"
     need = Need("judge", "judge", tuple(hit.id for hit in asked), f"{why} for the LLM's verdict")
-    return Step(hits, decisions, needs=(need,), note=note)
+    before = "judged over other chunks or by another prompt, so " if changed else ""
+    note = (
+        f"{before}not judged yet; the first {look.settings.judge.max_chunks} by distance meanwhile"
+    )
+    return replace(step, needs=(need,), note=note)
 
 
 def _fall_back(
     asked: tuple[Hit, ...], unasked: tuple[Decision, ...], error: str, look: Look
 ) -> Step:
-    """The first `max_chunks` by distance, pins first."""
+    failed = f"the judge failed: {error}"
+    step = _nearest(asked, unasked, look, "fallback", lambda rule: f"{rule}; {failed}")
+    limit = look.settings.judge.max_chunks
+    return replace(step, note=f"the judge failed ({error}); the first {limit} by distance instead")
+
+
+def _nearest(
+    asked: tuple[Hit, ...],
+    unasked: tuple[Decision, ...],
+    look: Look,
+    outcome: Outcome,
+    say: Callable[[str], str],
+) -> Step:
+    """Without verdicts: the first `max_chunks` by distance, pins first. `say` gives the reason."""
     limit = look.settings.judge.max_chunks
     pins = [hit for hit in asked if hit.id in look.pinned]
     others = sorted((h for h in asked if h.id not in look.pinned), key=lambda h: h.distance)
@@ -159,21 +171,12 @@ def _fall_back(
     decisions = []
     for place, hit in enumerate(ordered, start=1):
         stays = place <= len(kept)
-        rule = f"among the first {limit}" if stays else f"beyond the first {limit}"
+        rule = f"{'among' if stays else 'beyond'} the first {limit} by distance"
         if hit.id in look.pinned:
             rule = "named in the comparison"
-        decisions.append(
-            Decision(
-                hit.id,
-                "judge",
-                "fallback" if stays else "dropped",
-                f"{rule} by distance; the judge failed: {error}",
-                float(place),
-                float(limit),
-            )
-        )
-    note = f"the judge failed ({error}); the first {limit} by distance instead"
-    return Step(tuple(kept), (*decisions, *unasked), note=note)
+        became: Outcome = outcome if stays else "dropped"
+        decisions.append(Decision(hit.id, "judge", became, say(rule), float(place), float(limit)))
+    return Step(tuple(kept), (*decisions, *unasked))
 
 
 def _obey(

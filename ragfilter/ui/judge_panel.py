@@ -54,7 +54,8 @@ def _waiting(costs: Forecast | None, result: Result, resources: Resources) -> No
     changed = ""
     if result.pool.judgements:
         changed = " It was asked about other chunks, or by another prompt, before."
-    _say(f"<b>Not asked yet.</b> {n} wait; until then the judge drops nothing.{changed}")
+    stay = figures.chunks(result.trace("judge").n_out)
+    _say(f"<b>Not asked yet.</b> {n} wait; until then the first {stay} by distance stay.{changed}")
     html.draw(_facts(judge_words.before(costs, result.settings.judge)))
     needs.judge_button(costs, result, resources, short=True)
 

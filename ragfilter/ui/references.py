@@ -13,7 +13,6 @@ from ragfilter.expansion import DEPTHS, Reached, walk
 from ragfilter.layers.clearance import may_see
 from ragfilter.ports import Collection
 from ragfilter.preview import preview_expansion
-from ragfilter.report import waits_for_judge
 from ragfilter.settings import Settings, field
 from ragfilter.tokens import estimate
 from ragfilter.types import Chunk, Result
@@ -183,16 +182,17 @@ def _tokens(chunk: Chunk) -> int | None:
 def _fates(result: Result) -> dict[str, tuple[str, str]]:
     """What became of every hit: its fate, and the layer that dropped it."""
     kept = {hit.id for hit in result.kept}
-    waits = waits_for_judge(result)
+    waits = {i for need in result.needs if need.kind == "judge" for i in need.chunk_ids}
     outcomes = result.outcomes()
     judged = [d for trace in result.traces if trace.layer == "judge" for d in trace.decisions]
     brought = {decision.chunk_id for decision in judged if decision.outcome == "expanded"}
     fates: dict[str, tuple[str, str]] = {}
     for hit in (*result.pool.hits, *result.hits):
         decision = outcomes.get(hit.id)
-        if hit.id in kept:
-            fate = "brought" if hit.id in brought else "waits" if waits else "kept"
-            fates[hit.id] = (fate, "")
+        if hit.id in waits:
+            fates[hit.id] = ("waits", "")
+        elif hit.id in kept:
+            fates[hit.id] = ("brought" if hit.id in brought else "kept", "")
         else:
             fates[hit.id] = ("dropped", decision.layer if decision else "")
     return fates

@@ -113,11 +113,11 @@ def test_an_answer_that_fails(
 def test_a_judge_that_fails(open_failing: Callable[..., Any], endpoint: Server, fault: str) -> None:
     page = open_failing(fault, JUDGED)
     before = page.kept
-    assert len(before) > 4
+    assert len(before) == 4
     began = time.monotonic()
     page.press("need-judge")
     assert time.monotonic() - began < TIMEOUT_S + 3
-    assert page.kept == before[:4]
+    assert page.kept == before
     # The judge's own table stands beside that of the hits.
     (table,) = (t.value for t in page.at.dataframe if "outcome" in t.value)
     assert [words[0] for words in table["outcome"][:4]] == ["■ fallback"] * 4

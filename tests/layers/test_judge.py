@@ -162,14 +162,36 @@ def test_nothing_in_is_nothing_out() -> None:
 # -- not judged ------------------------------------------------------------------------------------
 
 
-def test_without_a_judgement_the_hits_pass_and_it_is_needed() -> None:
-    hits = (*ABC, hit("far", 1.9, 4))
-    step = judge(hits, None)
-    assert step.hits == hits
+def test_without_a_judgement_it_is_needed_and_the_nearest_stay() -> None:
+    hits = (ABC[2], ABC[0], ABC[1], hit("far", 1.9, 4))
+    step = judge(hits, None, judge__max_chunks=2, judge__oversample=2.0)
     (need,) = step.needs
-    assert (need.kind, need.layer, need.chunk_ids) == ("judge", "judge", ("a", "b", "c"))
-    assert step.note == "not judged yet"
-    assert set(outcomes(step).values()) == {"kept"}
+    assert (need.kind, need.layer, need.chunk_ids) == ("judge", "judge", ("c", "a", "b"))
+    assert step.note == "not judged yet; the first 2 by distance meanwhile"
+    assert ids(step) == ["a", "b"]
+    assert outcomes(step) == {"a": "kept", "b": "kept", "c": "dropped", "far": "dropped"}
+    assert reason(step, "a") == "not judged yet, among the first 2 by distance"
+    assert reason(step, "c") == "not judged yet, beyond the first 2 by distance"
+    assert "not shown to the judge" in reason(step, "far")
+
+
+@given(
+    n=st.integers(1, 12),
+    most=st.integers(1, 12),
+    pins=st.frozensets(st.integers(0, 11)),
+    order=st.randoms(),
+)
+def test_a_judge_that_waits_keeps_what_one_that_fails_keeps(
+    n: int, most: int, pins: frozenset[int], order: Any
+) -> None:
+    hits = list(row(*(bare(f"c{i}") for i in range(n))))
+    order.shuffle(hits)
+    more: dict[str, Any] = {"pinned": frozenset(f"c{i}" for i in pins), "judge__max_chunks": most}
+    waits = judge(tuple(hits), None, **more)
+    failed = judge(tuple(hits), None, failures=(Failure("judge", "down"),), **more)
+    assert ids(waits) == ids(failed)
+    assert len(waits.needs) == 1
+    assert [d.chunk_id for d in waits.decisions] == [d.chunk_id for d in failed.decisions]
 
 
 @pytest.mark.parametrize("asked", [ABC[:2], (ABC[1], ABC[0], ABC[2]), (*ABC, hit("d", 0.5, 4))])
