@@ -171,7 +171,7 @@ def _nearest(
     decisions = []
     for place, hit in enumerate(ordered, start=1):
         stays = place <= len(kept)
-        rule = f"{'among' if stays else 'beyond'} the first {limit} by distance"
+        rule = f"{'among' if stays else 'beyond'} the nearest {limit}"
         if hit.id in look.pinned:
             rule = "named in the comparison"
         became: Outcome = outcome if stays else "dropped"

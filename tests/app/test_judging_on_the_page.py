@@ -83,10 +83,14 @@ def test_nothing_is_asked_before_the_button_and_the_button_tells_the_price(
 ) -> None:
     page, server = judged_by(capable)
     assert "LLM judge not asked yet" in page.strip
+    # Meanwhile as many stay as without a judge, though more wait.
+    assert len(page.kept) == 25
     label = page.at.button(key="need-judge").label
     assert label.startswith("Ask the LLM about 13 chunks · ~")
     assert "at most 5 s · cost 0.000" in label
     page.choose("panel-box", "Judge")
+    said = "40 chunks wait; until then the first 25 chunks by distance stay."
+    assert any(said in text for text in page.html)
     told = facts(page)
     assert "find no room in 2,000 tokens" in told["Chunks"]
     assert told["Time"] == "at most 5 s, then it falls back"

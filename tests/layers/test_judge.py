@@ -170,8 +170,8 @@ def test_without_a_judgement_it_is_needed_and_the_nearest_stay() -> None:
     assert step.note == "not judged yet; the first 2 by distance meanwhile"
     assert ids(step) == ["a", "b"]
     assert outcomes(step) == {"a": "kept", "b": "kept", "c": "dropped", "far": "dropped"}
-    assert reason(step, "a") == "not judged yet, among the first 2 by distance"
-    assert reason(step, "c") == "not judged yet, beyond the first 2 by distance"
+    assert reason(step, "a") == "not judged yet, among the nearest 2"
+    assert reason(step, "c") == "not judged yet, beyond the nearest 2"
     assert "not shown to the judge" in reason(step, "far")
 
 
@@ -277,7 +277,7 @@ def test_any_failure_keeps_the_first_by_distance(
     step = judge(hits, judged, failures=failures, judge__max_chunks=2, judge__oversample=2.0)
     assert ids(step) == ["a", "b"]
     assert outcomes(step) == {"a": "fallback", "b": "fallback", "c": "dropped"}
-    assert reason(step, "a") == f"among the first 2 by distance; the judge failed: {error}"
+    assert reason(step, "a") == f"among the nearest 2; the judge failed: {error}"
     assert (step.needs, step.status) == ((), "ok")
     assert error in step.note
 
