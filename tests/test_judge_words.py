@@ -49,7 +49,7 @@ def test_after_asking() -> None:
     stats = JudgeStats(40, 6, 13, 0.85, False, 118.34, 1500, 130, model="m", left_out=27)
     assert judge_words.after(stats, Prices(0.15, 0.6)) == [
         ("Candidates", "40"), ("Kept", "6"), ("Reduction", "85%"), ("Brought", "13"),
-        ("Fallback", "not used"), ("Time", "118.3 ms"), ("Tokens", "1,500 + 130"),
+        ("Fallback", "not used"), ("Time", "118.3 ms"), ("Tokens in + out", "1,500 + 130"),
         # (1500 × 0.15 + 130 × 0.6) / 10⁶
         ("Cost", "0.0003"),
     ]  # fmt: skip

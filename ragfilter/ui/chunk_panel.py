@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
@@ -14,9 +13,7 @@ from ragfilter.ui import clearance, figures, hint, html, reference_graph, rule_e
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.state import Asked
 
-TEXT_HEIGHT = 82
-SHOWN_REFS = 3
-TEXT, REFERENCES = "Text and rule", "References"
+PARTS = TEXT, RULE, REFERENCES = "Text", "Rule", "References"
 
 
 def draw(result: Result, asked: Asked, resources: Resources) -> None:
@@ -26,7 +23,8 @@ def draw(result: Result, asked: Asked, resources: Resources) -> None:
     if hit is None:
         html.draw(
             '<p class="rf-empty"><b>No chunk is open.</b> Click a point of the curve, a row of the '
-            "table or a citation. Here you read its text and edit its rule.</p>"
+            "table or a citation. Here you read its text, edit its rule and follow its references."
+            "</p>"
         )
         return
     if hit.id not in visible(result, as_operator=st.session_state.operator):
@@ -38,12 +36,14 @@ def draw(result: Result, asked: Asked, resources: Resources) -> None:
     chunk = _whole(hit.chunk, asked, resources)
     named = _named_refs(result, chunk)
     _head(result, replace(hit, chunk=replace(chunk, refs=named)))
-    if chunk.refs and _part() == REFERENCES:
-        reference_graph.draw(result, chunk, asked, resources)
-        return
-    with st.container(key="chunk-text", height=TEXT_HEIGHT, border=False):
-        st.text(chunk.text or "This chunk has no text.")
-    rule_editor.draw(result, chunk, asked, resources)
+    match _part():
+        case "Rule":
+            rule_editor.draw(result, chunk, asked, resources)
+        case "References":
+            reference_graph.draw(result, chunk, asked, resources)
+        case _:
+            with st.container(key="chunk-text"):
+                st.text(chunk.text or "This chunk has no text.")
 
 
 def _part() -> str:
@@ -54,15 +54,15 @@ def _part() -> str:
     with st.container(key="part-bar", horizontal=True, vertical_alignment="center", gap="small"):
         st.segmented_control(
             "Part",
-            (TEXT, REFERENCES),
+            PARTS,
             key="chunk-part",
             required=True,
             on_change=_choose_part,
             label_visibility="collapsed",
         )
         hint.beside(
-            "The chunk's text and query_must rule, or what the judge's EXPAND would bring along "
-            "its references."
+            "Text: what the chunk says. Rule: which questions it is for (query_must), to be edited "
+            "with a preview. References: what the judge's EXPAND would bring along them."
         )
     return str(shown)
 
@@ -99,8 +99,12 @@ def _whole(chunk: Chunk, asked: Asked, resources: Resources) -> Chunk:
 
 def _head(result: Result, hit: Hit) -> None:
     chunk = hit.chunk
+    place = f"rank {hit.rank}" if hit.rank else "brought in by an expansion"
+    score = "" if hit.rerank_score is None else f" · rerank {figures.distance(hit.rerank_score)}"
     facts = [
         chunk.id,
+        f"{place} · distance {figures.distance(hit.distance)}{score}",
+        f"found by {hit.found_by}" if hit.found_by != "query" else "",
         chunk.type,
         f"{chunk.source}{'' if chunk.page is None else f', page {chunk.page}'}",
         "clearance unreadable"
@@ -109,27 +113,15 @@ def _head(result: Result, hit: Hit) -> None:
         if chunk.clearance
         else "public",
         f"department {chunk.department}" if chunk.department else "",
-        _refers(chunk.refs),
+        f"refers to {figures.chunks(len(chunk.refs))}" if chunk.refs else "",
     ]
-    place = f"rank {hit.rank}" if hit.rank else "brought in by an expansion"
-    score = "" if hit.rerank_score is None else f" · rerank {figures.distance(hit.rerank_score)}"
-    numbers = f"{place} · distance {figures.distance(hit.distance)}{score}"
-    if hit.found_by != "query":
-        numbers += f" · found by {hit.found_by}"
     steps = "".join(_step(trace, hit.id) for trace in result.traces if trace.enabled)
     listed = "".join(f"<span>{html.text(fact)}</span>" for fact in facts if fact)
     html.draw(
         f'<div class="rf-chunk"><h3>{html.text(chunk.name)}</h3>'
-        f'<p class="rf-facts">{listed}<span>{html.text(numbers)}</span></p>'
+        f'<p class="rf-facts">{listed}</p>'
         f'<ul class="rf-path">{steps}</ul></div>'
     )
-
-
-def _refers(refs: Sequence[str]) -> str:
-    if not refs:
-        return ""
-    more = f" and {len(refs) - SHOWN_REFS} more" if len(refs) > SHOWN_REFS else ""
-    return f"refers to {', '.join(refs[:SHOWN_REFS])}{more}"
 
 
 def _step(trace: LayerTrace, chunk_id: str) -> str:

@@ -159,13 +159,17 @@ def _card(
         mark = theme.LAYERS[name]
         drops = on and line is not None and line.n_out < line.n_in
         sign = html.sign(mark, f"layer-{name}") if drops else ""
-        # Two lines are kept free where the text changes with a slider of the same card.
-        lines = "rf-line rf-two" if on and name in ("quality", "cutoff", "judge") else "rf-line"
-        html.draw(f'<p class="{lines}" title="{html.text(said)}">{sign}{html.text(said)}</p>')
+        # Room is kept free where the text changes with a slider of the same card.
+        room = {"quality": "rf-two", "cutoff": "rf-two", "judge": "rf-five"}.get(name, "")
+        also = f"<span>{html.text(aside)}</span>" if on and aside and name == "judge" else ""
+        html.draw(
+            f'<p class="rf-line {room if on else ""}" title="{html.text(said)}">{sign}'
+            f"{html.text(said)}{also}</p>"
+        )
         if on:
             if name == "clearance":
                 clearance.draw_choice()
-            if aside:
+            if aside and not also:
                 html.draw(f'<p class="rf-line">{html.text(aside)}</p>')
             first, more = _used(name, settings)
             for used in first:

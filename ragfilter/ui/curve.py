@@ -19,7 +19,7 @@ from ragfilter.ui import curve_marks, figures, theme
 from ragfilter.ui.curve_marks import Ink, Shapes, fallback
 from ragfilter.ui.curve_points import Points, around_cut, drawn, place
 
-HEIGHT = 356
+HEIGHT = 388
 FONT = '"Source Sans", "Source Sans Pro", sans-serif'
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
-from zlib import crc32
 
 import pandas as pd
 import streamlit as st
@@ -13,10 +11,10 @@ import streamlit as st
 from ragfilter.preview import Forecast, judge_prompt
 from ragfilter.report import VerdictRow, judge_stats, short_title, verdict_rows, waits_for_judge
 from ragfilter.types import Result
-from ragfilter.ui import figures, html, judge_words, needs, state, theme
+from ragfilter.ui import figures, grid, html, judge_words, needs, theme
 from ragfilter.ui.resources import Resources
 
-VIA_WIDTH = 18
+TITLE_BESIDE, TITLE_ALONE, VIA_WIDTH = 22, 42, 15
 ROW, MOST_ROWS = 30, 7
 
 
@@ -81,7 +79,6 @@ def _facts(facts: Sequence[tuple[str, str]], *, short: bool = False) -> str:
 def _verdicts(result: Result) -> None:
     """Every chunk that was judged or brought; what an expansion brought stands below its root."""
     rows = _in_order(verdict_rows(result, as_operator=bool(st.session_state.operator)))
-    ids = [row.id for row in rows]
     titles = {row.id: row.title for row in rows}
     judgement = result.judgement
     chips = theme.verdicts(dark=st.context.theme.type == "dark")
@@ -89,50 +86,48 @@ def _verdicts(result: Result) -> None:
     came = any(row.by is not None for row in rows)
     table: dict[str, list[Any]] = {
         "verdict": [[word] for word in said],
-        "chunk": [_title(row, 22 if came else 46) for row in rows],
+        "chunk": [_title(row, TITLE_BESIDE if came else TITLE_ALONE) for row in rows],
     }
     if came:
         table["came from"] = [_origin(row, titles) for row in rows]
     colours = {word: chips[word[0]] for word in said}
-    key = f"verdicts-{crc32('|'.join(ids).encode())}"
     column = st.column_config
     config: dict[str, Any] = {
         "verdict": column.MultiselectColumn(
-            "verdict", width=96, options=list(colours), color=list(colours.values()),
+            "verdict", width=94, options=list(colours), color=list(colours.values()),
             help="What the LLM said of the chunk, or why nothing.",
         ),
         "chunk": column.TextColumn(
-            "chunk", width=155 if came else 314, help="A click on the box opens it."
+            "chunk", width=172 if came else 302, help="A click opens it."
         ),
         "came from": column.TextColumn(
-            "came from", width=146, help="By which reference of which kept chunk it was brought."
+            "came from", width=130, help="How many references away from the chunk that was "
+            "expanded, and the chunk whose reference brought it.",
         ),
     }  # fmt: skip
+    height = ROW * min(len(rows), MOST_ROWS) + 38
     with st.container(key="verdicts"):
-        st.dataframe(
+        grid.draw(
             pd.DataFrame(table),
-            key=key,
-            hide_index=True,
+            [row.id for row in rows],
+            name="verdicts",
+            height=height,
             row_height=ROW,
-            height=ROW * min(len(rows), MOST_ROWS) + 38,
-            on_select=partial(_open_row, key, ids),
-            selection_mode="single-row",
-            column_config=config,
-            placeholder="–",
+            columns=config,
         )
 
 
 def _in_order(rows: Sequence[VerdictRow]) -> list[VerdictRow]:
-    """Kept chunks in their order, each followed by what it brought; then what fell."""
-    brought: dict[str, list[VerdictRow]] = {}
-    for row in rows:
-        if row.by is not None:
-            brought.setdefault(row.by.root, []).append(row)
+    """Kept chunks in their order, each followed by what it brought as it was brought; then what
+    fell."""
+    by_id = {row.id: row for row in rows}
     ordered: list[VerdictRow] = []
     for row in rows:
         if row.by is None:
-            ordered += [row, *brought.pop(row.id, ())]
-    return ordered + [row for left in brought.values() for row in left]
+            ordered += [row, *(by_id[i] for i in row.brought if i in by_id)]
+        elif row.by.root not in by_id:
+            ordered.append(row)
+    return ordered
 
 
 def _title(row: VerdictRow, width: int) -> str:
@@ -144,8 +139,7 @@ def _origin(row: VerdictRow, titles: dict[str, str]) -> str:
     """Of which chunk's references it came, where an expansion brought it."""
     if row.by is None:
         return ""
-    via = titles.get(row.by.via, row.by.via)
-    return f"step {row.by.step}, {short_title(via, VIA_WIDTH)}"
+    return f"{row.by.step}, {short_title(titles.get(row.by.via, row.by.via), VIA_WIDTH)}"
 
 
 def _remarks(result: Result) -> None:
@@ -201,9 +195,3 @@ def _about() -> None:
 def _sentence(error: str) -> str:
     first = error[:1].upper() + error[1:]
     return first if first.endswith((".", "!", "?")) else f"{first}."
-
-
-def _open_row(key: str, ids: Sequence[str]) -> None:
-    picked = st.session_state[key]["selection"]["rows"]
-    if picked and picked[0] < len(ids):
-        state.open_chunk(ids[picked[0]])

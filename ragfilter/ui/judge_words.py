@@ -76,7 +76,7 @@ def after(stats: JudgeStats, prices: Prices | None) -> list[tuple[str, str]]:
         ("Brought", figures.count(stats.expanded)),
         ("Fallback", "used" if stats.fallback else "not used"),
         ("Time", figures.ms(stats.ms)),
-        ("Tokens", f"{stats.prompt_tokens:,} + {stats.completion_tokens:,}"),
+        ("Tokens in + out", f"{stats.prompt_tokens:,} + {stats.completion_tokens:,}"),
     ]
     if paid is not None:
         facts.append(("Cost", figures.money(paid)))

@@ -9,7 +9,7 @@ from ragfilter.ui import answer_panel, chunk_panel, clearance, hint, judge_panel
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.state import PANELS, Asked
 
-HEIGHT = 424
+HEIGHT = 456
 
 
 def draw(result: Result, asked: Asked, resources: Resources) -> None:

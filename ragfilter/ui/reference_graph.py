@@ -21,7 +21,7 @@ SIGNS = {
     "brought": theme.OUTCOMES["expanded"].sign,
     "waits": "◌",
     "dropped": "○",
-    "new": "＋",
+    "new": "+",
 }
 
 

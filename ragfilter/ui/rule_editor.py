@@ -19,7 +19,7 @@ from ragfilter.ui.pools import with_rule
 from ragfilter.ui.resources import Resources, open_resources
 from ragfilter.ui.state import Asked
 
-HEIGHT = 168
+HEIGHT = 148
 Act = Literal["save", "undo", "redo"]
 
 
@@ -52,9 +52,9 @@ def draw(result: Result, chunk: Chunk, asked: Asked, resources: Resources) -> No
         "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
     )
     _buttons(chunk, asked, resources, result.settings.clearance, busy=busy)
-    place = draft_note.draw(chunk, asked, shown, result.settings.clearance, resources, busy=busy)
     if not _trouble(chunk.id):
         _preview(result, chunk, shown)
+    place = draft_note.draw(chunk, asked, shown, result.settings.clearance, resources, busy=busy)
     if place is not None:
         draft_note.wait(place, chunk, asked, resources)
 
@@ -128,12 +128,16 @@ def _preview(result: Result, chunk: Chunk, text: str) -> None:
     check = rule_book((rule,) if rule else ()).scan(result.query).check(rule)
     sign = html.outcome_sign("kept" if check.passes else "dropped", "query_must")
     verb = "passes" if check.passes else "fails"
-    line = f"{sign}This question <b>{verb}</b> the rule: {html.text(check.reason)}."
+    line = f"{sign}This question <b>{verb}</b> the rule: {html.text(_sentence(check.reason))}"
     if not result.settings.query_must.enabled:
         line += " The query_must layer is off, so nothing changes."
     elif (rule or None) != _canonical(chunk.rule):
         line += f" Not saved. {_changes(result, chunk, rule)}"
     html.draw(f'<p class="rf-verdict">{line}</p>')
+
+
+def _sentence(reason: str) -> str:
+    return reason if reason.endswith("…") else f"{reason}."
 
 
 def _changes(result: Result, chunk: Chunk, rule: str | None) -> str:

@@ -57,7 +57,6 @@ def begin() -> None:
         notices=list(opened.refused),
         asked=None,
         chunk=None,
-        turn=0,
         panel=PANELS[0],
         zoom=None,
         drafts={},
@@ -116,7 +115,6 @@ def open_chunk(chunk_id: str | None) -> None:
     if chunk_id:
         st.session_state.chunk = chunk_id
         st.session_state.panel = "Chunk"
-        st.session_state.turn += 1
 
 
 def drafts() -> dict[str, str]:

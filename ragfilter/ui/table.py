@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
-from zlib import crc32
 
 import pandas as pd
 import streamlit as st
 
 from ragfilter.report import Row, csv, kept_first, references, short_title
 from ragfilter.types import Result
-from ragfilter.ui import figures, hint, theme
+from ragfilter.ui import figures, grid, hint, theme
 
 HEIGHT = 400
-TITLE_WIDTH = 35
+TITLE_WIDTH = 31
 BY_RANK, KEPT_FIRST = "By rank", "Kept first"
 
 
@@ -39,7 +37,7 @@ def draw(result: Result, rows: Sequence[Row], exported: Sequence[Row]) -> None:
             width=330,
         )
         shown = _matching(_ordered(rows, order), wanted or "")
-        st.markdown(f":gray[{figures.count(len(shown))} of {figures.chunks(len(rows))}]")
+        st.markdown(f":small[:gray[{figures.count(len(shown))} of {figures.chunks(len(rows))}]]")
         hint.beside(
             "By rank: as the store found them. Kept first: the result, then what fell. The filter "
             "shows the chunks in which all of its words stand. A click on a row opens its chunk."
@@ -65,42 +63,36 @@ def draw(result: Result, rows: Sequence[Row], exported: Sequence[Row]) -> None:
             "would run are made harmless.",
         )
     refs = references(result, as_operator=st.session_state.operator) if with_refs else None
-    ids = [row.id for row in shown]
-    chosen = st.session_state.chunk
-    # A new key only where other rows stand in the table or the chunk was opened elsewhere, so that
-    # the selected row is always that of the open chunk and a slider moves nothing.
-    key = f"rows-{crc32('|'.join(ids).encode())}-{st.session_state.turn}"
     with st.container(key="table"):
-        st.dataframe(
+        grid.draw(
             frame(shown, with_score=any(row.rerank_score is not None for row in rows), refs=refs),
-            key=key,
-            hide_index=True,
+            [row.id for row in shown],
+            name="rows",
             height=HEIGHT,
             row_height=32,
-            on_select=partial(_open_row, key, ids),
-            selection_mode="single-row",
-            selection_default={"selection": {"rows": [ids.index(chosen)]}}
-            if chosen in ids
-            else None,
-            column_config=_columns(result, rows),
-            placeholder="–",
+            columns=_columns(result, rows),
         )
 
 
 def frame(
     rows: Sequence[Row], *, with_score: bool, refs: Mapping[str, Sequence[str]] | None = None
 ) -> pd.DataFrame:
-    """What the table shows of `rows`; with `refs`, by id, also what each refers to."""
+    """What the table shows of `rows`; with `refs`, by id, also what each refers to.
+
+    What a narrow window must show stands first: it has no room for more than the reason.
+    """
     columns: dict[str, list[Any]] = {
         "rank": [row.rank or None for row in rows],
         "outcome": [[theme.words(row.outcome, row.layer)] for row in rows],
         "title": [short_title(row.title, TITLE_WIDTH) for row in rows],
-        "distance": [row.distance for row in rows],
-        "gap": [row.gap for row in rows],
+        "reason": [row.reason for row in rows],
     }
     if refs is not None:
         columns["refers to"] = [", ".join(refs.get(row.id, ())) for row in rows]
-    columns["reason"] = [row.reason for row in rows]
+    columns |= {
+        "distance": [row.distance for row in rows],
+        "gap": [row.gap for row in rows],
+    }
     if with_score:
         columns["rerank"] = [row.rerank_score for row in rows]
     columns |= {
@@ -118,16 +110,16 @@ def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
     chips = theme.chips(dark=dark)
     farthest = max((row.distance for row in rows), default=1.0) or 1.0
     return {
-        "rank": column.NumberColumn("rank", width=48, help="Place by distance to the question."),
+        "rank": column.NumberColumn("rank", width=44, help="Place by distance to the question."),
         "outcome": column.MultiselectColumn(
             "outcome",
-            width=98,
+            width=96,
             help="What became of the chunk.",
             options=list(chips),
             color=list(chips.values()),
         ),
-        "title": column.TextColumn("title", width=214, help="Long titles keep their end."),
-        "type": column.TextColumn("type", width=62),
+        "title": column.TextColumn("title", width=204, help="Long titles keep their end."),
+        "type": column.TextColumn("type", width=68),
         "refers to": column.TextColumn(
             "refers to", width=214, help="Ids; hidden ones are not named."
         ),
@@ -140,17 +132,17 @@ def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
             help="To the question, in the collection's space. Lower is nearer.",
         ),
         "gap": column.NumberColumn(
-            "gap", format="%.3f", width=52, help="The step from the hit one rank before."
+            "gap", format="%.3f", width=50, help="The step from the hit one rank before."
         ),
-        "layer": column.TextColumn("layer", width=84, help="The layer that decided."),
-        "reason": column.TextColumn("reason", width=252, help="What was compared with what."),
+        "layer": column.TextColumn("layer", width=82, help="The layer that decided."),
+        "reason": column.TextColumn("reason", width=272, help="What was compared with what."),
         "similarity": column.NumberColumn(
             "similarity",
             format="%.3f",
-            width=70,
+            width=72,
             help="1 − distance / 2 in an l2 collection, 1 − distance otherwise.",
         ),
-        "confidence": column.TextColumn("confidence", width=80, help=_confidence(result)),
+        "confidence": column.TextColumn("confidence", width=78, help=_confidence(result)),
         "rerank": column.NumberColumn(
             "rerank", format="%.3f", width=60, help="The reranker's score, 0 to 1."
         ),
@@ -182,10 +174,3 @@ def _matching(rows: Sequence[Row], wanted: str) -> tuple[Row, ...]:
         return " ".join(parts).casefold()
 
     return tuple(row for row in rows if all(word in text(row) for word in words))
-
-
-def _open_row(key: str, ids: Sequence[str]) -> None:
-    picked = st.session_state[key]["selection"]["rows"]
-    if picked and picked[0] < len(ids) and ids[picked[0]]:
-        st.session_state.chunk = ids[picked[0]]
-        st.session_state.panel = "Chunk"

@@ -91,6 +91,11 @@ class Page:
         self.at.session_state["panel"] = "Chunk"
         return self.run()
 
+    def edit_rule(self, chunk_id: str) -> Page:
+        """Open the chunk at its rule, as for who looked at another's rule before."""
+        self.at.session_state["part"] = "Rule"
+        return self.open_chunk(chunk_id)
+
     @property
     def buttons(self) -> set[str]:
         return {button.key for button in self.at.button if button.key}

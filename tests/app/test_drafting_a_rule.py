@@ -61,7 +61,7 @@ def page(
     monkeypatch.setenv("RAGFILTER_PRICE_COMPLETION", "200000")
     endpoint.behave = says(GOOD)
     endpoint.asked.clear()
-    page = open_page(LINK, workspace=workspace).open_chunk(MATRIX)
+    page = open_page(LINK, workspace=workspace).edit_rule(MATRIX)
     before = stored(MATRIX)
     yield page
     if stored(MATRIX) != before:
@@ -93,7 +93,7 @@ def told(page: Any) -> str:
 
 
 def test_without_an_llm_the_button_is_disabled_and_says_why(open_page: Callable[..., Any]) -> None:
-    page = open_page(LINK).open_chunk(MATRIX)
+    page = open_page(LINK).edit_rule(MATRIX)
     button = page.at.button(key="rule-draft")
     assert button.disabled
     assert NO_LLM in button.help
@@ -134,7 +134,7 @@ def test_the_preview_says_what_the_draft_would_change(page: Any, endpoint: Serve
 
 def test_a_chunk_without_a_rule_takes_the_general_template(page: Any, endpoint: Server) -> None:
     endpoint.behave = says('{"contain_one_of": [["cleric", "clerics"]]}')
-    page.open_chunk(PLAIN).press("rule-draft")
+    page.edit_rule(PLAIN).press("rule-draft")
     assert "with the template general." in told(page)
     assert json.loads(editor(page)) == {"contain_one_of": [["cleric", "clerics"]]}
     assert stored(PLAIN) is None
@@ -225,7 +225,7 @@ def test_an_endpoint_that_is_not_there(
     open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, dead_url: str, workspace: Path
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", dead_url)
-    page = open_page(LINK, workspace=workspace).open_chunk(MATRIX)
+    page = open_page(LINK, workspace=workspace).edit_rule(MATRIX)
     before = editor(page)
     page.press("rule-draft")
     assert "it refused the connection. Check that it runs" in told(page)
@@ -241,7 +241,7 @@ def test_a_category_of_ones_own_is_a_file(
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
     monkeypatch.setenv("RAGFILTER_RULE_TEMPLATES", str(tmp_path / "not-there"))
-    page = open_page(LINK, workspace=workspace).open_chunk(PLAIN).press("rule-draft")
+    page = open_page(LINK, workspace=workspace).edit_rule(PLAIN).press("rule-draft")
     assert "cannot be read" in told(page)
     assert "Name a folder of.toml files" in told(page)
     (tmp_path / "not-there").mkdir()
@@ -258,13 +258,13 @@ def test_a_category_of_ones_own_is_a_file(
 def test_what_the_user_may_not_see_is_not_sent_for_an_operator_either(
     page: Any, open_page: Callable[..., Any], endpoint: Server, workspace: Path
 ) -> None:
-    page = open_page(SECRET, workspace=workspace).open_chunk(NEAREST)
+    page = open_page(SECRET, workspace=workspace).edit_rule(NEAREST)
     assert "rule-draft" not in page.buttons
-    page.choose("view-as", "Operator").open_chunk(NEAREST)
+    page.choose("view-as", "Operator").edit_rule(NEAREST)
     assert page.at.button(key="rule-draft").disabled
     assert HIDDEN in told(page)
     # A seen chunk's clearance may change between the question and the button.
-    page.open_chunk("treasure-types")
+    page.edit_rule("treasure-types")
     assert not page.at.button(key="rule-draft").disabled
     assert endpoint.asked == []
 
@@ -278,7 +278,7 @@ def test_a_chunk_that_became_secret_or_went_away_is_not_sent(
     monkeypatch: pytest.MonkeyPatch,
     gone: bool,
 ) -> None:
-    page = open_page(SECRET, workspace=workspace).open_chunk("treasure-types")
+    page = open_page(SECRET, workspace=workspace).edit_rule("treasure-types")
     whole = ChromaCollection.chunks
 
     def changed(self: ChromaCollection, ids: Any) -> Any:

@@ -29,7 +29,7 @@ def workspace(copy_demo: Callable[[], Path]) -> Path:
 
 @pytest.fixture
 def page(open_page: Callable[..., Any], workspace: Path) -> Iterator[Any]:
-    page = open_page(LINK, workspace=workspace).open_chunk(OTHER)
+    page = open_page(LINK, workspace=workspace).edit_rule(OTHER)
     before = stored(OTHER)
     yield page
     journal = bench().journal
@@ -106,7 +106,7 @@ def test_preview_save_undo_redo(page: Any) -> None:
 
 
 def test_a_rule_that_fails_takes_the_chunk_out(page: Any) -> None:
-    page.open_chunk(MATRIX)
+    page.edit_rule(MATRIX)
     before = stored(MATRIX)
     write(page, FAILS)
     assert f"Leaves the kept list: {MATRIX}" in told(page)
@@ -121,10 +121,10 @@ def test_what_was_typed_survives_panels_chunks_and_questions(page: Any) -> None:
     write(page, FAILS)
     page.choose("panel-box", "Debug").choose("panel-box", "Chunk")
     assert page.at.text_area(key="rule-editor").value == FAILS
-    page.open_chunk(MATRIX)
+    page.edit_rule(MATRIX)
     assert page.at.text_area(key="rule-editor").value != FAILS
     page.ask("Which fey creatures would we run into in a sylvan setting?").ask(CLERIC)
-    page.open_chunk(OTHER)
+    page.edit_rule(OTHER)
     assert page.at.text_area(key="rule-editor").value == FAILS
     page.press("rule-discard")
     assert page.at.text_area(key="rule-editor").value != FAILS
@@ -132,7 +132,7 @@ def test_what_was_typed_survives_panels_chunks_and_questions(page: Any) -> None:
 
 
 def test_a_chunk_without_a_rule_gets_a_valid_template(page: Any) -> None:
-    page.open_chunk("the-cleric")
+    page.edit_rule("the-cleric")
     assert stored("the-cleric") is None
     page.press("rule-template")
     assert json.loads(page.at.text_area(key="rule-editor").value)
@@ -151,7 +151,7 @@ def test_the_second_of_two_sees_the_conflict_and_keeps_the_text(
     button: str,
     after: dict[str, str] | None,
 ) -> None:
-    second = open_page(LINK, workspace=workspace).open_chunk(OTHER)
+    second = open_page(LINK, workspace=workspace).edit_rule(OTHER)
     write(page, PASSES).press("rule-save")
     write(second, FAILS).press("rule-save")
     assert "yours is still in the editor" in told(second)

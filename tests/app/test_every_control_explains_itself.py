@@ -17,6 +17,7 @@ COLLAPSED = 2
 OWLBEARS = {"q": "Tell me about owlbears", "collection": "demo"}
 RERANKED = {"quality.mode": "always", "quality.reranker": "late_interaction"}
 PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
+PARTS = ("Text", "Rule", "References")
 
 
 def unexplained(block: Any) -> Iterator[str]:
@@ -55,3 +56,6 @@ def test_every_control_of_every_panel(open_page: Callable[..., Any]) -> None:
     page.open_chunk(page.ids[0])
     for panel in PANELS:
         assert of_page(page.choose("panel-box", panel)) == BOX, panel
+    page.choose("panel-box", "Chunk")
+    for part in PARTS:
+        assert of_page(page.choose("chunk-part", part)) == BOX, part

@@ -14,6 +14,7 @@ from ragfilter.adapters.embedder import SentenceEmbedder
 from ragfilter.corpora.records import Record
 from ragfilter.index import index
 from ragfilter.types import Chunk
+from ragfilter.ui.chunk_panel import PARTS
 from ragfilter.ui.state import PANELS
 from ragfilter.workspace import Workspace
 
@@ -42,20 +43,25 @@ def test_no_markup_of_a_chunk_becomes_markup_of_the_page(page: Any) -> None:
     assert "of 4 retrieved" in page.strip
     for panel in PANELS:
         page.choose("panel-box", panel)
-        for chunk in CHUNKS if panel == "Chunk" else CHUNKS[:1]:
-            page.open_chunk(chunk.id)
-            if panel != "Chunk":
-                page.choose("panel-box", panel)
-            for element in page.at.html:
-                assert re.search(r"<(img|script|/section><)", element.value) is None
+        _no_markup(page)
+    for chunk in CHUNKS:
+        page.open_chunk(chunk.id)
+        for part in PARTS:
+            page.choose("chunk-part", part)
+            _no_markup(page)
     figures = [json.loads(chart.proto.spec) for chart in page.at.get("plotly_chart")]
     texts = [str(trace.get("customdata")) for figure in figures for trace in figure["data"]]
     assert not [text for text in texts if "<script" in text.split("', ")[-1]]
 
 
+def _no_markup(page: Any) -> None:
+    for element in page.at.html:
+        assert re.search(r"<(img|script|/section><)", element.value) is None
+
+
 def test_a_broken_rule_lets_its_chunk_pass_and_says_what_is_wrong(page: Any) -> None:
     assert "odd-rule" in page.kept
-    page.open_chunk("odd-rule")
+    page.edit_rule("odd-rule")
     assert page.at.text_area(key="rule-editor").value == "{broken"
     assert any("cannot be read" in text or "not valid JSON" in text for text in page.html)
 

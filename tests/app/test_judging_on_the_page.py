@@ -124,11 +124,11 @@ def test_the_question_of_the_source_document(judged_by: Callable[..., Any]) -> N
     assert told["Brought"] == str(len(brought))
     assert told["Reduction"] == f"{1 - (len(kept) - len(brought)) / 40:.0%}"
     assert told["Fallback"] == "not used"
-    assert told["Tokens"].startswith("1,500 + ")
+    assert told["Tokens in + out"].startswith("1,500 + ")
     assert told["Cost"] == "0.0003"
     assert f"kept {told['Kept']} of 40 + {len(brought)} brought" in page.strip
     said = verdicts(page)
-    assert said["└ TokenRequest schema"] == ("✚ brought", "step 2, Get or … token")
+    assert said["└ TokenRequest schema"] == ("✚ brought", "2, Get or … token")
     assert {word for word, _ in said.values()} >= {
         "● KEEP", "● EXPAND_3", "✚ brought", "◇ DISCARD", "◇ no room",
     }  # fmt: skip

@@ -58,7 +58,7 @@ def test_no_slider_asks_store_or_model(
     if setup == "judge":
         monkeypatch.setenv("OPENAI_BASE_URL", dead_url)
     page = open_page(SETUPS[setup]).ask(CLERIC)
-    page.open_chunk("attack-matrix-clerics-ac-7")
+    page.edit_rule("attack-matrix-clerics-ac-7")
     sliders = sorted(s.key for s in page.at.slider if not isinstance(s.value, tuple))
     assert len(sliders) > 5
     calls.clear()

@@ -36,6 +36,8 @@ FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
+ACROSS = {"": 18, "rank": 58, "outcome": 128, "title": 278, "reason": 430}
+"""Where the first columns of the table are, in pixels from its left edge."""
 ServeApp = Callable[..., str]
 OpenTab = Callable[..., "Tab"]
 
@@ -79,6 +81,12 @@ class Tab:
         """Flip a layer's switch."""
         self.keyed(f"set-{layer}-enabled", "label").click()
         return self
+
+    def edit_rule(self) -> Tab:
+        """Show the rule of the chunk that is open, and of those opened later."""
+        self.rest().choose("chunk-part", "Rule")
+        expect(self.rule).to_be_visible()
+        return self.rest()
 
     def write_rule(self, text: str) -> Tab:
         self.keyed("rule-editor", "textarea").fill(text)
@@ -151,15 +159,23 @@ class Tab:
         )
         return boxes
 
-    def click_row(self, row: int) -> str:
-        """Click the box before a row of the table (0 is the first); returns the row's title."""
+    def click_row(self, row: int, column: str = "") -> str:
+        """Click a column of a row of the table (0 is the first), or the box before it; returns the
+        row's title."""
         canvas = self.keyed("table").get_by_test_id("data-grid-canvas")
         canvas.scroll_into_view_if_needed()
         title = self.cell(row, "title").text_content() or ""
         box = canvas.bounding_box()
         assert box is not None
-        self.page.mouse.click(box["x"] + 18, box["y"] + 36 + 32 * row + 16)
+        across = ACROSS[column]
+        assert across < box["width"]
+        self.page.mouse.click(box["x"] + across, box["y"] + 36 + 32 * row + 16)
         return title
+
+    @property
+    def selected_row(self) -> Locator:
+        """The row of the table that is selected, as a screen reader gets it."""
+        return self.keyed("table").locator("tr[aria-selected='true']")
 
     def cell(self, row: int, column: str) -> Locator:
         """A cell of the table as a screen reader gets it."""

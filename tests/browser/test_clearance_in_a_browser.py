@@ -112,10 +112,13 @@ def test_a_reference_to_a_secret_is_not_named(open_tab: OpenTab) -> None:
     expect(tab.cell(0, "title")).to_have_text("Hill Giant")
     tab.rest().click_row(0)
     expect(tab.chunk.locator("h3")).to_have_text("Hill Giant")
+    tab.rest().choose("chunk-part", "References")
+    expect(tab.keyed("refs")).to_be_visible()
     tab.rest()
     assert leaked(received.text) == set()
     tab.choose("view-as", "Operator")
-    expect(tab.chunk).to_contain_text("secret-giant-steading")
+    expect(tab.keyed("panel")).to_contain_text("(hidden)")
+    assert "secret-giant-steading" in leaked(page_text(tab.rest()))
 
 
 def test_an_operator_sees_it_with_the_reason_and_prompt_and_answer_stay_the_users(
@@ -146,6 +149,7 @@ def test_an_operator_sees_it_with_the_reason_and_prompt_and_answer_stay_the_user
     assert told[:2] == [TITLE, NEAREST]
     expect(tab.chunk).to_contain_text("Clearance dropped: clearance 1 > 0")
     expect(tab.keyed("chunk-text")).to_contain_text("For the referee only.")
+    tab.edit_rule()
     expect(tab.keyed("rule-draft", "button")).to_be_disabled()
     # A user again, with the chunk still open.
     tab.rest().choose("view-as", "User")

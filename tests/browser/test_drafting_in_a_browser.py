@@ -42,12 +42,14 @@ def app_with_llm(serve_app: Callable[..., str], endpoint: Server) -> str:
     return serve_app(OPENAI_BASE_URL=endpoint.url, OPENAI_MODEL="small-model")
 
 
-def open_matrix(open_tab: OpenTab, url: str) -> Any:
-    tab = open_tab(LINK, url=url).expect_kept(15).rest()
+def open_matrix(open_tab: OpenTab, url: str, **given: Any) -> Any:
+    tab = open_tab(LINK, url=url, **given).expect_kept(15).rest()
     expect(tab.cell(1, "title")).to_have_text(re.compile("Armor Class 7$"))
     tab.click_row(1)
+    expect(tab.chunk.locator("h3")).to_have_text(re.compile("Armor Class 7$"))
+    tab.edit_rule()
     expect(tab.rule).to_have_value(re.compile("contain_one_of"))
-    return tab.rest()
+    return tab
 
 
 def test_a_draft_is_waited_for_while_the_page_is_used(
@@ -121,10 +123,8 @@ def test_nothing_of_it_is_cut_off(
     open_tab: OpenTab, app_with_llm: str, endpoint: Server, width: int, dark: bool
 ) -> None:
     endpoint.behave = says('{"contain_one_of": [["submarine"], ["cleric"]]}')
-    tab = open_tab(LINK, url=app_with_llm, width=width, dark=dark).expect_kept(15).rest()
-    tab.click_row(1)
-    expect(tab.rule).to_have_value(re.compile("contain_one_of"))
-    tab.rest().write_rule(MINE).click("rule-draft")
+    tab = open_matrix(open_tab, app_with_llm, width=width, dark=dark)
+    tab.write_rule(MINE).click("rule-draft")
     expect(tab.keyed("draft-note")).to_contain_text("Doubt:")
     tab.rest()
     panel = tab.keyed("panel").bounding_box()

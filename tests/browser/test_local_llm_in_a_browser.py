@@ -82,8 +82,8 @@ def test_its_judgement_is_read_or_falls_back_visibly(open_tab: OpenTab, app_with
 def test_its_draft_is_a_rule_or_words(open_tab: OpenTab, app_with_llm: str) -> None:
     tab = open_tab(ANSWERS, url=app_with_llm).expect_kept(2).rest()
     tab.click_row(0)
-    expect(tab.rule).to_be_visible()
-    tab.rest().click("rule-draft")
+    expect(tab.chunk).to_be_visible()
+    tab.edit_rule().click("rule-draft")
     note = tab.keyed("draft-note")
     expect(note).to_contain_text("Asking smollm2-135m")
     expect(tab.rule).to_be_enabled(timeout=LONG_MS)

@@ -23,8 +23,9 @@ def open_row(tab: Any, row: int, title: str) -> Any:
     expect(tab.cell(row, "title")).to_have_text(re.compile(title))
     tab.click_row(row)
     expect(tab.chunk.locator("h3")).to_have_text(re.compile(title))
+    tab.edit_rule()
     expect(tab.rule).to_have_value(re.compile("contain_one_of"))
-    return tab.rest()
+    return tab
 
 
 def test_a_rule_is_refused_previewed_saved_and_taken_back(open_tab: OpenTab) -> None:
