@@ -83,12 +83,13 @@ shown = rows(result, as_operator=st.session_state.operator)
 with st.sidebar:
     controls.layers(settings, told, resources, judged=judge_words.card(result, resources.prices))
 strip.draw(result, told)
-needs.draw(result, resources, wider=falls_short(put, result, settings))
 with st.container(key="stage"):
     left, right = st.columns((1.28, 1), gap="medium")
     with left:
         curve_panel.draw(result, shown)
 table.draw(result, shown, rows(result) if st.session_state.operator else shown)
+# It floats. Above the others, they would be drawn anew whenever it comes or goes.
+needs.draw(result, resources, wider=falls_short(put, result, settings))
 with right:
     # Last, since an answer may take its time and everything else is there already.
     panel.draw(result, put, resources)

@@ -15,7 +15,7 @@ from ragfilter.ui import answers, empty, figures, html, models, prose, state
 from ragfilter.ui.answers import Side
 from ragfilter.ui.resources import Resources
 
-TITLE_WIDTH = 30
+TITLE_WIDTH = 31
 INSTEAD = "Instead, without an LLM: the nearest sentences of the chunks."
 
 
@@ -154,7 +154,7 @@ def _cites(side: Side, answer: Answer) -> None:
 def _cost(answer: Answer) -> None:
     if not answer.text:
         return
-    parts = [figures.ms(answer.ms)]
+    parts = [f"took {figures.ms(answer.ms)}"]
     usage = answer.usage
     if not answer.extractive and usage.prompt_tokens:
         about = "about " if usage.estimated else ""

@@ -27,14 +27,17 @@ def no_question(examples: Sequence[Example], demos: list[str], resources: Resour
     )  # fmt: skip
     told = [example for example in examples if example.shows]
     if told:
-        items = "".join(
-            f"<div><dt>{html.text(each.label)}</dt><dd>{html.text(each.shows)}</dd></div>"
-            for each in told
-        )
-        html.draw(
-            '<section class="rf-lessons"><p class="rf-caption">What the examples show</p>'
-            f"<dl>{items}</dl></section>"
-        )
+        html.draw('<p class="rf-caption rf-more">What the examples show</p>')
+        with st.container(key="lessons"):
+            for number, each in enumerate(told):
+                st.button(
+                    f"**{each.label}** {each.shows}",
+                    key=f"lesson-{number}",
+                    on_click=state.ask,
+                    args=(each.question,),
+                    help=each.question,
+                    width="stretch",
+                )
     if not demos:
         return False
     html.draw('<p class="rf-caption rf-more">Another collection to try</p>')
@@ -52,7 +55,7 @@ def no_collection(resources: Resources) -> bool:
     if build.offer(list(build.DEMOS), resources):
         return True
     html.draw('<p class="rf-aside">Or index your own, with the app stopped:</p>')
-    st.code("ragfilter index FOLDER --collection NAME", language="bash")
+    st.code("ragfilter index FOLDER --collection NAME", language=None)
     return False
 
 

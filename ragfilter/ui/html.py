@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import Literal
 
@@ -19,6 +20,11 @@ def draw(body: str, *, width: Literal["stretch", "content"] = "stretch") -> None
 def text(value: object) -> str:
     """`value` as text that is safe inside HTML."""
     return escape(str(value), quote=True)
+
+
+def prose(words: str) -> str:
+    """Words of our own in which `code` stands between backticks."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", text(words))
 
 
 def sign(mark: Mark, name: str) -> str:

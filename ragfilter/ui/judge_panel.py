@@ -24,7 +24,7 @@ def draw(result: Result, resources: Resources) -> None:
     no_llm = resources.bench.chat is None
     if not settings.enabled:
         state_of = judge_words.SETUP if no_llm else "Switch LLM judge on in the sidebar to use it."
-        _say(f"<b>The judge is off.</b> {html.text(state_of)}")
+        _say(f"<b>The judge is off.</b> {html.prose(state_of)}")
         _about()
         return
     stats = judge_stats(result)
@@ -47,7 +47,7 @@ def draw(result: Result, resources: Resources) -> None:
 def _waiting(costs: Forecast | None, result: Result, resources: Resources) -> None:
     n = figures.chunks(sum(len(need.chunk_ids) for need in result.needs if need.kind == "judge"))
     if costs is None:
-        _say(f"<b>{n} would be asked about.</b> {html.text(judge_words.SETUP)}")
+        _say(f"<b>{n} would be asked about.</b> {html.prose(judge_words.SETUP)}")
         return
     changed = ""
     if result.pool.judgements:

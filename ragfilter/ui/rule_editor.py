@@ -77,22 +77,6 @@ def _buttons(
         )
         st.button("Preview", key="rule-preview", help="Check the rule and show what would change.")
         draft_note.button(chunk, asked, user, resources, busy=busy)
-        if not chunk.rule and not changed:
-            st.button(
-                "Template",
-                key="rule-template",
-                on_click=_draft,
-                args=(chunk.id, template(chunk.name)),
-                help="A valid rule to begin with, made from the title.",
-            )
-        if changed:
-            st.button(
-                "Discard",
-                key="rule-discard",
-                on_click=_draft,
-                args=(chunk.id, None),
-                help="Forget what was typed; nothing was saved.",
-            )
         st.button(
             "Undo",
             key="rule-undo",
@@ -111,6 +95,23 @@ def _buttons(
             disabled=not can_redo,
             help="Bring the undone edit back." if can_redo else "Nothing to redo.",
         )
+        # Last, so that no button moves when it comes and goes.
+        if not chunk.rule and not changed:
+            st.button(
+                "Template",
+                key="rule-template",
+                on_click=_draft,
+                args=(chunk.id, template(chunk.name)),
+                help="A valid rule to begin with, made from the title.",
+            )
+        elif changed:
+            st.button(
+                "Discard",
+                key="rule-discard",
+                on_click=_draft,
+                args=(chunk.id, None),
+                help="Forget what was typed; nothing was saved.",
+            )
 
 
 def _preview(result: Result, chunk: Chunk, text: str) -> None:

@@ -113,12 +113,12 @@ def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
         "rank": column.NumberColumn("rank", width=44, help="Place by distance to the question."),
         "outcome": column.MultiselectColumn(
             "outcome",
-            width=96,
+            width=94,
             help="What became of the chunk.",
             options=list(chips),
             color=list(chips.values()),
         ),
-        "title": column.TextColumn("title", width=204, help="Long titles keep their end."),
+        "title": column.TextColumn("title", width=190, help="Long titles keep their end."),
         "type": column.TextColumn("type", width=68),
         "refers to": column.TextColumn(
             "refers to", width=214, help="Ids; hidden ones are not named."
@@ -135,7 +135,7 @@ def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
             "gap", format="%.3f", width=50, help="The step from the hit one rank before."
         ),
         "layer": column.TextColumn("layer", width=82, help="The layer that decided."),
-        "reason": column.TextColumn("reason", width=272, help="What was compared with what."),
+        "reason": column.TextColumn("reason", width=288, help="What was compared with what."),
         "similarity": column.NumberColumn(
             "similarity",
             format="%.3f",

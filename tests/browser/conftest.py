@@ -138,6 +138,8 @@ class Tab:
     def click_point(self, index: int) -> list[str]:
         """Click the curve's point with this index among those in view; returns what was told while
         the mouse was over it, line by line."""
+        # The chart is drawn a moment after the server has nothing more to do.
+        expect(self.keyed("curve").locator("path.point").nth(index)).to_be_attached()
         chart = self.keyed("curve").locator(".nsewdrag").first.bounding_box()
         assert chart is not None
         boxes = [box for box in self._point_boxes() if _inside(box, chart)]
@@ -183,6 +185,7 @@ class Tab:
 
     def column(self, name: str) -> list[str]:
         """The cells of a column that are drawn now."""
+        expect(self._cells(name).first).to_be_attached()
         return self._cells(name).all_text_contents()
 
     def _cells(self, column: str) -> Locator:

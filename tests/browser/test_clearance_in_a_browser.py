@@ -177,6 +177,7 @@ def test_the_choice_and_the_costs_are_not_cut_off(
     tab.rest().choose("view-as", "Operator")
     card = tab.keyed("layer-clearance")
     expect(card).to_contain_text("Prompt, answer and exports stay the user's.")
+    tab.rest()
     for line in card.locator(".rf-line").all():
         assert line.evaluate("e => e.scrollHeight <= e.clientHeight + 1"), line.inner_text()
     for layer, word in (("entities", "store query"), ("quality", "local model")):

@@ -92,4 +92,6 @@ def test_the_second_of_two_sees_the_conflict_and_keeps_the_text(open_tab: OpenTa
     expect(second.cell(3, "outcome")).to_have_text("● kept")
     first.rest().click("rule-undo")
     expect(first.cell(3, "outcome")).to_have_text("✕ dropped")
+    # The editor is drawn after the table.
+    expect(first.rule).to_have_value(re.compile("contain_one_of"))
     assert json.loads(first.rule.input_value()) == before
