@@ -55,6 +55,13 @@ def test_no_question(open_page: Callable[..., Any]) -> None:
     assert len(page.at.dataframe) == 0
 
 
+def test_a_card_of_the_first_page_asks_its_example(open_page: Callable[..., Any]) -> None:
+    page = open_page({"profile": "adaptive-gap"}).press("lesson-5")
+    assert page.at.text_input(key="question").value == "Tell me about owlbears"
+    assert page.strip.startswith("4 kept")
+    assert not any(button.startswith("lesson-") for button in page.buttons)
+
+
 def test_no_collection_offers_the_demo_and_builds_it(
     open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
