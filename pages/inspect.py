@@ -65,9 +65,9 @@ except RagfilterError as error:
         controls.layers(settings, None, resources)
     problems.show(error)
     st.stop()
-state.share()
 put = state.asked()
 if pool is None or put is None:
+    state.share()
     with st.sidebar:
         controls.layers(settings, None, resources)
     # Whoever tries the demo is offered the other one too.
@@ -78,6 +78,7 @@ if pool is None or put is None:
     st.stop()
 
 result = replay(pool, settings)
+state.share(unscored=any(need.kind == "rerank" for need in result.needs))
 told = summary(result)
 shown = rows(result, as_operator=st.session_state.operator)
 with st.sidebar:

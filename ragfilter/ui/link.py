@@ -16,6 +16,9 @@ from ragfilter.errors import SettingsError
 from ragfilter.settings import Settings
 
 QUERY, COLLECTION, PROFILE = "q", "collection", "profile"
+UNSCORED = "unscored"
+"""In the link where rerank scores were wanted and not fetched, so that it shows the same again."""
+NAMES = (QUERY, COLLECTION, PROFILE, UNSCORED)
 ORIGIN = "the link"
 
 
@@ -28,6 +31,7 @@ class Opened:
     profile: str
     changes: Mapping[str, Any] = field(default_factory=dict)
     refused: tuple[str, ...] = ()
+    unscored: bool = False
 
 
 def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Opened:
@@ -44,7 +48,7 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         changes = beginning(name, environ)
     if unknown:
         refused.append(f"There is no profile {unknown!r}; {name} is used instead.")
-    wanted = {k: v for k, v in params.items() if k not in (QUERY, COLLECTION, PROFILE)}
+    wanted = {k: v for k, v in params.items() if k not in NAMES}
     changes, errors = _take(name, changes, wanted)
     return Opened(
         query=params.get(QUERY, "").strip(),
@@ -52,6 +56,7 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         profile=name,
         changes=settings(name, changes).changed_from(base(name)),
         refused=(*refused, *errors),
+        unscored=UNSCORED in params,
     )
 
 
@@ -88,10 +93,11 @@ def _fault(profile: str, values: Mapping[str, Any]) -> SettingsError | None:
 
 
 def write(
-    *, query: str, collection: str, profile: str, changes: Mapping[str, Any]
+    *, query: str, collection: str, profile: str, changes: Mapping[str, Any], unscored: bool = False
 ) -> dict[str, str]:
     """The parameters that bring this state back."""
     params = {QUERY: query, COLLECTION: collection, PROFILE: profile}
+    params[UNSCORED] = "true" if unscored else ""
     params = {name: value for name, value in params.items() if value}
     return params | {path: _text(value) for path, value in sorted(changes.items())}
 

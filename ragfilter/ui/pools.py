@@ -55,11 +55,13 @@ def keep(asked: Asked, pool: Pool, resources: Resources) -> Pool:
     return resources.pools.put(asked, pool, joined)
 
 
-def settle(asked: Asked, pool: Pool, settings: Settings, resources: Resources) -> Pool:
-    """The pool with the rerank scores that the settings want, and what the LLM said before of the
-    same prompt; it is never asked here."""
+def settle(
+    asked: Asked, pool: Pool, settings: Settings, resources: Resources, *, score: bool = True
+) -> Pool:
+    """The pool with the rerank scores that the settings want (but for `score`), and what the LLM
+    said before of the same prompt; it is never asked here."""
     sources = resources.sources(asked.collection)
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_STEPS if score else 0):
         needs = [need for need in replay(pool, settings).needs if need.kind == "rerank"]
         if not needs:
             break

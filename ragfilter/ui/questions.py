@@ -63,7 +63,9 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
             resources.bench.embedder.model()
             asked = pools.put(question, st.session_state.collection, settings, resources)
             found = pools.pool_of(asked, settings, resources)
-            found = pools.settle(asked, found, settings, resources)
+            # A link says whether it was shared before scores were fetched.
+            scored = not st.session_state.pop("unscored", False)
+            found = pools.settle(asked, found, settings, resources, score=scored)
         st.session_state.fresh = True
         _remember(asked, question)
         return found

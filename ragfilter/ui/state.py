@@ -53,6 +53,7 @@ def begin() -> None:
         question=opened.query,
         collection=opened.collection,
         pending=bool(opened.query),
+        unscored=opened.unscored,
         fresh=False,
         notices=list(opened.refused),
         asked=None,
@@ -139,14 +140,16 @@ def asked() -> Asked | None:
     return cast("Asked | None", st.session_state.asked)
 
 
-def share() -> None:
-    """Bring the address bar in line with the session."""
+def share(*, unscored: bool = False) -> None:
+    """Bring the address bar in line with the session. `unscored`: rerank scores are wanted, and a
+    button offers them."""
     put = asked()
     params = link.write(
         query=put.query if put else "",
         collection=st.session_state.collection or "",
         profile=st.session_state.profile,
         changes=st.session_state.changes,
+        unscored=unscored,
     )
     if st.query_params.to_dict() != params:
         st.query_params.from_dict(params)

@@ -33,9 +33,8 @@ def test_a_link_brings_back_what_was_shared(open_page: Callable[..., Any]) -> No
         "cutoff.max_results": "7",
         "quality.enabled": "true",
         "quality.mode": "always",
+        "unscored": "true",
     }
-    # What the switched-on quality layer lacks was not fetched here; a link asks for it.
-    first.press("need-rerank")
     second = open_page(link)
     assert second.kept == first.kept
     assert second.changes == first.changes
@@ -43,6 +42,14 @@ def test_a_link_brings_back_what_was_shared(open_page: Callable[..., Any]) -> No
     assert second.at.slider(key=key("cutoff.gap_threshold")).value == 0.315
     assert second.at.toggle(key=key("clearance.enabled")).value is True
     assert second.strip.partition("retrieved")[0] == first.strip.partition("retrieved")[0]
+    # What the switched-on quality layer lacks is fetched nowhere but by its button.
+    assert "need-rerank" in second.buttons
+    first.press("need-rerank")
+    scored = dict(first.at.query_params)
+    assert scored == {name: value for name, value in link.items() if name != "unscored"}
+    third = open_page(scored)
+    assert third.kept == first.kept
+    assert "need-rerank" not in third.buttons
 
 
 @pytest.mark.parametrize(
