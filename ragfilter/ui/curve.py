@@ -46,8 +46,13 @@ def figure(
     size = _size(high - low)
     data = [_line(points, detail, ink), *_dots(points, dark, size), *_ring(points, chosen, ink)]
     span = _span(seen, result, detail)
+    at = {row.id: x for row, x in zip(points.rows, points.x, strict=True) if row.id}
+    limited = result.trace("top_k")
+    if limited.enabled:
+        entered = [decision.chunk_id for decision in limited.decisions]
+        k = result.settings.retrieval.k
+        curve_marks.k_mark(shapes, notes, entered, k, at, ink, cuts=True)
     if detail is not None:
-        at = {row.id: x for row, x in zip(points.rows, points.x, strict=True) if row.id}
         data.append(curve_marks.steps(detail, at, ink, width=max(0.46, 0.009 * (high - low))))
         cutoff = result.settings.cutoff
         curve_marks.cut_marks(shapes, notes, cutoff, detail, at, span, ink)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +44,7 @@ def steps(detail: CutoffDetail, at: Mapping[str, int], ink: Ink, *, width: float
     xs, ys, colours, hover, patterns = [], [], [], [], []
     winner = detail.cut.cliff_after_rank
     for gap in detail.cut.gaps:
-        between = _between(detail, at, gap.after_rank)
+        between = _between(detail.ids, at, gap.after_rank)
         if between is None or gap.size < 0 or (gap.skipped and _jumps(between, detail, at)):
             continue
         strong = gap.after_rank == winner
@@ -85,7 +85,7 @@ def cut_marks(
     """Bands, lines and labels: cliffs, skipped gap, cut, fallback line, k, gap threshold."""
     cut = detail.cut
     for gap in cut.gaps:
-        between = _between(detail, at, gap.after_rank)
+        between = _between(detail.ids, at, gap.after_rank)
         if between is None or gap.size < 0 or (gap.skipped and _jumps(between, detail, at)):
             continue
         x0, x1 = between
@@ -103,19 +103,37 @@ def cut_marks(
             notes.append({**note, "font": font, "bgcolor": ink.surface, "borderpad": 0})
         if gap.cliff and gap.after_rank != cut.cliff_after_rank:
             shapes.append(_rule((x0 + x1) / 2, ink.muted, dash="dot", width=1))
-    ends = _between(detail, at, cut.kept)
+    ends = _between(detail.ids, at, cut.kept)
     if ends is not None:
         shapes.append(_rule(sum(ends) / 2, ink.kept, dash="solid", width=1.2))
     if settings.strategy == "gap":
         _mark_fallback(shapes, notes, detail, settings.distance_offset, span, ink)
         _mark_threshold(shapes, notes, detail, settings.gap_threshold, ink)
-    k = settings.max_results
-    beyond = _between(detail, at, k)
+    k_mark(shapes, notes, detail.ids, settings.max_results, at, ink)
+
+
+def k_mark(
+    shapes: Shapes,
+    notes: Shapes,
+    ids: Sequence[str],
+    k: int,
+    at: Mapping[str, int],
+    ink: Ink,
+    *,
+    cuts: bool = False,
+) -> None:
+    """The line after the first k of `ids`, or a word where fewer came in. `cuts`: nothing else
+    limits the result, so that it is the cut."""
+    beyond = _between(ids, at, k)
     if beyond is not None:
         x = sum(beyond) / 2
-        shapes.append(_rule(x, ink.muted, dash="dash", width=1))
+        dash = "solid" if cuts else "dash"
+        shapes.append(_rule(x, ink.kept if cuts else ink.muted, dash=dash, width=1.2))
         low = _label(x, 0.30, f"k {k}", ink.muted, yref="paper")
         notes.append({**low, "xanchor": "left", "xshift": 3})
+    elif ids and k >= len(ids):
+        low = _label(1.0, 0.30, f"k {k}: not reached", ink.muted, xref="paper", yref="paper")
+        notes.append({**low, "xanchor": "right"})
 
 
 def _mark_threshold(
@@ -178,18 +196,18 @@ def _jumps(between: tuple[float, float], detail: CutoffDetail, at: Mapping[str, 
     return any(between[0] < x < between[1] for x in others)
 
 
-def _between(detail: CutoffDetail, at: Mapping[str, int], after: int) -> tuple[float, float] | None:
+def _between(ids: Sequence[str], at: Mapping[str, int], after: int) -> tuple[float, float] | None:
     """The x to the left and right of the step after the hit at the 1-based place `after`.
 
     Pins stand first in the cutoff's list but anywhere on the axis: the step then begins at the
     last of what stands before it.
     """
-    if not 0 < after < len(detail.ids):
+    if not 0 < after < len(ids):
         return None
-    left, right = at.get(detail.ids[after - 1]), at.get(detail.ids[after])
+    left, right = at.get(ids[after - 1]), at.get(ids[after])
     if left is None or right is None:
         return None
-    before = [x for i in detail.ids[:after] if (x := at.get(i)) is not None and x < right]
+    before = [x for i in ids[:after] if (x := at.get(i)) is not None and x < right]
     left = max(before, default=left)
     return float(min(left, right)), float(max(left, right))
 

@@ -128,3 +128,22 @@ def test_after_reranking_few_have_a_score_and_by_distance_shows_all() -> None:
     assert sorted(x for xs, _ in points(by_distance).values() for x in xs) == [1, 2, 3, 4, 5, 6, 7]
     assert points(by_distance)["kept"] == ([2, 4], [0.3, 0.47])
     assert notes(by_distance) == set()
+
+
+@pytest.mark.parametrize(
+    ("k", "note", "lines"),
+    [(3, "k 3", [3.5]), (7, "k 7: not reached", []), (20, "k 20: not reached", [])],
+)
+def test_where_only_k_limits_the_result_it_is_the_cut(
+    k: int, note: str, lines: list[float]
+) -> None:
+    made = result(CLIFFS, **{"cutoff.enabled": False, "retrieval.k": k})
+    figure = drawn(made)
+    assert note in notes(figure)
+    shapes = figure["layout"].get("shapes", ())
+    assert [shape["x0"] for shape in shapes if shape["line"].get("dash") == "solid"] == lines
+    assert len(made.kept) == min(k, 7)
+
+
+def test_a_k_that_is_not_reached_is_named() -> None:
+    assert "k 9: not reached" in notes(drawn(result(CLIFFS, **{"cutoff.max_results": 9})))
