@@ -7,10 +7,7 @@ second one.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as StillBusy
 from dataclasses import dataclass
 from typing import cast
 from uuid import uuid4
@@ -19,6 +16,8 @@ import streamlit as st
 
 from ragfilter.fulfil import unfailed
 from ragfilter.types import NeedKind, Pool
+from ragfilter.ui import background
+from ragfilter.ui.background import Job
 from ragfilter.ui.shelf import Shelf
 
 TICK_S = 0.15
@@ -56,26 +55,11 @@ def before(pool: Pool, wish: Wish) -> Pool:
     return unfailed(pool) if wish.again else pool
 
 
-def wait(wish: Wish, work: Callable[[], Pool], jobs: Shelf[Future[Pool]]) -> Pool:
+def wait(wish: Wish, work: Callable[[], Pool], jobs: Shelf[Job[Pool]]) -> Pool:
     """What `work` makes, begun once a wish. Raises what it raises."""
-    job = jobs.get(wish.token)
-    if job is None:
-        job = jobs.put(wish.token, Future())
-        threading.Thread(target=_run, args=(job, work), daemon=True).start()
+    job = jobs.get(wish.token) or jobs.put(wish.token, background.start(lambda _: work()))
     tick = st.empty()
-    while not job.done():
-        try:
-            job.result(TICK_S)
-        except StillBusy:
-            # Streamlit ends the run here where Stop was pressed or something was changed.
-            tick.empty()
-        except Exception:
-            break
-    return job.result()
-
-
-def _run(job: Future[Pool], work: Callable[[], Pool]) -> None:
-    try:
-        job.set_result(work())
-    except BaseException as error:
-        job.set_exception(error)
+    while not job.wait(TICK_S):
+        # Streamlit ends the run here where Stop was pressed or something was changed.
+        tick.empty()
+    return job.value()

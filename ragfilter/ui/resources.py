@@ -5,7 +5,6 @@ Nothing of it is in session state. Sessions share it; the keys say what a value 
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 import streamlit as st
@@ -46,7 +45,7 @@ class Resources:
         default_factory=lambda: Shelf[tuple[Example, ...]](16)
     )
 
-    jobs: Shelf[Future[Pool]] = field(default_factory=lambda: Shelf[Future[Pool]](JOBS))
+    jobs: Shelf[Job[Pool]] = field(default_factory=lambda: Shelf[Job[Pool]](JOBS))
     neighbours: Shelf[Known] = field(default_factory=lambda: Shelf[Known](NEIGHBOURS))
 
     @property
