@@ -8,11 +8,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from faults import Serve, servers
 from filelock import FileLock
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from ragfilter.adapters.chroma import ChromaStore
 
 # A busy machine is slow; a law does not become false by that.
 settings.register_profile("ragfilter", deadline=None)
@@ -35,6 +39,16 @@ def serve() -> Iterator[Serve]:
     """Starts OpenAI-protocol servers that behave as they are told: ``serve(behave)``."""
     with servers() as start:
         yield start
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaStore]:
+    """An empty store in a folder of its own, one a test file."""
+    from ragfilter.adapters.chroma import ChromaStore
+
+    store = ChromaStore.folder(tmp_path_factory.mktemp("chroma"))
+    yield store
+    store.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,59 @@
+"""Small collections on a real Chroma with vectors of our own, so that no model is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ragfilter.adapters.chroma import ChromaStore
+from ragfilter.ports import Progress, Vectors
+
+N = 60
+DIMENSION = 8
+
+
+class OneVector:
+    """An embedder at the port: the query's vector is given, so that no model is needed."""
+
+    name = "given"
+
+    def __init__(self, vectors: Mapping[str, Vectors], default: Vectors) -> None:
+        self.vectors = vectors
+        self.default = default
+
+    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        return np.stack([self.vectors.get(text, self.default) for text in texts])
+
+
+def unit(rng: np.random.Generator, n: int) -> Vectors:
+    vectors = rng.normal(size=(n, DIMENSION)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def filled(store: ChromaStore, rules: Sequence[str | None], seed: int) -> tuple[Any, Vectors]:
+    """A raw collection that holds its ids in the metadata too, as the literal loop needs."""
+    rng = np.random.default_rng(seed)
+    client = store.client
+    if "loop" in [c.name for c in client.list_collections()]:
+        client.delete_collection("loop")
+    raw = client.create_collection(
+        "loop", configuration={"hnsw": {"space": "l2"}}, embedding_function=None
+    )
+    metadatas = [
+        {"id": f"c{i}", **({"query_must": rule} if rule else {})} for i, rule in enumerate(rules)
+    ]
+    raw.add(
+        ids=[f"c{i}" for i in range(len(rules))],
+        embeddings=unit(rng, len(rules)),
+        documents=[f"text {i}" for i in range(len(rules))],
+        metadatas=metadatas,
+    )
+    return raw, unit(rng, 1)[0]
+
+
+def many(store: ChromaStore, n: int, every: int) -> tuple[Any, Vectors]:
+    """`n` chunks of which only every `every`-th has a rule that the query "cleric" meets."""
+    met, unmet = '{"contain":"cleric"}', '{"contain":"x"}'
+    return filled(store, [unmet if i % every else met for i in range(n)], 5)

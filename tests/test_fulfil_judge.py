@@ -1,0 +1,181 @@
+"""Verdicts fetched for a need, and the chunks that their expansions bring from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from stores import OneVector, unit
+
+from ragfilter.adapters.chroma import ChromaStore, Row
+from ragfilter.config import load
+from ragfilter.fulfil import fulfil, unfailed
+from ragfilter.gather import run
+from ragfilter.judgements import Judgements
+from ragfilter.judging import without
+from ragfilter.pipeline import replay
+from ragfilter.ports import Delta, Message, Vectors
+from ragfilter.sources import Sources
+from ragfilter.types import Chunk
+
+
+class Judging:
+    """A judge at the port: says of every chunk what `said` holds, counts what it is asked."""
+
+    name = "scripted"
+
+    def __init__(self, **said: str) -> None:
+        self.said = said
+        self.asked: list[str] = []
+
+    def stream(self, messages: Sequence[Message], **_: object) -> Iterator[Delta]:
+        self.asked.append(messages[-1].content)
+        yield Delta("\n".join(f"{i} -> {action}" for i, action in self.said.items()))
+
+
+LLM = load(profile="llm-filter", environ={}).settings.with_values({"judge.max_chunks": 2})
+
+
+def linked(store: ChromaStore, **more: dict[str, Any]) -> tuple[Sources, Vectors]:
+    """root and other near the query; s1 … s5 far from it, each referring to the next."""
+    if "linked" in [info.name for info in store.collections()]:
+        store.delete("linked")
+    near = unit(np.random.default_rng(6), 1)[0]
+    rows = {
+        "root": {"refs": ("s1", "gone", "root")},
+        "other": {},
+        **{f"s{n}": {"refs": (f"s{n + 1}",)} for n in range(1, 6)},
+    }
+    side = unit(np.random.default_rng(7), len(rows))
+    collection = store.create("linked", embedder="given")
+    collection.write(
+        [
+            Row(
+                Chunk(i, f"text of {i}", f"Title of {i}", **{**fields, **more.get(i, {})}),  # type: ignore[arg-type]
+                near if i in ("root", "other") else (-near + 0.1 * vector).astype(np.float32),
+            )
+            for (i, fields), vector in zip(rows.items(), side, strict=True)
+        ]
+    )
+    return Sources(collection, OneVector({}, near)), near
+
+
+@pytest.mark.parametrize(
+    ("action", "kept"),
+    [
+        ("KEEP", ["root"]),
+        ("EXPAND_1", ["root", "s1"]),
+        ("EXPAND_3", ["root", "s1", "s2", "s3"]),
+        ("EXPAND_5", ["root", "s1", "s2", "s3", "s4", "s5"]),
+    ],
+)
+def test_an_expansion_brings_whole_chunks_from_the_store(
+    store: ChromaStore, action: str, kept: list[str]
+) -> None:
+    sources, _ = linked(store)
+    chat = Judging(root=action)
+    result = run("q", LLM, replace(sources, chat=chat))
+    assert [hit.id for hit in result.kept] == kept
+    assert [hit.chunk.text for hit in result.kept] == [f"text of {i}" for i in kept]
+    # The far ones are not similar enough to be shown, and are brought all the same.
+    assert "id: root\n" in chat.asked[0]
+    assert "id: s1\n" not in chat.asked[0]
+
+
+def test_expansion_reaches_what_the_pool_does_not_hold(store: ChromaStore) -> None:
+    sources, near = linked(store)
+    n = 500
+    vectors = (near + 0.05 * unit(np.random.default_rng(8), n)).astype(np.float32)
+    sources.collection.write(  # type: ignore[attr-defined]
+        [Row(Chunk(f"f{i}", "filler"), vector) for i, vector in enumerate(vectors)]
+    )
+    chosen = LLM.with_values({"retrieval.pool_size": 10})
+    result = run("q", chosen, replace(sources, chat=Judging(root="EXPAND_5")))
+    pooled = {hit.id for hit in result.pool.hits}
+    assert not pooled & {"s1", "s2", "s3", "s4", "s5"}
+    assert [hit.id for hit in result.kept] == ["root", "s1", "s2", "s3", "s4", "s5"]
+    brought = result.kept[1:]
+    assert [(h.rank, h.found_by) for h in brought] == [(0, "expansion:root")] * 5
+    assert all(3.5 < h.distance < 4.5 for h in brought)
+
+
+def test_clearance_in_an_expansion_with_and_without_push_down(store: ChromaStore) -> None:
+    sources, _ = linked(store, s2={"clearance": 3})
+    judged = replace(sources, chat=Judging(root="EXPAND_5"))
+    user = LLM.with_values({"clearance.enabled": True, "clearance.level": 1})
+    for push_down in (True, False):
+        result = run("q", user, judged, push_down=push_down)
+        assert [hit.id for hit in result.kept] == ["root", "s1"]
+    pushed = run("q", user, judged, push_down=True).pool
+    assert "text of s2" not in str(pushed)
+    # Not pushed down, another view of the same pool needs nobody.
+    pool = run("q", user, judged, push_down=False).pool
+    cleared = replay(pool, user.with_values({"clearance.level": 3}))
+    assert [hit.id for hit in cleared.kept] == ["root", "s1", "s2", "s3", "s4", "s5"]
+
+
+def test_the_expansion_limit_is_a_slider_too(store: ChromaStore) -> None:
+    sources, _ = linked(store)
+    chosen = LLM.with_values({"judge.max_expansion": 1})
+    pool = run("q", chosen, replace(sources, chat=Judging(root="EXPAND_5"))).pool
+    assert [hit.id for hit in replay(pool, chosen).kept] == ["root", "s1"]
+    wider = replay(pool, chosen.with_values({"judge.max_expansion": 4}))
+    assert [hit.id for hit in wider.kept] == ["root", "s1", "s2", "s3", "s4"]
+
+
+def test_the_file_pattern_limits_the_search_and_not_the_references(store: ChromaStore) -> None:
+    sources, _ = linked(store, root={"source": "api.yaml"}, s1={"source": "models.yaml"})
+    chosen = LLM.with_values({"retrieval.source_pattern": "api.yaml"})
+    result = run("q", chosen, replace(sources, chat=Judging(root="EXPAND_1")))
+    assert [(h.id, h.chunk.source) for h in result.kept] == [
+        ("root", "api.yaml"),
+        ("s1", "models.yaml"),
+    ]
+
+
+def test_the_judge_is_asked_once_for_the_same_question(store: ChromaStore) -> None:
+    sources, _ = linked(store)
+    chat, remembered = Judging(root="KEEP"), Judgements()
+    judged = replace(sources, chat=chat, judgements=remembered)
+    first, again = run("q", LLM, judged), run("q", LLM, judged)
+    assert (len(chat.asked), len(remembered)) == (1, 1)
+    assert first == again
+    assert again.judgement is not None
+    assert again.judgement.cached
+    run("another", LLM, judged)
+    run("q", LLM.with_values({"judge.prompt": "terse"}), judged)
+    assert len(chat.asked) == 3
+    run("q", LLM, replace(judged, judgements=None))
+    assert len(chat.asked) == 4
+
+
+def test_another_prompt_needs_another_verdict(store: ChromaStore) -> None:
+    sources, _ = linked(store)
+    pool = run("q", LLM, replace(sources, chat=Judging(root="KEEP"))).pool
+    assert replay(pool, LLM).needs == ()
+    changed = replay(pool, LLM.with_values({"judge.prompt": "strict"}))
+    assert [need.kind for need in changed.needs] == ["judge"]
+    assert "another prompt" in changed.trace("judge").note
+
+
+def test_a_failed_judge_can_be_asked_again(store: ChromaStore) -> None:
+    sources, _ = linked(store)
+    pool = run("q", LLM, sources).pool
+    failed = replay(pool, LLM)
+    assert failed.needs == ()
+    assert "no LLM is configured" in failed.trace("judge").note
+    again = replay(unfailed(pool), LLM)
+    assert [need.kind for need in again.needs] == ["judge"]
+    pool = fulfil(unfailed(pool), again.needs, LLM, replace(sources, chat=Judging(root="KEEP")))
+    assert [hit.id for hit in replay(pool, LLM).kept] == ["root"]
+
+
+def test_without_the_judge_the_first_max_chunks_stay(store: ChromaStore) -> None:
+    sources, _ = linked(store)
+    chat = Judging(root="DISCARD")
+    result = run("q", without(LLM), replace(sources, chat=chat))
+    assert [hit.id for hit in result.kept] == ["other", "root"]
+    assert chat.asked == []

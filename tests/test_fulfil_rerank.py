@@ -1,0 +1,183 @@
+"""Rerank scores fetched for a need: late interaction, a real cross-encoder, and every failure."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+from stores import OneVector, filled
+
+from ragfilter.adapters.chroma import ChromaStore
+from ragfilter.adapters.rerankers import CrossEncoderReranker
+from ragfilter.config import load
+from ragfilter.errors import ModelError
+from ragfilter.fulfil import fulfil
+from ragfilter.gather import run
+from ragfilter.pipeline import replay
+from ragfilter.sources import Sources
+
+
+class Scores:
+    name = "late_interaction"
+
+    def __init__(self, error: bool = False) -> None:
+        self.error = error
+        self.seen: list[str] = []
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        self.seen += texts
+        if self.error:
+            raise ModelError("no such model", remedy="Choose another.")
+        return [0.9 if "7" in text else 0.1 for text in texts]
+
+
+RERANK = load(profile="adaptive-retrieval", environ={}).settings.with_values(
+    {"quality.score_threshold": 1.0, "quality.max_top_k": 50}
+)
+
+
+def test_run_fulfils_a_rerank_need(store: ChromaStore) -> None:
+    _, vector = filled(store, [None] * 10, 4)
+    scores = Scores()
+    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: scores)
+    chosen = RERANK.with_values({"clearance.enabled": False})
+    result = run("q", chosen, sources)
+    assert result.needs == ()
+    assert [hit.chunk.text for hit in result.kept] == ["text 7"]
+
+
+def test_a_failing_reranker_is_a_fallback_not_an_error(store: ChromaStore) -> None:
+    _, vector = filled(store, [None] * 10, 4)
+    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: Scores(True))
+    result = run("q", RERANK.with_values({"clearance.enabled": False}), sources)
+    assert result.status == "low_quality_results"
+    assert "no such model" in result.trace("quality").note
+
+
+CROSS = RERANK.with_values(
+    {"clearance.enabled": False, "quality.reranker": "cross_encoder", "quality.max_top_k": 10}
+)
+
+
+def test_a_real_cross_encoder_puts_the_hits_in_its_order(
+    store: ChromaStore, cross_encoders: Path
+) -> None:
+    _, vector = filled(store, [None] * 10, 4)
+    model = CrossEncoderReranker(str(cross_encoders / "one"))
+    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: model)
+    result = run("the owl", CROSS.with_values({"quality.reranker_threshold": 0.0}), sources)
+    texts = [f"text {i}" for i in range(10)]
+    expected = dict(zip(texts, model.score("the owl", texts), strict=True))
+    found = {hit.chunk.text: hit.rerank_score for hit in result.hits}
+    assert found == pytest.approx(expected, abs=1e-6)
+    kept = [hit.rerank_score or 0.0 for hit in result.kept]
+    assert kept == sorted(found.values(), reverse=True)[:3]  # type: ignore[type-var]
+    assert result.needs == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "timeout_s", "says"),
+    [
+        ("nowhere", 300.0, "cannot be loaded"),
+        ("headless", 300.0, "not a cross-encoder"),
+        ("three", 300.0, "3 scores a text"),
+        ("one", 0.0, "no answer within 0 s"),
+    ],
+)
+def test_a_cross_encoder_that_fails_is_a_visible_fallback(
+    name: str, timeout_s: float, says: str, store: ChromaStore, cross_encoders: Path
+) -> None:
+    _, vector = filled(store, [None] * 10, 4)
+    model = CrossEncoderReranker(str(cross_encoders / name), load_timeout_s=timeout_s)
+    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: model)
+    settings = CROSS.with_values({"quality.mode": "always", "quality.score_threshold": 0.0})
+    result = run("the owl", settings, sources)
+    trace = result.trace("quality")
+    assert says in trace.note
+    assert trace.note.endswith("looked further by distance instead")
+    # The nearest three, as without a reranker, each marked.
+    assert [hit.rank for hit in result.kept] == [1, 2, 3]
+    kept = [d for d in trace.decisions if d.outcome != "dropped"]
+    assert [(d.outcome, says in d.reason) for d in kept] == [("fallback", True)] * 3
+
+
+class Hanging:
+    """A reranker whose scores do not come."""
+
+    name = "hanging"
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.over = threading.Event()
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        self.asked.set()
+        self.over.wait(60)
+        return [0.9] * len(texts)
+
+
+class Odd:
+    """A reranker of the user's own that does not keep to the protocol."""
+
+    name = "odd"
+
+    def __init__(self, score: Callable[[int], list[float]]) -> None:
+        self.made = score
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        return self.made(len(texts))
+
+
+@pytest.mark.parametrize(
+    ("score", "says"),
+    [
+        (lambda n: [0.5] * (n - 1), "odd gave no finite score for each of 10 chunks"),
+        (lambda n: [math.nan] * n, "odd gave no finite score for each of 10 chunks"),
+        (lambda n: [1 / 0], "the reranker failed (ZeroDivisionError)"),
+    ],
+    ids=["too few", "nan", "crash"],
+)
+def test_an_odd_reranker_is_a_visible_fallback(
+    score: Callable[[int], list[float]], says: str, store: ChromaStore
+) -> None:
+    _, vector = filled(store, [None] * 10, 4)
+    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: Odd(score))
+    settings = CROSS.with_values({"quality.mode": "always", "quality.score_threshold": 0.0})
+    result = run("the owl", settings, sources)
+    assert says in result.trace("quality").note
+    assert [hit.rank for hit in result.kept] == [1, 2, 3]
+
+
+def test_scores_that_do_not_come_in_time_are_a_visible_fallback(store: ChromaStore) -> None:
+    _, vector = filled(store, [None] * 10, 4)
+    hanging = Hanging()
+    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: hanging)
+    values = {"quality.mode": "always", "quality.score_threshold": 0.0}
+    settings = CROSS.with_values({**values, "quality.reranker_timeout_ms": 200})
+    started = perf_counter()
+    result = run("the owl", settings, sources)
+    hanging.over.set()
+    assert hanging.asked.is_set()
+    assert perf_counter() - started < 20
+    assert result.trace("quality").note == (
+        "cross_encoder failed (no answer within 0.2 s); looked further by distance instead"
+    )
+    assert [hit.rank for hit in result.kept] == [1, 2, 3]
+
+
+def test_a_failed_reranker_leaves_no_scores_of_another_behind(store: ChromaStore) -> None:
+    _, vector = filled(store, [None] * 10, 4)
+    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: Scores())
+    first = run("q", RERANK.with_values({"clearance.enabled": False}), sources)
+    assert any(hit.rerank_score for hit in first.pool.hits)
+    failing = replace(sources, reranker=lambda _: Scores(True))
+    needs = replay(first.pool, CROSS).needs
+    failed = fulfil(first.pool, needs, CROSS, failing)
+    assert [hit.rerank_score for hit in failed.hits] == [None] * 10
+    # Back at the first reranker, its failure is not that of the other: it is asked again.
+    assert [need.kind for need in replay(failed, RERANK).needs] == ["rerank"]

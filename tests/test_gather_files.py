@@ -1,0 +1,142 @@
+"""Only some files: the pattern on the source, in the store and in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from stores import OneVector, unit
+
+from ragfilter.adapters.chroma import ChromaStore, Row
+from ragfilter.config import load
+from ragfilter.errors import InputError
+from ragfilter.gather import gather, run
+from ragfilter.pipeline import replay, unfiltered
+from ragfilter.settings import Settings
+from ragfilter.sources import Sources
+from ragfilter.types import Chunk
+
+QUERY_MUST = load(profile="query-must", environ={}).settings
+FILES = ("apis/display.yaml", "apis/dsp.yaml", "notes.md")
+
+
+def of_files(store: ChromaStore, name: str, n: int = 300) -> tuple[Sources, list[Chunk]]:
+    if name in [info.name for info in store.collections()]:
+        store.delete(name)
+    vectors = unit(np.random.default_rng(4), n)
+    chunks = [
+        Chunk(
+            f"c{i}",
+            "text",
+            source=FILES[i % 3],
+            clearance=1 if i % 4 == 0 else 0,
+            rule='{"contain": "cleric"}' if i % 2 else None,
+        )
+        for i in range(n)
+    ]
+    collection = store.create(name, embedder="given")
+    collection.write([Row(chunk, vector) for chunk, vector in zip(chunks, vectors, strict=True)])
+    return Sources(collection, OneVector({}, vectors[0])), chunks
+
+
+@pytest.mark.parametrize("pattern", ["display", "*.yaml", "notes.md", "APIS/*", "", "  "])
+@pytest.mark.parametrize("push_down", [False, True])
+def test_a_file_pattern_limits_the_search_itself(
+    store: ChromaStore, pattern: str, push_down: bool
+) -> None:
+    sources, chunks = of_files(store, "files")
+    plain = Settings().with_values({"retrieval.k": 40, "cutoff.enabled": False})
+    plain = plain.with_values({"clearance.enabled": True, "retrieval.pool_size": 20})
+    chosen = plain.with_values({"retrieval.source_pattern": pattern})
+    result = run("q", chosen, sources, push_down=push_down)
+    fits = {
+        "display": FILES[:1], "*.yaml": FILES[:2], "notes.md": FILES[2:], "APIS/*": FILES[:2],
+    }.get(pattern, FILES)  # fmt: skip
+    nearest = run("q", plain.with_values({"retrieval.k": 200}), sources).kept
+    visible = {c.id for c in chunks if c.clearance == 0}
+    expected = [h.id for h in nearest if h.chunk.source in fits and h.id in visible]
+    assert [hit.id for hit in result.kept] == expected[:40]
+    assert len(result.kept) == 40
+    assert {hit.chunk.source for hit in result.pool.hits} <= set(fits)
+    assert result.pool.source_pattern == pattern
+
+
+def test_a_pattern_with_few_chunks_asks_the_store_once(store: ChromaStore) -> None:
+    sources, _ = of_files(store, "files", n=60)
+    chosen = QUERY_MUST.with_values({"retrieval.source_pattern": "dsp"})
+    pool = gather("cleric", chosen, sources)
+    assert (len(pool.hits), pool.queries) == (20, 1)
+
+
+def test_rules_and_pattern_together_still_reach_k(store: ChromaStore) -> None:
+    sources, _ = of_files(store, "files", n=3000)
+    chosen = QUERY_MUST.with_values(
+        {"retrieval.source_pattern": "dsp", "retrieval.pool_size": 10, "retrieval.k": 120}
+    )
+    kept = run("troll", chosen, sources).kept
+    assert len(kept) == 120
+    assert {(hit.chunk.source, hit.chunk.rule) for hit in kept} == {("apis/dsp.yaml", None)}
+
+
+def test_both_sides_of_a_comparison_keep_to_the_pattern(store: ChromaStore) -> None:
+    sources, _ = of_files(store, "files")
+    chosen = load(profile="adaptive-gap+entities", environ={}).settings
+    chosen = chosen.with_values({"retrieval.source_pattern": "notes"})
+    result = run("hill giant vs troll", chosen, sources)
+    assert {hit.chunk.source for hit in result.hits} == {"notes.md"}
+
+
+def test_a_wider_pool_is_narrowed_by_replay_and_nothing_is_asked(store: ChromaStore) -> None:
+    sources, _ = of_files(store, "files")
+    wide = Settings().with_values({"cutoff.enabled": False, "retrieval.pool_size": 300})
+    pool = gather("q", wide, sources)
+    for pattern in ("display", "*.md", ""):
+        chosen = wide.with_values({"retrieval.source_pattern": pattern})
+        narrow = gather("q", chosen, sources)
+        replayed = replay(pool, chosen)
+        assert [h.id for h in replayed.kept] == [h.id for h in replay(narrow, chosen).kept]
+        plain = [[hit.id for hit in unfiltered(p, chosen)] for p in (pool, narrow)]
+        assert plain[0] == plain[1]
+    assert replay(pool, wide.with_values({"retrieval.source_pattern": "zz"})).kept == ()
+
+
+def test_a_pattern_that_matches_nothing_names_the_files_that_may_be_named(
+    store: ChromaStore,
+) -> None:
+    sources, _ = of_files(store, "files", n=9)
+    sources.collection.write(  # type: ignore[attr-defined]
+        [
+            Row(
+                Chunk("x", "t", source="secret.md", clearance=4),
+                unit(np.random.default_rng(1), 1)[0],
+            )
+        ]
+    )
+    chosen = Settings().with_values({"retrieval.source_pattern": "*.pdf"})
+    with pytest.raises(InputError) as refused:
+        gather("q", chosen, sources)
+    assert str(refused.value) == (
+        "No file of the collection 'files' matches '*.pdf'. "
+        "There are: apis/display.yaml, apis/dsp.yaml, notes.md, secret.md."
+    )
+    with pytest.raises(InputError) as refused:
+        gather("q", chosen.with_values({"clearance.enabled": True}), sources)
+    assert "secret" not in str(refused.value)
+
+
+def test_nothing_accessible_in_these_files_is_said_with_its_level(store: ChromaStore) -> None:
+    sources, _ = of_files(store, "files", n=9)
+    sources.collection.write(  # type: ignore[attr-defined]
+        [
+            Row(
+                Chunk("x", "t", source="secret.md", clearance=4),
+                unit(np.random.default_rng(1), 1)[0],
+            )
+        ]
+    )
+    chosen = Settings().with_values(
+        {"retrieval.source_pattern": "secret", "clearance.enabled": True}
+    )
+    for push_down in (True, False):
+        result = run("q", chosen, sources, push_down=push_down)
+        assert (result.status, len(result.hits)) == ("insufficient_clearance", 1)
+        assert "4" in result.message
