@@ -30,6 +30,7 @@ Ints = npt.NDArray[np.int64]
 # A reason names at most so many failures, terms of each, and characters of those terms.
 SHOWN_FAILURES = 4
 SHOWN_TERMS = 4
+SHOWN_SPELLINGS = 2
 SHOWN_CHARS = 120
 
 
@@ -215,7 +216,7 @@ def _why_holds(compiled: _Compiled, hits: frozenset[int]) -> str:
 def _why_not(compiled: _Compiled, hits: frozenset[int]) -> str:
     rule = compiled.rule
     why = [
-        f"no term of group {place}: {_named(rule.contain_one_of[place - 1])}"
+        f"no term of group {place}: {_named(rule.contain_one_of[place - 1], SHOWN_SPELLINGS)}"
         for place, numbers in enumerate(compiled.groups, start=1)
         if hits.isdisjoint(numbers)
     ]
@@ -233,11 +234,11 @@ def _among(hits: frozenset[int], terms: Sequence[str], numbers: Sequence[int]) -
     return [term for term, number in zip(terms, numbers, strict=True) if number in hits]
 
 
-def _named(terms: Sequence[str]) -> str:
-    shown = ", ".join(terms[:SHOWN_TERMS])
+def _named(terms: Sequence[str], most: int = SHOWN_TERMS) -> str:
+    shown = ", ".join(terms[:most])
     if len(shown) > SHOWN_CHARS:
         shown = f"{shown[: SHOWN_CHARS - 1]}…"
-    return f"{shown}, …" if len(terms) > SHOWN_TERMS else shown
+    return f"{shown}, …" if len(terms) > most else shown
 
 
 @dataclass(frozen=True, slots=True)

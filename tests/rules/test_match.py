@@ -190,7 +190,7 @@ CLERIC_7 = json.dumps(
         (
             CLERIC_7,
             "cleric, 10 to 13",
-            RuleCheck(False, "no term of group 2: armor class 7, ac 7, a.c. 7, ac7, …"),
+            RuleCheck(False, "no term of group 2: armor class 7, ac 7, …"),
         ),
         (
             CLERIC_7,
