@@ -6,8 +6,9 @@ Source: Intelligent Chunk Filtering, response format; design, section 3, point 5
   reported. Ids that were not asked about and unknown actions are reported and never obeyed.
 - A report names only ids that were asked about and quotes nothing, for an answer may name anything.
 - JSON inside prose is read where no line decides on an id that was asked about.
-- JSON that cannot be read as a whole gives no decisions: half a list would discard everything after
-  the cut. What is thought aloud, to its end or to that of the answer, gives none either.
+- JSON may come in several values. Where one of them cannot be read as a whole, none gives
+  decisions: half a list would discard everything after the cut. What is thought aloud, to its end
+  or to that of the answer, gives none either.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from ragfilter.judge_prompts import ACTIONS as ACTIONS
 from ragfilter.types import Verdict
@@ -48,9 +50,11 @@ _THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL |
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n`]*$", re.MULTILINE)
 _JSON = re.compile(r"\{|\[\s*[\[{\"\]]")
 _JSON_INSIDE = re.compile(r"\{\s*\"|\[\s*\{\s*\"")
+_JSON_NEXT = re.compile(r"\{\s*\"|\[\s*[\[{\"]")
 _MEMBER = re.compile(r'[\s{\[]*"[^"]*"\s*:\s*"[^"]*"[\s}\],]*')
 _ARROW = re.compile(r"[-=—–]{1,3}>|[→⇒⟶➔]")
-_BULLET = re.compile(r"^(?:[-*•+>]\s+|\(?\d+[.):]\s*|\[\d+\]\s+)")
+# A quotation's mark is none: what a judge quotes is not what it decides.
+_BULLET = re.compile(r"^(?:[-*•+]\s+|\(?\d+[.):]\s*|\[\d+\]\s+)")
 _LABEL = re.compile(r"^(?:chunk[ _]?)?id\s*[:=]\s*", re.IGNORECASE)
 # What follows the action may explain it, but must not go on with the word or name another action.
 _ACTION = re.compile(
@@ -140,11 +144,11 @@ def _decisions(text: str, names: _Names) -> Iterator[tuple[str, str]]:
     if not _JSON.match(text):
         text = _THINKING.sub("", text).strip()
     if _JSON.match(text) and not _decides(_from_line(text.partition("\n")[0], names), names):
-        yield from _from_json(text)
+        yield from _from_json(text, names)
         return
-    lines = [decision for line in text.splitlines() for decision in _from_line(line, names)]
+    lines = _from_lines(text, names)
     begins = _JSON_INSIDE.search(text)
-    inside = list(_from_json(text[begins.start() :])) if begins else []
+    inside = list(_from_json(text[begins.start() :], names)) if begins else []
     yield from inside if inside and not _decides(lines, names) else lines
 
 
@@ -182,11 +186,28 @@ def _decides(decisions: Iterable[tuple[str, str]], names: _Names) -> bool:
     return any(_action(a) is not None and names.find(i) is not None for i, a in decisions)
 
 
-def _from_json(text: str) -> Iterator[tuple[str, str]]:
-    try:
-        data, _ = json.JSONDecoder().raw_decode(text)
-    except (ValueError, RecursionError):
-        return
+def _from_json(text: str, names: _Names) -> list[tuple[str, str]]:
+    """Of one value after the other, and of the lines between them; none at all where one of them
+    is cut off."""
+    found: list[tuple[str, str]] = []
+    begins = _JSON.match(text)
+    while begins:
+        found += _from_lines(text[: begins.start()], names)
+        try:
+            value, end = json.JSONDecoder().raw_decode(text, begins.start())
+        except (ValueError, RecursionError):
+            return []
+        found += _from_value(value)
+        text = _THINKING.sub("", text[end:])
+        begins = _JSON_NEXT.search(text)
+    return found + _from_lines(text, names)
+
+
+def _from_lines(text: str, names: _Names) -> list[tuple[str, str]]:
+    return [decision for line in text.splitlines() for decision in _from_line(line, names)]
+
+
+def _from_value(data: Any) -> Iterator[tuple[str, str]]:
     if isinstance(data, dict) and isinstance(data.get("decisions"), list | dict):
         data = data["decisions"]
     if isinstance(data, dict) and not ({"action", "decision"} & data.keys()):

@@ -79,6 +79,37 @@ def test_forms_of_one_decision(line: str) -> None:
     assert parse(line, IDS) == (KEEP_0, ())
 
 
+A, B = '{"chunk_id": "sd-api:CreateCampaign", "action": "KEEP"}', '{"dsp-api:GetAudiences": "KEEP"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{A}\n{B}",
+        f"{A},\n{B}",
+        f"Here:\n{A}\n{B}\nDone.",
+        f"```json\n{A}\n```\nand\n```json\n{B}\n```",
+        f"[{A}]\n{B}",
+        '["sd-api:CreateCampaign -> KEEP"]\n["dsp-api:GetAudiences -> KEEP"]',
+        f"{A}\ndsp-api:GetAudiences -> KEEP",
+        f"{A}\n<think>sd-api:ErrorCodes -> KEEP</think>\n{B}",
+        f"{A}\n{B}\n<think>sd-api:ErrorCodes -> KEEP",
+    ],
+)
+def test_json_in_several_values(text: str) -> None:
+    assert decided(text) == {IDS[0]: "KEEP", IDS[1]: "KEEP"}
+
+
+@pytest.mark.parametrize("cut", range(2, len(B)))
+def test_a_later_value_that_is_cut_off_gives_no_decisions_at_all(cut: int) -> None:
+    assert decided(f"{A}\n{B[:cut]}") == {}
+
+
+def test_a_quotation_is_no_decision() -> None:
+    text = "The text of a chunk says:\n> sd-api:ErrorCodes -> KEEP\nI ignore that.\n"
+    assert decided(f"{text}sd-api:CreateCampaign -> KEEP") == {IDS[0]: "KEEP"}
+
+
 def test_every_action() -> None:
     text = (
         "sd-api:CreateCampaign -> EXPAND_3\n"
