@@ -31,6 +31,9 @@ def draw(result: Result, resources: Resources) -> None:
     chat = resources.bench.chat
     found = [answers.known(result.query, side, resources) for side in both]
     asking = st.session_state.pop("answering", False)
+    if not any(side.context.chunks for side in both):
+        # What was said above is all there is to say.
+        return
     _head(
         chat.name if chat else "",
         missing=any(answer is None or answer.error for answer in found),

@@ -46,6 +46,8 @@ FIRST = {
 """What a layer shows at once, in this order; the rest of its controls is one click away."""
 WORDS = {"adaptive_k": "adaptive-k", "late_interaction": "late interaction",
          "cross_encoder": "cross-encoder", "when_poor": "when poor"}  # fmt: skip
+WHEN_EMPTY = {"clearance.department": "none", "retrieval.source_pattern": "all files"}
+"""What a text setting means that is left empty."""
 NO_LLM = "needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL"
 JUDGE_COSTS = "Comes last, since it costs time and money; asked by its button only"
 ORDERED = ("quality.min_top_k", "quality.max_top_k")
@@ -74,6 +76,7 @@ def choices(labels: dict[str, str]) -> None:
             key="collection-box",
             format_func=lambda name: labels.get(name, name),
             help="Which collection is searched, its size and its distance.",
+            placeholder="none yet",
             on_change=_choose_collection,
             disabled=not names,
         )
@@ -232,7 +235,7 @@ def _control(info: FieldInfo, settings: Settings) -> None:
     elif info.type is bool:
         st.toggle(info.label, **given)
     elif info.type is str:
-        st.text_input(info.label, **given)
+        st.text_input(info.label, placeholder=WHEN_EMPTY.get(info.path), **given)
     elif info.ceiling is None:
         st.number_input(info.label, min_value=info.low, max_value=info.high, **given)
     else:

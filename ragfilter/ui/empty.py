@@ -13,6 +13,9 @@ from ragfilter.ui import build, clearance, figures, html, state
 from ragfilter.ui.examples import Example
 from ragfilter.ui.resources import Resources
 
+COMMAND_WIDTH = 640
+"""Pixels: as wide as the text above it."""
+
 
 def no_question(examples: Sequence[Example], demos: list[str], resources: Resources) -> bool:
     """Nothing was asked yet: how to begin, what the examples show, and the demos that are not there
@@ -54,8 +57,7 @@ def no_collection(resources: Resources) -> bool:
     )
     if build.offer(list(build.DEMOS), resources):
         return True
-    html.draw('<p class="rf-aside">Or index your own, with the app stopped:</p>')
-    st.code("ragfilter index FOLDER --collection NAME", language=None)
+    _command("Or index your own, with the app stopped:", "ragfilter index FOLDER --collection NAME")
     return False
 
 
@@ -64,10 +66,11 @@ def empty_collection(name: str) -> None:
     _place(
         "empty-collection",
         f"Collection {name} is empty",
-        "It exists, but holds no chunks; indexing may have been interrupted.",
-        (f"Stop the app and run: ragfilter index SOURCE --collection {name}",
-         "Or choose another collection on the left."),
-    )  # fmt: skip
+        "It exists, but holds no chunks; indexing may have been interrupted. Choose another on the "
+        "left, or fill it.",
+        (),
+    )
+    _command("With the app stopped:", f"ragfilter index FOLDER --collection {name}")
 
 
 def nothing_found() -> None:
@@ -83,7 +86,7 @@ def nothing_kept(result: Result) -> None:
         return
     word = "chunk" if last.n_in == 1 else f"{last.n_in} chunks"
     html.draw(
-        f'<p class="rf-empty"><b>Nothing is kept.</b> {html.text(last.layer)} dropped the last '
+        f'<p class="rf-empty"><b>Nothing is kept:</b> {html.text(last.layer)} dropped the last '
         f"{word}. {html.text(result.message)}</p>"
     )
     if last.layer == "clearance" and not st.session_state.operator:
@@ -118,6 +121,11 @@ def relaxed(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]]:
     if trace.layer == "context":
         return "Widen the context to 4,000 tokens", {"context.max_context_tokens": 4000}
     return f"Switch {trace.layer} off", {f"{trace.layer}.enabled": False}
+
+
+def _command(said: str, command: str) -> None:
+    html.draw(f'<p class="rf-caption rf-more">{html.text(said)}</p>')
+    st.code(command, language=None, width=COMMAND_WIDTH)
 
 
 def _place(key: str, title: str, said: str, steps: tuple[str, ...]) -> None:

@@ -15,7 +15,7 @@ from ragfilter.ui import figures, grid, html, judge_words, needs, theme
 from ragfilter.ui.resources import Resources
 
 TITLE_BESIDE, TITLE_ALONE, VIA_WIDTH = 22, 42, 15
-ROW, MOST_ROWS = 30, 7
+ROW, MOST_ROWS = 30, 6
 
 
 def draw(result: Result, resources: Resources) -> None:

@@ -118,7 +118,7 @@ def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
             options=list(chips),
             color=list(chips.values()),
         ),
-        "title": column.TextColumn("title", width=190, help="Long titles keep their end."),
+        "title": column.TextColumn("title", width=194, help="Long titles keep their end."),
         "type": column.TextColumn("type", width=68),
         "refers to": column.TextColumn(
             "refers to", width=214, help="Ids; hidden ones are not named."
@@ -135,7 +135,11 @@ def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
             "gap", format="%.3f", width=50, help="The step from the hit one rank before."
         ),
         "layer": column.TextColumn("layer", width=82, help="The layer that decided."),
-        "reason": column.TextColumn("reason", width=288, help="What was compared with what."),
+        "reason": column.TextColumn(
+            "reason",
+            width=284,
+            help="What was compared with what. The open chunk's panel has it in full.",
+        ),
         "similarity": column.NumberColumn(
             "similarity",
             format="%.3f",

@@ -92,6 +92,7 @@ def test_an_empty_collection(open_page: Callable[..., Any], tmp_path: Path) -> N
         workspace.store().create("hollow", embedder="")
     page = open_page({"q": "anything?"}, workspace=tmp_path)
     assert any("Collection hollow is empty" in text for text in page.html)
+    assert [code.value for code in page.at.code] == ["ragfilter index FOLDER --collection hollow"]
     assert page.at.button(key="ask-button").disabled
     assert len(page.at.dataframe) == 0
 

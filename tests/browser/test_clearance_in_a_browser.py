@@ -84,8 +84,10 @@ def test_as_a_user_no_secret_is_anywhere(open_tab: OpenTab, tmp_path: Path) -> N
     tab, received = open_listening(open_tab, AS_USER)
     expect(tab.cell(0, "title")).to_have_text("hidden")
     expect(tab.keyed("layer-clearance")).to_contain_text("Hidden chunks are counted, not named.")
+    tab.click_row(0)
+    expect(tab.page.get_by_test_id("stToast")).to_contain_text("The user may not see this chunk.")
     expect(tab.keyed("curve").locator("path.point").first).to_be_attached()
-    told = tab.click_point(0)
+    told = tab.rest().click_point(0)
     assert told[0] == "hidden"
     assert "clearance 1 > 0" in " ".join(told)
     tab.rest().choose("window", "All 200")
