@@ -57,7 +57,6 @@ def _values(result: Result) -> bool:
         required=True,
         label_visibility="collapsed",
     )
-    hint.beside("By score: what the cutoff acted on after reranking. By distance: every hit.")
     return chosen == BY_DISTANCE
 
 
@@ -98,7 +97,11 @@ def _ranges(result: Result, points: curve_points.Points, last: int, by_distance:
                     args=(key,),
                     help="The first and last rank on the curve.",
                 )
-    hint.beside("Which ranks the curve shows. A click on a point opens its chunk.")
+    scores = "By score: what the cutoff acted on after reranking. By distance: every hit. "
+    hint.beside(
+        f"{scores if curve_points.reranked(curve_points.cut_of(result)) else ''}"
+        "Which ranks the curve shows. A click on a point opens its chunk."
+    )
 
 
 def _window(last: int) -> tuple[float, float] | None:

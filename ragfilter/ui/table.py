@@ -128,7 +128,7 @@ def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
             format="%.3f",
             min_value=0.0,
             max_value=float(farthest),
-            width=94,
+            width=90,
             help="To the question, in the collection's space. Lower is nearer.",
         ),
         "gap": column.NumberColumn(
@@ -137,7 +137,7 @@ def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
         "layer": column.TextColumn("layer", width=82, help="The layer that decided."),
         "reason": column.TextColumn(
             "reason",
-            width=284,
+            width=288,
             help="What was compared with what. The open chunk's panel has it in full.",
         ),
         "similarity": column.NumberColumn(
