@@ -107,20 +107,23 @@ def _meet(
 def _waiting(word: str) -> Iterator[None]:
     """Say what is being done, and offer to stop it."""
     place = st.empty()
-    with place.container(key="waiting", horizontal=True, vertical_alignment="center", gap="small"):
-        st.button(
-            "Stop",
-            key="stop-search",
-            icon=":material/stop:",
-            on_click=_stop,
-            help="Leave it; what was there before stays.",
-        )
-        with st.spinner(word, show_time=True):
-            try:
+    row = place.container(key="waiting", horizontal=True, vertical_alignment="center", gap="small")
+    try:
+        with row:
+            st.button(
+                "Stop",
+                key="stop-search",
+                icon=":material/stop:",
+                on_click=_stop,
+                help="Leave it; what was there before stays.",
+            )
+            with st.spinner(word, show_time=True):
                 yield
-            except RagfilterError:
-                place.empty()
-                raise
+    except RagfilterError:
+        # Only now: the spinner still writes into the row as it ends, and a browser that no longer
+        # has the row shows an empty page.
+        place.empty()
+        raise
     place.empty()
 
 

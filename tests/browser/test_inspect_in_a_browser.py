@@ -41,6 +41,12 @@ def test_typing_and_enter_asks(open_tab: OpenTab) -> None:
     expect(tab.strip).to_contain_text("gap 0.217 ≥ 0.100")
 
 
+def test_a_search_that_fails_is_told_on_a_page_that_stands(open_tab: OpenTab) -> None:
+    tab = open_tab(OWLBEARS | {"retrieval.source_pattern": "*nowhere*"})
+    expect(tab.keyed("problem")).to_contain_text("nowhere")
+    expect(tab.keyed("set-cutoff-enabled")).to_be_visible()
+
+
 def test_a_slider_moved_by_keys_changes_the_result_and_asks_no_store(open_tab: OpenTab) -> None:
     tab = open_tab(OWLBEARS).expect_kept(4).rest()
     gathered = tab.gathered()
