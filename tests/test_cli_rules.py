@@ -20,6 +20,7 @@ from faults import FAULTS, KEY, Behave, Handler, Serve, Server, says
 
 from ragfilter.adapters.chroma_collection import Row
 from ragfilter.cli import drafting, main
+from ragfilter.errors import InputError
 from ragfilter.ports import Delta
 from ragfilter.rules.rule import canonical, parse
 from ragfilter.rules.suggest import Draft
@@ -284,24 +285,91 @@ def test_a_line_that_was_cut_off_is_written_anew(run: Run, llm: Llm, tmp_path: P
     assert [line["id"] for line in lines(out)] == ["cleric-6", "cleric-7", "cleric-8"]
 
 
+DRAFT_6 = b'{"collection": "small", "id": "cleric-6", "query_must": {"contain_one_of": [["ac"]]}}'
+DRAFT_7 = b'{"collection": "small", "id": "cleric-7", "query_must": {"contain_one_of": [["ac"]]}}'
+OF_OTHER = b'{"collection": "other", "id": "x", "query_must": null}'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "done"),
+    [
+        (b"", b"", set()),
+        (DRAFT_6 + b"\n", DRAFT_6 + b"\n", {"cleric-6"}),
+        # An editor took the last newline away.
+        (DRAFT_6, DRAFT_6 + b"\n", {"cleric-6"}),
+        (DRAFT_6 + b"\n" + DRAFT_7, DRAFT_6 + b"\n" + DRAFT_7 + b"\n", {"cleric-6", "cleric-7"}),
+        # Cut off while it was written: anywhere, also within a character.
+        (DRAFT_6 + b"\n" + DRAFT_7[:-1], DRAFT_6 + b"\n", {"cleric-6"}),
+        (DRAFT_6 + b"\n{", DRAFT_6 + b"\n", {"cleric-6"}),
+        (DRAFT_6 + b'\n{"collection": "\xc3', DRAFT_6 + b"\n", {"cleric-6"}),
+    ],
+)
+def test_the_last_line_is_completed_or_removed(
+    tmp_path: Path, before: bytes, after: bytes, done: set[str]
+) -> None:
+    out = tmp_path / "drafts.jsonl"
+    out.write_bytes(before)
+    assert drafting.drafted_before(out, "small") == done
+    assert out.read_bytes() == after
+
+
+def test_a_draft_without_a_last_newline_is_not_made_again(
+    run: Run, llm: Llm, tmp_path: Path
+) -> None:
+    out = tmp_path / "drafts.jsonl"
+    out.write_bytes(DRAFT_6 + b"\n" + DRAFT_7)
+    server = llm(says(GOOD))
+    run(*MATRICES, "--out", str(out))
+    assert asked_about(server) == ["Attack matrix for clerics, AC 8"]
+    assert out.read_bytes().startswith(DRAFT_6 + b"\n" + DRAFT_7 + b"\n{")
+    assert [line["id"] for line in lines(out)] == ["cleric-6", "cleric-7", "cleric-8"]
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ('{"id": "x"}\n', "line 1 is no draft"),
-        ("hello\n", "line 1 is no draft"),
-        ('{"id": "x", "collection": "other", "query_must": null}\n', "collection 'other'"),
+        (b'{"id": "x"}\n', "line 1 is no draft"),
+        (b"hello\n", "line 1 is no draft"),
+        (OF_OTHER + b"\n", "collection 'other'"),
+        (b"my only copy of the notes", "line 1 is no draft"),
     ],
 )
 def test_another_file_is_not_written_to(
-    run: Run, llm: Llm, tmp_path: Path, content: str, why: str
+    run: Run, llm: Llm, tmp_path: Path, content: bytes, why: str
 ) -> None:
     out = tmp_path / "notes.txt"
-    out.write_text(content)
+    out.write_bytes(content)
     server = llm(says(GOOD))
     run(*MATRICES, "--out", str(out), code=2)
     assert why in run.err
-    assert out.read_text() == content
+    assert "Name another file with --out." in run.err
+    assert out.read_bytes() == content
     assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"my only copy of the notes", "line 1 is no draft"),
+        (b'{"a":1}\n{"b":2}', "line 1 is no draft"),
+        (OF_OTHER, "collection 'other'"),
+        (DRAFT_6 + b"\n" + OF_OTHER, "line 2 is a draft for the collection 'other'"),
+        (DRAFT_6 + b'\n{"b":2}', "line 2 is no draft"),
+        (DRAFT_6 + b"\nask Ann about this", "line 2 is no draft"),
+        # What may be cut off, but stands behind what is no draft, or behind nothing.
+        (DRAFT_6[:-1], "line 1 is no draft"),
+        (b"hello\n" + DRAFT_6[:-1], "line 1 is no draft"),
+        (OF_OTHER + b"\n" + DRAFT_6[:-1], "collection 'other'"),
+        (DRAFT_6 + b"\n\n" + DRAFT_7[:-1], "line 2 is no draft"),
+    ],
+)
+def test_the_last_line_of_another_file_stays(tmp_path: Path, content: bytes, why: str) -> None:
+    out = tmp_path / "notes.txt"
+    out.write_bytes(content)
+    with pytest.raises(InputError, match=why) as caught:
+        drafting.drafted_before(out, "small")
+    assert caught.value.remedy == "Name another file with --out."
+    assert out.read_bytes() == content
 
 
 @pytest.mark.parametrize(

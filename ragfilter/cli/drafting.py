@@ -116,30 +116,30 @@ def record(draft: Draft, chunk: Chunk, collection: str) -> dict[str, Any]:
 def drafted_before(path: Path, collection: str) -> set[str]:
     """The ids that already have a rule in the output file at `path`, which need not exist.
 
-    A last line that was cut off while it was written is removed from the file. Raises InputError:
-    unreadable, not such a file, or of another collection.
+    A last line that was cut off while it was written is removed; a whole one gets the newline it
+    lacks. Raises InputError, and leaves the file as it is: unreadable, not a file of drafts, or of
+    another collection.
     """
     try:
         raw = path.read_bytes() if path.exists() else b""
-        whole = raw[: raw.rfind(b"\n") + 1]
-        if len(whole) < len(raw):
-            os.truncate(path, len(whole))
-        # What cannot be written is told before a model is asked.
-        path.open("ab").close()
     except OSError as error:
         raise _unusable(path, error.strerror or str(error)) from None
-    done: set[str] = set()
-    for number, line in enumerate(whole.splitlines(), start=1):
-        try:
-            data = json.loads(line)
-            chunk_id, of, rule = data["id"], data["collection"], data["query_must"]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise _unusable(path, f"line {number} is no draft") from None
-        if of != collection:
-            raise _unusable(path, f"line {number} is a draft for the collection {of!r}")
-        if rule is not None:
-            done.add(str(chunk_id))
-    return done
+    *lines, tail = raw.split(b"\n")
+    # A file without a single whole draft may be anything, so nothing is removed from it.
+    cut_off = bool(lines) and _is_cut_off(tail)
+    if tail and not cut_off:
+        lines.append(tail)
+    found = [_drafted(path, n, line, collection) for n, line in enumerate(lines, start=1)]
+    # Only now is it known that the file is ours to change.
+    try:
+        if cut_off:
+            os.truncate(path, len(raw) - len(tail))
+        # Also where nothing is amiss: what cannot be written is told before a model is asked.
+        with path.open("ab") as file:
+            file.write(b"\n" if tail and not cut_off else b"")
+    except OSError as error:
+        raise _unusable(path, error.strerror or str(error)) from None
+    return {chunk_id for chunk_id in found if chunk_id is not None}
 
 
 def append(path: Path, line: dict[str, Any]) -> None:
@@ -228,6 +228,32 @@ def totals_document(totals: Totals) -> dict[str, Any]:
         **({} if totals.cost is None else {"cost": totals.cost}),
         "seconds": round(totals.seconds, 3),
     }
+
+
+def _is_cut_off(tail: bytes) -> bool:
+    """Whether `tail` may be the beginning of a draft: those are objects, of which no part that
+    lacks the end can be parsed."""
+    if not tail.startswith(b"{"):
+        return False
+    try:
+        json.loads(tail)
+    except ValueError:
+        return True
+    except RecursionError:
+        pass
+    return False
+
+
+def _drafted(path: Path, number: int, line: bytes, collection: str) -> str | None:
+    """The id in one line of the output file, None where that draft has no rule."""
+    try:
+        data = json.loads(line)
+        chunk_id, of, rule = data["id"], data["collection"], data["query_must"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise _unusable(path, f"line {number} is no draft") from None
+    if of != collection:
+        raise _unusable(path, f"line {number} is a draft for the collection {of!r}")
+    return None if rule is None else str(chunk_id)
 
 
 def _unusable(path: Path, why: str) -> InputError:
