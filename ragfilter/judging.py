@@ -22,8 +22,9 @@ from math import isnan
 from time import perf_counter
 
 from ragfilter import judge_prompts
+from ragfilter import usage as using
 from ragfilter.context import SHORTENED, defuse, one_line
-from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
+from ragfilter.errors import ChatError, RagfilterError
 from ragfilter.judge_prompts import Variant
 from ragfilter.judgements import Judgements
 from ragfilter.ports import ChatModel, Message, Usage
@@ -41,8 +42,6 @@ LEAST_QUOTA = 100
 SHOWN_REFS = 20
 LINE_CHARS = 200
 REPLY_CHARS = 20_000
-UNREAD: tuple[ChatErrorKind, ...] = ("unreachable", "auth", "rate_limit", "protocol")
-"""How a call fails whose prompt no model read, so that its tokens do not count."""
 NO_DECISION = "no decision could be read in the judge's answer"
 
 ANSWER_FORM = (
@@ -68,7 +67,7 @@ class JudgePrompt:
     @property
     def tokens(self) -> int:
         """Estimated tokens of the messages."""
-        return sum(estimate(message.content) for message in self.messages)
+        return using.tokens(self.messages)
 
     @property
     def key(self) -> str:
@@ -189,7 +188,7 @@ def recall(ready: JudgePrompt, chat: ChatModel, remembered: Judgements) -> Judge
 
 def _call(ready: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
     started = perf_counter()
-    text, error, unread = "", "", False
+    text, error, failed = "", "", ""
     usage: Usage | None = None
     try:
         for delta in chat.stream(
@@ -199,7 +198,7 @@ def _call(ready: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
             usage = delta.usage or usage
     except RagfilterError as failure:
         error = str(failure)
-        unread = isinstance(failure, ChatError) and failure.kind in UNREAD
+        failed = failure.kind if isinstance(failure, ChatError) else ""
     except Exception as failure:
         # A model outside ragfilter may fail with anything; its words may hold secrets.
         error = f"the model failed ({type(failure).__name__})"
@@ -209,7 +208,7 @@ def _call(ready: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
     if not error and not verdicts:
         error = NO_DECISION
     if usage is None:
-        usage = Usage(0 if unread and not text else ready.tokens, estimate(text), estimated=True)
+        usage = using.estimated(ready.messages, text, failed)
     return Judgement(
         asked=ready.asked,
         verdicts=verdicts,

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "ragfilter"
 # Each part may import itself and the parts named here; the rest of the world is not restricted.
 GROUND = {
     "types", "errors", "setting", "settings", "ports", "tokens", "figures", "deadline",
-    "judge_prompts",
+    "judge_prompts", "usage",
 }  # fmt: skip
 CORE = GROUND | {
     "rules", "layers", "entities", "context", "judging", "judgements", "verdicts", "expansion",
@@ -32,6 +32,7 @@ ALLOWED = {
     "settings": {"setting", "judge_prompts"},
     "ports": {"types"},
     "tokens": set(),
+    "usage": {"errors", "ports", "tokens"},
     "figures": set(),
     "deadline": set(),
     "confidence": GROUND,

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Literal
 
+from ragfilter import usage as using
 from ragfilter.context import SHORTENED, defuse, one_line
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.ports import ChatModel, Message, Usage
@@ -227,8 +228,7 @@ def _ask(chat: ChatModel, asked: Sequence[Message], deadline: float) -> _Reply:
         # A model outside ragfilter may fail with anything; its words may hold secrets.
         error, failed = f"the model failed ({type(failure).__name__})", "model"
     if usage is None:
-        sent = sum(estimate(message.content) for message in asked)
-        usage = Usage(sent if text else 0, estimate(text), estimated=True)
+        usage = using.estimated(asked, text, failed)
     return _Reply(text, error, failed, retry_after, usage)
 
 

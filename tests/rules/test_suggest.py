@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.adapters.openai_chat import OpenAIChat
+from ragfilter.errors import ChatError
 from ragfilter.ports import Delta, Message, Usage
 from ragfilter.rules.reading import NO_JSON, TOO_DEEP, read
 from ragfilter.rules.rule import MAX_BYTES, Rule, parse
@@ -304,6 +305,45 @@ def test_usage_is_estimated_where_the_endpoint_does_not_count() -> None:
     assert draft.usage.estimated
     assert draft.usage.prompt_tokens > 300
     assert draft.usage.completion_tokens == 19
+
+
+@pytest.mark.parametrize(
+    ("failure", "sent"),
+    [
+        (ChatError("It hangs.", kind="timeout"), True),
+        (ChatError("HTTP 500.", kind="server"), True),
+        (ChatError("Cut.", kind="interrupted"), True),
+        (ChatError("It sent nothing.", kind="empty"), True),
+        (ValueError("of some other model"), True),
+        (ChatError("Refused.", kind="unreachable"), False),
+        (ChatError("HTTP 401.", kind="auth"), False),
+        (ChatError("HTTP 429.", kind="rate_limit"), False),
+        (ChatError("HTTP 404.", kind="protocol"), False),
+    ],
+)
+def test_a_prompt_that_was_sent_counts_though_no_answer_came(
+    failure: Exception, sent: bool
+) -> None:
+    tokens = suggest(CHUNK, Fake(Delta(GOOD)), timeout_s=5).usage.prompt_tokens
+    draft = suggest(CHUNK, Fake(failure), timeout_s=5)
+    assert draft.usage == Usage(tokens if sent else 0, 0, estimated=True)
+    # Once anything was answered, the prompt was read.
+    draft = suggest(CHUNK, Fake(Delta("{"), failure), timeout_s=5)
+    assert draft.usage == Usage(tokens, 1, estimated=True)
+
+
+def test_a_second_call_that_times_out_counts_too(serve: Serve) -> None:
+    def slow(handler: Handler, body: dict[str, Any]) -> None:
+        if len(body["messages"]) > 2:
+            time.sleep(1.5)
+        says("no")(handler, body)
+
+    draft = suggest(CHUNK, chat(serve(slow)), timeout_s=1)
+    assert draft.failed == "timeout"
+    # The first call was counted by the endpoint: 7 and 3.
+    assert draft.usage.prompt_tokens > 300
+    assert draft.usage.completion_tokens == 3
+    assert draft.usage.estimated
 
 
 @pytest.mark.parametrize("chunk", [Chunk("c"), Chunk("c", text=" \n"), Chunk("c", loaded=False)])
