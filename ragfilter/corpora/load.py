@@ -46,7 +46,8 @@ def load(source: str | os.PathLike[str], *, progress: Progress | None = None) ->
 
     The API descriptions of a folder come last, since they may refer to each other. A demo's name
     comes before a file of that name (write ``./demo`` for the file). `progress` counts characters
-    of large API descriptions. Raises InputError naming file and line, while it is read.
+    of API descriptions: JSON, and large YAML. Raises InputError naming file and line, while it is
+    read.
     """
     name = os.fspath(source)
     if name in DEMOS:

@@ -47,12 +47,12 @@ def parse(text: str, suffix: str, source: str, progress: Progress | None = None)
         if text.lstrip()[:1] == "{":
             # JSON is YAML too, and ten times as fast to read.
             try:
-                return json.loads(text)
+                return _json(text, progress)
             except (ValueError, RecursionError):
                 pass
         return parse_yaml(text, place=source, progress=progress)
     try:
-        return json.loads(text)
+        return _json(text, progress)
     except json.JSONDecodeError as error:
         raise InputError(
             f"{source}, line {error.lineno}: this is not JSON ({error.msg}).",
@@ -62,6 +62,16 @@ def parse(text: str, suffix: str, source: str, progress: Progress | None = None)
         raise InputError(
             f"{source}: this JSON cannot be read ({error}).", remedy="Nest it less deeply."
         ) from None
+
+
+def _json(text: str, progress: Progress | None) -> object:
+    # It is read in one step, so there is nothing to tell in between.
+    if progress is not None:
+        progress(0, len(text))
+    tree: object = json.loads(text)
+    if progress is not None:
+        progress(len(text), len(text))
+    return tree
 
 
 def _checked(tree: object, source: str) -> dict[str, Any]:
