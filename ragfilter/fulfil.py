@@ -20,7 +20,7 @@ from ragfilter.layers.quality import reranker_key
 from ragfilter.rules.match import rule_book
 from ragfilter.settings import Settings, field
 from ragfilter.sources import Sources
-from ragfilter.types import Chunk, Failure, Hit, Judgement, Need, Pool
+from ragfilter.types import Chunk, Failure, Hit, Judgement, Need, NeedKind, Pool
 
 log = logging.getLogger(__name__)
 
@@ -58,19 +58,38 @@ def recall(pool: Pool, needs: Sequence[Need], settings: Settings, sources: Sourc
     return pool
 
 
-def unfailed(pool: Pool) -> Pool:
-    """The pool without the judgements that failed, so that the judge can be asked again."""
-    return replace(pool, judgements=tuple(j for j in pool.judgements if not j.error))
+def unfailed(pool: Pool, kind: NeedKind) -> Pool:
+    """The pool without what failed of this kind, so that it can be tried again."""
+    failures = tuple(failure for failure in pool.failures if failure.kind != kind)
+    kept = pool.judgements
+    if kind == "judge":
+        kept = tuple(judgement for judgement in kept if not judgement.error)
+    return replace(pool, failures=failures, judgements=kept)
 
 
 def joined(mine: Pool, theirs: Pool) -> Pool:
-    """`mine`, with what was asked of the judge meanwhile for another session's copy, `theirs`."""
+    """`mine`, with what models said meanwhile for another session's copy, `theirs`."""
     return replace(
-        mine,
+        _scored(mine, theirs),
         judgements=judgements.joined(theirs.judgements, mine.judgements),
         reachable=tuple({hit.id: hit for hit in (*theirs.reachable, *mine.reachable)}.values()),
         references=tuple({c.id: c for c in (*theirs.references, *mine.references)}.values()),
     )
+
+
+def _scored(mine: Pool, theirs: Pool) -> Pool:
+    """`mine`, with the scores that its reranker gave only in `theirs`; they end its failure."""
+    if mine.reranker not in ("", theirs.reranker):
+        return mine
+    lacking = {hit.id for hit in mine.hits if hit.rerank_score is None}
+    known = {hit.id: hit.rerank_score for hit in theirs.hits if hit.rerank_score is not None}
+    if lacking.isdisjoint(known):
+        return mine
+    hits = tuple(
+        replace(hit, rerank_score=known.get(hit.id)) if hit.id in lacking else hit
+        for hit in mine.hits
+    )
+    return unfailed(replace(mine, hits=hits, reranker=theirs.reranker), "rerank")
 
 
 def referred_to(chunks: Iterable[Chunk], catalogue: Mapping[str, Chunk]) -> tuple[Chunk, ...]:
@@ -84,7 +103,7 @@ def _rerank(pool: Pool, need: Need, settings: Settings, sources: Sources) -> Poo
     if pool.reranker != key:
         # Scores of another reranker mean something else.
         pool = replace(pool, hits=tuple(replace(hit, rerank_score=None) for hit in pool.hits))
-    failures = tuple(f for f in pool.failures if f.kind != "rerank")
+    pool = unfailed(pool, "rerank")
     chunks = {hit.id: hit.chunk for hit in pool.hits}
     ids = [i for i in need.chunk_ids if i in chunks]
     try:
@@ -94,12 +113,12 @@ def _rerank(pool: Pool, need: Need, settings: Settings, sources: Sources) -> Poo
         ours = isinstance(error, (ModelError, TimeoutError))
         why = str(error) if ours else f"the reranker failed ({type(error).__name__})"
         log.warning("reranking failed: %s", why)
-        return replace(pool, failures=(*failures, Failure("rerank", why)), reranker=key)
+        return replace(pool, failures=(*pool.failures, Failure("rerank", why)), reranker=key)
     fresh = dict(zip(ids, scores, strict=True))
     hits = tuple(
         replace(hit, rerank_score=fresh.get(hit.id, hit.rerank_score)) for hit in pool.hits
     )
-    return replace(pool, hits=hits, failures=failures, reranker=key)
+    return replace(pool, hits=hits, reranker=key)
 
 
 def _scores(

@@ -167,9 +167,11 @@ def test_a_failed_judge_can_be_asked_again(store: ChromaStore) -> None:
     failed = replay(pool, LLM)
     assert failed.needs == ()
     assert "no LLM is configured" in failed.trace("judge").note
-    again = replay(unfailed(pool), LLM)
+    again = replay(unfailed(pool, "judge"), LLM)
     assert [need.kind for need in again.needs] == ["judge"]
-    pool = fulfil(unfailed(pool), again.needs, LLM, replace(sources, chat=Judging(root="KEEP")))
+    pool = fulfil(
+        unfailed(pool, "judge"), again.needs, LLM, replace(sources, chat=Judging(root="KEEP"))
+    )
     assert [hit.id for hit in replay(pool, LLM).kept] == ["root"]
 
 

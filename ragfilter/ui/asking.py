@@ -52,7 +52,7 @@ def forget() -> None:
 
 def before(pool: Pool, wish: Wish) -> Pool:
     """The pool as the wish finds it."""
-    return unfailed(pool) if wish.again else pool
+    return unfailed(pool, wish.kind) if wish.again else pool
 
 
 def wait(wish: Wish, work: Callable[[], Pool], jobs: Shelf[Job[Pool]]) -> Pool:

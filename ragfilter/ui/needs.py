@@ -24,19 +24,20 @@ def draw(result: Result, resources: Resources, *, wider: bool) -> None:
 
     While the judge's panel is open, its button stands there.
     """
-    rerank = next((need for need in result.needs if need.kind == "rerank"), None)
+    rerank, again = reranking(result)
     costs = None if st.session_state.panel == "Judge" else judging_costs(result, resources)
     if rerank is None and costs is None and not wider:
         return
     with st.container(key="needs", horizontal=True, vertical_alignment="center", gap="small"):
         if rerank is not None:
             st.button(
-                _score(rerank, result, resources),
+                _score(rerank, result, resources, again=again),
                 key="need-rerank",
                 type="primary",
-                icon=":material/bolt:",
+                icon=":material/refresh:" if again else ":material/bolt:",
                 on_click=asking.press,
                 args=("rerank",),
+                kwargs={"again": again},
                 help=f"{rerank.why}. Until then the layer does without.",
             )
         if costs is not None:
@@ -52,6 +53,16 @@ def draw(result: Result, resources: Resources, *, wider: bool) -> None:
             )
 
 
+def reranking(result: Result) -> tuple[Need | None, bool]:
+    """What waits for a reranker's scores, and whether it has failed at them before."""
+    again = False
+    needs = result.needs
+    if any(failure.kind == "rerank" for failure in result.pool.failures):
+        again = not any(need.kind == "rerank" for need in needs)
+        needs = replay(unfailed(result.pool, "rerank"), result.settings).needs
+    return next((need for need in needs if need.kind == "rerank"), None), again
+
+
 def judging_costs(result: Result, resources: Resources) -> Forecast | None:
     """What asking the judge now, or again after a failure, would take; None where there is nothing
     to ask, or nobody."""
@@ -59,7 +70,7 @@ def judging_costs(result: Result, resources: Resources) -> Forecast | None:
     if chat is None:
         return None
     if failed(result):
-        result = replay(unfailed(result.pool), result.settings)
+        result = replay(unfailed(result.pool, "judge"), result.settings)
     remembered = resources.bench.judgements
     return forecast(result, model=chat.name, judgements=remembered, prices=resources.prices)
 
@@ -90,12 +101,13 @@ def judge_button(
     )
 
 
-def _score(need: Need, result: Result, resources: Resources) -> str:
+def _score(need: Need, result: Result, resources: Resources, *, again: bool) -> str:
     quality = result.settings.quality
     n = figures.chunks(len(need.chunk_ids))
     left = _unscored(need, result, resources)
     seconds = figures.seconds(left * PER_CHUNK_S.get(quality.reranker, 0.05))
-    return f"Score {n} with {NAMES.get(quality.reranker, quality.reranker)} · {seconds}, local"
+    name = NAMES.get(quality.reranker, quality.reranker)
+    return f"Score {'again: ' if again else ''}{n} with {name} · {seconds}, local"
 
 
 def _unscored(need: Need, result: Result, resources: Resources) -> int:

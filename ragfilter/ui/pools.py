@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ragfilter.fulfil import fulfil, joined, recall
+from ragfilter.fulfil import fulfil, joined, recall, unfailed
 from ragfilter.gather import gather, target
 from ragfilter.pipeline import replay
 from ragfilter.settings import Settings
@@ -51,7 +51,7 @@ def pool_of(asked: Asked, settings: Settings, resources: Resources) -> Pool:
 
 
 def keep(asked: Asked, pool: Pool, resources: Resources) -> Pool:
-    """Keep a pool. What another session asked the judge meanwhile stays in it."""
+    """Keep a pool. What models said meanwhile for another session stays in it."""
     return resources.pools.put(asked, pool, joined)
 
 
@@ -59,7 +59,9 @@ def settle(
     asked: Asked, pool: Pool, settings: Settings, resources: Resources, *, score: bool = True
 ) -> Pool:
     """The pool with the rerank scores that the settings want (but for `score`), and what the LLM
-    said before of the same prompt; it is never asked here."""
+    said before of the same prompt; it is never asked here. A reranking that failed is tried again,
+    since asking is the act."""
+    pool = unfailed(pool, "rerank")
     sources = resources.sources(asked.collection)
     for _ in range(MAX_STEPS if score else 0):
         needs = [need for need in replay(pool, settings).needs if need.kind == "rerank"]

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ragfilter.errors import ChatError
+from ragfilter.errors import ChatError, ModelError
 from ragfilter.judgements import Judgements
 from ragfilter.pipeline import replay
-from ragfilter.ports import Delta, Message
-from ragfilter.settings import Settings
+from ragfilter.ports import Delta, Message, Reranker
+from ragfilter.settings import Quality, Settings
 from ragfilter.sources import Sources
 from ragfilter.types import Chunk, Hit, Pool, Result
 from ragfilter.ui.pools import falls_short, keep, meet, reach, settle
@@ -66,17 +66,27 @@ class Bench:
     def __init__(self) -> None:
         self.said: str | ChatError = "a -> KEEP"
         self.calls = 0
+        self.broken = False
         self.pools: Shelf[Pool] = Shelf(4)
         self.judgements = Judgements()
 
     def sources(self, _: str) -> Sources:
-        return Sources(self, self, None, self, self.judgements)  # type: ignore[arg-type]
+        return Sources(self, self, self.reranker, self, self.judgements)  # type: ignore[arg-type]
 
     def stream(self, messages: Sequence[Message], **_: object) -> Iterator[Delta]:
         self.calls += 1
         if isinstance(self.said, ChatError):
             raise self.said
         yield Delta(self.said)
+
+    def reranker(self, _: Quality) -> Reranker:
+        return self
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        self.calls += 1
+        if self.broken:
+            raise ModelError("It is out.", remedy="Wait.")
+        return [0.9] * len(texts)
 
     def catalogue(self) -> Mapping[str, Chunk]:
         return {"x": Chunk("x", loaded=False)}
@@ -143,3 +153,32 @@ def test_a_question_put_again_takes_what_the_llm_said_before_and_asks_nobody() -
     assert [judgement.cached for judgement in settled.judgements] == [True]
     assert replay(settle(ASKED, POOL, NARROW, bench), NARROW).needs  # type: ignore[arg-type]
     assert bench.calls == 1
+
+
+# -- a reranking that failed -----------------------------------------------------------------------
+
+SCORED = Settings().with_values({"quality.enabled": True, "quality.mode": "always"})
+
+
+def test_a_question_put_anew_is_scored_again_though_it_failed_before() -> None:
+    bench = Bench()
+    bench.broken = True
+    failed = settle(ASKED, POOL, SCORED, bench)  # type: ignore[arg-type]
+    assert "It is out." in replay(failed, SCORED).trace("quality").note
+    bench.broken = False
+    settle(ASKED, failed, SCORED, bench)  # type: ignore[arg-type]
+    assert bench.calls == 2
+    assert "reranked" in bench.now(SCORED).trace("quality").note
+    # A session that had drawn the failure, and asks something else by now, brings it not back.
+    bench.press(failed, ON)
+    assert "reranked" in bench.now(SCORED).trace("quality").note
+    assert bench.now(SCORED).pool.failures == ()
+
+
+def test_a_reranking_that_fails_once_more_stays_a_failure() -> None:
+    bench = Bench()
+    bench.broken = True
+    for _ in range(2):
+        settle(ASKED, bench.pools.get(ASKED) or POOL, SCORED, bench)  # type: ignore[arg-type]
+    assert bench.calls == 2
+    assert "It is out." in bench.now(SCORED).trace("quality").note

@@ -1,0 +1,52 @@
+"""A reranker that was too slow once: told on the page, and tried again by its button only."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ragfilter.adapters.rerankers import LateInteraction
+
+pytestmark = pytest.mark.model
+
+QUESTION = "Is there any starship in this book?"
+LINK = {"profile": "adaptive-retrieval", "quality.mode": "always",
+        "quality.reranker_timeout_ms": "500"}  # fmt: skip
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """While it is not set, a reranker hangs."""
+    over = threading.Event()
+    score = LateInteraction.score
+
+    def late(self: LateInteraction, query: str, texts: Any) -> list[float]:
+        over.wait(60)
+        return score(self, query, texts)
+
+    monkeypatch.setattr(LateInteraction, "score", late)
+    yield over
+    over.set()
+
+
+def test_scores_that_came_too_late_can_be_asked_for_again(
+    slow: threading.Event, open_page: Callable[..., Any], calls: Counter[str]
+) -> None:
+    page = open_page(LINK).ask(QUESTION)
+    other = open_page(LINK | {"q": QUESTION})
+    assert calls["LateInteraction.score"] == 2
+    slow.set()
+    for each in (page, other.run()):
+        assert each.at.button(key="need-rerank").label.startswith("Score again: ")
+    # More time is no call: a slider asks nobody.
+    calls.clear()
+    page.slide("quality.reranker_timeout_ms", 60_000)
+    assert not calls
+    page.press("need-rerank")
+    assert "need-rerank" not in page.buttons
+    assert {row["outcome"] for row in page.rows if row["place"]} <= {"kept"}
+    assert "need-rerank" not in other.run().buttons
