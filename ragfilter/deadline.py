@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Callable
+from time import monotonic
 from typing import TypeVar
 
 T = TypeVar("T")
 
 GIVEN_UP = "given up"
+EXIT_WAIT_S = 5.0
+"""How long the end of the process waits for calls that were given up."""
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
@@ -36,6 +40,9 @@ def within(seconds: float, work: Callable[[], T]) -> T:
         # Ctrl+C ends the waiting, too.
         if not over.is_set():
             thread.name = GIVEN_UP
+            # Once, however many are given up.
+            atexit.unregister(_wait)
+            atexit.register(_wait)
     if failed:
         raise failed[0]
     if not done:
@@ -45,5 +52,15 @@ def within(seconds: float, work: Callable[[], T]) -> T:
 
 def given_up() -> bool:
     """Whether a call that was given up still runs. One that comes back from torch while the
-    interpreter ends aborts the process, so it should then be left by `os._exit`."""
-    return any(thread.name == GIVEN_UP for thread in threading.enumerate())
+    interpreter ends aborts the process: its end waits a while, and `os._exit` does not have to."""
+    return bool(_left())
+
+
+def _left() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == GIVEN_UP]
+
+
+def _wait() -> None:
+    until = monotonic() + EXIT_WAIT_S
+    for thread in _left():
+        thread.join(max(0.0, until - monotonic()))

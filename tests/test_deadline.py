@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from time import perf_counter
 
 import pytest
 
@@ -53,3 +56,27 @@ def test_an_interrupted_call_is_given_up_too(hang: Callable[[], int]) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert given_up()
+
+
+@pytest.mark.parametrize(
+    ("sleeps", "finished", "most"), [(1.5, True, 5), (60, False, 15)], ids=["short", "endless"]
+)
+def test_the_end_of_a_process_waits_for_what_was_given_up_but_not_long(
+    sleeps: float, finished: bool, most: float
+) -> None:
+    code = f"""
+import contextlib, time
+from ragfilter.deadline import within
+
+def work():
+    time.sleep({sleeps})
+    print("finished", flush=True)
+
+with contextlib.suppress(TimeoutError):
+    within(0.1, work)
+"""
+    started = perf_counter()
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert ("finished" in made.stdout) is finished
+    assert perf_counter() - started < most
