@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Literal
 
-from ragfilter import prompts
+from ragfilter import prompts, usage
 from ragfilter.adapters.extractive import extract
 from ragfilter.context import Context
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.ports import ChatModel, Embedder, Message, Usage
-from ragfilter.tokens import estimate
 
 log = logging.getLogger(__name__)
 
@@ -124,7 +123,7 @@ class AnswerStream:
         unknown: tuple[int, ...] = ()
         if self._chat is not None:
             known, unknown = cited(self._text, len(self._context.chunks))
-        usage = self._usage or self._estimated()
+        used = self._usage or self._estimated()
         return Answer(
             text=self._text,
             citations=known,
@@ -133,8 +132,8 @@ class AnswerStream:
             extractive=self._chat is None,
             prompt=self._prompt,
             prompt_version=prompts.VERSION if self._chat else "",
-            usage=usage,
-            cost=self._cost(usage),
+            usage=used,
+            cost=self._cost(used),
             error=self._error,
             failed=self._failed,
             ms=self._ms,
@@ -156,15 +155,14 @@ class AnswerStream:
                     yield delta.text
 
     def _estimated(self) -> Usage:
-        if self._chat is None or not self._text:
+        if self._chat is None or not (self._text or self._failed):
             return Usage()
-        prompt = sum(estimate(message.content) for message in self._prompt)
-        return Usage(prompt, estimate(self._text), estimated=True)
+        return usage.estimated(self._prompt, self._text, self._failed)
 
-    def _cost(self, usage: Usage) -> float | None:
+    def _cost(self, used: Usage) -> float | None:
         if self._prices is None or self._chat is None:
             return None
-        return self._prices.of(usage)
+        return self._prices.of(used)
 
 
 def stream_answer(

@@ -54,7 +54,7 @@ ALLOWED = {
     "profiles": {"errors"},
     "config": {"errors", "settings", "profiles", "deployment"},
     "prompts": GROUND | {"context"},
-    "answer": GROUND | {"context", "prompts", "adapters"},
+    "answer": GROUND | {"context", "prompts", "adapters", "usage"},
     "preview": CORE | {"answer"},
     "report": CORE | {"prompts", "answer"},
     "local_llm": {"errors"},
