@@ -136,8 +136,14 @@ def test_a_failure_keeps_what_was_streamed_and_says_what_failed() -> None:
 def test_a_call_that_never_began_costs_nothing() -> None:
     refused = ChatError("It refused.", kind="unreachable", remedy="Start it.")
     found = ask(Chat(refused), prices=Prices(1, 1))
-    assert (found.text, found.usage, found.cost) == ("", Usage(), 0.0)
+    assert (found.text, found.usage, found.cost) == ("", Usage(estimated=True), 0.0)
     assert found.error == "It refused. Start it."
+
+
+def test_a_call_that_timed_out_before_its_first_word_counts_its_prompt() -> None:
+    found = ask(Chat(ChatError("It hangs.", kind="timeout")), prices=Prices(1e6, 1))
+    assert (found.usage.completion_tokens, found.usage.estimated) == (0, True)
+    assert found.cost == found.usage.prompt_tokens > 100
 
 
 def test_a_foreign_failure_is_told_without_its_words() -> None:
