@@ -6,22 +6,19 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.pipeline import replay
-from ragfilter.report import rows, summary
+from ragfilter.report import summary
 from ragfilter.ui import (
     ask,
     build,
     controls,
-    curve_panel,
     empty,
     examples,
     frame,
     judge_words,
-    needs,
-    panel,
     problems,
     questions,
+    stage,
     state,
-    table,
 )
 from ragfilter.ui import summary as strip
 from ragfilter.ui.pools import falls_short
@@ -80,17 +77,7 @@ if pool is None or put is None:
 result = replay(pool, settings)
 state.share(unscored=any(need.kind == "rerank" for need in result.needs))
 told = summary(result)
-shown = rows(result, as_operator=st.session_state.operator)
 with st.sidebar:
     controls.layers(settings, told, resources, judged=judge_words.card(result, resources.prices))
 strip.draw(result, told)
-with st.container(key="stage"):
-    left, right = st.columns((1.28, 1), gap="medium")
-    with left:
-        curve_panel.draw(result, shown)
-table.draw(result, shown, rows(result) if st.session_state.operator else shown)
-# It floats. Above the others, they would be drawn anew whenever it comes or goes.
-needs.draw(result, resources, wider=falls_short(put, result, settings))
-with right:
-    # Last, since an answer may take its time and everything else is there already.
-    panel.draw(result, put, resources)
+st.fragment(stage.draw)(result, put, resources, wider=falls_short(put, result, settings))

@@ -1,0 +1,217 @@
+"""What a reader waits for on the Inspect page: a real server, a real Chromium, the demo. In ms.
+
+From the release of the mouse or key to the picture that shows what it changed, as the browser's own
+clock has it; medians over RUNS. A slider's wait holds 200 ms of Streamlit's own debounce, a row's
+click 150 ms. With a number, that many sliders are moved first, and the server's memory is told
+before and after: `python benchmarks/bench_browser.py 1000`. RAGFILTER_DATA_DIR may name a workspace
+with the demo, which saves indexing it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import cycle, islice
+from pathlib import Path
+from statistics import median
+from urllib.parse import urlencode
+
+from playwright.sync_api import Page, sync_playwright
+
+from ragfilter.corpora.demo import queries
+
+ROOT = Path(__file__).resolve().parents[1]
+RUNS = 20
+TARGETS_MS = {"slider": 280, "row click": 200, "point click": 200, "Enter": 300}
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+
+WATCH = """([event, what]) => {
+  const seen = {
+    curve: () => [...document.querySelectorAll(
+      ".st-key-curve .shapelayer path, .st-key-curve .annotation text, .st-key-curve path.point"
+    )].map(e => (e.getAttribute("d") || "") + (e.getAttribute("transform") || "") + e.textContent)
+      .join("|"),
+    chunk: () => document.querySelector(".rf-chunk")?.textContent || "",
+  }[what];
+  window.waited = new Promise(done => addEventListener(event, begun => {
+    const before = seen(), from = performance.now();
+    const look = () => {
+      if (seen() && seen() !== before) return done(performance.now() - from);
+      if (performance.now() - from > 20000) return done(-1);
+      requestAnimationFrame(look);
+    };
+    look();
+  }, {once: true, capture: true}));
+}"""
+"""Resolves `waited` in the frame in which the curve (or the open chunk) first differs from what it
+was at the event."""
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[tuple[str, int]]:
+    """The app on a demo workspace in `folder`, as `make app` starts it: its address and process."""
+    environ = {"RAGFILTER_DATA_DIR": str(folder), **os.environ}
+    subprocess.run(
+        [sys.executable, "-m", "ragfilter", "index", "demo", "--collection", "demo"],
+        cwd=ROOT, env=environ, check=True, capture_output=True,
+    )  # fmt: skip
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    server = subprocess.Popen(
+        command, cwd=ROOT, env=environ, start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    url = f"http://127.0.0.1:{port}"
+    try:
+        while True:
+            assert server.poll() is None, "the server did not start"
+            try:
+                urllib.request.urlopen(f"{url}/_stcore/health", timeout=5).close()
+                break
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.1)
+        yield url, server.pid
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait()
+
+
+def rest(page: Page) -> None:
+    """Wait until the server has nothing more to do for this page."""
+    page.wait_for_selector(".stApp[data-test-script-state='notRunning']")
+    page.wait_for_timeout(400)
+
+
+def waits(page: Page, event: str, what: str, act: Callable[[int], None], n: int) -> list[float]:
+    """How long `what` took to change after each of `n` acts ended with `event`."""
+    times = []
+    for i in range(n):
+        page.evaluate(WATCH, [event, what])
+        act(i)
+        waited = page.evaluate("window.waited")
+        assert waited >= 0, f"{what} did not change"
+        times.append(waited)
+        rest(page)
+    return times
+
+
+def slide(page: Page, i: int) -> None:
+    """Drag the gap threshold to where it was not just before."""
+    slider = page.locator(".st-key-set-cutoff-gap_threshold")
+    slider.scroll_into_view_if_needed()
+    track = slider.locator("[role='group']").first.bounding_box()
+    thumb = slider.locator("input[type='range']").first.evaluate(
+        "e => { const b = e.closest('[style*=left]').getBoundingClientRect();"
+        " return [b.x + b.width / 2, b.y + b.height / 2] }"
+    )
+    assert track is not None
+    page.mouse.move(*thumb)
+    page.mouse.down()
+    page.mouse.move(track["x"] + track["width"] * (0.15 + 0.031 * (i % 20)), thumb[1], steps=4)
+    page.mouse.up()
+
+
+def click_row(page: Page, i: int) -> None:
+    canvas = page.locator(".st-key-table [data-testid='data-grid-canvas']")
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + 278, box["y"] + 36 + 32 * (i % 8) + 16)
+
+
+def click_point(page: Page, i: int) -> None:
+    # The open chunk's point has a ring around it, which counts as a point too.
+    page.locator(".st-key-curve").scroll_into_view_if_needed()
+    boxes = page.locator(".st-key-curve").evaluate(
+        """c => { const f = c.querySelector(".nsewdrag").getBoundingClientRect();
+          return [...c.querySelectorAll("path.point")].map(p => p.getBoundingClientRect())
+            .map(b => [b.x + b.width / 2, b.y + b.height / 2])
+            .filter(([x, y]) => x > f.x && x < f.right && y > f.y && y < f.bottom)
+            .sort((a, b) => a[0] - b[0])
+            .filter(([x], i, all) => !i || x - all[i - 1][0] > 1) }"""
+    )
+    page.mouse.move(*boxes[i % 8])
+    page.locator(".st-key-curve .hoverlayer .hovertext").wait_for()
+    page.mouse.click(*boxes[i % 8])
+
+
+def ask(page: Page, questions: Iterator[str]) -> None:
+    page.locator(".st-key-question input").fill(next(questions))
+    page.keyboard.press("Enter")
+
+
+def rss_mb(pid: int) -> float:
+    """Resident memory of the server."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024
+
+
+def cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def main() -> None:
+    moves = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    assert chromium, "install Chromium (Debian: apt-get install chromium)"
+    asked = [text for name, text in queries().items() if name != "fighter-druid"]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served(Path(folder)) as (url, pid),
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        page.set_default_timeout(120_000)
+        link = {"q": queries()["fighter-druid"], "profile": "full", "collection": "demo"}
+        page.goto(f"{url}/?{urlencode(link)}")
+        page.wait_for_selector(".st-key-curve path.point")
+        rest(page)
+        slide(page, 5)
+        rest(page)
+        if moves:
+            print(f"memory before: {rss_mb(pid):.0f} MB")
+            waits(page, "pointerup", "curve", lambda i: slide(page, i), moves)
+            print(f"memory after {moves} moves: {rss_mb(pid):.0f} MB")
+        questions = cycle(asked)
+        for _ in islice(questions, 3):
+            pass
+        acts: dict[str, tuple[str, str, Callable[[int], None]]] = {
+            "slider": ("pointerup", "curve", lambda i: slide(page, i)),
+            "row click": ("pointerup", "chunk", lambda i: click_row(page, i)),
+            "point click": ("pointerup", "chunk", lambda i: click_point(page, i)),
+            "Enter": ("keydown", "curve", lambda i: ask(page, questions)),
+        }
+        for name, (event, what, act) in acts.items():
+            act(9)
+            rest(page)
+            cpu = cpu_s(pid)
+            times = waits(page, event, what, act, RUNS)
+            typical, target = median(times), TARGETS_MS[name]
+            print(
+                f"{name}: median {typical:.0f} ms ({typical / target:.2f} of the target of "
+                f"{target} ms), {min(times):.0f} to {max(times):.0f} ms of {RUNS}; "
+                f"server {(cpu_s(pid) - cpu) / RUNS * 1000:.0f} ms CPU each"
+            )
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
