@@ -79,5 +79,6 @@ state.share(unscored=any(need.kind == "rerank" for need in result.needs))
 told = summary(result)
 with st.sidebar:
     controls.layers(settings, told, resources, judged=judge_words.card(result, resources.prices))
+problems.incomplete(pool)
 strip.draw(result, told)
 st.fragment(stage.draw)(result, put, resources, wider=falls_short(put, result, settings))

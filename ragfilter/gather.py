@@ -37,7 +37,8 @@ def run(query: str, settings: Settings, sources: Sources, *, push_down: bool = T
 
     With `push_down` the clearance condition is also part of the store's own filter.
     Raises InputError for a query that is empty or not UTF-8 and for a file pattern that matches
-    nothing, StoreError, ModelError (the embedder's).
+    nothing, StoreError, ModelError (the embedder's). Where the collection is incomplete or damaged,
+    the message says so in any case, and the status where it would be `ok`.
     """
     pool = gather(query, settings, sources, push_down=push_down)
     result = replay(pool, settings)
@@ -63,6 +64,9 @@ def gather(query: str, settings: Settings, sources: Sources, *, push_down: bool 
     started = perf_counter()
     collection = sources.collection
     catalogue = collection.catalogue()
+    incomplete = sources.incomplete
+    if incomplete:
+        log.warning(incomplete)
     user = settings.clearance
     only = _only_sources(settings, collection.name, catalogue)
     compared = detect(query)
@@ -119,6 +123,7 @@ def gather(query: str, settings: Settings, sources: Sources, *, push_down: bool 
         references=referred_to((hit.chunk for hit in hits), catalogue),
         source_pattern=settings.retrieval.source_pattern,
         complete=len(plain) >= total,
+        incomplete=incomplete,
         queries=calls,
         gather_ms=(perf_counter() - started) * 1000,
     )

@@ -3,9 +3,11 @@
 Source: design, section 6. In this order, so that an interruption at any point leaves the old
 collection, or one that says that it is incomplete and that the next run repairs without the model:
 
-1. embed what is new or changed (kept part by part, so that the next run goes on from there)
-2. replace the copy
-3. mark the collection incomplete, write, mark it complete with the fingerprint of the copy
+1. where clearances change: put them into the copy, and withhold the collection until the end, so
+   that nobody is served under the old ones, whatever happens from here on
+2. embed what is new or changed (kept part by part, so that the next run goes on from there)
+3. replace the copy
+4. mark the collection incomplete, write, mark it complete with the fingerprint of the copy
 
 Indexing adds and replaces; only `reset` removes chunks that the source no longer has. The copy
 holds what the sources said. Edits of rules live in the journal: give them as `rules` (chunk id to
@@ -15,7 +17,7 @@ rule text, None where the rule was removed) and they are laid over what is writt
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
@@ -93,6 +95,7 @@ def index(
         whole = old is not None and _is_whole(store, name, old)
         if whole and not fresh:
             return replace(report, seconds=perf_counter() - started)
+        _withhold(store, name, path, given)
         rows = {row.chunk.id: row for row in ([] if reset else copies.read_copy(path))}
         vectors = {_key(row.chunk): row.vector for row in rows.values()}
         parts = workspace.copies_dir / f"{name}.parts"
@@ -223,12 +226,35 @@ def _check_target(
 
 
 def _is_whole(store: ChromaStore, name: str, copy: copies.Summary) -> bool:
-    """Whether the collection holds what the copy holds."""
+    """Whether the collection holds what the copy holds, and all of it can be found."""
     try:
         collection = store.collection(name)
-        return collection.content == copy.content and collection.count() == len(copy.fingerprints)
+        return (
+            collection.content == copy.content
+            and collection.count() == len(copy.fingerprints)
+            and not collection.incomplete
+        )
     except CollectionMissing:
         return False
+
+
+def _withhold(store: ChromaStore, name: str, path: Path, given: Mapping[str, Record]) -> None:
+    """Where `given` changes whom a chunk is for, see to it that the old answer is not served again:
+    neither by the collection, nor by one that is restored from the copy."""
+    bars = {i: (*_for_whom(r.chunk), r.clearance_as_given) for i, r in given.items()}
+    copies.change_clearances(path, bars)
+    with suppress(CollectionMissing):
+        collection = store.collection(name)
+        if not collection.withheld and any(
+            _for_whom(chunk) != _for_whom(given[i].chunk)
+            for i, chunk in collection.catalogue().items()
+            if i in given
+        ):
+            collection.withhold()
+
+
+def _for_whom(chunk: Chunk) -> tuple[int | None, str | None]:
+    return chunk.clearance, chunk.department
 
 
 def _embed(
@@ -257,8 +283,7 @@ def _fill(
     anew: bool,
 ) -> None:
     if anew:
-        store.delete(name)
-        collection = store.create(name, embedder=embedder)
+        collection = store.renew(name, embedder=embedder)
     else:
         collection = store.collection(name)
         collection.mark_content("")

@@ -83,6 +83,9 @@ def replay(pool: Pool, settings: Settings) -> Result:
         seen.update((hit.id, hit) for hit in hits if hit.id not in seen)
     if not hits and seen and not message:
         message = _nothing_left(traces)
+    if pool.incomplete:
+        status = "incomplete_collection" if status == "ok" else status
+        message = f"{message} {pool.incomplete}".strip()
     return Result(
         query=pool.query,
         settings=settings,

@@ -57,6 +57,12 @@ class Collection(Protocol):
         """Changes whenever a chunk is added, edited or removed; the key for caches."""
         ...
 
+    @property
+    def incomplete(self) -> str:
+        """Why a query may miss chunks (indexing was interrupted, the index is damaged) and what to
+        do about it; empty where the collection is whole. A store may leave this property out."""
+        ...
+
     def count(self) -> int: ...
 
     def nearest(

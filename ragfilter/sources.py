@@ -22,3 +22,8 @@ class Sources:
     reranker: Callable[[Quality], Reranker] | None = None
     chat: ChatModel | None = None
     judgements: Judgements | None = None
+
+    @property
+    def incomplete(self) -> str:
+        """Why the collection may lack chunks; empty where it is whole, or does not say."""
+        return getattr(self.collection, "incomplete", "")

@@ -16,7 +16,8 @@ Space = Literal["l2", "cosine", "ip", "rank"]
 """How distances are measured. ``rank``: the store gives an order only; a hit's distance is then its
 1-based place."""
 Outcome = Literal["kept", "dropped", "pinned", "expanded", "fallback"]
-Status = Literal["ok", "low_quality_results", "insufficient_clearance"]
+Status = Literal["ok", "low_quality_results", "insufficient_clearance", "incomplete_collection"]
+"""``incomplete_collection``: what is kept may lack the best chunks, for they cannot be found."""
 LayerName = Literal[
     "clearance", "query_must", "entities", "quality", "cutoff", "judge", "top_k", "context"
 ]
@@ -139,7 +140,8 @@ class Pool:
     reachable chunks refer to, known by clearance, rule and refs only (`loaded` False).
     `judgements` are the judge's answers, one a prompt, the latest last: each holds over its own.
     `source_pattern` is the one that the search was limited to. `complete` says that the whole
-    collection is in the pool. `queries` counts the store calls that were made.
+    collection is in the pool. `incomplete` says why the collection itself may lack chunks, and is
+    empty where it is whole. `queries` counts the store calls that were made.
     """
 
     query: str
@@ -154,6 +156,7 @@ class Pool:
     reranker: str = ""
     source_pattern: str = ""
     complete: bool = False
+    incomplete: str = ""
     queries: int = 0
     gather_ms: float = field(default=0.0, compare=False)
 

@@ -364,7 +364,7 @@ def test_collections_are_listed(workspace: Path, capsys: pytest.CaptureFixture[s
     empty, small = printed(capsys)
     assert small == {
         "name": "small", "count": 8, "space": "l2", "embedder": "all-MiniLM-L6-v2",
-        "complete": True,
+        "complete": True, "incomplete": "",
     }  # fmt: skip
     assert (empty["name"], empty["count"], empty["complete"]) == ("empty", 0, False)
 

@@ -225,6 +225,7 @@ def test_push_down_and_memory_agree(store: ChromaStore) -> None:
             for i, v in enumerate(vectors)
         ]
     )
+    collection.mark_content("made")
     sources = Sources(collection, OneVector({}, vectors[0]))
     for level, department in [(0, ""), (1, ""), (2, "referee"), (3, "other"), (3, "referee")]:
         chosen = Settings().with_values(

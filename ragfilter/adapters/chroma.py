@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
+from uuid import UUID
 
 from chromadb.api import ClientAPI
 
@@ -15,6 +16,7 @@ from ragfilter.adapters.chroma_collection import (
     EMBEDDER,
     FORMAT,
     VERSION,
+    WITHHELD,
     ChromaCollection,
     CollectionInfo,
     Row,
@@ -46,6 +48,7 @@ class ChromaStore:
         self.shared = shared
         self.writing = threading.RLock()
         self.catalogues: dict[str, tuple[str, Mapping[str, Chunk]]] = {}
+        self.lost: dict[UUID, frozenset[str]] = {}
 
     @classmethod
     def folder(cls, folder: Path) -> ChromaStore:
@@ -83,10 +86,12 @@ class ChromaStore:
             )
         return collection
 
-    def create(self, name: str, *, embedder: str) -> ChromaCollection:
+    def create(self, name: str, *, embedder: str, withheld: bool = False) -> ChromaCollection:
         """A new, empty collection of our own, not yet complete. Raises InputError for its name."""
         check_name(name)
-        metadata = {FORMAT: 1, EMBEDDER: embedder, VERSION: new_token()}
+        metadata: dict[str, str | int] = {FORMAT: 1, EMBEDDER: embedder, VERSION: new_token()}
+        if withheld:
+            metadata[WITHHELD] = "yes"
         with guard(self.where):
             self.client.create_collection(
                 name,
@@ -95,6 +100,14 @@ class ChromaStore:
                 embedding_function=None,
             )
         return ChromaCollection(self, name)
+
+    def renew(self, name: str, *, embedder: str) -> ChromaCollection:
+        """An empty collection in place of that called `name`; withheld if that one was."""
+        withheld = False
+        with suppress(CollectionMissing):
+            withheld = self.collection(name).withheld
+        self.delete(name)
+        return self.create(name, embedder=embedder, withheld=withheld)
 
     def delete(self, name: str) -> None:
         """Remove a collection; nothing happens where there is none."""

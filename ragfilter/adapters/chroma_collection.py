@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from chromadb.api.models.Collection import Collection as RawCollection
+from chromadb.errors import InternalError
 
 from ragfilter.adapters import chroma_metadata as rows
-from ragfilter.adapters.chroma_client import guard
+from ragfilter.adapters.chroma_client import REBUILD, guard
 from ragfilter.adapters.chroma_where import admission, can_push, condition
 from ragfilter.errors import StoreError
 from ragfilter.ports import Vectors, Where
@@ -34,6 +35,9 @@ FORMAT = "ragfilter:format"
 EMBEDDER = "ragfilter:embedder"
 VERSION = "ragfilter:version"
 CONTENT = "ragfilter:content"
+WITHHELD = "ragfilter:withheld"
+
+INDEX_AGAIN = "Run the same `ragfilter index` command again, unless it is still running."
 
 PAYLOAD_PAGE = 5_000
 IDS_PAGE = 50_000
@@ -42,15 +46,19 @@ WRITE_BATCH = 5_000
 
 @dataclass(frozen=True, slots=True)
 class CollectionInfo:
-    """One collection in a list. `embedder` is empty where it is not known; `complete` is False
-    where indexing was interrupted."""
+    """One collection in a list. `embedder` is empty where it is not known; `incomplete` says why
+    chunks are missing, and is empty where none is."""
 
     name: str
     count: int
     space: Space
     embedder: str
     ours: bool
-    complete: bool
+    incomplete: str
+
+    @property
+    def complete(self) -> bool:
+        return not self.incomplete
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +102,25 @@ class ChromaCollection:
         # Others write to a foreign collection untold; at least added and removed chunks show.
         return token if _is_ours(raw) else f"{token}:{self._count(raw)}"
 
+    @property
+    def withheld(self) -> bool:
+        """Whether chunks are given out to nobody, because their clearances are being changed."""
+        return bool(_metadata(self._raw(), WITHHELD))
+
+    @property
+    def incomplete(self) -> str:
+        """Why a query may miss chunks, and what to do about it; empty where none is missing."""
+        return self._incomplete(self._raw())
+
     def info(self) -> CollectionInfo:
         raw = self._raw()
-        ours = _is_ours(raw)
         return CollectionInfo(
             name=self._name,
             count=self._count(raw),
             space=_space(raw),
             embedder=_metadata(raw, EMBEDDER),
-            ours=ours,
-            complete=not ours or bool(_metadata(raw, CONTENT)),
+            ours=_is_ours(raw),
+            incomplete=self._incomplete(raw),
         )
 
     def count(self) -> int:
@@ -123,20 +140,22 @@ class ChromaCollection:
         dimension.
         """
         query = _checked(vector)
-        raw = self._raw()
+        raw = self._readable()
         if n > PAYLOAD_PAGE:
             n = min(n, self._count(raw))
         if n < 1:
             return []
+        # Chroma refuses a condition, or a list of ids, that admits one which its index lacks.
+        lost = self._lost(raw)
         pushed = None
         if where is not None and where != Where():
-            if ids is None and _is_ours(raw) and can_push(where):
+            if ids is None and _is_ours(raw) and can_push(where) and not lost:
                 pushed = condition(where)
             else:
                 ids = self._admitted(ids, where)
         if ids is not None:
             known = self.catalogue()
-            ids = [i for i in dict.fromkeys(ids) if i in known]
+            ids = [i for i in dict.fromkeys(ids) if i in known and i not in lost]
             if len(ids) == len(known):
                 ids = None
         hits: list[tuple[str, float]] = []
@@ -155,7 +174,7 @@ class ChromaCollection:
         return sorted(hits, key=lambda hit: (hit[1], hit[0]))[:n]
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        raw = self._raw()
+        raw = self._readable()
         found: dict[str, Chunk] = {}
         for page in _pages(list(dict.fromkeys(ids)), PAYLOAD_PAGE):
             with guard(self._store.where):
@@ -210,8 +229,15 @@ class ChromaCollection:
                 self._mark({VERSION: new_token()})
 
     def mark_content(self, fingerprint: str) -> None:
-        """Record what the collection now holds; "" says that it is incomplete."""
-        self._mark({CONTENT: fingerprint, VERSION: new_token()})
+        """Record what the collection now holds; "" says that it is incomplete. What was withheld
+        is given out again once it is complete."""
+        marks = {CONTENT: fingerprint, VERSION: new_token()}
+        self._mark({**marks, WITHHELD: ""} if fingerprint else marks)
+
+    def withhold(self) -> None:
+        """Give no chunk out until the collection has been indexed: clearances are about to change.
+        Every reading raises StoreError from now on, in this process and in any other."""
+        self._mark({WITHHELD: "yes", VERSION: new_token()})
 
     def _raw(self) -> RawCollection:
         with guard(self._store.where):
@@ -219,6 +245,55 @@ class ChromaCollection:
         # A write reads the stored schema and builds the embedding function that it names.
         raw._model.serialized_schema = None
         return raw
+
+    def _readable(self) -> RawCollection:
+        raw = self._raw()
+        if _metadata(raw, WITHHELD):
+            raise StoreError(self._withheld(), remedy=INDEX_AGAIN)
+        return raw
+
+    def _withheld(self) -> str:
+        return (
+            f"Collection {self._name!r} gives out no chunks: clearances in it are being changed, "
+            "and that is not complete."
+        )
+
+    def _incomplete(self, raw: RawCollection) -> str:
+        if _metadata(raw, WITHHELD):
+            return f"{self._withheld()} {INDEX_AGAIN}"
+        if _is_ours(raw) and not _metadata(raw, CONTENT):
+            return (
+                f"Collection {self._name!r} is incomplete: it is being indexed, or its indexing "
+                f"was interrupted. {INDEX_AGAIN}"
+            )
+        lost = self._lost(raw)
+        if not lost:
+            return ""
+        count = self._count(raw)
+        way_out = f"Restore it with {REBUILD}." if _is_ours(raw) else "Make it anew."
+        return (
+            f"Collection {self._name!r} is damaged: only {count - len(lost):,} of its {count:,} "
+            f"chunks can be found. {way_out.replace('NAME', self._name)}"
+        )
+
+    def _lost(self, raw: RawCollection) -> frozenset[str]:
+        """The ids that no query can find; looked up once. Chroma begins a new index where the
+        folder of the old one is gone, and says nothing."""
+        if raw.id not in self._store.lost:
+            self._store.lost[raw.id] = frozenset(self._read_lost(raw))
+        return self._store.lost[raw.id]
+
+    def _read_lost(self, raw: RawCollection) -> set[str]:
+        probe: Any = np.eye(1, raw._model.dimension or 1, dtype=np.float32)
+        with guard(self._store.where):
+            ids = raw.get(include=[])["ids"]
+            try:
+                for page in _pages(ids, IDS_PAGE):
+                    raw.query(query_embeddings=probe, n_results=1, ids=page, include=[])
+            except InternalError:
+                found = raw.query(query_embeddings=probe, n_results=len(ids), include=[])["ids"]
+                return set(ids).difference(found[0])
+        return set()
 
     def _count(self, raw: RawCollection) -> int:
         with guard(self._store.where):
@@ -250,7 +325,7 @@ class ChromaCollection:
                 raw.modify(metadata={**kept, **values})
 
     def _read_catalogue(self) -> Iterator[tuple[str, Chunk]]:
-        raw = self._raw()
+        raw = self._readable()
         offset = 0
         while True:
             with guard(self._store.where):

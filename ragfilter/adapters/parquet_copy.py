@@ -39,6 +39,10 @@ FIELDS = pa.schema(
     ]
 )
 
+Bars = tuple[int | None, str | None, str | None]
+BARS = ["clearance", "department", "clearance_as_given"]
+"""Whom a chunk is for; the last is the text of a clearance or department that cannot be read."""
+
 
 @dataclass(frozen=True, slots=True)
 class CopyRow:
@@ -93,6 +97,29 @@ def write_copy(path: Path, rows: Sequence[CopyRow], *, embedder: str) -> None:
         ),
         embedder,
     )
+
+
+def change_clearances(path: Path, given: Mapping[str, Bars]) -> None:
+    """Give the chunks of the copy at `path` these clearances; their fingerprints stay, so that
+    their records still count as changed.
+
+    A copy that cannot be read is left: nothing can be restored from it. Raises StoreError.
+    """
+    try:
+        table = _read(path, None)
+    except StoreError:
+        return
+    if table is None:
+        return
+    there = [tuple(row.values()) for row in table.select(BARS).to_pylist()]
+    wanted = [given.get(i, bars) for i, bars in zip(table["id"].to_pylist(), there, strict=True)]
+    if wanted == there:
+        return
+    for name, column in zip(BARS, zip(*wanted, strict=True), strict=True):
+        at = table.schema.get_field_index(name)
+        field = FIELDS.field(name)
+        table = table.set_column(at, field, pa.array(column, field.type))
+    _replace(path, table, _embedder(table))
 
 
 def read_summary(path: Path) -> Summary | None:

@@ -248,6 +248,7 @@ def evaluate(
     )
     with parts.open_for(data_dir, "eval") as bench:
         sources = parts.sources(bench, collection)
+        incomplete = sources.incomplete
         unknown = parts.unknown_labels(labelled, sources)
         made = run.evaluate(
             labelled.queries,
@@ -257,7 +258,11 @@ def evaluate(
             progress=parts.progress("queries"),
         )
     if as_json:
-        head = {"collection": collection, "profile": loaded.profile}
+        head = {
+            "collection": collection,
+            "profile": loaded.profile,
+            "incomplete": incomplete,
+        }
         parts.emit(parts.dumps(head | run.document(made) | {"unknown_labels": unknown}))
     else:
         parts.emit(f"{collection}, profile {loaded.profile}: {words.evaluation_text(made)}")

@@ -199,6 +199,7 @@ def _run(
                 "collection": collection,
                 "queries": len(labels.queries),
                 "complete": complete,
+                "incomplete": incomplete,
                 "unknown_labels": unknown,
             }
             parts.emit(parts.dumps(head | measuring.document(measured, sides)))
@@ -210,6 +211,7 @@ def _run(
         # Before anything is read, so that nobody waits for this answer.
         measuring.check(sides, bench.chat)
         sources = parts.sources(bench, collection)
+        incomplete = sources.incomplete
         unknown += parts.unknown_labels(labels, sources)
         with parts.at_the_end(report):
             for one in measuring.measure(labels.queries, labels.qrels, sides, sources):

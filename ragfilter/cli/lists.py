@@ -19,7 +19,7 @@ def collections(data_dir: DataDir = None, as_json: Json = False, verbose: Verbos
     with parts.open_for(data_dir, "collections") as bench:
         infos = bench.collections()
     if as_json:
-        names = ("name", "count", "space", "embedder", "complete")
+        names = ("name", "count", "space", "embedder", "complete", "incomplete")
         parts.emit(parts.dumps([{name: getattr(info, name) for name in names} for info in infos]))
     elif infos:
         body = [(i.name, i.count, i.space, i.embedder or "unknown", parts.state(i)) for i in infos]

@@ -135,7 +135,7 @@ def prices(where: Deployment) -> Prices | None:
 def state(info: CollectionInfo) -> str:
     if not info.ours:
         return "not indexed by ragfilter"
-    return "complete" if info.complete else "incomplete, index it again"
+    return info.incomplete or "complete"
 
 
 def progress(what: str) -> Progress:
@@ -165,8 +165,24 @@ def start_logging(verbose: int) -> None:
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(message)s", force=True
     )
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_once())
     # Ours alone: the libraries below are loud, and what they say seldom helps.
     logging.getLogger("ragfilter").setLevel(level)
+
+
+def _once() -> Callable[[logging.LogRecord], bool]:
+    """A filter that lets a warning through once: what is true of a collection is so each query."""
+    seen: set[str] = set()
+
+    def fresh(record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        if record.levelno == logging.WARNING and text in seen:
+            return False
+        seen.add(text)
+        return True
+
+    return fresh
 
 
 def dumps(document: object) -> str:

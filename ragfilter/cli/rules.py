@@ -27,9 +27,9 @@ from ragfilter.cli.options import (
 if TYPE_CHECKING:
     from ragfilter.adapters.chroma_collection import ChromaCollection
     from ragfilter.bench import Bench
+    from ragfilter.cli.selecting import Selection
     from ragfilter.rules.journal import Edit, Journal
     from ragfilter.settings import Clearance
-    from ragfilter.types import Chunk
 
 FOUND = 1
 rules = typer.Typer(
@@ -59,14 +59,14 @@ def tell(notice: str) -> None:
         typer.echo(f"ragfilter: {notice}", err=True)
 
 
-def _chunks_with_rules(
+def _with_rules(
     collection: str,
     where: list[str] | None,
     config: Path | None,
     values: list[str] | None,
     data_dir: Path | None,
-) -> tuple[Chunk, ...]:
-    """The selected chunks that have a rule; what clearance leaves out is told."""
+) -> Selection:
+    """The selected chunks that have a rule; what is missing among them is told."""
     clearance = clearance_of(config, values)
     from ragfilter.cli.selecting import select
 
@@ -75,7 +75,7 @@ def _chunks_with_rules(
             bench.collection(collection), [*(where or ()), "rule=any"], clearance=clearance
         )
     tell(selected.notice)
-    return selected.chunks
+    return selected
 
 
 @rules.command()
@@ -90,15 +90,15 @@ def lint(
 ) -> int:
     """Find rules that do not do their work. Exit code 1 where there are errors."""
     parts.start_logging(verbose)
-    chosen = _chunks_with_rules(collection, where, config, values, data_dir)
+    chosen = _with_rules(collection, where, config, values, data_dir)
     from ragfilter.cli import rule_text
     from ragfilter.rules.lint import lint as find
 
-    texts = {chunk.id: chunk.rule or "" for chunk in chosen}
-    findings = find(texts, {chunk.id: chunk.title for chunk in chosen})
+    texts = {chunk.id: chunk.rule or "" for chunk in chosen.chunks}
+    findings = find(texts, {chunk.id: chunk.title for chunk in chosen.chunks})
     if as_json:
         document = rule_text.lint_document(collection, len(texts), findings)
-        parts.emit(parts.dumps(document))
+        parts.emit(parts.dumps(document | {"incomplete": chosen.incomplete}))
     else:
         parts.emit(rule_text.lint_text(collection, len(texts), findings))
     return FOUND if any(finding.severity == "error" for finding in findings) else 0
@@ -116,10 +116,10 @@ def export(
 ) -> None:
     """Write the rules as JSONL: id, title and query_must."""
     parts.start_logging(verbose)
-    chosen = _chunks_with_rules(collection, where, config, values, data_dir)
+    chosen = _with_rules(collection, where, config, values, data_dir)
     from ragfilter.cli import rule_files
 
-    lines = list(rule_files.lines(chosen))
+    lines = list(rule_files.lines(chosen.chunks))
     if out is None:
         parts.emit("".join(lines))
     else:
@@ -151,6 +151,7 @@ def import_(
     with parts.open_for(data_dir, "rules") as bench:
         store = bench.collection(collection)
         stored = {i: c.rule for i, c in store.catalogue().items()}
+        tell(store.incomplete)
         plan = rule_files.plan(file, stored, with_doubts=with_doubts)
         if dry_run:
             saved, refusals = plan.changes, plan.refusals

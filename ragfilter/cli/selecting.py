@@ -37,14 +37,20 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The selected chunks, whole; `hidden` counts those that clearance took out."""
+    """The selected chunks, whole; `hidden` counts those that clearance took out, `incomplete`
+    says why the collection may lack some."""
 
     chunks: tuple[Chunk, ...]
     hidden: int
+    incomplete: str = ""
 
     @property
     def notice(self) -> str:
-        """What to say about the hidden ones; empty where there are none."""
+        """What to say about what is missing; empty where nothing is."""
+        return " ".join(filter(None, (self.incomplete, self._left_out)))
+
+    @property
+    def _left_out(self) -> str:
         if not self.hidden:
             return ""
         what = "1 chunk is" if self.hidden == 1 else f"{self.hidden:,} chunks are"
@@ -94,4 +100,8 @@ def select(
         fitting = [chunk for chunk in loaded.values() if all(c.holds(chunk) for c in late)]
     seen = [c.id for c in fitting if not clearance.enabled or may_see(c, clearance)]
     found = collection.chunks(seen[:limit])
-    return Selection(tuple(found.values()), hidden=len(fitting) - len(seen))
+    return Selection(
+        tuple(found.values()),
+        hidden=len(fitting) - len(seen),
+        incomplete=collection.incomplete,
+    )

@@ -33,6 +33,7 @@ def document(
         "status": result.status,
         "success": result.status == "ok",
         "message": result.message,
+        "incomplete": result.pool.incomplete,
         "max_security_level": max_security_level(result),
         "count": len(result.kept),
         "kept": [hit.id for hit in result.kept],

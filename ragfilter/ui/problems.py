@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ragfilter.errors import ModelError, RagfilterError, StoreUnavailable, WorkspaceLocked
+from ragfilter.types import Pool
 
 MOST = 5
 TITLES: tuple[tuple[type[RagfilterError], str], ...] = (
@@ -22,6 +23,12 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
         st.error(f"{head}{_literal(error.message)}  \n{_literal(error.remedy)}".strip())
         if retry:
             st.button("Try again", key="retry", icon=":material/refresh:")
+
+
+def incomplete(pool: Pool) -> None:
+    """Above a result: that better chunks may be missing from it, and why."""
+    if pool.incomplete:
+        st.warning(_literal(pool.incomplete))
 
 
 def notices(messages: list[str]) -> None:

@@ -1,0 +1,365 @@
+"""A collection that lacks chunks says so wherever it answers, and what may be stale is withheld."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from killed import Even, N, killed, records
+
+from ragfilter import index as indexing
+from ragfilter.adapters.chroma import ChromaCollection
+from ragfilter.cli import main
+from ragfilter.errors import StoreError
+from ragfilter.gather import run
+from ragfilter.index import IndexReport, index, rebuild
+from ragfilter.layers.clearance import MESSAGE
+from ragfilter.pipeline import replay
+from ragfilter.report import trace_text
+from ragfilter.settings import Settings
+from ragfilter.sources import Sources
+from ragfilter.types import Chunk, Hit, Pool, Result
+from ragfilter.workspace import Workspace
+
+
+def made(workspace: Workspace, n: int = N, *, reset: bool = False, **fields: Any) -> IndexReport:
+    given = records(n, **fields)
+    return index(given, name="demo", workspace=workspace, embedder=Even(), reset=reset)
+
+
+def ask(workspace: Workspace, level: int = 0) -> Result:
+    seen = {"clearance.enabled": True, "clearance.level": level}
+    collection = workspace.store().collection("demo")
+    return run("text 7", Settings().with_values(seen), Sources(collection, Even()))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace whose collection `demo` is complete."""
+    folder = tmp_path_factory.mktemp("whole") / "ws"
+    with Workspace.open(folder) as workspace:
+        made(workspace)
+    return folder
+
+
+@pytest.fixture
+def folder(whole: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be changed."""
+    shutil.copytree(whole, tmp_path / "ws")
+    return tmp_path / "ws"
+
+
+# --- an interruption that leaves some chunks out
+
+
+@pytest.mark.parametrize(
+    ("start", "act", "point", "fields"),
+    [
+        ("new", "index", "write", {}),
+        ("whole", "rebuild", "write", {}),
+        ("whole", "index", "write", {"text": "new text"}),
+        ("whole", "reset", "write", {"text": "new text"}),
+    ],
+    ids=["first", "rebuild", "in place", "reset"],
+)
+def test_every_result_says_that_indexing_was_interrupted(
+    folder: Path, tmp_path: Path, start: str, act: str, point: str, fields: dict[str, Any]
+) -> None:
+    folder = folder if start == "whole" else tmp_path / "new"
+    killed(folder, act, point, **fields)
+    with Workspace.open(folder) as workspace:
+        (info,) = workspace.store().collections()
+        result = ask(workspace)
+        assert result.kept
+        assert (info.complete, result.status) == (False, "incomplete_collection")
+        assert result.message == result.pool.incomplete == info.incomplete
+        assert result.message.startswith("Collection 'demo' is incomplete: ")
+        assert "`ragfilter index` command again" in result.message
+
+        # The remedy: the same again, and nothing is embedded again.
+        if act == "rebuild":
+            rebuild("demo", workspace=workspace)
+        else:
+            assert made(workspace, **fields).embedded == 0
+        result = ask(workspace)
+        assert (result.status, result.message) == ("ok", "")
+        assert workspace.store().collection("demo").count() == N
+
+
+def test_an_interrupted_first_index_that_wrote_nothing_is_no_empty_answer(tmp_path: Path) -> None:
+    killed(tmp_path, "index", "renew")
+    with Workspace.open(tmp_path) as workspace:
+        result = ask(workspace)
+    assert (result.kept, result.status) == ((), "incomplete_collection")
+
+
+HIDDEN = (Hit(Chunk("x", "text", clearance=4), 0.1, 1),)
+FAR = (Hit(Chunk("x", "text"), 1.9, 1),)
+RULED = (Hit(Chunk("x", "text", rule='{"contain":"troll"}'), 0.1, 1),)
+
+
+@pytest.mark.parametrize(
+    ("hits", "status", "words"),
+    [
+        (FAR, "incomplete_collection", ""),
+        ((), "incomplete_collection", ""),
+        (RULED, "incomplete_collection", "Nothing is left: query_must dropped the last 1 chunks. "),
+        (HIDDEN, "insufficient_clearance", f"{MESSAGE.format(level=4)} "),
+    ],
+)
+def test_another_status_and_its_words_stay(hits: tuple[Hit, ...], status: str, words: str) -> None:
+    pool = Pool("q", "demo", "l2", hits, incomplete="Half of it is missing.")
+    settings = Settings().with_values({"clearance.enabled": True, "query_must.enabled": True})
+    result = replay(pool, settings)
+    assert (result.status, result.message) == (status, f"{words}Half of it is missing.")
+    assert "Half of it is missing." in trace_text(result)
+
+
+# --- clearances
+
+
+RAISED = {"text": "new text", "clearance": 5}
+ONLY_RAISED = {"clearance": 5}
+MOVED = {"department": "ops"}
+
+
+@pytest.mark.parametrize(
+    ("act", "point", "when", "fields"),
+    [
+        ("index", "withhold", "after", RAISED),
+        ("index", "embed", "before", RAISED),
+        ("index", "embed", "after", RAISED),
+        ("index", "write_copy", "before", RAISED),
+        ("index", "write_copy", "after", RAISED),
+        ("index", "write", "before", ONLY_RAISED),
+        ("index", "write", "after", ONLY_RAISED),
+        ("index", "write", "after", MOVED),
+        ("reset", "embed", "before", RAISED),
+        ("reset", "write", "after", RAISED),
+    ],
+)
+def test_changed_clearances_are_never_answered_under_the_old_ones(
+    folder: Path, tmp_path: Path, act: str, point: str, when: str, fields: dict[str, Any]
+) -> None:
+    killed(folder, act, point, when, **fields)
+    shutil.copytree(folder, tmp_path / "second")
+    shutil.copytree(folder, tmp_path / "third")
+    with Workspace.open(folder) as workspace:
+        assert not workspace.store().collections()[0].complete
+        collection = workspace.store().collection("demo")
+        for read in (
+            lambda: ask(workspace, level=9),
+            lambda: collection.chunks(["c1"]),
+            lambda: collection.catalogue(),
+            lambda: collection.nearest(Even().embed(["text 1"])[0], 1),
+            lambda: collection.rule("c1"),
+        ):
+            with pytest.raises(StoreError, match="clearances in it are being changed") as error:
+                read()
+            assert "`ragfilter index` command again" in error.value.remedy
+        made(workspace, reset=act == "reset", **fields)
+        assert_new(workspace, fields)
+
+    # Whatever else completes the collection, restores the new clearances too.
+    with Workspace.open(tmp_path / "second") as workspace:
+        rebuild("demo", workspace=workspace)
+        assert_new(workspace, fields)
+        made(workspace, **fields)
+        assert_new(workspace, fields)
+    with Workspace.open(tmp_path / "third") as workspace:
+        made(workspace, 3, start=N, **fields)
+        assert_new(workspace, fields)
+
+
+def assert_new(workspace: Workspace, fields: dict[str, Any]) -> None:
+    result = ask(workspace, level=0)
+    assert (result.kept, result.status) == ((), "insufficient_clearance")
+    catalogue = workspace.store().collection("demo").catalogue()
+    wanted = (fields.get("clearance", 0), fields.get("department"))
+    assert {(c.clearance, c.department) for c in catalogue.values()} == {wanted}
+
+
+def test_a_stop_before_anything_is_withheld_has_changed_nothing(folder: Path) -> None:
+    killed(folder, "index", "change_clearances", **RAISED)
+    with Workspace.open(folder) as workspace:
+        assert ask(workspace).status == "ok"
+    killed(folder, "index", "embed", "before", **RAISED)
+    with Workspace.open(folder) as workspace, pytest.raises(StoreError, match="clearances"):
+        ask(workspace)
+
+
+def test_a_first_index_continued_with_other_clearances_keeps_the_new_ones(tmp_path: Path) -> None:
+    killed(tmp_path, "index", "write")
+    killed(tmp_path, "index", "embed", "before", **RAISED)
+    with Workspace.open(tmp_path) as workspace:
+        with pytest.raises(StoreError, match="clearances"):
+            ask(workspace)
+        rebuild("demo", workspace=workspace)
+        assert_new(workspace, RAISED)
+
+
+@pytest.mark.parametrize("fields", [{"text": "new text"}, {"title": "New"}])
+def test_what_changes_no_clearance_withholds_nothing(
+    folder: Path, fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ChromaCollection, "withhold", lambda _: pytest.fail("withheld"))
+    with Workspace.open(folder) as workspace:
+        made(workspace, **fields)
+        made(workspace, 3, start=N, clearance=4)
+        assert ask(workspace).status == "ok"
+
+
+def test_changing_a_clearance_without_a_stop_is_soon_over(folder: Path) -> None:
+    with Workspace.open(folder) as workspace:
+        report = made(workspace, clearance=5)
+        assert (report.changed, report.embedded) == (N, 0)
+        assert_new(workspace, ONLY_RAISED)
+
+
+def test_a_damaged_copy_does_not_keep_a_reset_from_withholding(folder: Path) -> None:
+    (folder / "copies" / "demo.parquet").write_bytes(b"no parquet")
+    killed(folder, "reset", "embed", "before", **RAISED)
+    with Workspace.open(folder) as workspace:
+        with pytest.raises(StoreError, match="clearances"):
+            ask(workspace)
+        made(workspace, reset=True, **RAISED)
+        assert_new(workspace, RAISED)
+
+
+# --- an index that lacks chunks
+
+
+LARGE = 1_500
+"""More than Chroma keeps beside its index: the last 500 or so survive in its log."""
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("large") / "ws"
+    with Workspace.open(folder) as workspace, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(indexing, "WRITE_PART", 500)
+        made(workspace, LARGE)
+    return folder
+
+
+@pytest.fixture
+def damaged(large: Path, tmp_path: Path) -> Path:
+    """A copy of a large workspace whose vector index has lost its folder."""
+    shutil.copytree(large, tmp_path / "ws")
+    (index_folder,) = {path.parent for path in (tmp_path / "ws" / "chroma").glob("*/header.bin")}
+    shutil.rmtree(index_folder)
+    return tmp_path / "ws"
+
+
+@pytest.mark.parametrize(
+    "repair",
+    [lambda workspace: rebuild("demo", workspace=workspace), lambda w: made(w, LARGE)],
+    ids=["rebuild", "index"],
+)
+@pytest.mark.parametrize("opened", [1, 2])
+def test_a_lost_index_is_told_and_repaired(
+    damaged: Path, repair: Callable[..., IndexReport], opened: int
+) -> None:
+    for _ in range(opened):
+        # Chroma puts a new, small index there; the next opening must not take it for whole.
+        with Workspace.open(damaged) as workspace:
+            (info,) = workspace.store().collections()
+            result = ask(workspace)
+            assert (info.complete, result.status) == (False, "incomplete_collection")
+            assert result.message == info.incomplete
+            assert "damaged: only 501 of its 1,500 chunks can be found" in result.message
+            assert "`ragfilter index --rebuild --collection demo`" in result.message
+    with Workspace.open(damaged) as workspace:
+        report = repair(workspace)
+        assert (report.embedded, report.written) == (0, LARGE)
+        assert workspace.store().collections()[0].complete
+        assert ask(workspace).status == "ok"
+        found = workspace.store().collection("demo").nearest(Even().embed(["q"])[0], LARGE)
+        assert len(found) == LARGE
+
+
+def test_whether_chunks_can_be_found_is_asked_once(
+    large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(large, tmp_path / "ws")
+    asked: list[str] = []
+    real = ChromaCollection._read_lost
+
+    def counted(self: ChromaCollection, raw: Any) -> set[str]:
+        asked.append(self.name)
+        return real(self, raw)
+
+    monkeypatch.setattr(ChromaCollection, "_read_lost", counted)
+    with Workspace.open(tmp_path / "ws") as workspace:
+        for _ in range(3):
+            assert ask(workspace).status == "ok"
+        collection = workspace.store().collection("demo")
+        collection.set_rule("c1", None)
+        assert ask(workspace).status == "ok"
+        assert workspace.store().collections()[0].complete
+    assert asked == ["demo"]
+
+
+# --- the command line
+
+
+def cli(capsys: pytest.CaptureFixture[str], *args: str, code: int = 0) -> tuple[Any, str]:
+    """What a command printed: the document (`--json` is added) and standard error."""
+    capsys.readouterr()
+    assert main([*args, "--json"]) == code
+    out, err = capsys.readouterr()
+    return json.loads(out) if out else None, err
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("how", ["interrupted", "damaged"])
+def test_every_command_says_it_once_on_standard_error_and_in_its_document(
+    request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str], tmp_path: Path, how: str
+) -> None:
+    folder: Path = request.getfixturevalue("damaged" if how == "damaged" else "folder")
+    if how == "interrupted":
+        killed(folder, "rebuild", "write")
+    words = "Collection 'demo' is " + ("damaged" if how == "damaged" else "incomplete")
+    (tmp_path / "queries.jsonl").write_text(
+        '{"_id": "q1", "text": "text 1"}\n{"_id": "q2", "text": "text 2"}\n'
+    )
+    (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq1\tc1\t1\nq2\tc2\t1\n")
+    where = ["--collection", "demo", "--data-dir", str(folder)]
+    labelled = [
+        "--queries",
+        str(tmp_path / "queries.jsonl"),
+        "--qrels",
+        str(tmp_path / "qrels.tsv"),
+    ]
+    for command in (["query", "text 7"], ["eval", *labelled], ["compare", *labelled],
+                    ["rules", "lint"]):  # fmt: skip
+        document, err = cli(capsys, *command, *where)
+        assert document["incomplete"].startswith(words), command
+        assert err.count(words) == err.count("\n") == 1, command
+    document, _ = cli(capsys, "query", "text 7", *where)
+    assert document["status"] == "incomplete_collection"
+    assert not document["success"]
+    assert document["message"].startswith(words)
+    (listed,), _ = cli(capsys, "collections", "--data-dir", str(folder))
+    assert (listed["complete"], listed["incomplete"][: len(words)]) == (False, words)
+    assert main(["collections", "--data-dir", str(folder)]) == 0
+    assert words in capsys.readouterr().out
+
+
+@pytest.mark.model
+def test_every_command_that_reads_refuses_what_is_withheld(
+    folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    killed(folder, "index", "embed", "before", **RAISED)
+    where = ["--collection", "demo", "--data-dir", str(folder)]
+    for command in (["query", "text 7"], ["rules", "lint"], ["rules", "export"]):
+        capsys.readouterr()
+        assert main([*command, *where]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "clearances in it are being changed" in err
+        assert err.count("\n") == 1
