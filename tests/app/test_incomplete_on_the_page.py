@@ -1,0 +1,53 @@
+"""The page says above a result that chunks may be missing from it, and refuses what is withheld."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from killed import Even, killed, records
+
+from ragfilter.index import index
+from ragfilter.workspace import Workspace
+
+pytestmark = pytest.mark.model
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A workspace whose collection `demo` is complete."""
+    with Workspace.open(tmp_path / "ws") as workspace:
+        index(records(), name="demo", workspace=workspace, embedder=Even())
+    return tmp_path / "ws"
+
+
+def test_an_interrupted_rebuild_is_told_above_the_result(
+    open_page: Callable[..., Any], folder: Path
+) -> None:
+    killed(folder, "rebuild", "write")
+    page = open_page({"q": "text 7", "profile": "adaptive-gap"}, workspace=folder)
+    (warning,) = page.warnings
+    assert warning.startswith("Collection 'demo' is incomplete: ")
+    assert "of 20 retrieved" in page.strip
+    assert "incomplete collection" in page.strip
+
+
+def test_withheld_chunks_do_not_reach_the_page(open_page: Callable[..., Any], folder: Path) -> None:
+    killed(folder, "index", "embed", "before", text="new text", clearance=5)
+    page = open_page({"q": "text 7", "profile": "adaptive-gap"}, workspace=folder)
+    (error,) = page.errors
+    assert "clearances in it are being changed" in error
+    assert "ragfilter index" in error
+    assert "text 1" not in page.sent
+
+
+def test_a_whole_collection_carries_no_warning(
+    open_page: Callable[..., Any], folder: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(folder, tmp_path / "other")
+    page = open_page({"q": "text 7", "profile": "adaptive-gap"}, workspace=tmp_path / "other")
+    assert page.warnings == []
+    assert "incomplete" not in page.strip
