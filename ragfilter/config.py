@@ -19,6 +19,7 @@ import tomli_w
 from pydantic import ValidationError
 
 from ragfilter import profiles
+from ragfilter.characters import whole
 from ragfilter.deployment import Deployment
 from ragfilter.errors import SettingsError
 from ragfilter.settings import Settings, field, fields
@@ -257,20 +258,8 @@ def _checked(path: str, value: Any, origin: str) -> Any:
         raise _bad(path, value, origin)
     if info.type in (int, float) and isinstance(value, bool):
         raise _bad(path, value, origin)
-    if isinstance(value, str) and not _is_utf8(value):
-        raise SettingsError(
-            f"{path} (from {origin}) is not UTF-8.", remedy="Write it again, as UTF-8."
-        )
-    return value
-
-
-def _is_utf8(text: str) -> bool:
-    """Whether `text` can be printed; bytes that are no text arrive as half characters."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+    # Bytes that are no text arrive as half characters.
+    return whole(value) if isinstance(value, str) else value
 
 
 def _boolean(name: str, value: str, origin: str) -> bool:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 
+from ragfilter.characters import whole
 from ragfilter.entities import alternatives, detect, title_is
 from ragfilter.errors import InputError
 from ragfilter.fulfil import fulfil, referred_to
@@ -16,7 +17,6 @@ from ragfilter.layers.clearance import may_see
 from ragfilter.pipeline import replay
 from ragfilter.ports import Collection, Vectors, Where
 from ragfilter.rules.match import rule_book
-from ragfilter.rules.normalise import has_surrogates
 from ragfilter.settings import Clearance, Settings
 from ragfilter.source_pattern import matcher
 from ragfilter.sources import Sources
@@ -36,9 +36,9 @@ def run(query: str, settings: Settings, sources: Sources, *, push_down: bool = T
     """Gather and replay until nothing is needed: the library's and command line's one call.
 
     With `push_down` the clearance condition is also part of the store's own filter.
-    Raises InputError for a query that is empty or not UTF-8 and for a file pattern that matches
-    nothing, StoreError, ModelError (the embedder's). Where the collection is incomplete or damaged,
-    the message says so in any case, and the status where it would be `ok`.
+    Raises InputError for an empty query and for a file pattern that matches nothing, StoreError,
+    ModelError (the embedder's). Where the collection is incomplete or damaged, the message says so
+    in any case, and the status where it would be `ok`.
     """
     pool = gather(query, settings, sources, push_down=push_down)
     result = replay(pool, settings)
@@ -55,12 +55,9 @@ def gather(query: str, settings: Settings, sources: Sources, *, push_down: bool 
 
     Raises like `run`.
     """
+    query = whole(query)
     if not query.strip():
         raise InputError("The query is empty.", remedy="Type a question.")
-    if has_surrogates(query):
-        raise InputError(
-            "The query is not UTF-8.", remedy="Type it again, in a terminal or file set to UTF-8."
-        )
     started = perf_counter()
     collection = sources.collection
     catalogue = collection.catalogue()

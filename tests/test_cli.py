@@ -384,23 +384,25 @@ def test_missing_and_empty_collections(workspace: Path, failing: Failing) -> Non
 
 @pytest.mark.model
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "query", "said"),
     [
-        ([b"\xff\xfe"], "ragfilter: The query is not UTF-8. "),
-        ([b"troll", "--files", b"\xff"],
-         "ragfilter: retrieval.source_pattern (from --files) is not UTF-8. "),
+        ([b"troll \xff"], "troll \ufffd", ""),
+        ([b"troll", "--files", b"\xff"], "", "No file of the collection 'small' matches '\ufffd'."),
+        ([b"troll", "-c", b"\xff"], "", "There is no collection '\ufffd'."),
+        ([b"troll", "--set", b"\xff=1"], "", "There is no setting '\\udcff' (from --set)."),
     ],
 )  # fmt: skip
 def test_bytes_that_are_no_text_never_reach_the_json(
-    args: list[str | bytes], said: str, workspace: Path
+    args: list[str | bytes], query: str, said: str, workspace: Path
 ) -> None:
-    command = [sys.executable, "-m", "ragfilter", "query", *args, "--json", "-c", "small"]
+    command = [sys.executable, "-m", "ragfilter", "query", "--json", "-c", "small", *args]
     made = subprocess.run(
         [*command, "--data-dir", str(workspace)], cwd=ROOT, capture_output=True, timeout=120,
         env=os.environ | {"LC_ALL": "C.UTF-8"},
     )  # fmt: skip
-    assert (made.returncode, made.stdout) == (2, b"")
-    assert made.stderr.decode().startswith(said)
+    assert made.stderr.decode().startswith(f"ragfilter: {said}" if said else "")
+    assert made.returncode == (2 if said else 0)
+    assert (json.loads(made.stdout)["query"] if query else made.stdout.decode()) == query
 
 
 @pytest.mark.model

@@ -96,7 +96,6 @@ REFUSED = [
     ({}, {"cutoff.max_results": True}, ["cutoff.max_results", "True"]),
     ({}, {"cutoff.max_results": 2.5}, ["cutoff.max_results", "2.5"]),
     ({}, {"cutoff.strategy": "knee"}, ["one of gap, fixed, autocut, adaptive_k"]),
-    ({}, {"retrieval.source_pattern": "\udcff"}, ["source_pattern", "--set", "not UTF-8"]),
     ({}, {"gap_threshold": 1}, ["gap_threshold", "Did you mean cutoff.gap_threshold?"]),
 ]
 

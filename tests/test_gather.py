@@ -203,11 +203,15 @@ def test_an_empty_query_is_refused(store: ChromaStore, query: str) -> None:
         gather(query, Settings(), Sources(store.collection("loop"), OneVector({}, vector)))
 
 
-@pytest.mark.parametrize("query", ["\udcff\udcfe", "a troll \ud800"])
-def test_a_query_that_is_not_utf8_is_refused(store: ChromaStore, query: str) -> None:
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [("\udcff\udcfe", "\ufffd\ufffd"), ("a troll \ud800", "a troll \ufffd"),
+     ("\ud83d\ude00?", "😀?")],
+)  # fmt: skip
+def test_a_query_is_asked_in_whole_characters(store: ChromaStore, query: str, asked: str) -> None:
     _, vector = filled(store, [None], 1)
-    with pytest.raises(InputError, match="not UTF-8"):
-        gather(query, Settings(), Sources(store.collection("loop"), OneVector({}, vector)))
+    sources = Sources(store.collection("loop"), OneVector({}, vector))
+    assert gather(query, Settings(), sources).query == asked
 
 
 def test_push_down_and_memory_agree(store: ChromaStore) -> None:

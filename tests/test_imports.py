@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "ragfilter"
 # Each part may import itself and the parts named here; the rest of the world is not restricted.
 GROUND = {
     "types", "errors", "setting", "settings", "ports", "tokens", "figures", "deadline",
-    "judge_prompts", "usage",
+    "judge_prompts", "usage", "characters",
 }  # fmt: skip
 CORE = GROUND | {
     "rules", "layers", "entities", "context", "judging", "judgements", "verdicts", "expansion",
@@ -27,6 +27,7 @@ ALL = WIRING | {"config", "report", "prompts", "answer", "bench", "evaluate", "p
 ALLOWED = {
     "types": {"settings"},
     "errors": set(),
+    "characters": set(),
     "judge_prompts": {"errors"},
     "setting": set(),
     "settings": {"setting", "judge_prompts"},
@@ -52,7 +53,7 @@ ALLOWED = {
     "adapters": GROUND,
     "deployment": {"errors"},
     "profiles": {"errors"},
-    "config": {"errors", "settings", "profiles", "deployment"},
+    "config": {"errors", "characters", "settings", "profiles", "deployment"},
     "prompts": GROUND | {"context"},
     "answer": GROUND | {"context", "prompts", "adapters", "usage"},
     "preview": CORE | {"answer"},

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ragfilter.characters import loads, whole
 from ragfilter.types import Chunk
 
 Metadata = Mapping[str, Any]
@@ -31,20 +32,20 @@ def to_metadata(chunk: Chunk, *, clearance_as_given: object = None) -> FlatMetad
     text matches no number, so the store's own condition hides the chunk too.
     """
     readable = clearance_level(chunk.clearance) is not None
-    given = "" if clearance_as_given is None else str(clearance_as_given)
+    given = "" if clearance_as_given is None else whole(str(clearance_as_given))
     metadata: FlatMetadata = {
         "clearance": chunk.clearance if readable and chunk.clearance is not None else given,
-        "department": _storable(chunk.department or ""),
+        "department": whole(chunk.department or ""),
     }
     for key, text in (("title", chunk.title), ("type", chunk.type), ("source", chunk.source)):
         if text:
-            metadata[key] = _storable(text)
+            metadata[key] = whole(text)
     if chunk.page is not None:
         metadata["page"] = chunk.page
     if chunk.refs:
-        metadata["refs"] = _storable(json.dumps(list(chunk.refs), ensure_ascii=False))
+        metadata["refs"] = whole(json.dumps(list(chunk.refs), ensure_ascii=False))
     if chunk.rule:
-        metadata[RULE_KEY] = _storable(chunk.rule)
+        metadata[RULE_KEY] = whole(chunk.rule)
     return metadata
 
 
@@ -54,7 +55,7 @@ def to_chunk(chunk_id: str, metadata: Metadata | None, text: str | None) -> Chun
     department, department_readable = _department(row.get("department"))
     return Chunk(
         id=chunk_id,
-        text=text or "",
+        text=whole(text or ""),
         title=_text(row.get("title")),
         type=_text(row.get("type")),
         source=_text(row.get("source")),
@@ -100,8 +101,8 @@ def references(value: object) -> tuple[str, ...]:
 
 def _json_list(text: str) -> list[object]:
     try:
-        parsed = json.loads(text)
-    except ValueError:
+        parsed = loads(text)
+    except (ValueError, RecursionError):
         return [text.strip()] if text.strip() else []
     return parsed if isinstance(parsed, list) else [text.strip()]
 
@@ -111,7 +112,7 @@ def _department(value: object) -> tuple[str | None, bool]:
     if value is None:
         return None, True
     if isinstance(value, str | int | float):
-        return str(value).strip() or None, True
+        return whole(str(value)).strip() or None, True
     return None, False
 
 
@@ -131,13 +132,8 @@ def _rule(value: object) -> str | None:
     # As stored, readable or not: the rules module says what is wrong with it.
     if value is None or value == "":
         return None
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return whole(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def _text(value: object) -> str:
-    return "" if value is None else str(value)
-
-
-def _storable(text: str) -> str:
-    # A lone surrogate cannot be written as UTF-8.
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return "" if value is None else whole(str(value))

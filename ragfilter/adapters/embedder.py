@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragfilter.adapters.loading import first_line, is_missing, missing, quiet_loading
+from ragfilter.characters import whole
 from ragfilter.errors import ModelError
 from ragfilter.ports import Progress, Vectors
 
@@ -162,7 +163,7 @@ def load_model(name: str, *, offline: bool) -> SentenceTransformer:
 def clean_text(text: str, model: SentenceTransformer) -> str:
     """`text` as a tokenizer takes it: no lone surrogates, and no longer than the model can read."""
     most = CHARS_PER_TOKEN * int(model.max_seq_length or 512)
-    return text[:most].encode("utf-8", "replace").decode("utf-8")
+    return whole(text[:most])
 
 
 def _dimension(model: Any) -> int:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ragfilter.adapters.embedder import SentenceEmbedder, clean_text
 from ragfilter.adapters.loading import first_line, is_missing, missing, quiet_loading
+from ragfilter.characters import whole
 from ragfilter.deadline import within
 from ragfilter.errors import ModelError
 from ragfilter.ports import Vectors
@@ -148,7 +149,7 @@ class CrossEncoderReranker:
         try:
             import torch
 
-            pairs = [(_whole(query), _whole(text)) for text in texts]
+            pairs = [(whole(query), whole(text)) for text in texts]
             scores = np.asarray(
                 model.predict(
                     pairs,
@@ -211,8 +212,3 @@ class CrossEncoderReranker:
                 remedy="Give a model with a single score.",
             )
         return model
-
-
-def _whole(text: str) -> str:
-    # A tokenizer refuses lone surrogates.
-    return text.encode("utf-8", "replace").decode("utf-8")

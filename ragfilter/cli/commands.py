@@ -32,6 +32,7 @@ from ragfilter.cli.options import (
     SetValues,
     Verbose,
     help_of,
+    in_words,
 )
 from ragfilter.errors import InputError
 
@@ -50,7 +51,13 @@ app = typer.Typer(
 def index(
     source: Annotated[str, typer.Argument(help=f"{SOURCES}.")] = "",
     collection: Annotated[
-        str, typer.Option("--collection", "-c", help="Name; that of demo and adsapi is their own.")
+        str,
+        typer.Option(
+            "--collection",
+            "-c",
+            help="Name; that of demo and adsapi is their own.",
+            callback=in_words,
+        ),
     ] = "",
     reset: Annotated[bool, typer.Option(help="Remove what the collection holds first.")] = False,
     rebuild: Annotated[

@@ -146,7 +146,7 @@ def append(path: Path, line: dict[str, Any]) -> None:
     """Add one line to the file and see to it that it is on the disk. Raises InputError."""
     try:
         with path.open("ab") as file:
-            file.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+            file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:

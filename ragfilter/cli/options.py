@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from ragfilter.characters import whole
 from ragfilter.profiles import DEFAULT, PROFILES
 from ragfilter.settings import field
 
@@ -17,8 +18,22 @@ def help_of(path: str) -> str:
     return f"{info.help} Sets {path}: {info.allowed()}."
 
 
+def in_words(value: Any) -> Any:
+    """The callback of what is text and no file's name: bytes that are no text are replaced."""
+    if isinstance(value, str):
+        return whole(value)
+    return [whole(item) for item in value] if value else value
+
+
 CollectionName = Annotated[
-    str, typer.Option("--collection", "-c", help="Name of the collection.", show_default=True)
+    str,
+    typer.Option(
+        "--collection",
+        "-c",
+        help="Name of the collection.",
+        show_default=True,
+        callback=in_words,
+    ),
 ]
 ProfileName = Annotated[
     str | None,
@@ -57,10 +72,12 @@ QrelsFile = Annotated[
     ),
 ]
 Only = Annotated[
-    list[str] | None, typer.Option("--only", help="Only this query id; may be repeated.")
+    list[str] | None,
+    typer.Option("--only", help="Only this query id; may be repeated.", callback=in_words),
 ]
 Except = Annotated[
-    list[str] | None, typer.Option("--except", help="Not this query id; may be repeated.")
+    list[str] | None,
+    typer.Option("--except", help="Not this query id; may be repeated.", callback=in_words),
 ]
 Limit = Annotated[
     int | None, typer.Option("--limit", min=1, help="Only the first so many of those queries.")
@@ -73,4 +90,4 @@ WHERE_HELP = (
     "and lower case alike) and rule (any or none). May be repeated: all must hold."
 )
 
-Where = Annotated[list[str] | None, typer.Option("--where", help=WHERE_HELP)]
+Where = Annotated[list[str] | None, typer.Option("--where", help=WHERE_HELP, callback=in_words)]

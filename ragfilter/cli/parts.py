@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ragfilter import config as configuration
+from ragfilter.characters import whole
 from ragfilter.errors import CollectionMissing, InputError
 from ragfilter.ports import Progress
 
@@ -196,6 +197,8 @@ def emit(text: str) -> None:
     gets every character.
     """
     try:
+        # A file's name may hold bytes that are no text.
+        text = whole(text)
         sys.stdout.write(_OBEYED.sub(UNSHOWN, text) if sys.stdout.isatty() else text)
         sys.stdout.flush()
     except BrokenPipeError:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ragfilter.characters import whole
 from ragfilter.errors import ConflictError, InputError, RuleError
 from ragfilter.ports import Progress, RuleStore
 from ragfilter.rules import edits
@@ -78,7 +79,7 @@ def write(path: Path, text: str) -> None:
     """Write the file, whole or not at all. Raises InputError."""
     part = path.with_name(f"{path.name}.part")
     try:
-        part.write_text(text, encoding="utf-8", errors="replace")
+        part.write_text(text, encoding="utf-8")
         part.replace(path)
     except OSError as error:
         part.unlink(missing_ok=True)
@@ -167,6 +168,7 @@ def _of_line(line: str, number: int, stored: dict[str, str | None]) -> Change | 
     chunk_id = next((record[key] for key in ID_KEYS if key in record), None)
     if not isinstance(chunk_id, str) or not chunk_id:
         return Refusal(number, "", "the id is missing or no text")
+    chunk_id = whole(chunk_id)
     if RULE_KEY not in record or (record[RULE_KEY] is None and record.get("error")):
         return None
     if chunk_id not in stored:
@@ -179,7 +181,8 @@ def _of_line(line: str, number: int, stored: dict[str, str | None]) -> Change | 
         except (RuleError, RecursionError) as error:
             return Refusal(number, chunk_id, str(error))
     remarks = record.get(REMARKS_KEY)
-    doubts = tuple(map(str, remarks)) if after and isinstance(remarks, list) else ()
+    told = remarks if after and isinstance(remarks, list) else ()
+    doubts = tuple(whole(str(remark)) for remark in told)
     return Change(number, chunk_id, stored[chunk_id], after, doubts)
 
 

@@ -22,6 +22,7 @@ from ragfilter.cli.options import (
     SetValues,
     Verbose,
     Where,
+    in_words,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +40,10 @@ rules = typer.Typer(
 )
 app.add_typer(rules, name="rules")
 
-OneChunk = Annotated[str | None, typer.Argument(metavar="CHUNK", help="Only this chunk's edits.")]
+OneChunk = Annotated[
+    str | None,
+    typer.Argument(metavar="CHUNK", help="Only this chunk's edits.", callback=in_words),
+]
 
 
 @rules.callback(invoke_without_command=True)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
+from ragfilter.characters import whole
 from ragfilter.corpora.markdown import sections
 from ragfilter.corpora.openapi_refs import Pointer, Spot, Trees, follow
 from ragfilter.corpora.passages import passages
@@ -204,7 +205,7 @@ def _then_numbered(names: Sequence[str]) -> Iterator[str]:
 
 def _tidy(name: str) -> str:
     # Ids are written in lines and lists, so they hold no white space.
-    name = re.sub(r"\s+", "_", name.encode("utf-8", "replace").decode("utf-8").strip()) or "_"
+    name = re.sub(r"\s+", "_", whole(name).strip()) or "_"
     if len(name) <= LONGEST_NAME:
         return name
     return f"{name[: LONGEST_NAME - 9]}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"

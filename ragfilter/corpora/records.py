@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from ragfilter.characters import whole
 from ragfilter.errors import InputError, RuleError
 from ragfilter.rules.rule import canonical, parse
 from ragfilter.types import Chunk
@@ -77,11 +78,11 @@ def to_record(raw: Mapping[str, Any], *, place: str, source: str = "") -> Record
         text=_text(raw, place),
         title=_plain(raw, "title", place),
         type=_plain(raw, "type", place),
-        source=_plain(raw, "source", place) or source,
+        source=_plain(raw, "source", place) or whole(source),
         page=_page(raw.get("page"), place),
         refs=_refs(raw.get("refs"), place),
         clearance=clearance,
-        department=_writable(_words(department)) or None if _is_plain(department) else None,
+        department=_words(department) or None if _is_plain(department) else None,
         rule=rule,
     )
     unused = tuple(sorted(str(key) for key in raw if key not in FIELDS))
@@ -94,9 +95,7 @@ def _id(raw: Mapping[str, Any], place: str) -> str:
         value = str(value)
     if not isinstance(value, str) or not value.strip():
         _refuse(place, "the id is missing or empty", 'Give every record its own "id".')
-    if value != _writable(value):
-        _refuse(place, "the id holds half a character (a lone surrogate)", "Write it anew.")
-    return value
+    return whole(value)
 
 
 def _text(raw: Mapping[str, Any], place: str) -> str:
@@ -106,14 +105,14 @@ def _text(raw: Mapping[str, Any], place: str) -> str:
         value = raw.get("title")
     if not isinstance(value, str) or not value.strip():
         _refuse(place, "the text is missing or empty", 'Give every record a "text".')
-    return _writable(value)
+    return whole(value)
 
 
 def _plain(raw: Mapping[str, Any], key: str, place: str) -> str:
     value = raw.get(key)
     if not _is_plain(value):
         _refuse(place, f"{key} is not text", f"Write {key} as text, or leave it out.")
-    return _writable(_words(value))
+    return _words(value)
 
 
 def _page(value: object, place: str) -> int | None:
@@ -134,7 +133,7 @@ def _refs(value: object, place: str) -> tuple[str, ...]:
         isinstance(ref, str | int) and not isinstance(ref, bool) for ref in value
     ):
         _refuse(place, "refs is not a list of chunk ids", 'Write it like ["id-1", "id-2"].')
-    refs = (_writable(str(ref)).strip() for ref in value)
+    refs = (whole(str(ref)).strip() for ref in value)
     return tuple(dict.fromkeys(ref for ref in refs if ref))
 
 
@@ -159,7 +158,7 @@ def _rule(value: object) -> tuple[str | None, str]:
     if value is None or value == "":
         return None, ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = _writable(text)
+    text = whole(text)
     try:
         stored = canonical(parse(text))
     except RuleError as error:
@@ -185,12 +184,7 @@ def _is_plain(value: object) -> bool:
 def _words(value: object) -> str:
     if value is None:
         return ""
-    return value.strip() if isinstance(value, str) else json.dumps(value, default=str)
-
-
-def _writable(text: str) -> str:
-    # A lone surrogate cannot be stored as UTF-8.
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return whole(value).strip() if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def _refuse(place: str, what: str, remedy: str) -> NoReturn:

@@ -5,15 +5,14 @@ Source: design, section 7. A label of 1 or more means relevant, 0 means judged a
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragfilter.characters import loads
 from ragfilter.corpora.files import read_lines
 from ragfilter.errors import InputError
-from ragfilter.rules.normalise import has_surrogates
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +56,7 @@ def read_queries(path: Path) -> dict[str, str]:
     for number, line in _lines(path):
         where = f"{path}, line {number}"
         try:
-            record = json.loads(line)
+            record = loads(line)
         except (ValueError, RecursionError) as error:
             reason = getattr(error, "msg", None) or str(error)
             raise InputError(
@@ -122,10 +121,6 @@ def _fields(record: object, where: str) -> tuple[str, str]:
         raise InputError(f"{where} has no _id.", remedy="Give every query an _id.")
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"{where} has no text.", remedy="Give every query a text.")
-    if has_surrogates(query_id + text):
-        raise InputError(
-            f"{where} holds half a character (a lone surrogate).", remedy="Write it anew."
-        )
     return query_id.strip(), text
 
 

@@ -20,9 +20,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from ragfilter.characters import whole
 from ragfilter.errors import RuleError
 from ragfilter.rules.needles import Needles
-from ragfilter.rules.normalise import mark_words, normalise, whole
+from ragfilter.rules.normalise import mark_words, normalise
 from ragfilter.rules.rule import Match, Rule, parse
 
 Ints = npt.NDArray[np.int64]

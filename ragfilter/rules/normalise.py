@@ -10,6 +10,8 @@ import re
 import unicodedata
 from itertools import groupby
 
+from ragfilter.characters import whole
+
 
 class _Table(dict[int, int | None]):
     """A translation table that fills itself, so that importing it does not walk all of Unicode."""
@@ -29,7 +31,6 @@ class _Table(dict[int, int | None]):
 
 
 _TABLE = _Table()
-_SURROGATES = re.compile("[\ud800-\udfff]")
 _ASCII_WORDS = re.compile("([0-9a-z]+)")
 # A separator that normalising turns into a space, so that no normalised text holds it.
 _EDGE = "\x1f"
@@ -58,16 +59,6 @@ def _shorten(run: re.Match[str]) -> str:
         if marks <= 30:
             kept.append(char)
     return "".join(kept)
-
-
-def whole(text: str) -> str:
-    """`text` with every lone surrogate replaced, so that it can be encoded as UTF-8."""
-    return _SURROGATES.sub("\ufffd", text)
-
-
-def has_surrogates(text: str) -> bool:
-    """True where `text` holds half a character and so cannot be encoded as UTF-8."""
-    return _SURROGATES.search(text) is not None
 
 
 def mark_words(text: str) -> str:

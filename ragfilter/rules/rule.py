@@ -25,8 +25,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
+from ragfilter.characters import has_halves, whole
 from ragfilter.errors import RuleError
-from ragfilter.rules.normalise import has_surrogates, normalise, whole
+from ragfilter.rules.normalise import normalise
 
 Match = Literal["word", "substring"]
 
@@ -57,7 +58,8 @@ class Rule:
 def parse(text: str) -> Rule:
     """The rule in JSON text. Raises RuleError, whose `place` is a path such as
     ``contain_one_of[1][0]``, or ``line 2, column 5`` where the text is no JSON."""
-    size = len(text.encode("utf-8", "surrogatepass"))
+    text = whole(text)
+    size = len(text.encode("utf-8"))
     if size > MAX_BYTES:
         raise RuleError(
             f"the rule has {size:,} bytes, the limit is {MAX_BYTES:,}.",
@@ -257,7 +259,7 @@ def _term(value: Any, place: str) -> str:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         remedy = f'Write it in quotes: "{value}".' if number else 'Write a text in quotes: "term".'
         raise RuleError(f"a term must be text, this is {_kind(value)}.", place=place, remedy=remedy)
-    if has_surrogates(value):
+    if has_halves(value):
         raise RuleError(
             "the term holds half a character (a lone surrogate).",
             place=place,

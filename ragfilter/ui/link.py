@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragfilter import config, profiles
+from ragfilter.characters import whole
 from ragfilter.config import Given
 from ragfilter.errors import SettingsError
 from ragfilter.settings import Settings
@@ -39,6 +40,7 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
 
     Raises SettingsError where, without a profile in the link, the environment is at fault.
     """
+    params = {whole(name): whole(value) for name, value in params.items()}
     refused: list[str] = []
     changes: dict[str, Any] = {}
     name = params.get(PROFILE, "")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 import streamlit as st
 
+from ragfilter.characters import whole
 from ragfilter.errors import RagfilterError
 from ragfilter.pipeline import replay
 from ragfilter.settings import Settings
@@ -137,7 +138,7 @@ def _question(pending: bool | str) -> str:
     before = state.asked()
     if pending == "again" and before is not None:
         return before.query
-    return str(st.session_state.get("question") or "").strip()
+    return whole(str(st.session_state.get("question") or "")).strip()
 
 
 def _remember(asked: state.Asked, question: str) -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 
 import streamlit as st
 
+from ragfilter.characters import whole
 from ragfilter.errors import ConflictError, RagfilterError, RuleError
 from ragfilter.pipeline import replay
 from ragfilter.rules import edits
@@ -223,7 +224,7 @@ def _conflict(error: ConflictError, chunk_id: str, asked: Asked, resources: Reso
 
 
 def _typed(chunk_id: str, stored: str) -> None:
-    text = st.session_state["rule-editor"]
+    text = whole(st.session_state["rule-editor"])
     st.session_state.pop("rule-trouble", None)
     if text == stored:
         state.drafts().pop(chunk_id, None)

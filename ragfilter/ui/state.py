@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import streamlit as st
 
+from ragfilter.characters import whole
 from ragfilter.errors import SettingsError
 from ragfilter.settings import Settings
 from ragfilter.ui import link
@@ -101,7 +102,7 @@ def choose_profile() -> None:
 
 def ask(query: str) -> None:
     """Put a question, from the box or from an example."""
-    st.session_state.question = query
+    st.session_state.question = whole(query)
     st.session_state.pending = True
 
 

@@ -108,9 +108,26 @@ def test_unreadable_clearance_is_stored_as_text_that_matches_no_number() -> None
 
 
 def test_lone_surrogates_do_not_reach_the_store() -> None:
-    metadata = to_metadata(Chunk("a", title="x\ud800", refs=("\ud800",)))
-    assert metadata["title"] == "x?"
-    assert "\ud800" not in str(metadata["refs"])
+    half = "x\ud800"
+    chunk = Chunk("a", title=half, refs=(half,), department=half, rule=half, clearance=None)
+    stored = to_metadata(chunk, clearance_as_given=half)
+    assert set(stored.values()) == {"x\ufffd", '["x\ufffd"]'}
+
+
+def test_whole_characters_come_out_of_a_foreign_collection() -> None:
+    half = "x\ud83d"
+    row = {
+        "title": half, "type": half, "source": half, "refs": '["x\\ud83d", "\\ud83d\\ude00"]',
+        "department": half, "query_must": half,
+    }  # fmt: skip
+    read = "x\ufffd"
+    assert to_chunk("a", row, half) == Chunk(
+        "a", read, read, read, read, None, (read, "😀"), 0, read, read
+    )
+    assert to_entry("a", row) == Chunk(
+        "a", type=read, source=read, refs=(read, "😀"), department=read, rule=read, loaded=False
+    )
+    assert to_chunk("a", {"refs": "[" * 100_000}, None).refs == ("[" * 100_000,)
 
 
 @given(

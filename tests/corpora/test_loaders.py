@@ -135,7 +135,6 @@ def test_references(given: object, refs: tuple[str, ...]) -> None:
         {"id": True},
         {"id": 1.5},
         {"id": ["a"]},
-        {"id": "\ud800"},
         {"text": None},
         {"text": ""},
         {"text": " \n"},
@@ -171,9 +170,25 @@ def test_a_title_alone_is_the_text() -> None:
     )
 
 
-def test_lone_surrogates_become_question_marks() -> None:
-    chunk = record(text="a\ud800", title="\udfff").chunk
-    assert (chunk.text, chunk.title) == ("a?", "?")
+def test_every_field_is_in_whole_characters() -> None:
+    half, pair = "x\ud83d", "\ud83d\ude00"
+    found = record(
+        id=half, text=half, title=pair, type=half, source=pair, refs=[half, pair], clearance=half,
+        department=half, query_must=half,
+    )  # fmt: skip
+    assert found.chunk == Chunk(
+        "x\ufffd", "x\ufffd", "😀", "x\ufffd", "😀", None, ("x\ufffd", "😀"), None, "x\ufffd",
+        "x\ufffd",
+    )  # fmt: skip
+    assert found.clearance_as_given == "x\ufffd"
+    by_name = to_record({"id": "a", "text": "t", "refs": '["\\ud83d"]'}, place="p", source=half)
+    assert (by_name.chunk.source, by_name.chunk.refs) == ("x\ufffd", ("\ufffd",))
+
+
+def test_a_file_whose_name_is_no_text_is_read(tmp_path: Path) -> None:
+    folder = written(tmp_path, "folder/x\udcff.txt", "Trolls fear fire.").parent
+    (chunk,) = read(folder)
+    assert (chunk.id, chunk.title, chunk.source) == ("x\ufffd.txt#1", "x\ufffd", "x\ufffd.txt")
 
 
 def test_the_fingerprint_knows_every_field() -> None:

@@ -52,11 +52,6 @@ def test_queries_without_labels_stay_among_the_queries(tmp_path: Path) -> None:
         ("[1]\n", QRELS, "queries.jsonl, line 1 is not a JSON object"),
         ('{"text": "one"}\n', QRELS, "queries.jsonl, line 1 has no _id"),
         ('\n{"_id": "q1", "text": " "}\n', QRELS, "queries.jsonl, line 2 has no text"),
-        (
-            '{"_id": "\\udcff", "text": "one"}\n',
-            QRELS,
-            "queries.jsonl, line 1 holds half a character",
-        ),
         (QUERIES + '{"_id": "q1", "text": "x"}', QRELS, "line 3: the id 'q1' stands twice"),
         ("\n", QRELS, "queries.jsonl holds no queries"),
         ("9" * 5000, QRELS, "queries.jsonl, line 1 is not valid JSON"),
@@ -76,6 +71,12 @@ def test_bad_files_are_named_with_their_line(
         beir.read(*files(tmp_path, queries, qrels))
     assert message in raised.value.message
     assert raised.value.remedy
+
+
+def test_queries_are_in_whole_characters(tmp_path: Path) -> None:
+    path = tmp_path / "queries.jsonl"
+    path.write_text('{"_id": "\\udcff", "text": "\\ud83d\\ude00 \\ud83d"}')
+    assert beir.read_queries(path) == {"\ufffd": "😀 \ufffd"}
 
 
 def test_a_missing_file_and_bytes_that_are_no_text(tmp_path: Path) -> None:

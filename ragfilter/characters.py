@@ -1,0 +1,41 @@
+"""Text from outside in whole characters, so that it can be stored, shown and sent as UTF-8.
+
+JSON, command lines and streams can hold halves of characters (surrogates). Two that belong together
+are one character; one alone is none, and U+FFFD stands in its place. Every text passes through here
+where it enters, so that nothing behind the entrances has to think of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+_HALVES = re.compile("[\ud800-\udfff]")
+
+
+def whole(text: str) -> str:
+    """`text` with pairs of surrogates joined and lone ones replaced; any other text as it is."""
+    if text.isascii() or not _HALVES.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def has_halves(text: str) -> bool:
+    """Whether `text` holds a surrogate, so that it cannot be encoded as UTF-8."""
+    return _HALVES.search(text) is not None
+
+
+def ends_in_half(text: str) -> bool:
+    """Whether `text` ends in the first half of a character, whose second half may follow."""
+    return "\ud800" <= text[-1:] <= "\udbff"
+
+
+def loads(text: str) -> Any:
+    """The JSON value in `text`, every text in it in whole characters. Raises ValueError and
+    RecursionError as `json.loads` does."""
+    value = json.loads(text)
+    # Only an escape can bring in a half that the text itself does not hold.
+    if "\\u" not in text and not has_halves(text):
+        return value
+    return json.loads(whole(json.dumps(value, ensure_ascii=False)))

@@ -1,0 +1,64 @@
+"""Halves of characters are joined or replaced, in texts and in JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragfilter.characters import loads, whole
+
+TEXTS = st.text(st.characters(), max_size=20) | st.text("\ud83d\ude00a\ufffd", max_size=20)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("", ""),
+        ("plain", "plain"),
+        ("naïve 😀 \ufeff", "naïve 😀 \ufeff"),
+        ("\ufeff\ud83d\ude00", "\ufeff😀"),
+        ("a\ud83d\ude00b", "a😀b"),
+        ("a\ud83db", "a\ufffdb"),
+        ("\ud83d", "\ufffd"),
+        ("\ude00\ud83d", "\ufffd\ufffd"),
+        ("\ud83d\ud83d\ude00", "\ufffd😀"),
+        (b"caf\xe9".decode("utf-8", "surrogateescape"), "caf\ufffd"),
+    ],
+)
+def test_whole(text: str, read: str) -> None:
+    assert whole(text) == read
+
+
+@given(TEXTS)
+def test_a_whole_text_can_be_encoded_and_stays_as_it_is(text: str) -> None:
+    read = whole(text)
+    assert read.encode("utf-8").decode("utf-8") == read
+    assert whole(read) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": [1, 2.5, null, "x"]}', {"a": [1, 2.5, None, "x"]}),
+        (r'{"\ud83d": ["\ud83d\ude00", {"b": "\ude00"}]}', {"\ufffd": ["😀", {"b": "\ufffd"}]}),
+        ('["\ud83d"]', ["\ufffd"]),
+        (r'["\u00e9\\ud83d"]', ["é\\ud83d"]),
+    ],
+)
+def test_loads(text: str, value: Any) -> None:
+    assert loads(text) == value
+
+
+@pytest.mark.parametrize("text", ["{", "", "[" * 100_000, "9" * 5000])
+def test_what_is_no_json_is_told_as_json_tells_it(text: str) -> None:
+    with pytest.raises((ValueError, RecursionError)):
+        loads(text)
+
+
+@given(st.recursive(TEXTS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner)))
+def test_every_text_of_a_value_is_whole(value: Any) -> None:
+    json.dumps(loads(json.dumps(value)), ensure_ascii=False).encode("utf-8")
