@@ -18,6 +18,7 @@ from ragfilter.adapters.extractive import extract
 from ragfilter.context import Context
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.ports import ChatModel, Embedder, Message, Usage
+from ragfilter.reply import bounded
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +90,7 @@ class AnswerStream:
         self._timeout_s = timeout_s
         self._prices = prices
         self._prompt = prompts.messages(query, context) if self._chat else ()
-        self._text = ""
+        self._said: list[str] = []
         self._quoted: list[int] = []
         self._usage: Usage | None = None
         self._error = UNFINISHED
@@ -97,12 +98,12 @@ class AnswerStream:
         self._ms = 0.0
 
     def __iter__(self) -> Iterator[str]:
-        if self._text or self._error != UNFINISHED:
+        if self._said or self._error != UNFINISHED:
             return
         started = perf_counter()
         try:
             for piece in self._pieces():
-                self._text += piece
+                self._said.append(piece)
                 self._ms = (perf_counter() - started) * 1000
                 yield piece
             self._error = ""
@@ -118,14 +119,15 @@ class AnswerStream:
 
     @property
     def answer(self) -> Answer:
+        text = "".join(self._said)
         # What an extractive answer quotes may itself hold numbers in brackets.
         known: tuple[int, ...] = tuple(dict.fromkeys(self._quoted))
         unknown: tuple[int, ...] = ()
         if self._chat is not None:
-            known, unknown = cited(self._text, len(self._context.chunks))
-        used = self._usage or self._estimated()
+            known, unknown = cited(text, len(self._context.chunks))
+        used = self._usage or self._estimated(text)
         return Answer(
-            text=self._text,
+            text=text,
             citations=known,
             unknown_citations=unknown,
             model=self._chat.name if self._chat else EXTRACTIVE,
@@ -149,15 +151,15 @@ class AnswerStream:
                 self._quoted.append(quote.number)
                 yield f"{between}{quote.text} [{quote.number}]"
         else:
-            for delta in self._chat.stream(self._prompt, timeout_s=self._timeout_s):
+            for delta in bounded(self._chat.stream(self._prompt, timeout_s=self._timeout_s)):
                 self._usage = delta.usage or self._usage
                 if delta.text:
                     yield delta.text
 
-    def _estimated(self) -> Usage:
-        if self._chat is None or not (self._text or self._failed):
+    def _estimated(self, text: str) -> Usage:
+        if self._chat is None or not (text or self._failed):
             return Usage()
-        return usage.estimated(self._prompt, self._text, self._failed)
+        return usage.estimated(self._prompt, text, self._failed)
 
     def _cost(self, used: Usage) -> float | None:
         if self._prices is None or self._chat is None:

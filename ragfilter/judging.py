@@ -28,6 +28,7 @@ from ragfilter.errors import ChatError, RagfilterError
 from ragfilter.judge_prompts import Variant
 from ragfilter.judgements import Judgements
 from ragfilter.ports import ChatModel, Message, Usage
+from ragfilter.reply import bounded
 from ragfilter.settings import Judge, Settings
 from ragfilter.tokens import estimate, head
 from ragfilter.types import Hit, Judgement, LayerTrace, Space, similarity
@@ -188,13 +189,13 @@ def recall(ready: JudgePrompt, chat: ChatModel, remembered: Judgements) -> Judge
 
 def _call(ready: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
     started = perf_counter()
-    text, error, failed = "", "", ""
+    pieces: list[str] = []
+    error, failed = "", ""
     usage: Usage | None = None
+    timeout_s = settings.timeout_ms / 1000
     try:
-        for delta in chat.stream(
-            ready.messages, timeout_s=settings.timeout_ms / 1000, schema=SCHEMA
-        ):
-            text += delta.text
+        for delta in bounded(chat.stream(ready.messages, timeout_s=timeout_s, schema=SCHEMA)):
+            pieces.append(delta.text)
             usage = delta.usage or usage
     except RagfilterError as failure:
         error = str(failure)
@@ -204,6 +205,7 @@ def _call(ready: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
         error = f"the model failed ({type(failure).__name__})"
     if error:
         log.warning("judging failed: %s", error)
+    text = "".join(pieces)
     verdicts, remarks = ((), ()) if error else parse(text, ready.asked)
     if not error and not verdicts:
         error = NO_DECISION

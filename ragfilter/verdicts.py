@@ -50,7 +50,8 @@ _THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL |
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n`]*$", re.MULTILINE)
 _JSON = re.compile(r"\{|\[\s*[\[{\"\]]")
 _JSON_INSIDE = re.compile(r"\{\s*\"|\[\s*\{\s*\"")
-_JSON_NEXT = re.compile(r"\{\s*\"|\[\s*[\[{\"]")
+_NEXT = re.compile(r"(?P<thought><think(?:ing)?>)|\{\s*\"|\[\s*[\[{\"]", re.IGNORECASE)
+_DECODER = json.JSONDecoder()
 _MEMBER = re.compile(r'[\s{\[]*"[^"]*"\s*:\s*"[^"]*"[\s}\],]*')
 _ARROW = re.compile(r"[-=—–]{1,3}>|[→⇒⟶➔]")
 # A quotation's mark is none: what a judge quotes is not what it decides.
@@ -58,12 +59,12 @@ _BULLET = re.compile(r"^(?:[-*•+]\s+|\(?\d+[.):]\s*|\[\d+\]\s+)")
 _LABEL = re.compile(r"^(?:chunk[ _]?)?id\s*[:=]\s*", re.IGNORECASE)
 # What follows the action may explain it, but must not go on with the word or name another action.
 _ACTION = re.compile(
-    r"^(KEEP|DISCARD|EXPAND[ _-]?(?P<depth>[135]))(?![\w.-]*\w)(?P<rest>.*)$",
-    re.IGNORECASE | re.DOTALL,
+    r"\s*+[`*\"'“”‘’\[\]() \t]*+(KEEP|DISCARD|EXPAND[ _-]?(?P<depth>[135]))(?![\w.-]*\w)",
+    re.IGNORECASE,
 )
-_OTHER_ACTION = re.compile(
-    r"^\W*(?:(?:or|and)\W+)?(?i:keep|discard|expand(?:[ _-]?\d)?)\b|\b(?:KEEP|DISCARD|EXPAND)"
-)
+_ANOTHER = re.compile(r"\W*+(?:(?:or|and)\W+)?(?i:keep|discard|expand(?:[ _-]?\d)?)\b")
+_SHOUTED = re.compile(r"\b(?:KEEP|DISCARD|EXPAND)")
+_WORD = re.compile(r"\w")
 _WRAPPING = "`*\"'“”‘’,;"
 _BRACKETS = ("[]", "<>", "()")
 
@@ -118,6 +119,9 @@ class _Names:
         return None
 
 
+_NOBODY = _Names(())
+
+
 def _forms(raw: str) -> Iterator[str]:
     """`raw`, then with one layer of decoration after the other taken off."""
     form = raw.strip()
@@ -155,12 +159,13 @@ def _decisions(text: str, names: _Names) -> Iterator[tuple[str, str]]:
 def _from_line(line: str, names: _Names) -> Iterator[tuple[str, str]]:
     # An id may hold an arrow itself, so the last one that an action follows divides the line.
     arrows = list(_ARROW.finditer(line))
+    shouted = max((word.start() for word in _SHOUTED.finditer(line)), default=-1) if arrows else -1
     for arrow in reversed(arrows):
-        if _action(line[arrow.end() :]) is not None:
+        if _action(line, arrow.end(), shouted) is not None:
             yield line[: arrow.start()], line[arrow.end() :]
             return
     # "| id | KEEP |" and "id: KEEP" are common too, but only where the id was asked about.
-    row = _from_row(line, names)
+    row = _from_row(line, names) if "|" in line else None
     if row is not None:
         yield row
         return
@@ -177,7 +182,7 @@ def _from_row(line: str, names: _Names) -> tuple[str, str] | None:
     """The first cell that is an id, and the one after it that is an action and nothing else."""
     cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
     place = next((n for n, cell in enumerate(cells) if names.find(cell) is not None), len(cells))
-    actions = [cell for cell in cells[place + 1 :] if _action(cell, alone=True)]
+    actions = [cell for cell in cells[place + 1 :] if _is_action(cell)]
     return (cells[place], actions[0]) if len(actions) == 1 else None
 
 
@@ -190,17 +195,23 @@ def _from_json(text: str, names: _Names) -> list[tuple[str, str]]:
     """Of one value after the other, and of the lines between them; none at all where one of them
     is cut off."""
     found: list[tuple[str, str]] = []
-    begins = _JSON.match(text)
+    between: list[str] = []
+    begins, end = _JSON.match(text), 0
     while begins:
-        found += _from_lines(text[: begins.start()], names)
-        try:
-            value, end = json.JSONDecoder().raw_decode(text, begins.start())
-        except (ValueError, RecursionError):
-            return []
-        found += _from_value(value)
-        text = _THINKING.sub("", text[end:])
-        begins = _JSON_NEXT.search(text)
-    return found + _from_lines(text, names)
+        between.append(text[end : begins.start()])
+        if begins.groupdict().get("thought"):
+            thought = _THINKING.match(text, begins.start())
+            end = thought.end() if thought else len(text)
+        else:
+            found += _from_lines("".join(between), names)
+            between.clear()
+            try:
+                value, end = _DECODER.raw_decode(text, begins.start())
+            except (ValueError, RecursionError):
+                return []
+            found += _from_value(value)
+        begins = _NEXT.search(text, end)
+    return found + _from_lines("".join(between) + text[end:], names)
 
 
 def _from_lines(text: str, names: _Names) -> list[tuple[str, str]]:
@@ -220,18 +231,24 @@ def _from_value(data: Any) -> Iterator[tuple[str, str]]:
             if isinstance(raw_id, str) and isinstance(action, str):
                 yield raw_id, action
         elif isinstance(item, str):
-            yield from _from_line(item, _Names(()))
+            yield from _from_line(item, _NOBODY)
 
 
-def _action(raw: str, *, alone: bool = False) -> str | None:
-    """The action that `raw` begins with, None where it is none or names two; with `alone`, also
-    where any word follows."""
-    match = _ACTION.match(raw.strip().strip("`*\"'“”‘’[]() \t"))
-    if match is None or _OTHER_ACTION.search(match["rest"]):
+def _action(raw: str, begin: int = 0, shouted: int | None = None) -> str | None:
+    """The action at `begin` of `raw`, None where it is none or names two. `shouted`: where the last
+    action in capitals stands, -1 for nowhere, for a caller who asks of one line many times."""
+    match = _ACTION.match(raw, begin)
+    if match is None or _ANOTHER.match(raw, match.end()):
         return None
-    if alone and re.search(r"\w", match["rest"]):
+    if _SHOUTED.search(raw, match.end()) if shouted is None else shouted >= match.end():
         return None
     return f"EXPAND_{match['depth']}" if match["depth"] else match[1].upper()
+
+
+def _is_action(cell: str) -> bool:
+    """Whether `cell` is an action and no word besides."""
+    match = _ACTION.match(cell)
+    return match is not None and not _WORD.search(cell, match.end())
 
 
 def _verdict(chunk_id: str, action: str) -> Verdict:

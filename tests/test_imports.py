@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "ragfilter"
 # Each part may import itself and the parts named here; the rest of the world is not restricted.
 GROUND = {
     "types", "errors", "setting", "settings", "ports", "tokens", "figures", "deadline",
-    "judge_prompts", "usage", "characters",
+    "judge_prompts", "usage", "characters", "reply",
 }  # fmt: skip
 CORE = GROUND | {
     "rules", "layers", "entities", "context", "judging", "judgements", "verdicts", "expansion",
@@ -28,6 +28,7 @@ ALLOWED = {
     "types": {"settings"},
     "errors": set(),
     "characters": set(),
+    "reply": {"errors", "ports", "characters"},
     "judge_prompts": {"errors"},
     "setting": set(),
     "settings": {"setting", "judge_prompts"},

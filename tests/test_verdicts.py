@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import monotonic
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from ragfilter.judging import (
     prompt,
 )
+from ragfilter.reply import MOST_BYTES
 from ragfilter.settings import Judge
 from ragfilter.types import Chunk, Hit, Verdict
 from ragfilter.verdicts import ACTIONS, MOST_REMARKS, parse
@@ -191,6 +193,37 @@ def test_ids_that_differ_in_case_only_must_be_written_exactly() -> None:
 )
 def test_what_cannot_be_read_gives_no_decision(text: str) -> None:
     assert parse(text, IDS)[0] == ()
+
+
+HEAVY = {
+    "objects": '{"sd-api:CreateCampaign": "KEEP"}\n',
+    "values": '["a"]',
+    "values in prose": 'x {"q": 1} y\n',
+    "thoughts": '{"q": 1}<think>x</think>',
+    "arrows": "-> keep a ",
+    "cells": "|a|KEEP",
+    "lines": "a: KEEP\n",
+    "fences": "\n```a`",
+    "brackets": "[",
+    "quotes": '{"',
+    "spaces": " ",
+    "dots": "sd-api:CreateCampaign -> KEEP....",
+}
+
+
+@pytest.mark.parametrize("head", ["", "x\n", "x -> ", "{"])
+@pytest.mark.parametrize("piece", HEAVY.values(), ids=HEAVY)
+def test_reading_takes_time_in_proportion(piece: str, head: str) -> None:
+    """Four times what is ever read of an answer; in quadratic time it would take half a minute."""
+    text = head + piece * (4 * MOST_BYTES // len(piece))
+    began = monotonic()
+    parse(text, IDS)
+    assert monotonic() - began < 10
+
+
+def test_a_thought_within_a_later_value_belongs_to_it() -> None:
+    text = f'{A}\n{{"why": "it shows <think>", "decisions": {B}}}\n<think>{{"x": </think>ok'
+    assert decided(text) == {IDS[0]: "KEEP", IDS[1]: "KEEP"}
 
 
 def test_remarks_are_short_and_few() -> None:

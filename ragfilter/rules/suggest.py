@@ -22,6 +22,7 @@ from ragfilter import usage as using
 from ragfilter.context import SHORTENED, defuse, one_line
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.ports import ChatModel, Message, Usage
+from ragfilter.reply import bounded
 from ragfilter.rules.reading import Reading, read
 from ragfilter.rules.rule import MAX_BYTES, Rule, canonical, pretty
 from ragfilter.rules.templates import Template, packaged, recognise
@@ -207,16 +208,18 @@ def _suggest(
 
 
 def _ask(chat: ChatModel, asked: Sequence[Message], deadline: float) -> _Reply:
-    text, size = "", 0
+    pieces: list[str] = []
+    size = 0
     usage: Usage | None = None
     error, retry_after = "", None
     failed: Failed = ""
     timeout_s = max(0.001, deadline - perf_counter())
     try:
-        for delta in chat.stream(asked, timeout_s=timeout_s, schema=SCHEMA):
+        answer = chat.stream(asked, timeout_s=timeout_s, schema=SCHEMA)
+        for delta in bounded(answer):
             usage = delta.usage or usage
-            text += delta.text
-            size += len(delta.text.encode("utf-8", "surrogatepass"))
+            pieces.append(delta.text)
+            size += len(delta.text.encode("utf-8"))
             if size > MAX_BYTES:
                 error, failed = ENDLESS, "rule"
                 break
@@ -227,6 +230,7 @@ def _ask(chat: ChatModel, asked: Sequence[Message], deadline: float) -> _Reply:
     except Exception as failure:
         # A model outside ragfilter may fail with anything; its words may hold secrets.
         error, failed = f"the model failed ({type(failure).__name__})", "model"
+    text = "".join(pieces)
     if usage is None:
         usage = using.estimated(asked, text, failed)
     return _Reply(text, error, failed, retry_after, usage)
