@@ -31,8 +31,9 @@ def explain(
 
     `scrub` takes the key out of what the endpoint said.
     """
-    if isinstance(error, ChatError):
-        return error
+    ours = next((cause for cause in _causes(error) if isinstance(cause, ChatError)), None)
+    if ours is not None:
+        return ours
     if isinstance(error, openai.APIStatusError):
         return _status(error, model, _detail(error, scrub))
     if isinstance(error, openai.APITimeoutError):
@@ -75,6 +76,22 @@ def too_long() -> ChatError:
         "The answer stops where the model's length limit was reached.",
         kind="interrupted",
         remedy="Lower the context budget, or choose a model with a longer context.",
+    )
+
+
+def too_large() -> ChatError:
+    return ChatError(
+        "The endpoint sends more than an answer can be; the rest was not read.",
+        kind="interrupted",
+        remedy="Check that the base URL is that of an OpenAI-compatible API; most end in /v1.",
+    )
+
+
+def redirected(there: str) -> ChatError:
+    return ChatError(
+        f"The endpoint redirects to another address, {there}; the prompt was not sent there.",
+        kind="protocol",
+        remedy="If you trust that address, put it into OPENAI_BASE_URL.",
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import queue
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,11 +24,16 @@ from openai.types.chat import ChatCompletion
 from ragfilter.adapters import chat_failures as failures
 from ragfilter.errors import ChatError, SettingsError
 from ragfilter.ports import Delta, Message, Usage
+from ragfilter.reply import bounded
 
 log = logging.getLogger(__name__)
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 CONNECT_S = 5.0
+MOST_BODY_BYTES = 32 * 1024 * 1024
+"""Of one response: every few characters of an answer come in an envelope of hundreds of bytes."""
+MOST_EVENT_BYTES = 2 * 1024 * 1024
+MOST_TOKENS = 1_000_000_000
 NO_KEY = "none"
 """Sent where no key is set: local servers want none, and the client insists on one."""
 _MISSING = "the endpoint sent no chat completion"
@@ -45,7 +51,15 @@ class OpenAIChat:
         self._url = _checked_url(base_url)
         self._key = _checked_key(api_key)
         self._refused: set[str] = set()
-        self._client = openai.OpenAI(api_key=self._key or NO_KEY, base_url=self._url, max_retries=0)
+        self._call = threading.local()
+        self._client = openai.OpenAI(
+            api_key=self._key or NO_KEY,
+            base_url=self._url,
+            max_retries=0,
+            # What is compressed may be a thousand times as large when it is read.
+            default_headers={"Accept-Encoding": "identity"},
+            http_client=openai.DefaultHttpxClient(event_hooks={"response": [self._guard]}),
+        )
 
     @property
     def name(self) -> str:
@@ -76,13 +90,15 @@ class OpenAIChat:
 
         def work() -> None:
             answered = False
+            self._call.stop = stop
             try:
-                response = self._open(messages, schema, deadline, stop)
-                answered = True
-                for piece in _read(response, stop):
-                    if time.monotonic() > deadline:
-                        raise failures.timed_out(timeout_s)
-                    pieces.put(piece)
+                # Closed at once, also where the answer is not read to its end.
+                with self._open(messages, schema, deadline, stop) as response:
+                    answered = True
+                    for piece in bounded(_read(response)):
+                        if time.monotonic() > deadline:
+                            raise failures.timed_out(timeout_s)
+                        pieces.put(piece)
             except Exception as error:
                 pieces.put(
                     failures.explain(
@@ -156,14 +172,27 @@ class OpenAIChat:
                 log.info("%s refused %s; asked again without", self._model, last)
                 del optional[last]
 
+    def _guard(self, response: httpx2.Response) -> None:
+        """Called with every response before anything is read of it. Raises ChatError."""
+        response.stream = _Body(response.stream, self._call.stop)
+        if response.has_redirect_location:
+            there = response.url.join(response.headers["location"])
+            if _origin(there) != _origin(response.url):
+                raise failures.redirected(self._scrub("{}://{}:{}".format(*_origin(there))))
+        coding = response.headers.get("content-encoding", "identity").strip().lower()
+        if coding not in ("", "identity"):
+            raise failures.unreadable("it is compressed, which was not asked for")
+
     def _scrub(self, text: str) -> str:
-        return text.replace(self._key, "***") if self._key else text
+        # In any case, since a host's name is in lower case.
+        return re.sub(re.escape(self._key), "***", text, flags=re.IGNORECASE) if self._key else text
 
 
-class _Stoppable(httpx2.SyncByteStream):
+class _Body(httpx2.SyncByteStream):
     """A response body that ends once nobody waits for it, and knows whether anything came.
 
     A server that only sends keep-alive comments yields no event, so the bytes have to be watched.
+    Raises ChatError where more comes than is read: of the whole, or without a blank line.
     """
 
     def __init__(self, body: Any, stop: threading.Event) -> None:
@@ -172,20 +201,35 @@ class _Stoppable(httpx2.SyncByteStream):
         self.received = False
 
     def __iter__(self) -> Iterator[bytes]:
+        size = event = 0
+        tail = b""
         for part in self._body:
             if self._stop.is_set():
                 return
             self.received = self.received or bool(part.strip())
+            size += len(part)
+            seen = tail + part
+            blank = max(seen.rfind(end) for end in _EVENT_ENDS)
+            event = len(seen) - blank if blank >= 0 else event + len(part)
+            if size > MOST_BODY_BYTES or event > MOST_EVENT_BYTES:
+                raise failures.too_large()
+            tail = seen[-3:]
             yield part
 
     def close(self) -> None:
         self._body.close()
 
 
-def _read(response: openai.Stream[Any], stop: threading.Event) -> Iterator[Delta]:
+_EVENT_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+def _read(response: openai.Stream[Any]) -> Iterator[Delta]:
     """The pieces of an opened stream. Raises ChatError where the answer is not whole."""
-    body = _Stoppable(response.response.stream, stop)
-    response.response.stream = body
+    body = response.response.stream
     kind = response.response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in ("text/html", "application/xhtml+xml"):
         response.close()
@@ -208,7 +252,8 @@ def _read(response: openai.Stream[Any], stop: threading.Event) -> Iterator[Delta
             yield Delta(text)
     if usage is not None:
         yield Delta(usage=usage)
-    _check_end(finish, received=body.received, some_event=some_event, some_text=some_text)
+    received = not isinstance(body, _Body) or body.received
+    _check_end(finish, received=received, some_event=some_event, some_text=some_text)
 
 
 def _check_end(finish: str, *, received: bool, some_event: bool, some_text: bool) -> None:
@@ -231,6 +276,8 @@ def _whole(response: openai.Stream[Any]) -> Any:
     raw = response.response.read()
     if not raw.strip():
         raise failures.empty("nothing")
+    if len(raw) > MOST_EVENT_BYTES:
+        raise failures.too_large()
     data = json.loads(raw)
     if not isinstance(data, dict):
         raise failures.unreadable(_MISSING)
@@ -250,11 +297,16 @@ def _text(choice: Any) -> str:
 
 
 def _usage(value: Any) -> Usage | None:
-    prompt = getattr(value, "prompt_tokens", None)
-    completion = getattr(value, "completion_tokens", None)
-    if not isinstance(prompt, int) or not isinstance(completion, int):
+    prompt = _tokens(getattr(value, "prompt_tokens", None))
+    completion = _tokens(getattr(value, "completion_tokens", None))
+    return None if prompt is None or completion is None else Usage(prompt, completion)
+
+
+def _tokens(value: object) -> int | None:
+    """A count that can be: no endpoint's word is taken for any other."""
+    if isinstance(value, bool) or not isinstance(value, int):
         return None
-    return Usage(prompt, completion)
+    return value if 0 <= value <= MOST_TOKENS else None
 
 
 def _checked_model(model: str) -> str:

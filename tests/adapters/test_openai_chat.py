@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import re
@@ -33,9 +34,10 @@ from faults import (
 )
 
 from ragfilter import judging
-from ragfilter.adapters.openai_chat import OpenAIChat
+from ragfilter.adapters.openai_chat import MOST_EVENT_BYTES, OpenAIChat
 from ragfilter.errors import ChatError, SettingsError
 from ragfilter.ports import Delta, Message, Usage
+from ragfilter.reply import MOST_BYTES
 from ragfilter.settings import Judge
 from ragfilter.types import Chunk, Hit
 
@@ -404,6 +406,189 @@ def test_a_stopped_judge_is_a_failed_judgement(serve: Serve) -> None:
     server.server_close()
     judgement = judging.ask(judging.prompt("why?", HITS, Judge(), "l2"), model, Judge())
     assert "refused the connection" in judgement.error
+
+
+# -- what an endpoint may do to whoever listens ----------------------------------------------------
+
+
+def test_an_emoji_split_over_two_deltas_is_one_character(serve: Serve) -> None:
+    def split(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        for piece in ("a\ud83d", "\ude00b\ud83d", "c\ud83d"):
+            handler.piece(piece)
+        handler.piece(None, "stop")
+
+    assert ask(serve(split))[0] == "a😀b\ufffdc\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "completion"),
+    [
+        (-5, 3),
+        (3, -5),
+        (10**30, 3),
+        (3, 10**30),
+        (True, 3),
+        (3, 2.0),
+        ("3", 2),
+        (None, 2),
+        ([3], 2),
+    ],
+)
+def test_token_counts_that_cannot_be_are_not_taken(
+    serve: Serve, prompt: object, completion: object
+) -> None:
+    usage = {"prompt_tokens": prompt, "completion_tokens": completion}
+    choice = {"delta": {"content": "All."}, "finish_reason": "stop"}
+    assert ask(serve(events({"choices": [choice], "usage": usage}))) == ("All.", None, None)
+    message = {"message": choice["delta"], "finish_reason": "stop"}
+    whole = page(200, json.dumps({"choices": [message], "usage": usage}), "application/json")
+    assert ask(serve(whole)) == ("All.", None, None)
+
+
+def to(status: int, address: str) -> Behave:
+    return lambda handler, _: handler.reply(status, "", Location=address)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_other_address_is_sent_the_prompt(serve: Serve, status: int) -> None:
+    other = serve(well)
+    path = f"/v1/{KEY}?key={KEY}"
+    _, _, failure = ask(serve(to(status, f"http://me:{KEY}@{other.url[7:-3]}{path}")))
+    assert other.asked == []
+    assert failure is not None
+    assert failure.kind == "protocol"
+    assert other.url.removesuffix("/v1") in failure.message
+    assert "OPENAI_BASE_URL" in failure.remedy
+    assert KEY not in str(failure)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://127.0.0.1:{port}/v1", "http://localhost:{port}/v1", "//127.0.0.1/v1", "http://[bad",
+     "file:///etc/passwd", f"http://{KEY}.example/"],
+)  # fmt: skip
+def test_a_redirect_to_another_scheme_host_or_port_is_refused(serve: Serve, address: str) -> None:
+    server = serve(hang)
+    server.behave = to(307, address.format(port=server.server_address[1]))
+    _, _, failure = ask(server)
+    assert failure is not None
+    assert failure.kind == "protocol"
+    assert KEY not in str(failure)
+    assert len(server.asked) == 1
+
+
+def test_a_redirect_within_the_endpoint_is_followed(serve: Serve) -> None:
+    def moved(handler: Handler, body: dict[str, Any]) -> None:
+        (well if handler.path.startswith("/new/") else to(308, "/new/chat/completions"))(
+            handler, body
+        )
+
+    server = serve(moved)
+    assert ask(server)[0] == "Trolls fear fire [1]."
+    assert [asked["path"] for asked in server.asked] == [
+        "/v1/chat/completions", "/new/chat/completions",
+    ]  # fmt: skip
+
+
+MEGABYTE = 1_000_000
+
+
+def flood(*sent: bytes, kind: str = SSE, status: int = 200, **headers: str) -> Behave:
+    """Sends this and the last of it over and over, as fast as it is read."""
+
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.send_response(status)
+        handler.send_header("Content-Type", kind)
+        for name, value in headers.items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.end_headers()
+        for part in sent:
+            handler.wfile.write(part)
+        while True:
+            handler.wfile.write(sent[-1])
+
+    return behave
+
+
+def delta(text: str) -> bytes:
+    choice = {"index": 0, "delta": {"content": text}, "finish_reason": None}
+    return f"data: {json.dumps({'choices': [choice]})}\n\n".encode()
+
+
+def of_tiny(size: int) -> Behave:
+    return flood(b"".join(delta("{} ") for _ in range(size // 3)))
+
+
+@pytest.mark.parametrize(
+    ("behave", "kind"),
+    [
+        pytest.param(flood(delta("x" * MEGABYTE)), "interrupted", id="large deltas"),
+        pytest.param(of_tiny(MEGABYTE // 10), "interrupted", id="tiny deltas"),
+        pytest.param(flood(b"data: " + b"x" * MEGABYTE), "interrupted", id="one line"),
+        pytest.param(flood(b"data: 1\n" * 10_000), "interrupted", id="one event of many lines"),
+        pytest.param(flood(b": keep-alive\n\n" * 9999), "interrupted", id="comments"),
+        pytest.param(flood(b"data: {}\n\n" * 9999), "interrupted", id="events without text"),
+        pytest.param(flood(b"[1]," * 99_999, kind="application/json"), "interrupted", id="JSON"),
+        pytest.param(flood(b" \n\n" * 99_999, kind="application/json"), "interrupted", id="blank"),
+        pytest.param(flood(b"[" * MEGABYTE + b"\n\n"), "interrupted", id="no events"),
+        pytest.param(flood(b"data: " + b"[" * MEGABYTE + b"\n\n"), "protocol", id="deeply nested"),
+        pytest.param(flood(b"x" * MEGABYTE, status=500), "interrupted", id="an error's body"),
+        pytest.param(flood(b"x" * MEGABYTE, status=308, Location="/v1"), "interrupted",
+                     id="a redirect's body"),
+        pytest.param(flood(gzip.compress(b"0" * 9 * MEGABYTE), Content_Encoding="gzip"),
+                     "protocol", id="a gzip bomb"),
+    ],
+)  # fmt: skip
+def test_no_endpoint_is_read_without_end(serve: Serve, behave: Behave, kind: str) -> None:
+    server = serve(behave)
+    began = time.monotonic()
+    text, _, failure = ask(server, timeout_s=3)
+    assert time.monotonic() - began < 4
+    assert failure is not None
+    assert failure.kind in (kind, "timeout")
+    assert failure.remedy
+    assert len(text) <= MOST_BYTES
+    assert server.hung_up.wait(5)
+
+
+def test_nothing_compressed_is_asked_for(serve: Serve) -> None:
+    said: list[str] = []
+
+    def look(handler: Handler, body: dict[str, Any]) -> None:
+        said.append(handler.headers["Accept-Encoding"])
+        well(handler, body)
+
+    ask(serve(look))
+    assert said == ["identity"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_blank_lines_are_seen_wherever_the_bytes_are_split(serve: Serve, end: str) -> None:
+    """Two events of more than half of what one may be, in pieces that end within a blank line."""
+
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        for event in (f": {'x' * (MOST_EVENT_BYTES * 2 // 3)}", delta("All.").decode().strip()):
+            for part in (event, end, end):
+                handler.send(part)
+                time.sleep(0.05)
+        handler.send(f": {'x' * (MOST_EVENT_BYTES * 2 // 3)}{end}{end}")
+        handler.piece(None, "stop")
+
+    assert ask(serve(behave))[::2] == ("All.", None)
+
+
+@pytest.mark.parametrize(
+    "said", ['{"c1": "KEEP"}\n' * 45_000, '["c1"]' * 107_000, "c1 -> keep a -> " * 40_000]
+)
+def test_640_kilobytes_of_an_answer_are_judged_in_time(serve: Serve, said: str) -> None:
+    server = serve(finished("stop", said))
+    began = time.monotonic()
+    judgement = judging.ask(judging.prompt("why?", HITS, Judge(), "l2"), chat(server), Judge())
+    assert time.monotonic() - began < 6
+    assert "longer than" in judgement.error
+    assert judgement.verdicts == ()
 
 
 # -- secrets and settings --------------------------------------------------------------------------
