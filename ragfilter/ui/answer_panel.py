@@ -16,6 +16,9 @@ from ragfilter.ui.answers import Side
 from ragfilter.ui.resources import Resources
 
 TITLE_WIDTH = 31
+SHOWN_CHARS = 20_000
+"""Of an answer: a browser takes seconds over longer ones, and an endpoint may send any."""
+MOST_UNKNOWN = 10
 INSTEAD = "Instead, without an LLM: the nearest sentences of the chunks."
 
 
@@ -101,7 +104,7 @@ def _stream(query: str, side: Side, resources: Resources) -> Answer | None:
         for piece in pieces:
             text += piece
             if text:
-                place.markdown(prose.quoted(text) if chat is None else prose.written(text))
+                place.markdown(_body(text, quoted=chat is None))
             elif chat is not None:
                 place.html(
                     f'<p class="rf-aside" role="status">Waiting for {html.text(chat.name)} … '
@@ -115,8 +118,12 @@ def _show(query: str, side: Side, answer: Answer, resources: Resources) -> None:
     quoted = answers.instead(query, side, resources) if answer.failed else None
     with st.container(key=f"answer-{side.name}", gap="small"):
         if answer.text:
-            show = prose.quoted if answer.extractive else prose.written
-            st.markdown(show(answer.text))
+            st.markdown(_body(answer.text, quoted=answer.extractive))
+            if len(answer.text) > SHOWN_CHARS:
+                html.draw(
+                    f'<p class="rf-aside">The first {SHOWN_CHARS:,} of {len(answer.text):,} '
+                    "characters.</p>"
+                )
         if answer.error:
             _failure(answer)
         if quoted is not None:
@@ -126,6 +133,11 @@ def _show(query: str, side: Side, answer: Answer, resources: Resources) -> None:
     _cites(side, replace(answer, citations=tuple(dict.fromkeys(both))))
     if side.context.chunks:
         _cost(answer)
+
+
+def _body(text: str, *, quoted: bool) -> str:
+    """The Markdown of an answer's text, of a long one that of its beginning."""
+    return (prose.quoted if quoted else prose.written)(text[:SHOWN_CHARS])
 
 
 def _failure(answer: Answer) -> None:
@@ -150,7 +162,9 @@ def _cites(side: Side, answer: Answer) -> None:
                     help=f"Open {hit.id}.",
                 )
     if answer.unknown_citations:
-        numbers = ", ".join(f"[{n}]" for n in answer.unknown_citations)
+        numbers = ", ".join(f"[{n}]" for n in answer.unknown_citations[:MOST_UNKNOWN])
+        more = len(answer.unknown_citations) - MOST_UNKNOWN
+        numbers += f" and {more:,} more" if more > 0 else ""
         html.draw(f'<p class="rf-aside">Cites {numbers}, which no chunk has.</p>')
 
 

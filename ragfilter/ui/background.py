@@ -65,7 +65,8 @@ def start(work: Callable[[threading.Event], V]) -> Job[V]:
 
 def pieces(source: Iterator[str], tick_s: float) -> Iterator[str]:
     """What `source` yields, read in a thread; every `tick_s` without a piece an empty one, so that
-    whoever draws them may be stopped while an endpoint hangs. Raises what `source` raises."""
+    whoever draws them may be stopped while an endpoint hangs. Pieces that come closer together are
+    one, since each is drawn with all before it. Raises what `source` raises."""
     came: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
     def read(_: threading.Event) -> None:
@@ -76,16 +77,23 @@ def pieces(source: Iterator[str], tick_s: float) -> Iterator[str]:
             came.put(None)
 
     job = start(read)
+    last = 0.0
     while True:
         try:
-            piece = came.get(timeout=tick_s)
+            got = [came.get(timeout=tick_s)]
         except queue.Empty:
             yield ""
             continue
-        if piece is None:
+        while got[-1] is not None:
+            try:
+                got.append(came.get(timeout=max(0.0, last + tick_s - monotonic())))
+            except queue.Empty:
+                break
+        last = monotonic()
+        yield "".join(piece for piece in got if piece is not None)
+        if got[-1] is None:
             job.value()
             return
-        yield piece
 
 
 @dataclass(frozen=True, slots=True)
