@@ -76,7 +76,7 @@ def _head(model: str, *, missing: bool, asking: bool) -> None:
             )
         elif missing:
             st.button(
-                f"Answer with {model}" if model else "Answer",
+                f"Answer with {prose.literal(model)}" if model else "Answer",
                 key="answer",
                 type="primary",
                 on_click=_ask,
@@ -159,7 +159,7 @@ def _cites(side: Side, answer: Answer) -> None:
                     type="tertiary",
                     on_click=state.open_chunk,
                     args=(hit.id,),
-                    help=f"Open {hit.id}.",
+                    help=f"Open {prose.literal(hit.id)}.",
                 )
     if answer.unknown_citations:
         numbers = ", ".join(f"[{n}]" for n in answer.unknown_citations[:MOST_UNKNOWN])

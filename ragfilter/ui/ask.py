@@ -8,6 +8,7 @@ import streamlit as st
 
 from ragfilter.ui import hint, state
 from ragfilter.ui.examples import Example
+from ragfilter.ui.prose import literal
 
 
 def draw(examples: Sequence[Example], *, ready: bool) -> None:
@@ -34,11 +35,11 @@ def draw(examples: Sequence[Example], *, ready: bool) -> None:
         with st.container(key="examples", horizontal=True, gap="small"):
             for i, example in enumerate(examples):
                 st.button(
-                    example.label,
+                    literal(example.label),
                     key=f"example-{i}",
                     on_click=state.ask,
                     args=(example.question,),
-                    help=example.question,
+                    help=literal(example.question),
                 )
             hint.beside(
                 "A question is put when Enter or Ask is pressed: one search of the store. All "

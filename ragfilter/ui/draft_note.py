@@ -14,6 +14,7 @@ from ragfilter.tokens import estimate
 from ragfilter.types import Chunk
 from ragfilter.ui import drafting, figures, html, models
 from ragfilter.ui.drafting import HIDDEN, STOPPED, Aside, Drafted
+from ragfilter.ui.prose import literal
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.state import Asked
 
@@ -36,8 +37,8 @@ def button(
     else:
         tokens = figures.tokens(_estimated(chunk, resources))
         said = (
-            f"Asks {models.called(chat.name)}: one call, or two to mend a fault, about {tokens} "
-            f"each, at most {timeout:g} s. It fills the editor; nothing is saved."
+            f"Asks {literal(models.called(chat.name))}: one call, or two to mend a fault, about "
+            f"{tokens} each, at most {timeout:g} s. It fills the editor; nothing is saved."
         )
     st.button(
         "Draft a rule",

@@ -11,6 +11,7 @@ import streamlit as st
 from ragfilter.types import LayerTrace, Result
 from ragfilter.ui import build, clearance, figures, html, state
 from ragfilter.ui.examples import Example
+from ragfilter.ui.prose import literal
 from ragfilter.ui.resources import Resources
 
 COMMAND_WIDTH = 640
@@ -34,11 +35,11 @@ def no_question(examples: Sequence[Example], demos: list[str], resources: Resour
         with st.container(key="lessons"):
             for number, each in enumerate(told):
                 st.button(
-                    f"**{each.label}** {each.shows}",
+                    f"**{literal(each.label)}** {literal(each.shows)}",
                     key=f"lesson-{number}",
                     on_click=state.ask,
                     args=(each.question,),
-                    help=each.question,
+                    help=literal(each.question),
                     width="stretch",
                 )
     if not demos:

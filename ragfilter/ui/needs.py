@@ -13,6 +13,7 @@ from ragfilter.preview import Forecast, forecast
 from ragfilter.report import judge_stats
 from ragfilter.types import Need, Result
 from ragfilter.ui import asking, figures, judge_words, scores, state
+from ragfilter.ui.prose import literal
 from ragfilter.ui.resources import Resources
 
 PER_CHUNK_S = {"late_interaction": 0.02, "cross_encoder": 0.08}
@@ -38,7 +39,7 @@ def draw(result: Result, resources: Resources, *, wider: bool) -> None:
                 on_click=asking.press,
                 args=("rerank",),
                 kwargs={"again": again},
-                help=f"{rerank.why}. Until then the layer does without.",
+                help=f"{literal(rerank.why)}. Until then the layer does without.",
             )
         if costs is not None:
             judge_button(costs, result, resources)
@@ -97,7 +98,7 @@ def judge_button(
         on_click=asking.press,
         args=("judge",),
         kwargs={"again": again},
-        help=f"Sends one prompt to {chat.name if chat else 'the LLM'}. {told}",
+        help=f"Sends one prompt to {literal(chat.name) if chat else 'the LLM'}. {literal(told)}",
     )
 
 

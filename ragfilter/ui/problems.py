@@ -6,6 +6,7 @@ import streamlit as st
 
 from ragfilter.errors import ModelError, RagfilterError, StoreUnavailable, WorkspaceLocked
 from ragfilter.types import Pool
+from ragfilter.ui import prose
 
 MOST = 5
 TITLES: tuple[tuple[type[RagfilterError], str], ...] = (
@@ -20,7 +21,7 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
     title = next((word for kind, word in TITLES if isinstance(error, kind)), "")
     head = f"**{title}.** " if title else ""
     with st.container(key="problem"):
-        st.error(f"{head}{_literal(error.message)}  \n{_literal(error.remedy)}".strip())
+        st.error(f"{head}{prose.message(error.message)}  \n{prose.message(error.remedy)}".strip())
         if retry:
             st.button("Try again", key="retry", icon=":material/refresh:")
 
@@ -28,20 +29,13 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
 def incomplete(pool: Pool) -> None:
     """Above a result: that better chunks may be missing from it, and why."""
     if pool.incomplete:
-        st.warning(_literal(pool.incomplete))
+        st.warning(prose.message(pool.incomplete))
 
 
 def notices(messages: list[str]) -> None:
     """What was refused, in one message."""
     if messages:
-        listed = "\n".join(f"- {_literal(message)}" for message in messages[:MOST])
+        listed = "\n".join(f"- {prose.message(each)}" for each in messages[:MOST])
         if len(messages) > MOST:
             listed += f"\n- and {len(messages) - MOST} more"
         st.warning(f"Not everything could be used; the rest is.\n\n{listed}")
-
-
-def _literal(text: str) -> str:
-    """Text from outside, kept from being read as Markdown."""
-    for sign in "\\*[]$<":
-        text = text.replace(sign, f"\\{sign}")
-    return text

@@ -1,8 +1,9 @@
-"""An answer's text as Markdown: citations in bold, and nothing that a browser would fetch. Pure.
+"""Text as Markdown: from outside, with nothing in it that acts; from a model, formatted; and our
+own messages, which may name what came from outside. Pure.
 
-A chunk may hold a picture's address, or talk a model into writing one. A browser that drew it would
-tell the address's owner what was read; so no answer has pictures, nor links that hide where they
-lead. A bare address stays what it is.
+Streamlit reads labels, tooltips and messages as Markdown. A chunk may hold a picture's address, or
+talk a model into writing one. A browser that drew it would tell the address's owner what was read;
+so none of it becomes a picture, nor a link that hides where it leads.
 """
 
 from __future__ import annotations
@@ -10,30 +11,51 @@ from __future__ import annotations
 import re
 
 _CITED = re.compile(r"((?:\[\d+(?:\s*[,;–-]\s*\d+)*\]\s*)+)(?<!\s)")
-# What begins Markdown within a line, and Streamlit's ``:name[…]`` and ``:name:``.
+# What begins Markdown within a line, and Streamlit's ``:name[…]``.
 _MARKUP = re.compile(r"[\\`*_\[\]<>#!|~$&]|:(?=[A-Za-z_])")
-# What makes code, a list or a heading of a line that begins with it.
-_INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
-_BEGINS = re.compile(r"^(\d*)([-+=.)])", re.MULTILINE)
+# What makes a list or a heading of a line that begins with it.
+_BEGINS = re.compile(r"^(\s*\d*)([-+=.)])")
+# Where an icon, emoji or address begins. Streamlit looks for those in the finished text, in which
+# an escape is gone; an invisible word joiner is not.
+_FOUND = re.compile(r":(?=[\w+/-]+:|//)|@|www(?=\.)", re.IGNORECASE)
+_JOINER = "\u2060"
 # The middle of a picture or link, and of the definition of one.
 _FETCHED = re.compile(r"!(?=\[)|\](?=[(:])")
+# A dollar sign, escaped or not.
+_DOLLAR = re.compile(r"\\*\$")
+# The fence of a code block that may say it is a Mermaid diagram: those can hold pictures.
+_DRAWN = re.compile(r"(?:`{3,}|~{3,})[ \t]*(?=[m&])", re.IGNORECASE)
+_CODE = re.compile(r"`([^`]+)`")
 
 
-def written(text: str) -> str:
-    """What a model wrote: formatted as it likes, but without pictures and named links; a dollar
-    sign begins no formula."""
-    text = _FETCHED.sub(lambda found: f"{found[0]}\\", text).replace("$", r"\$")
-    return _CITED.sub(r"**\1**", text)
+def literal(text: str) -> str:
+    """`text` from outside, shown to the letter in one line wherever Streamlit reads Markdown."""
+    text = _FOUND.sub(lambda found: f"{found[0]}{_JOINER}", re.sub(r"\s+", " ", text))
+    text = _MARKUP.sub(lambda found: f"\\{found[0]}", text)
+    return _BEGINS.sub(r"\1\\\2", text)
+
+
+def message(text: str) -> str:
+    """A message of ours: to the letter, but for `code` between backticks."""
+    pieces = _CODE.split(text)
+    # Every other piece is code.
+    return "".join(f"`{p}`" if i % 2 else literal(p) for i, p in enumerate(pieces))
 
 
 def quoted(text: str) -> str:
-    """Sentences of chunks, to the letter."""
-    pieces = _CITED.split(text)
+    """Sentences of chunks, to the letter, with the citations in bold."""
+    return "\n".join(_quoted(line) for line in text.split("\n"))
+
+
+def _quoted(line: str) -> str:
+    pieces = _CITED.split(line)
     # Every other piece is a citation.
     return "".join(f"**{p}**" if i % 2 else literal(p) for i, p in enumerate(pieces))
 
 
-def literal(text: str) -> str:
-    """`text` with everything escaped that Markdown or Streamlit would read."""
-    text = _MARKUP.sub(lambda found: f"\\{found[0]}", text)
-    return _BEGINS.sub(r"\1\\\2", _INDENT.sub("", text))
+def written(text: str) -> str:
+    """What a model wrote: formatted as it likes, but without pictures, named links and diagrams; a
+    dollar sign begins no formula."""
+    text = _FETCHED.sub(lambda found: f"{found[0]}\\", text)
+    text = _DRAWN.sub(lambda found: f"{found[0]}{_JOINER}", text)
+    return _CITED.sub(r"**\1**", _DOLLAR.sub(r"\\$", text))

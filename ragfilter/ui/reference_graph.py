@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import streamlit as st
 
 from ragfilter.expansion import DEPTHS
 from ragfilter.report import short_title, verdict_rows
 from ragfilter.types import Chunk, Result
 from ragfilter.ui import figures, html, references, state, theme
+from ragfilter.ui.prose import literal
 from ragfilter.ui.references import Known, Node, Tree
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.state import Asked
@@ -107,12 +106,12 @@ def _row(number: int, node: Node, *, opens: bool) -> None:
     with st.container(key=f"ref-s{node.step}-{number}", gap=None):
         if opens:
             st.button(
-                f"{SIGNS[node.fate]} {_literal(title)} :gray[{_literal(about)}]",
+                f"{SIGNS[node.fate]} {literal(title)} :gray[{literal(about)}]",
                 key=f"ref-open-{number}",
                 type="tertiary",
                 on_click=state.open_chunk,
                 args=(node.id,),
-                help=f"Open {_literal(node.id)}.",
+                help=f"Open {literal(node.id)}.",
             )
         else:
             html.draw(
@@ -156,8 +155,3 @@ def _aside(made: Tree, result: Result) -> str:
         times = "1 reference leads" if made.again == 1 else f"{made.again} references lead"
         parts.append(f"{times} back to chunks above.")
     return f'<p class="rf-aside">{html.text(" ".join(parts))}</p>' if parts else ""
-
-
-def _literal(text: str) -> str:
-    """Text from outside, kept from being read as Markdown."""
-    return re.sub(r"([\\\[\]*_`:$~<>#|])", r"\\\1", text)

