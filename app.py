@@ -1,12 +1,21 @@
-"""The app: page config and navigation, nothing else. Start it with `streamlit run app.py`."""
+"""The app: how it is served, page config and navigation. Start it with `streamlit run app.py`."""
 
 from __future__ import annotations
 
 import streamlit as st
+from starlette.middleware import Middleware
 
-from ragfilter.ui import theme
+from ragfilter.ui import guard, theme
 
-st.set_page_config(
-    page_title="ragfilter", page_icon=theme.ICON, layout="wide", initial_sidebar_state="expanded"
-)
-st.navigation([st.Page("pages/inspect.py", title="Inspect", default=True)]).run()
+if __name__ == "__main__":
+    # Every run of the page, in every session.
+    st.set_page_config(
+        page_title="ragfilter",
+        page_icon=theme.ICON,
+        layout="wide",
+        initial_sidebar_state="expanded",
+    )
+    st.navigation([st.Page("pages/inspect.py", title="Inspect", default=True)]).run()
+else:
+    # Imported once, by the server.
+    app = st.App(__file__, middleware=[Middleware(guard.Guard, hosts=guard.hosts())])

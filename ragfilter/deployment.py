@@ -43,6 +43,11 @@ class Deployment(BaseSettings):
     openai_model: str = Field(
         "gpt-4o-mini", validation_alias="OPENAI_MODEL", description="Model name at the endpoint."
     )
+    allowed_hosts: str = Field(
+        "",
+        description="Names under which the app is served besides 127.0.0.1, localhost and [::1], "
+        "separated by commas; any port. A reverse proxy must hand on the Host header it was sent.",
+    )
     rule_templates: str = Field(
         "", description="Folder of prompt templates of one's own for drafting rules (.toml)."
     )

@@ -270,7 +270,7 @@ def app(serve_app: ServeApp) -> str:
 
 
 @pytest.fixture
-def open_tab(browser: Browser, app: str) -> Iterator[OpenTab]:
+def open_tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[OpenTab]:
     """Opens the page in a fresh browser session: ``open_tab({"q": …}, width=900, dark=True)``.
 
     In the end no page may show an exception, nor have written an error to the console.
@@ -284,7 +284,8 @@ def open_tab(browser: Browser, app: str) -> Iterator[OpenTab]:
         width: int = 1440,
         height: int = 900,
         dark: bool = False,
-        url: str = app,
+        url: str = "",
+        watch: Callable[[Page], None] = lambda _: None,
     ) -> Tab:
         context = browser.new_context(
             viewport={"width": width, "height": height},
@@ -294,7 +295,8 @@ def open_tab(browser: Browser, app: str) -> Iterator[OpenTab]:
         )
         context.set_default_timeout(SLOW_S * 1000)
         contexts.append(context)
-        tab = Tab(context.new_page(), url)
+        tab = Tab(context.new_page(), url or request.getfixturevalue("app"))
+        watch(tab.page)
         tab.page.on("pageerror", lambda error: tab.troubles.append(f"page error: {error}"))
         tab.page.on(
             "console",
