@@ -19,8 +19,8 @@ from ragfilter.errors import SettingsError
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 POLICY = {
     "default-src": "'self'",
-    # The hash is that of the one script which stands in Streamlit's page itself.
-    "script-src": "'self' 'sha256-THxz9J9+wf7rhwR2YkXJoSZ13UCmYyC+3lNDv2+8ugA='",
+    # Streamlit's page holds one script itself, which has this hash; its numbers are WebAssembly.
+    "script-src": "'self' 'wasm-unsafe-eval' 'sha256-THxz9J9+wf7rhwR2YkXJoSZ13UCmYyC+3lNDv2+8ugA='",
     "style-src": "'self' 'unsafe-inline'",
     "img-src": "'self' data: blob:",
     "font-src": "'self' data:",
@@ -79,9 +79,9 @@ def hosts() -> str:
         return ""
 
 
-def _name(host: str) -> str:
-    """The name in a Host header."""
+def _name(host: str) -> str | None:
+    """The name in a Host header, None where there is none."""
     try:
-        return urlsplit(f"//{host}").hostname or ""
+        return urlsplit(f"//{host}").hostname
     except ValueError:
-        return ""
+        return None

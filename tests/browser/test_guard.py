@@ -23,7 +23,7 @@ HANDSHAKE = {
 def served(serve_app: ServeApp, tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = str(tmp_path_factory.mktemp("empty"))
     return serve_app(
-        RAGFILTER_DATA_DIR=folder, RAGFILTER_ALLOWED_HOSTS="bench.example, [2001:db8::1]"
+        RAGFILTER_DATA_DIR=folder, RAGFILTER_ALLOWED_HOSTS="bench.example, [2001:db8::1],"
     )
 
 

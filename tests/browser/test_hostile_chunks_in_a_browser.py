@@ -1,0 +1,102 @@
+"""A hostile collection and a hostile LLM in a real browser: nothing is fetched from elsewhere, and
+the page works under its own security policy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from faults import says, servers
+from hostile import CHUNKS, HOSTILE, ODD, SAID, build
+from playwright.sync_api import Page, expect
+
+from ragfilter.ui.state import PANELS
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+LINK = {"q": "What is in the vault?", "profile": "query-must", "judge.enabled": "true"}
+WATCH = """window.violations = [];
+addEventListener("securitypolicyviolation", event =>
+    violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`));"""
+FOREIGN = """[...document.querySelectorAll("[src*='zqx'], [srcset*='zqx'], a[href*='zqx']")]
+    .filter(each => !(each.getAttribute("href") ?? "").endsWith(each.textContent))
+    .map(each => each.outerHTML.slice(0, 200))"""
+MORE_THAN_TEXT = "img, a, code, strong, em, del, li, h1, h2, table, .katex, [role='img'], svg"
+
+
+@pytest.fixture(scope="module")
+def served(
+    serve_app: Callable[..., str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    with servers() as start:
+        yield serve_app(
+            RAGFILTER_DATA_DIR=str(build(tmp_path_factory.mktemp("hostile"))),
+            OPENAI_BASE_URL=start(says(SAID)).url,
+            OPENAI_MODEL="![zqx](//zqx.example/m.png) :material/zqx:",
+        )
+
+
+@pytest.fixture
+def open_watched(open_tab: Callable[..., Any], served: str) -> Iterator[Callable[..., Any]]:
+    """Opens the page as `open_tab` does. In the end it has asked nobody else for anything, nor
+    tried to."""
+    asked: list[str] = []
+    tabs: list[Any] = []
+
+    def watch(page: Page) -> None:
+        page.add_init_script(WATCH)
+        page.on("request", lambda request: asked.append(request.url))
+
+    def open_(**how: Any) -> Any:
+        tabs.append(open_tab(LINK, url=served, watch=watch, **how).rest())
+        return tabs[-1]
+
+    yield open_
+    assert [tab.page.evaluate("violations") for tab in tabs] == [[] for _ in tabs]
+    sent = [url for url in asked if not url.startswith(("data:", "blob:"))]
+    assert [url for url in sent if urlsplit(url).netloc != urlsplit(served).netloc] == []
+    assert len(sent) > 10
+
+
+def test_curve_and_table_are_drawn_in_the_dark(open_watched: Callable[..., Any]) -> None:
+    tab = open_watched(dark=True)
+    expect(tab.kept).to_contain_text(f"of {len(CHUNKS)} retrieved")
+    expect(tab.keyed("curve").locator("path.point").nth(10)).to_be_attached()
+    assert len(tab.column("title")) > 5
+    assert tab.page.evaluate(FOREIGN) == []
+
+
+def test_no_panel_asks_anyone_else(open_watched: Callable[..., Any]) -> None:
+    tab = open_watched()
+    tab.click_point(0)
+    tab.rest().choose("panel-box", "Answer").rest().click("answer").rest()
+    expect(tab.keyed("answer-filtered")).to_contain_text("zqx")
+    for n in range(3):
+        tab.keyed("cites-filtered", "button").nth(n).hover()
+        expect(tab.page.get_by_test_id("stTooltipContent")).to_contain_text("Open")
+        assert tab.page.evaluate(FOREIGN) == []
+    for panel in PANELS:
+        tab.choose("panel-box", panel).rest()
+        assert tab.page.evaluate(FOREIGN) == []
+    with tab.page.expect_download() as download:
+        tab.click("download-csv")
+    assert "zqx" in download.value.path().read_text()
+
+
+def test_labels_show_text_from_outside_to_the_letter(open_watched: Callable[..., Any]) -> None:
+    tab = open_watched()
+    tab.keyed("filter", "input").fill(ODD.id)
+    tab.keyed("filter", "input").press("Enter")
+    expect(tab.keyed("table-bar")).to_contain_text(f"1 of {len(CHUNKS)} chunks")
+    expect(tab.cell(0, "title")).to_contain_text("<img")
+    tab.rest().click_row(0)
+    tab.rest().choose("chunk-part", "References").rest()
+    shown = tab.keyed("refs", "button")
+    expect(shown).to_have_count(len(HOSTILE))
+    told = "\n".join(shown.all_inner_texts()).replace("\u2060", "")
+    for text in HOSTILE:
+        assert re.sub(r"\s+", " ", text).strip() in told
+    assert shown.locator(MORE_THAN_TEXT).count() == 0
