@@ -14,16 +14,25 @@ class Deployment(BaseSettings):
     """Read from the environment (``RAGFILTER_DATA_DIR`` …); the OpenAI names are the usual ones."""
 
     model_config = SettingsConfigDict(
-        env_prefix="RAGFILTER_", frozen=True, extra="ignore", populate_by_name=True
+        env_prefix="RAGFILTER_",
+        frozen=True,
+        extra="ignore",
+        populate_by_name=True,
+        hide_input_in_errors=True,
     )
 
     data_dir: Path = Field(
         Path("workspace"), description="Folder of the store, its copies, journal and labels."
     )
-    chroma_url: str = Field("", description="URL of a Chroma server; empty uses the folder.")
+    # URLs may carry credentials, so no repr shows them.
+    chroma_url: str = Field(
+        "", repr=False, description="URL of a Chroma server; empty uses the folder."
+    )
     chroma_timeout_s: float = Field(10.0, gt=0, description="Deadline of one call to that server.")
     database_url: str = Field(
-        "", description="SQLAlchemy URL of journal and labels; empty uses SQLite in the folder."
+        "",
+        repr=False,
+        description="SQLAlchemy URL of journal and labels; empty uses SQLite in the folder.",
     )
     embedding_model: str = Field(
         "", description="sentence-transformers name or path; empty uses the bundled MiniLM."
@@ -38,7 +47,10 @@ class Deployment(BaseSettings):
         SecretStr(""), validation_alias="OPENAI_API_KEY", description="Key of the LLM endpoint."
     )
     openai_base_url: str = Field(
-        "", validation_alias="OPENAI_BASE_URL", description="Base URL of the LLM endpoint."
+        "",
+        repr=False,
+        validation_alias="OPENAI_BASE_URL",
+        description="Base URL of the LLM endpoint.",
     )
     openai_model: str = Field(
         "gpt-4o-mini", validation_alias="OPENAI_MODEL", description="Model name at the endpoint."

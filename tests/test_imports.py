@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "ragfilter"
 # Each part may import itself and the parts named here; the rest of the world is not restricted.
 GROUND = {
     "types", "errors", "setting", "settings", "ports", "tokens", "figures", "deadline",
-    "judge_prompts", "usage", "characters", "reply",
+    "judge_prompts", "usage", "characters", "reply", "urls",
 }  # fmt: skip
 CORE = GROUND | {
     "rules", "layers", "entities", "context", "judging", "judgements", "verdicts", "expansion",
@@ -37,6 +37,7 @@ ALLOWED = {
     "usage": {"errors", "ports", "tokens"},
     "figures": set(),
     "deadline": set(),
+    "urls": set(),
     "confidence": GROUND,
     "rules": GROUND | {"context"},
     "entities": GROUND,

@@ -24,6 +24,7 @@ from ragfilter.adapters.chroma_collection import (
 )
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.types import Chunk
+from ragfilter.urls import shown
 
 __all__ = ["ChromaCollection", "ChromaStore", "CollectionInfo", "Row", "check_name"]
 
@@ -58,7 +59,7 @@ class ChromaStore:
     @classmethod
     def server(cls, server: Server) -> ChromaStore:
         """The store behind a Chroma server. Raises InputError, StoreUnavailable."""
-        return cls(open_server(server), where=server.url, shared=True)
+        return cls(open_server(server), where=shown(server.url), shared=True)
 
     def collections(self) -> tuple[CollectionInfo, ...]:
         """Every collection, by name."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult
 
 import chromadb
 import httpx
@@ -33,6 +33,7 @@ from ragfilter.errors import (
     StoreError,
     StoreUnavailable,
 )
+from ragfilter.urls import basic_auth, shown, web_address
 
 REBUILD = "`ragfilter index --rebuild --collection NAME`"
 DAMAGED = f"If the store was changed or damaged, restore the collection with {REBUILD}."
@@ -62,9 +63,10 @@ def open_folder(folder: Path) -> ClientAPI:
 @dataclass(frozen=True, slots=True)
 class Server:
     """Where a Chroma server is. `headers` carry what an authenticating proxy or Chroma Cloud asks
-    for; no single wait on the server takes longer than `timeout_s` seconds."""
+    for; user and password in the URL are sent as basic authentication and never shown. No single
+    wait on the server takes longer than `timeout_s` seconds."""
 
-    url: str
+    url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     tenant: str = DEFAULT_TENANT
     database: str = DEFAULT_DATABASE
@@ -76,12 +78,14 @@ def open_server(server: Server) -> ClientAPI:
 
     Raises InputError for an unusable URL, StoreUnavailable where nothing answers like Chroma.
     """
-    url = _checked(server.url)
+    parts = _checked(server.url)
+    url = shown(server.url)
+    headers = {**basic_auth(parts), **server.headers}
     settings = ChromaSettings(anonymized_telemetry=False)
     with guard(url):
         # Fails fast and frees its socket, which the client below, built in a thread, would not.
         httpx.get(
-            f"{url}/api/v2/heartbeat", timeout=server.timeout_s, headers=dict(server.headers)
+            f"{url}/api/v2/heartbeat", timeout=server.timeout_s, headers=headers
         ).raise_for_status()
         # The whole URL as host: Chroma then keeps its path, which a proxy may need.
         client = within(
@@ -89,7 +93,7 @@ def open_server(server: Server) -> ClientAPI:
             lambda: chromadb.HttpClient(
                 host=url,
                 ssl=url.startswith("https://"),
-                headers=dict(server.headers),
+                headers=headers,
                 settings=settings,
                 tenant=server.tenant,
                 database=server.database,
@@ -130,19 +134,25 @@ def guard(where: str) -> Iterator[None]:
         raise StoreError(f"Chroma failed: {_words(error)}.", remedy=DAMAGED) from error
 
 
-def _checked(url: str) -> str:
+def _checked(url: str) -> SplitResult:
+    parts = web_address(url)
     try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        httpx.URL(url)
-    except (ValueError, httpx.InvalidURL):
-        usable = False
-    if not usable:
+        httpx.URL(shown(url))
+    except httpx.InvalidURL:
+        parts = None
+    if parts is None:
+        # It is not repeated: what is wrong with it may be a password.
         raise InputError(
-            f"{url!r} is not the URL of a Chroma server.",
-            remedy="Give it like http://127.0.0.1:8000.",
+            "The URL of the Chroma server cannot be read.",
+            remedy="Give it like http://127.0.0.1:8000, or http://user:password@host:8000 with "
+            "every sign of the password but letters and digits percent-encoded.",
         )
-    return url.rstrip("/")
+    if parts.query or parts.fragment:
+        raise InputError(
+            "The URL of the Chroma server carries a query or a fragment, which Chroma ignores.",
+            remedy="Leave out what follows ? or #; a proxy may ask for user and password instead.",
+        )
+    return parts
 
 
 def _is_interruption(error: BaseException) -> bool:

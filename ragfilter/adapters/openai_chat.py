@@ -25,6 +25,7 @@ from ragfilter.adapters import chat_failures as failures
 from ragfilter.errors import ChatError, SettingsError
 from ragfilter.ports import Delta, Message, Usage
 from ragfilter.reply import bounded
+from ragfilter.urls import web_address
 
 log = logging.getLogger(__name__)
 
@@ -317,20 +318,16 @@ def _checked_model(model: str) -> str:
 
 def _checked_url(base_url: str) -> str:
     url = base_url.strip() or DEFAULT_BASE_URL
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
+    parts = web_address(url)
+    if parts is None:
         raise SettingsError(
             "The base URL of the chat endpoint is no http or https address.",
             remedy="Set OPENAI_BASE_URL to an address like http://127.0.0.1:8080/v1.",
         )
-    if parts.username or parts.password or parts.query:
+    if parts.username or parts.password or parts.query or parts.fragment:
         # It would be shown in messages and logs.
         raise SettingsError(
-            "The base URL of the chat endpoint carries credentials or a query.",
+            "The base URL of the chat endpoint carries credentials, a query or a fragment.",
             remedy="Put the key into OPENAI_API_KEY and the bare address into OPENAI_BASE_URL.",
         )
     return url

@@ -23,6 +23,7 @@ from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from ragfilter.errors import ConflictError, InputError, StoreError
+from ragfilter.urls import shown
 
 State = Literal["pending", "done", "undone", "rolled_back"]
 Kind = Literal["edit", "undo", "redo"]
@@ -219,9 +220,11 @@ def _open(url: str) -> sa.Engine:
             connect_args={"timeout": BUSY_S} if sqlite else {},
             pool_pre_ping=not sqlite,
         )
-    except (ArgumentError, ModuleNotFoundError) as error:
+    except (ArgumentError, ModuleNotFoundError, ValueError) as error:
+        # What cannot be parsed is not repeated: it may be a password.
+        why = str(error) if isinstance(error, ModuleNotFoundError) else "it cannot be read"
         raise InputError(
-            f"The journal's database URL cannot be used ({error}).",
+            f"The journal's database URL cannot be used ({why}).",
             remedy="Write sqlite:///path/to/file or postgresql://host/database, and install the "
             "database's driver.",
         ) from None
@@ -240,9 +243,13 @@ def _guard(engine: sa.Engine) -> Iterator[None]:
         raise
     except SQLAlchemyError as error:
         what = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
+        address = engine.url.render_as_string(hide_password=False)
+        # A driver may repeat what it was given.
+        for secret in (engine.url.password, *map(str, engine.url.query.values())):
+            what = what.replace(secret, "…") if secret else what
         raise StoreError(
             f"The journal of edits failed ({what}).",
-            remedy=f"Check that {engine.url.render_as_string()} exists, has room and is writable.",
+            remedy=f"Check that {shown(address)} exists, has room and is writable.",
         ) from error
 
 

@@ -1,0 +1,52 @@
+"""URLs of the deployment, which may carry credentials: read here, and shown without them.
+
+Source: README, "Limits and security": what opens a door is never shown.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from urllib.parse import SplitResult, unquote, urlsplit
+
+UNSHOWN = "(an address that is not shown)"
+
+
+def shown(url: str) -> str:
+    """`url` for messages: without user, password, query and fragment; nothing of one that cannot be
+    read, since what is wrong with it may be a password in the wrong place."""
+    parts = _parts(url)
+    if parts is None:
+        return UNSHOWN
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path}".rstrip("/")
+
+
+def web_address(url: str) -> SplitResult | None:
+    """The parts of an http or https URL, None where it is not one."""
+    parts = _parts(url)
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        return None
+    return parts
+
+
+def basic_auth(parts: SplitResult) -> Mapping[str, str]:
+    """The header that says the user and password of a URL; none where it names none."""
+    if not parts.username and not parts.password:
+        return {}
+    pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+    return {"Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+
+
+def _parts(url: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(url)
+        usable = bool(parts.scheme) and parts.port != 0
+    except ValueError:
+        return None
+    # A slash, question mark or number sign in a password ends the host early, and what follows
+    # looks like a path; an encoded @ or colon makes credentials look like a host.
+    rest = parts.path + parts.query + parts.fragment
+    host = (parts.hostname or "").lower()
+    misplaced = ("@" in rest and parts.scheme != "sqlite") or "%40" in host or "%3a" in host
+    return parts if usable and "//" in url and not misplaced else None

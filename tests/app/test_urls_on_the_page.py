@@ -1,0 +1,35 @@
+"""A URL that carries credentials: what the page says of it holds none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("variable", "url"),
+    [
+        ("RAGFILTER_CHROMA_URL", "http://user:s3cr%40t@127.0.0.1:9"),
+        ("RAGFILTER_CHROMA_URL", "http://127.0.0.1:9?token=s3cr%40t"),
+        ("RAGFILTER_CHROMA_URL", "user:s3cr@127.0.0.1:9"),
+        ("RAGFILTER_CHROMA_URL", "http://user:12/s3cr@127.0.0.1:9"),
+        ("OPENAI_BASE_URL", "http://user:s3cr%40t@127.0.0.1:9/v1"),
+        ("OPENAI_BASE_URL", "http://127.0.0.1:9/v1#s3cr"),
+        ("RAGFILTER_DATABASE_URL", "postgresql://user:s3cr%40t@127.0.0.1:9/db?password=s3cr"),
+        ("RAGFILTER_DATABASE_URL", "postgresql://user:pass@host:s3cr/db"),
+    ],
+)
+def test_no_secret_of_a_url_is_on_the_page(
+    open_page: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    url: str,
+) -> None:
+    monkeypatch.setenv(variable, url)
+    page = open_page({"q": "anything?"}, workspace=tmp_path)
+    assert len(page.errors) == 1
+    assert "s3cr" not in page.sent
