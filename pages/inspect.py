@@ -6,7 +6,7 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.pipeline import replay
-from ragfilter.report import summary
+from ragfilter.report import seen, summary
 from ragfilter.ui import (
     ask,
     build,
@@ -76,9 +76,12 @@ if pool is None or put is None:
 
 result = replay(pool, settings)
 state.share(unscored=any(need.kind == "rerank" for need in result.needs))
-told = summary(result)
+mine = seen(result)
+operator = bool(st.session_state.operator)
+view = result if operator else mine
+told = summary(view, as_operator=operator)
 with st.sidebar:
     controls.layers(settings, told, resources, judged=judge_words.card(result, resources.prices))
 problems.incomplete(pool)
-strip.draw(result, told)
-st.fragment(stage.draw)(result, put, resources, wider=falls_short(put, result, settings))
+strip.draw(view, told)
+st.fragment(stage.draw)(result, mine, put, resources, wider=falls_short(put, result, settings))

@@ -6,7 +6,9 @@ Source: design, section 2; the measured reasons for "wide pool, doubled, then id
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from time import perf_counter
 
 from ragfilter.characters import whole
@@ -15,8 +17,9 @@ from ragfilter.errors import InputError
 from ragfilter.fulfil import fulfil, referred_to
 from ragfilter.layers.clearance import may_see
 from ragfilter.pipeline import replay
-from ragfilter.ports import Collection, Vectors, Where
+from ragfilter.ports import Collection, Vectors
 from ragfilter.rules.match import rule_book
+from ragfilter.search import Search, by_distance
 from ragfilter.settings import Clearance, Settings
 from ragfilter.source_pattern import matcher
 from ragfilter.sources import Sources
@@ -69,22 +72,19 @@ def gather(query: str, settings: Settings, sources: Sources, *, push_down: bool 
     compared = detect(query)
     names = compared or alternatives(query)
     vectors = sources.embedder.embed([query, *names])
-    of_files = None if only is None else Where(sources=only)
-    pushed = push_down and user.enabled
-    where = Where(user.level, user.department, only) if pushed else of_files
+    search = Search(collection, catalogue, user, only, pushed=push_down and user.enabled)
     passes = _clean_test(query, settings, catalogue)
-    total = collection.count()
-    pairs, exact, calls = _wide(vectors[0], settings, collection, passes, total, where)
-    bare = pushed and not pairs
+    pairs, exact, calls = _wide(vectors[0], settings, search, passes)
+    bare = search.pushed and not pairs
     if bare:
         # Nothing accessible: what there is is asked for without texts, to say which level it takes.
-        where = of_files
-        pairs, exact, calls = _wide(vectors[0], settings, collection, passes, total, where)
+        search = replace(search, pushed=False)
+        pairs, exact, calls = _wide(vectors[0], settings, search, passes)
     found_by = {i: "rules" for i, _ in exact}
     pairs += exact
     entities: list[Entity] = []
     for name, vector in zip(names, vectors[1:], strict=True):
-        found = collection.nearest(vector, PER_ENTITY, where=where)
+        found = search.nearest(vector, PER_ENTITY)
         entities.append(Entity(name, tuple(i for i, _ in found)))
         calls += 1
     if not compared:
@@ -93,19 +93,19 @@ def gather(query: str, settings: Settings, sources: Sources, *, push_down: bool 
     extra = list(dict.fromkeys(i for e in entities for i in e.ids if i not in distances))
     found_by |= {i: f"entity:{e.name}" for e in reversed(entities) for i in e.ids if i in extra}
     if extra:
-        pairs += collection.nearest(vectors[0], len(extra), ids=extra, where=where)
-        calls += 1
+        pairs += search.among(vectors[0], len(extra), extra)
+        calls += any(map(search.seen, extra))
     plain = frozenset(distances)
     if collection.space == "rank":
         log.warning("%s gives no distances: what compares them is left out", collection.name)
         pairs = [(i, float(place)) for place, (i, _) in enumerate(pairs, start=1)]
     else:
-        pairs.sort(key=lambda pair: pair[1])
+        pairs.sort(key=by_distance)
     named = {i for entity in entities for i in entity.ids}
     if bare:
         chunks = {i: catalogue[i] for i, _ in pairs if i in catalogue}
     else:
-        chunks = _payload(pairs, named, settings, collection, catalogue, passes)
+        chunks = _payload(pairs, named, settings, search, passes)
     hits = tuple(
         Hit(chunks[i], d, rank, found_by.get(i, "query"))
         for rank, (i, d) in enumerate(pairs, start=1)
@@ -119,7 +119,7 @@ def gather(query: str, settings: Settings, sources: Sources, *, push_down: bool 
         entities=tuple(entities),
         references=referred_to((hit.chunk for hit in hits), catalogue),
         source_pattern=settings.retrieval.source_pattern,
-        complete=len(plain) >= total,
+        complete=len(plain) >= collection.count(),
         incomplete=incomplete,
         queries=calls,
         gather_ms=(perf_counter() - started) * 1000,
@@ -154,25 +154,28 @@ def target(settings: Settings) -> int:
 def _only_sources(
     settings: Settings, name: str, catalogue: Mapping[str, Chunk]
 ) -> tuple[str, ...] | None:
-    """The sources that the file pattern admits, None where it admits all. Raises InputError."""
+    """The sources that the file pattern admits, None where it admits all. Raises InputError.
+
+    A pattern that admits only what the user may not see is refused in the words of one that admits
+    nothing: else patterns would tell hidden names, letter by letter.
+    """
     pattern = settings.retrieval.source_pattern
     if not pattern.strip():
         return None
-    there = dict.fromkeys(chunk.source for chunk in catalogue.values())
+    user = settings.clearance
     fits = matcher(pattern)
-    matching = tuple(source for source in there if fits(source))
-    if not matching and catalogue:
+    seen = {c.source for c in catalogue.values() if not user.enabled or may_see(c, user)}
+    if catalogue and not any(map(fits, seen)):
         raise InputError(
-            f"No file of the collection {name!r} matches {pattern!r}.",
-            remedy=_files_there(catalogue, settings.clearance),
+            f"No file of the collection {name!r} matches {pattern!r}.", remedy=_files_there(seen)
         )
-    return matching
+    there = dict.fromkeys(chunk.source for chunk in catalogue.values())
+    return tuple(source for source in there if fits(source))
 
 
-def _files_there(catalogue: Mapping[str, Chunk], user: Clearance) -> str:
-    """The names of the first few files that the user may know of."""
-    chunks = (c for c in catalogue.values() if not user.enabled or may_see(c, user))
-    names = sorted({chunk.source for chunk in chunks if chunk.source})
+def _files_there(sources: Iterable[str]) -> str:
+    """The names of the first few files."""
+    names = sorted(filter(None, sources))
     if not names:
         return "Its chunks name no files; leave the pattern empty."
     more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
@@ -197,33 +200,27 @@ def _clean_test(
 
 
 def _wide(
-    vector: Vectors,
-    settings: Settings,
-    collection: Collection,
-    passes: Callable[[str], bool],
-    total: int,
-    where: Where | None,
+    vector: Vectors, settings: Settings, search: Search, passes: Callable[[str], bool]
 ) -> tuple[list[tuple[str, float]], list[tuple[str, float]], int]:
     """The query's own hits, doubled while clean ones run short; then what one exact `ids=` query
-    over the chunks whose rules hold adds to them; and the number of store calls."""
+    over the chunks whose rules hold adds to them; and the number of searches."""
     wanted = target(settings)
     n = max(settings.retrieval.pool_size, wanted)
     calls = 0
     while True:
-        pairs = collection.nearest(vector, n, where=where)
+        pairs = search.nearest(vector, n)
         calls += 1
         clean = sum(passes(i) for i, _ in pairs)
-        no_more = where is not None and len(pairs) < n
-        wide = n >= total or n >= settings.retrieval.pool_size * WIDEST
-        if clean >= wanted or no_more or wide:
+        no_more = sum(search.seen(i) for i, _ in pairs) < n
+        if clean >= wanted or no_more or n >= settings.retrieval.pool_size * WIDEST:
             break
         n *= 2
     exact: list[tuple[str, float]] = []
-    if clean < wanted and len(pairs) < total:
-        ids = [i for i in collection.catalogue() if passes(i)]
+    if clean < wanted:
+        ids = [i for i in search.catalogue if passes(i)]
         if len(ids) > clean:
             known = {i for i, _ in pairs}
-            found = collection.nearest(vector, min(wanted, len(ids)), ids=ids, where=where)
+            found = search.among(vector, min(wanted, len(ids)), ids)
             exact = [pair for pair in found if pair[0] not in known]
             calls += 1
     return pairs, exact, calls
@@ -233,18 +230,15 @@ def _payload(
     pairs: Sequence[tuple[str, float]],
     named: set[str],
     settings: Settings,
-    collection: Collection,
-    catalogue: Mapping[str, Chunk],
+    search: Search,
     passes: Callable[[str], bool],
 ) -> dict[str, Chunk]:
     """Whole chunks for what can be shown or kept; the catalogue's bare ones for the rest."""
-    shown = named | {i for i, _ in pairs[: max(settings.retrieval.pool_size, target(settings))]}
-    clean = 0
-    for i, _ in pairs:
-        if clean >= target(settings):
-            break
-        if passes(i):
-            shown.add(i)
-            clean += 1
-    whole = collection.chunks([i for i, _ in pairs if i in shown])
-    return {i: chunk for i, _ in pairs if (chunk := whole.get(i) or catalogue.get(i)) is not None}
+    seen = [i for i, _ in pairs if search.seen(i)]
+    hidden = [i for i, _ in pairs if not search.seen(i)]
+    width = max(settings.retrieval.pool_size, target(settings))
+    shown = named | {*seen[:width]} | {*hidden[:width]}
+    shown |= {*islice(filter(passes, seen), target(settings))}
+    whole = search.collection.chunks([i for i, _ in pairs if i in shown])
+    there = ((i, whole.get(i) or search.catalogue.get(i)) for i, _ in pairs)
+    return {i: chunk for i, chunk in there if chunk is not None}

@@ -7,6 +7,7 @@ rules before anything that counts results, the LLM after everything that is chea
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from time import perf_counter
 
 from ragfilter.layers import (
@@ -57,6 +58,8 @@ def replay(pool: Pool, settings: Settings) -> Result:
     """
     scan = rule_book(_distinct_rules((*pool.hits, *pool.reachable))).scan(pool.query)
     hits = retrieved(pool, settings)
+    sides = clearance.visible_entities(pool, settings.clearance)
+    shown = replace(pool, entities=sides)
     seen = {hit.id: hit for hit in hits}
     pinned: frozenset[str] = frozenset()
     traces: list[LayerTrace] = []
@@ -68,7 +71,7 @@ def replay(pool: Pool, settings: Settings) -> Result:
             traces.append(LayerTrace(name, False, len(hits), len(hits)))
             continue
         started = perf_counter()
-        step: Step = apply(hits, Look(settings, pool, scan, pinned))
+        step: Step = apply(hits, Look(settings, shown, scan, pinned))
         ms = (perf_counter() - started) * 1000
         traces.append(
             LayerTrace(
@@ -99,16 +102,38 @@ def replay(pool: Pool, settings: Settings) -> Result:
     )
 
 
+def as_user(result: Result) -> Result:
+    """The result as its user sees it: of the same pool, without what clearance hides.
+
+    Ranks, gaps, counts and reasons are then those of what is there for the user, so that nothing
+    tells where a hidden chunk stands. Only that the clearance is insufficient is still said.
+    """
+    user = result.settings.clearance
+    pool = result.pool
+    if not user.enabled or all(clearance.may_see(hit.chunk, user) for hit in pool.hits):
+        return result
+    made = replay(clearance.visible(pool, user), result.settings)
+    if result.status == "insufficient_clearance":
+        made = replace(made, status=result.status, message=result.message)
+    return made
+
+
 def retrieved(pool: Pool, settings: Settings) -> tuple[Hit, ...]:
     """The hits that enter the first layer: the query's own, and the entities' where switched on.
 
-    All are of the files that `source_pattern` admits, also where the pool was gathered without it.
+    All are of the files that `source_pattern` admits, also where the pool was gathered without it;
+    none where it admits only what the user may not see, as in `gather`.
     """
     own = ("query", "rules")
     found = _of_files(pool.hits, settings)
+    user = settings.clearance
+    barred = user.enabled and not any(clearance.may_see(hit.chunk, user) for hit in found)
+    if barred and settings.retrieval.source_pattern.strip():
+        return ()
     if not settings.entities.enabled:
         return tuple(hit for hit in found if hit.found_by in own)
-    wanted = {i for entity in pool.entities for i in entity.ids[: settings.entities.per_entity]}
+    sides = (*pool.entities, *clearance.visible_entities(pool, user))
+    wanted = {i for side in sides for i in side.ids[: settings.entities.per_entity]}
     return tuple(hit for hit in found if hit.found_by in own or hit.id in wanted)
 
 

@@ -451,7 +451,7 @@ def test_standard_output_is_the_document_alone(workspace: Path) -> None:
     assert made.stderr.count("Query: hill giant vs troll") == 1
     # The default profile has clearance on: not even the trace names what is hidden.
     assert "secret-troll" not in made.stdout + made.stderr
-    assert document["hidden"] == 1
+    assert document["hidden"] is None
 
 
 @pytest.mark.model
@@ -533,7 +533,7 @@ def test_nothing_accessible_is_told_with_its_status(
     assert main(["query", "troll", "-c", "secrets", "--json", *where]) == 0
     made = printed(capsys)
     assert (made["status"], made["kept"], made["hits"], made["hidden"]) == (
-        "insufficient_clearance", [], [], 1,
+        "insufficient_clearance", [], [], None,
     )  # fmt: skip
     assert "highest level among them is 4" in made["message"]
     assert (made["success"], made["count"], made["max_security_level"]) == (False, 0, 4)

@@ -123,20 +123,40 @@ def test_a_pattern_that_matches_nothing_names_the_files_that_may_be_named(
     assert "secret" not in str(refused.value)
 
 
-def test_nothing_accessible_in_these_files_is_said_with_its_level(store: ChromaStore) -> None:
+FOR_HIDDEN = ["secret", "secret.md", "s*", "[s]ecret.??", "SECRET", "hr", "hr*", "*.doc"]
+FOR_NOTHING = ["zzz", "zzz.md", "z*", "[z]ecret.??", "ZECRET", "qq", "qq*", "*.zip"]
+
+
+@pytest.mark.parametrize("push_down", [True, False])
+@pytest.mark.parametrize(("hidden", "nothing"), [*zip(FOR_HIDDEN, FOR_NOTHING, strict=True)])
+def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
+    store: ChromaStore, hidden: str, nothing: str, push_down: bool
+) -> None:
     sources, _ = of_files(store, "files", n=9)
+    vectors = unit(np.random.default_rng(1), 3)
+    secrets = [
+        Chunk("x", "t", source="secret.md", clearance=4),
+        Chunk("y", "t", source="hr.doc", department="hr"),
+        Chunk("z", "t", source="secrets/hr.doc", clearance=None),
+    ]
     sources.collection.write(  # type: ignore[attr-defined]
-        [
-            Row(
-                Chunk("x", "t", source="secret.md", clearance=4),
-                unit(np.random.default_rng(1), 1)[0],
-            )
-        ]
+        [Row(chunk, vector) for chunk, vector in zip(secrets, vectors, strict=True)]
     )
-    chosen = Settings().with_values(
-        {"retrieval.source_pattern": "secret", "clearance.enabled": True}
+    user = Settings().with_values({"clearance.enabled": True})
+    refusals = []
+    for pattern in (hidden, nothing):
+        chosen = user.with_values({"retrieval.source_pattern": pattern})
+        with pytest.raises(InputError) as refused:
+            run("q", chosen, sources, push_down=push_down)
+        refusals.append(str(refused.value).replace(repr(pattern), "PATTERN"))
+        # The same over a pool that was gathered without the pattern.
+        result = replay(gather("q", user, sources), chosen)
+        assert (result.hits, result.status, result.message) == ((), "ok", "")
+    assert refusals[0] == refusals[1]
+    assert refusals[0] == (
+        "No file of the collection 'files' matches PATTERN. "
+        "There are: apis/display.yaml, apis/dsp.yaml, notes.md."
     )
-    for push_down in (True, False):
-        result = run("q", chosen, sources, push_down=push_down)
-        assert (result.status, len(result.hits)) == ("insufficient_clearance", 1)
-        assert "4" in result.message
+    # Who may see one of the files finds it.
+    cleared = user.with_values({"clearance.level": 4, "retrieval.source_pattern": "secret.md"})
+    assert [hit.id for hit in run("q", cleared, sources, push_down=push_down).kept] == ["x"]

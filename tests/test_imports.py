@@ -17,7 +17,7 @@ GROUND = {
 }  # fmt: skip
 CORE = GROUND | {
     "rules", "layers", "entities", "context", "judging", "judgements", "verdicts", "expansion",
-    "source_pattern", "confidence", "pipeline",
+    "source_pattern", "confidence", "pipeline", "search",
 }  # fmt: skip
 WIRING = CORE | {
     "sources", "fulfil", "gather", "adapters", "corpora", "workspace", "index", "deployment",
@@ -49,6 +49,7 @@ ALLOWED = {
     "judging": GROUND | {"context", "verdicts", "judgements"},
     "layers": GROUND | {"rules", "entities", "context", "judging", "expansion"},
     "pipeline": GROUND | {"rules", "layers", "source_pattern"},
+    "search": GROUND | {"layers"},
     "sources": GROUND | {"judgements"},
     "fulfil": CORE | {"sources"},
     "gather": CORE | {"sources", "fulfil"},

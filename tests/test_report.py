@@ -126,24 +126,21 @@ def test_what_an_expansion_brought_comes_last_and_has_no_gap() -> None:
     assert (row.id, row.rank, row.place, row.gap) == ("lair", 0, 4, None)
 
 
-def test_hidden_hits_keep_their_place_and_lose_their_name() -> None:
+def test_rows_are_of_what_the_user_sees_as_if_nothing_else_were_there() -> None:
     made = report.rows(secrets())
-    assert [(r.rank, r.id, r.title, r.hidden, r.distance) for r in made] == [
-        (1, "open", "OPEN", False, 0.2),
-        (2, "", "hidden", True, 0.3),
-        (3, "", "hidden", True, 0.31),
-        (4, "", "hidden", True, 0.32),
-        (5, "other", "OTHER", False, 0.33),
+    assert [(r.rank, r.id, r.title, r.distance) for r in made] == [
+        (1, "open", "OPEN", 0.2),
+        (2, "other", "OTHER", 0.33),
     ]
-    assert {(r.outcome, r.layer) for r in made if r.hidden} == {("dropped", "clearance")}
-    assert made[1].reason == "clearance 3 > 1"
+    assert round(made[1].gap or 0, 2) == 0.13
 
 
 def test_an_operator_sees_all_with_the_reason() -> None:
     made = report.rows(secrets(), as_operator=True)
     assert [r.id for r in made] == ["open", "secret", "broken", "guild", "other"]
+    assert [r.rank for r in made] == [1, 2, 3, 4, 5]
+    assert {(r.outcome, r.layer) for r in made[1:4]} == {("dropped", "clearance")}
     assert made[1].reason == "clearance 3 > 1"
-    assert not any(r.hidden for r in made)
 
 
 def test_without_the_clearance_layer_nothing_is_hidden() -> None:
@@ -190,7 +187,7 @@ def test_the_table_has_the_same_columns_and_types_when_empty() -> None:
     assert [*full.columns] == [*empty.columns] == [*report.COLUMNS]
     assert full.dtypes.to_dict() == empty.dtypes.to_dict()
     assert full["place"].tolist()[0] == 1
-    assert full["page"].isna().tolist() == [False, True, True, True, True]
+    assert full["page"].isna().tolist() == [False, True]
 
 
 def test_document_has_the_promised_shape() -> None:
@@ -227,10 +224,12 @@ def test_document_without_cutoff_and_rules() -> None:
     assert (made["cutoff"], made["rounds"], len(made["kept"])) == (None, [], 5)
 
 
-def test_document_counts_what_is_hidden() -> None:
+def test_document_counts_what_is_hidden_for_an_operator_only() -> None:
     made = report.document(secrets())
     assert [h["id"] for h in made["hits"]] == ["open", "other"]
-    assert (made["retrieved"], made["hidden"]) == (5, 3)
+    assert (made["retrieved"], made["hidden"]) == (2, None)
+    every = report.document(secrets(), as_operator=True)
+    assert (every["retrieved"], every["hidden"]) == (5, 3)
 
 
 LEVELS = [
@@ -447,4 +446,4 @@ def test_no_export_names_a_hidden_chunk(
         may_see = may_see and chunk.department in (None, department)
         named = any(f"{w}-{i:02d}z" in exports for w in ("id", "text", "title", "type", "source"))
         assert named == (may_see and mine.id in taken)
-    assert len(made) == len(result.hits)
+    assert len(made) == len(report.visible(result))

@@ -13,7 +13,16 @@ from ragfilter import figures
 from ragfilter.answer import Answer
 from ragfilter.context import Context
 from ragfilter.evaluate.run import Evaluation, Means, QueryRow
-from ragfilter.report import Row, Summary, judge_stats, kept_first, rows, short_title, summary
+from ragfilter.report import (
+    Row,
+    Summary,
+    judge_stats,
+    kept_first,
+    rows,
+    seen,
+    short_title,
+    summary,
+)
 from ragfilter.types import Result
 
 WIDTH = 140
@@ -28,10 +37,11 @@ def query_text(
 
     Lines are cut at `width` characters; None cuts nothing.
     """
+    result = seen(result)
     view = summary(result)
-    named = [row for row in kept_first(rows(result)) if not row.hidden]
-    kept = [row for row in named if row.kept]
-    fell = [row for row in named if not row.kept]
+    listed = kept_first(rows(result))
+    kept = [row for row in listed if row.kept]
+    fell = [row for row in listed if not row.kept]
     shown = fell if every else fell[:SHOWN]
     lines = [result.query, _figures(result, view, profile), ""]
     lines += _layers(view)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ragfilter.layers.base import Look, Step
 from ragfilter.settings import Clearance
-from ragfilter.types import Chunk, Decision, Hit, Pool
+from ragfilter.types import Chunk, Decision, Entity, Hit, Pool
 
 BARRED = "You do not have the clearance for any of the chunks that match this query."
 MESSAGE = f"{BARRED} The highest level among them is {{level}}."
@@ -28,6 +28,33 @@ def level_needed(chunks: Iterable[Chunk], user: Clearance) -> int | None:
     that no level would help."""
     levels = (chunk.clearance for chunk in chunks if chunk.clearance is not None)
     return max((level for level in levels if level > user.level), default=None)
+
+
+def visible(pool: Pool, user: Clearance) -> Pool:
+    """The pool without what `user` may not see, as if it had never been in the store."""
+    hits: list[Hit] = []
+    for hit in pool.hits:
+        if may_see(hit.chunk, user):
+            rank = len(hits) + 1
+            place = float(rank) if pool.space == "rank" else hit.distance
+            hits.append(replace(hit, rank=rank, distance=place))
+    return replace(
+        pool,
+        hits=tuple(hits),
+        entities=visible_entities(pool, user),
+        reachable=tuple(hit for hit in pool.reachable if may_see(hit.chunk, user)),
+        references=tuple(chunk for chunk in pool.references if may_see(chunk, user)),
+    )
+
+
+def visible_entities(pool: Pool, user: Clearance) -> tuple[Entity, ...]:
+    """The sides of a comparison, each with what it found that `user` may see."""
+    if not user.enabled:
+        return pool.entities
+    ids = {hit.id for hit in pool.hits if may_see(hit.chunk, user)}
+    return tuple(
+        replace(entity, ids=tuple(i for i in entity.ids if i in ids)) for entity in pool.entities
+    )
 
 
 def visible_refs(pool: Pool, user: Clearance) -> Callable[[Chunk], tuple[str, ...]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from ragfilter.report.as_json import document
 from ragfilter.report.hits import (
     COLUMNS,
-    HIDDEN,
     Row,
     csv,
     frame,
@@ -16,6 +15,7 @@ from ragfilter.report.hits import (
     kept_first,
     references,
     rows,
+    seen,
     short_title,
     visible,
 )
@@ -39,7 +39,6 @@ from ragfilter.report.transcript import trace_text
 
 __all__ = [
     "COLUMNS",
-    "HIDDEN",
     "LayerSummary",
     "Row",
     "Summary",
@@ -56,6 +55,7 @@ __all__ = [
     "max_security_level",
     "references",
     "rows",
+    "seen",
     "short_title",
     "summary",
     "tokens",

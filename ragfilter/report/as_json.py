@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ragfilter.pipeline import unfiltered
-from ragfilter.report.hits import Row, rows
+from ragfilter.report.hits import Row, rows, seen, visible
 from ragfilter.report.hits import references as refs_of
 from ragfilter.report.judged import judge_document
 from ragfilter.report.overview import max_security_level, tokens, trace_of
@@ -17,14 +17,16 @@ from ragfilter.types import CutoffDetail, LayerTrace, Result, Rounds
 def document(
     result: Result, *, as_operator: bool = False, references: bool = False
 ) -> dict[str, Any]:
-    """What `query --json` prints: plain values, ready for `json.dumps`. Hidden hits are left out
-    and counted in ``hidden``. With `references` every hit names the chunks it refers to, ``refs``.
+    """What `query --json` prints: plain values, ready for `json.dumps`. With `references` every hit
+    names the chunks it refers to, ``refs``. ``hidden`` counts what clearance dropped; a user is not
+    told (None).
 
     ``success``, ``message``, ``count`` and ``max_security_level`` are those of the Adaptive
     Retrieval System's return format; its context is ``kept``, its error ``status``.
     """
-    every = rows(result, as_operator=as_operator)
-    named = [row for row in every if not row.hidden]
+    highest = max_security_level(result)
+    result = seen(result, as_operator=as_operator)
+    listed = rows(result, as_operator=as_operator)
     plain = unfiltered(result.pool, result.settings)
     return {
         "query": result.query,
@@ -34,10 +36,10 @@ def document(
         "success": result.status == "ok",
         "message": result.message,
         "incomplete": result.pool.incomplete,
-        "max_security_level": max_security_level(result),
+        "max_security_level": highest,
         "count": len(result.kept),
         "kept": [hit.id for hit in result.kept],
-        "hits": _hits(result, named, as_operator, references),
+        "hits": _hits(result, listed, as_operator, references),
         "layers": [_layer_document(trace) for trace in result.traces],
         "cutoff": _cutoff_document(result),
         "rounds": _rounds_document(result),
@@ -45,8 +47,8 @@ def document(
         "context_tokens": tokens(result.kept),
         "unfiltered": [hit.id for hit in plain],
         "unfiltered_tokens": tokens(plain),
-        "retrieved": len(every),
-        "hidden": len(every) - len(named),
+        "retrieved": len(listed),
+        "hidden": len(listed) - len(visible(result)) if as_operator else None,
         "entities": _entity_names(result),
         "needs": [
             {"kind": need.kind, "layer": need.layer, "chunks": len(need.chunk_ids), "why": need.why}
@@ -58,20 +60,14 @@ def document(
 
 
 def _hits(
-    result: Result, named: Sequence[Row], as_operator: bool, references: bool
+    result: Result, listed: Sequence[Row], as_operator: bool, references: bool
 ) -> list[dict[str, Any]]:
-    documents = [_hit_document(row) for row in named]
+    documents = [asdict(row) for row in listed]
     if references:
         refs = refs_of(result, as_operator=as_operator)
         for made in documents:
             made["refs"] = list(refs[made["id"]])
     return documents
-
-
-def _hit_document(row: Row) -> dict[str, Any]:
-    values = asdict(row)
-    del values["hidden"]
-    return values
 
 
 def _layer_document(trace: LayerTrace) -> dict[str, Any]:

@@ -2,10 +2,9 @@
 
 Source: issue "The bench runs", section 4 (Chunks); design, section 3 (clearance).
 
-Who may read what: with the clearance layer on, a hit that the user may not see keeps its rank,
-distance and the layer's reason, so that counts and curve still add up, but its id is empty, its
-title `HIDDEN`, and every other text is gone. Exports (CSV, JSON, trace) are made as that user and
-leave such hits out altogether. `as_operator=True` names everything.
+Who may read what: with the clearance layer on, everything here is made as its user. What they may
+not see is left out as if it were not in the store: ranks, gaps and counts are those of what they
+see. `as_operator=True` shows everything, where it stands.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from ragfilter.confidence import confidence
 from ragfilter.layers.clearance import may_see, visible_refs
+from ragfilter.pipeline import as_user
 from ragfilter.types import Decision, Hit, LayerName, Outcome, Result, similarity
 
 if TYPE_CHECKING:
     import pandas as pd
 
-HIDDEN = "hidden"
 ELLIPSIS = "…"
 RISKY = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """What makes a spreadsheet take a cell for a formula (OWASP, "CSV Injection")."""
@@ -64,17 +63,21 @@ class Row:
     limit: float | None
     confidence: str
     found_by: str
-    hidden: bool = False
 
     @property
     def kept(self) -> bool:
         return self.place is not None
 
 
-COLUMNS: tuple[str, ...] = tuple(f.name for f in dataclass_fields(Row) if f.name != "hidden")
+COLUMNS: tuple[str, ...] = tuple(f.name for f in dataclass_fields(Row))
 _INTEGERS = ("rank", "place", "page")
 _FLOATS = ("distance", "similarity", "gap", "rerank_score", "value", "limit")
 _TEXTS = tuple(name for name in COLUMNS if name not in (*_INTEGERS, *_FLOATS))
+
+
+def seen(result: Result, *, as_operator: bool = False) -> Result:
+    """The result as its user sees it; as it is for an operator."""
+    return result if as_operator else as_user(result)
 
 
 def visible(result: Result, *, as_operator: bool = False) -> frozenset[str]:
@@ -87,7 +90,7 @@ def visible(result: Result, *, as_operator: bool = False) -> frozenset[str]:
 
 def rows(result: Result, *, as_operator: bool = False) -> tuple[Row, ...]:
     """One row for every hit seen, by rank; what an expansion brought comes last."""
-    named = visible(result, as_operator=as_operator)
+    result = seen(result, as_operator=as_operator)
     places = {hit.id: place for place, hit in enumerate(result.kept, start=1)}
     decisions: dict[str, list[Decision]] = {}
     for trace in result.traces:
@@ -98,8 +101,7 @@ def rows(result: Result, *, as_operator: bool = False) -> tuple[Row, ...]:
     for hit in sorted(result.hits, key=lambda hit: (hit.rank == 0, hit.rank, hit.distance)):
         gap = None if before is None or hit.rank == 0 else hit.distance - before
         before = hit.distance
-        row = _row(result, hit, gap, places.get(hit.id), decisions.get(hit.id, []))
-        made.append(row if hit.id in named else _hide(row))
+        made.append(_row(result, hit, gap, places.get(hit.id), decisions.get(hit.id, [])))
     return tuple(made)
 
 
@@ -121,6 +123,7 @@ def frame(rows: Iterable[Row]) -> pd.DataFrame:
 
 def references(result: Result, *, as_operator: bool = False) -> dict[str, tuple[str, ...]]:
     """What every hit refers to, by id: as the user, only what they may know of."""
+    result = seen(result, as_operator=as_operator)
     user = result.settings.clearance
     if as_operator:
         user = user.model_copy(update={"enabled": False})
@@ -129,13 +132,13 @@ def references(result: Result, *, as_operator: bool = False) -> dict[str, tuple[
 
 
 def csv(rows: Iterable[Row], refs: Mapping[str, Sequence[str]] | None = None) -> str:
-    """The rows as CSV with a header. Hidden rows are left out. With `refs` (by id) a last column
-    names what each refers to, separated by spaces.
+    """The rows as CSV with a header. With `refs` (by id) a last column names what each refers to,
+    separated by spaces.
 
     A text cell that a spreadsheet would run as a formula begins with an apostrophe. Numbers stay
     numbers, negative ones too.
     """
-    table = frame(row for row in rows if not row.hidden)
+    table = frame(rows)
     if refs is not None:
         table["refs"] = [" ".join(refs.get(i, ())) for i in table["id"]]
     for name in _TEXTS if refs is None else (*_TEXTS, "refs"):
@@ -222,27 +225,3 @@ def deciding(decisions: Sequence[Decision], *, kept: bool) -> Decision | None:
                 return decision
     keeps = {d.layer: d for d in decisions if d.outcome == "kept"}
     return next((keeps[layer] for layer in EXPLAIN if layer in keeps), None)
-
-
-def _hide(row: Row) -> Row:
-    return Row(
-        rank=row.rank,
-        place=None,
-        id="",
-        title=HIDDEN,
-        type="",
-        source="",
-        page=None,
-        distance=row.distance,
-        similarity=row.similarity,
-        gap=row.gap,
-        rerank_score=None,
-        outcome="dropped",
-        layer="clearance",
-        reason=row.reason if row.layer == "clearance" else HIDDEN,
-        value=row.value if row.layer == "clearance" else None,
-        limit=row.limit if row.layer == "clearance" else None,
-        confidence=row.confidence,
-        found_by="",
-        hidden=True,
-    )

@@ -13,6 +13,7 @@ from ragfilter.figures import chunks
 from ragfilter.layers.clearance import level_needed
 from ragfilter.layers.cutoff import PLACE, side_by_side
 from ragfilter.pipeline import unfiltered
+from ragfilter.report.hits import seen
 from ragfilter.types import CutoffDetail, Hit, LayerName, LayerTrace, Result
 
 NO_BUDGET = 10**9
@@ -49,8 +50,9 @@ class Summary:
     strategies: tuple[tuple[str, int], ...] = ()
 
 
-def summary(result: Result) -> Summary:
+def summary(result: Result, *, as_operator: bool = False) -> Summary:
     """How many stay of how many, why, what it saves in tokens, and what each layer did."""
+    result = seen(result, as_operator=as_operator)
     plain = unfiltered(result.pool, result.settings)
     return Summary(
         kept=len(result.kept),
@@ -69,10 +71,8 @@ def summary(result: Result) -> Summary:
 
 def headline(result: Result) -> str:
     """Why so many stay, in a few words: ``gap 0.118 ≥ 0.100 after hit 3``."""
-    if not result.hits:
-        return "nothing was found"
     if not result.kept:
-        return result.message or "nothing is left"
+        return result.message or ("nothing is left" if result.hits else "nothing was found")
     for layer in ("judge", "cutoff", "top_k"):
         trace = trace_of(result, layer)
         if trace is not None and trace.enabled:
@@ -119,7 +119,7 @@ def layer_line(trace: LayerTrace, result: Result) -> str:
     dropped = sum(d.outcome == "dropped" for d in trace.decisions)
     match trace.layer:
         case "clearance":
-            return f"{chunks(dropped)} hidden" if dropped else "nothing hidden"
+            return f"{chunks(dropped)} hidden" if dropped else _may_see(result)
         case "query_must":
             line = _fail_their_rule(dropped)
         case "entities":
@@ -137,6 +137,11 @@ def layer_line(trace: LayerTrace, result: Result) -> str:
         case _:
             line = trace.note or f"keeps {trace.n_out} of {trace.n_in}"
     return line
+
+
+def _may_see(result: Result) -> str:
+    user = result.settings.clearance
+    return f"what level {user.level}{f' of {user.department}' if user.department else ''} may see"
 
 
 def _fail_their_rule(n: int) -> str:

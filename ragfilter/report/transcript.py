@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from ragfilter import figures
 from ragfilter.figures import chunks
-from ragfilter.report.hits import Row, kept_first, rows
+from ragfilter.report.hits import Row, kept_first, rows, seen
 from ragfilter.report.overview import layer_line, tokens
 from ragfilter.types import Cut, CutoffDetail, LayerName, LayerTrace, Result, Rounds
 
@@ -38,14 +38,14 @@ SWITCHED: dict[LayerName, tuple[str, ...]] = {
 
 
 def trace_text(result: Result, *, as_operator: bool = False) -> str:
-    """The whole trace. Hits that the user may not see are counted, never named."""
-    every = rows(result, as_operator=as_operator)
-    named = [row for row in every if not row.hidden]
-    names = {row.id: f"{' '.join(row.title.split())} [{row.id}]" for row in named}
-    lines = [*_head(result), "", *_found(named, len(every) - len(named))]
+    """The whole trace."""
+    result = seen(result, as_operator=as_operator)
+    listed = rows(result, as_operator=as_operator)
+    names = {row.id: f"{' '.join(row.title.split())} [{row.id}]" for row in listed}
+    lines = [*_head(result), "", *_found(listed)]
     for trace in result.traces:
         lines += ["", *_layer(trace, result, names)]
-    lines += ["", *_final(result, named)]
+    lines += ["", *_final(result, listed)]
     return "\n".join(lines) + "\n"
 
 
@@ -70,18 +70,16 @@ def _head(result: Result) -> Iterator[str]:
         yield f"Comparison of: {', '.join(entity.name for entity in pool.entities)}"
 
 
-def _found(named: Sequence[Row], hidden: int) -> Iterator[str]:
-    yield f"Found: {len(named) + hidden} hits, by distance"
-    for row in named[:MAX_HITS]:
+def _found(listed: Sequence[Row]) -> Iterator[str]:
+    yield f"Found: {len(listed)} hits, by distance"
+    for row in listed[:MAX_HITS]:
         gap = "" if row.gap is None else f"  gap {row.gap:+.4f}"
         page = "" if row.page is None else f"  page {row.page}"
         score = "" if row.rerank_score is None else f"  rerank {figures.distance(row.rerank_score)}"
         by = "" if row.found_by == "query" else f"  found by {row.found_by}"
         yield f"{row.rank:5d}. {row.distance:.4f}{gap}{score}  {row.title} [{row.id}]{page}{by}"
-    if len(named) > MAX_HITS:
-        yield f"       … and {len(named) - MAX_HITS} more"
-    if hidden:
-        yield f"       {chunks(hidden)} hidden by clearance and not named here"
+    if len(listed) > MAX_HITS:
+        yield f"       … and {len(listed) - MAX_HITS} more"
 
 
 def _layer(trace: LayerTrace, result: Result, names: dict[str, str]) -> Iterator[str]:
@@ -156,11 +154,11 @@ def _mark(rank: int, skipped: bool, cliff: bool, cut: Cut) -> str:
     return "  cliff, not the largest" if cliff and cut.strategy == "gap" else ""
 
 
-def _final(result: Result, named: Sequence[Row]) -> Iterator[str]:
+def _final(result: Result, listed: Sequence[Row]) -> Iterator[str]:
     yield f"Result: {chunks(len(result.kept))} of {len(result.hits)}, status {result.status}"
     if result.message:
         yield f"  {result.message}"
-    for row in kept_first(named)[: len(result.kept)]:
+    for row in kept_first(listed)[: len(result.kept)]:
         why = f"{row.outcome}: {row.reason}"
         yield f"{row.place:5d}. {row.title} [{row.id}]  {row.distance:.4f}  {why}"
     for need in result.needs:

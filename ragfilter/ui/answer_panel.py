@@ -22,10 +22,12 @@ MOST_UNKNOWN = 10
 INSTEAD = "Instead, without an LLM: the nearest sentences of the chunks."
 
 
-def draw(result: Result, resources: Resources) -> None:
-    """Both answers; what is not there yet is offered by a button."""
+def draw(result: Result, mine: Result, resources: Resources) -> None:
+    """Both answers; what is not there yet is offered by a button. `mine` is the result as its user
+    sees it."""
     if not result.kept:
         empty.nothing_kept(result)
+    result = mine
     if st.session_state.fresh:
         st.session_state.fresh = False
         with st.spinner("Reading the chunks …"):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import streamlit as st
 
 from ragfilter.layers.clearance import visible_refs
-from ragfilter.report import HIDDEN, visible
+from ragfilter.report import visible
 from ragfilter.types import Chunk, Hit, LayerTrace, Result
 from ragfilter.ui import clearance, figures, hint, html, reference_graph, rule_editor, theme
 from ragfilter.ui.resources import Resources
@@ -16,8 +16,8 @@ from ragfilter.ui.state import Asked
 PARTS = TEXT, RULE, REFERENCES = "Text", "Rule", "References"
 
 
-def draw(result: Result, asked: Asked, resources: Resources) -> None:
-    """The chunk that is open, or how to open one."""
+def draw(result: Result, mine: Result, asked: Asked, resources: Resources) -> None:
+    """The chunk that is open, or how to open one. `mine` is the result as its user sees it."""
     wanted = st.session_state.chunk
     hit = find(result, wanted)
     if hit is None:
@@ -29,10 +29,12 @@ def draw(result: Result, asked: Asked, resources: Resources) -> None:
         return
     if hit.id not in visible(result, as_operator=st.session_state.operator):
         html.draw(
-            f'<p class="rf-empty"><b>{HIDDEN.capitalize()}.</b> The user may not see this chunk. '
+            f'<p class="rf-empty"><b>Hidden.</b> The user may not see this chunk. '
             f"{html.text(clearance.whom_to_ask([hit.chunk], result.settings))}</p>"
         )
         return
+    if not st.session_state.operator:
+        result, hit = mine, find(mine, wanted) or hit
     chunk = _whole(hit.chunk, asked, resources)
     named = _named_refs(result, chunk)
     _head(result, replace(hit, chunk=replace(chunk, refs=named)))

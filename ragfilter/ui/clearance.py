@@ -16,7 +16,7 @@ from ragfilter.types import Chunk
 from ragfilter.ui import html
 
 USER, OPERATOR = "User", "Operator"
-AS_USER = "Hidden chunks are counted, not named."
+AS_USER = "Hidden chunks are left out, as if they were not there."
 AS_OPERATOR = "You see all, with the reason. Prompt, answer and exports stay the user's."
 SENT_AS_USER = ("Answer", "Prompt", "Judge", "Debug")
 """Panels whose content is made as the user whoever looks."""

@@ -81,6 +81,13 @@ def nothing_found() -> None:
 
 def nothing_kept(result: Result) -> None:
     """Every hit fell: the layer that dropped the last, and one click to relax it."""
+    if result.status == "insufficient_clearance" and not st.session_state.operator:
+        # A user cannot grant themselves what they may not see.
+        asking = clearance.whom_to_ask((hit.chunk for hit in result.hits), result.settings)
+        said = html.text(result.message)
+        html.draw(f'<p class="rf-empty"><b>Nothing is kept.</b> {said}</p>')
+        html.draw(f'<p class="rf-empty">{html.text(asking)}</p>')
+        return
     last = next((t for t in result.traces if t.enabled and t.n_in and not t.n_out), None)
     if last is None:
         nothing_found()
@@ -90,11 +97,6 @@ def nothing_kept(result: Result) -> None:
         f'<p class="rf-empty"><b>Nothing is kept:</b> {html.text(last.layer)} dropped the last '
         f"{word}. {html.text(result.message)}</p>"
     )
-    if last.layer == "clearance" and not st.session_state.operator:
-        # A user cannot grant themselves what they may not see.
-        asking = clearance.whom_to_ask((hit.chunk for hit in result.hits), result.settings)
-        html.draw(f'<p class="rf-empty">{html.text(asking)}</p>')
-        return
     label, values = relaxed(last, result)
     st.button(
         label,

@@ -17,7 +17,7 @@ def draw(
     table: pd.DataFrame, ids: Sequence[str], *, name: str, height: int, row_height: int,
     columns: dict[str, Any],
 ) -> None:  # fmt: skip
-    """Draw `table`, whose rows are the chunks `ids`; a hidden one has no id, and is not opened."""
+    """Draw `table`, whose rows are the chunks `ids`."""
     # A new key only where other rows stand in the table, so that a slider moves nothing.
     key = f"{name}-{crc32('|'.join(ids).encode())}"
     chosen = st.session_state.chunk
@@ -42,10 +42,5 @@ def _open_row(key: str, ids: Sequence[str]) -> None:
     picked = st.session_state[key]["selection"]
     # A cell says more: where one is clicked, the row that was selected before may still be named.
     rows = [row for row, _ in picked["cells"]] or picked["rows"]
-    if not rows or rows[0] >= len(ids):
-        return
-    if not ids[rows[0]]:
-        st.toast(
-            "The user may not see this chunk.", icon=":material/visibility_off:", duration="long"
-        )
-    state.open_chunk(ids[rows[0]])
+    if rows and rows[0] < len(ids):
+        state.open_chunk(ids[rows[0]])

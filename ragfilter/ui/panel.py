@@ -12,8 +12,8 @@ from ragfilter.ui.state import PANELS, Asked
 HEIGHT = 456
 
 
-def draw(result: Result, asked: Asked, resources: Resources) -> None:
-    """The switch and the page it shows."""
+def draw(result: Result, mine: Result, asked: Asked, resources: Resources) -> None:
+    """The switch and the page it shows. `mine` is the result as its user sees it."""
     with st.container(key="panel", border=True, height=HEIGHT, gap="small"):
         if st.session_state.get("panel-box") != st.session_state.panel:
             st.session_state["panel-box"] = st.session_state.panel
@@ -36,17 +36,17 @@ def draw(result: Result, asked: Asked, resources: Resources) -> None:
         clearance.note(st.session_state.panel, result.settings.clearance)
         match st.session_state.panel:
             case "Prompt":
-                other_panels.prompt(result)
+                other_panels.prompt(mine)
             case "Chunk":
-                chunk_panel.draw(result, asked, resources)
+                chunk_panel.draw(result, mine, asked, resources)
             case "Judge":
-                judge_panel.draw(result, resources)
+                judge_panel.draw(mine, resources)
             case "Rounds":
-                other_panels.rounds(result)
+                other_panels.rounds(mine)
             case "Debug":
-                other_panels.debug(result)
+                other_panels.debug(mine)
             case _:
-                answer_panel.draw(result, resources)
+                answer_panel.draw(result, mine, resources)
 
 
 def _switch() -> None:

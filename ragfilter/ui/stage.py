@@ -15,13 +15,15 @@ from ragfilter.ui.resources import Resources
 from ragfilter.ui.state import Asked
 
 
-def draw(result: Result, asked: Asked, resources: Resources, *, wider: bool) -> None:
-    """Draw the stage. `wider`: asking again would bring what the pool lacks."""
+def draw(result: Result, mine: Result, asked: Asked, resources: Resources, *, wider: bool) -> None:
+    """Draw the stage. `mine` is the result as the user sees it; `wider`: asking again would bring
+    what the pool lacks."""
     if st.session_state.pending or asking.wished() is not None:
         # Pressed in here, done by the page.
         st.rerun()
     operator = bool(st.session_state.operator)
-    shown = rows(result, as_operator=operator)
+    view = result if operator else mine
+    shown = rows(view, as_operator=operator)
     with st.container(key="stage"):
         left, right = st.columns((1.28, 1), gap="medium")
     below = st.container()
@@ -29,13 +31,13 @@ def draw(result: Result, asked: Asked, resources: Resources, *, wider: bool) -> 
     first = st.session_state.panel == "Chunk"
     if first:
         with right:
-            panel.draw(result, asked, resources)
+            panel.draw(result, mine, asked, resources)
     with left:
-        curve_panel.draw(result, shown)
+        curve_panel.draw(view, shown)
     with below:
-        table.draw(result, shown, rows(result) if operator else shown)
+        table.draw(view, shown, rows(mine) if operator else shown)
         # It floats. Above the others, they would be drawn anew whenever it comes or goes.
         needs.draw(result, resources, wider=wider)
     if not first:
         with right:
-            panel.draw(result, asked, resources)
+            panel.draw(result, mine, asked, resources)

@@ -124,7 +124,7 @@ class Page:
 
     @property
     def rows(self) -> list[dict[str, str]]:
-        """The rows of the CSV: the table's by rank, without those that are hidden."""
+        """The rows of the CSV: the table's by rank, as the user sees them."""
         return list(csv.DictReader(io.StringIO(self.downloads["ragfilter.csv"]())))
 
     @property

@@ -41,8 +41,8 @@ def test_as_a_user_no_secret_reaches_the_page_or_an_export(
 ) -> None:
     page = open_page(AS_USER)
     assert "clearance" in page.funnel
-    assert page.titles[0] == "hidden"
-    assert page.ids[0] == "treasure-types"
+    assert "hidden" not in page.titles
+    assert (page.ids[0], page.rows[0]["rank"], page.rows[0]["gap"]) == ("treasure-types", "1", "")
     for panel in PANELS:
         page.choose("panel-box", panel)
         page.choose("window", "All")
@@ -101,9 +101,21 @@ def test_an_operator_sees_all_with_the_reason_but_exports_as_the_user(
         assert leaked(made()) == set(), name
 
 
+def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
+    open_page: Callable[..., Any],
+) -> None:
+    told = []
+    for pattern in ("*secret*", "*nowhere*"):
+        page = open_page(AS_USER | {"retrieval.source_pattern": pattern})
+        (said,) = (error.replace("\\", "") for error in page.errors)
+        assert said.startswith("No file of the collection")
+        told.append((said.replace(pattern, "PATTERN"), page.html, page.buttons))
+    assert told[0] == told[1]
+
+
 def test_what_the_choice_means_is_said_where_it_is_made(open_page: Callable[..., Any]) -> None:
     page = open_page(AS_USER)
-    assert "Hidden chunks are counted, not named." in page.html
+    assert "Hidden chunks are left out, as if they were not there." in page.html
     made_as = "Made as the user: level 0, no department."
     assert made_as not in page.html
     page.choose("view-as", "Operator")

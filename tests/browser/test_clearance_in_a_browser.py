@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -82,14 +81,11 @@ def downloaded(tab: Any, key: str, path: Path) -> str:
 
 def test_as_a_user_no_secret_is_anywhere(open_tab: OpenTab, tmp_path: Path) -> None:
     tab, received = open_listening(open_tab, AS_USER)
-    expect(tab.cell(0, "title")).to_have_text("hidden")
-    expect(tab.keyed("layer-clearance")).to_contain_text("Hidden chunks are counted, not named.")
-    tab.click_row(0)
-    expect(tab.page.get_by_test_id("stToast")).to_contain_text("The user may not see this chunk.")
+    expect(tab.keyed("layer-clearance")).to_contain_text("Hidden chunks are left out")
     expect(tab.keyed("curve").locator("path.point").first).to_be_attached()
-    told = tab.rest().click_point(0)
-    assert told[0] == "hidden"
-    assert "clearance 1 > 0" in " ".join(told)
+    told = tab.click_point(0)
+    assert "treasure-types" in told
+    assert "rank 1 " in " ".join(told)
     tab.rest().choose("window", "All 200")
     expect(tab.keyed("curve").locator("path.point")).to_have_count(200)
     for panel in PANELS:
@@ -159,15 +155,16 @@ def test_an_operator_sees_it_with_the_reason_and_prompt_and_answer_stay_the_user
     assert leaked(page_text(tab.rest())) == set()
 
 
-def test_who_may_see_nothing_is_told_whom_to_ask(open_tab: OpenTab) -> None:
-    link = AS_USER | {"retrieval.pool_size": "10", "retrieval.source_pattern": "*secret*"}
-    tab, received = open_listening(open_tab, link)
-    tab.expect_kept(0, of=int(json.loads(re.sub(r"\D", "", tab.kept.inner_text()[6:]) or "0")))
-    expect(tab.keyed("panel")).to_contain_text(re.compile("Ask someone with clearance level 3"))
-    expect(tab.keyed("relax")).to_have_count(0)
-    assert leaked(received.text) == set()
-    tab.choose("view-as", "Operator")
-    expect(tab.keyed("relax", "button")).to_contain_text("Switch clearance off")
+def test_a_pattern_for_hidden_files_tells_what_one_for_none_tells(open_tab: OpenTab) -> None:
+    told = []
+    for pattern in ("*secret*", "*nowhere*"):
+        tab = open_tab().rest()
+        received = Received(tab)
+        tab.go(AS_USER | {"retrieval.source_pattern": pattern})
+        expect(tab.keyed("problem")).to_contain_text("No file of the collection")
+        told.append(tab.keyed("problem").inner_text().replace(pattern, "PATTERN"))
+        assert leaked(received.text) == set()
+    assert told[0] == told[1]
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1440, True), (900, False)])

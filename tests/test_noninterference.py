@@ -1,0 +1,255 @@
+"""What a user may not see changes nothing that is made as that user: chunks that are hidden are
+added, moved and removed, and every export stays the same to the last character, but for times.
+
+Only where the user may see nothing at all are they told so, and which level it takes.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+from stores import OneVector, unit
+from test_no_leak import ACTIONS, QUERIES, Ports, choices, exports, sees, worlds
+
+from ragfilter import report
+from ragfilter.adapters.chroma import ChromaStore, Row
+from ragfilter.answer import answer
+from ragfilter.cli.text import query_text
+from ragfilter.config import load
+from ragfilter.context import pack
+from ragfilter.errors import InputError
+from ragfilter.gather import gather, run
+from ragfilter.pipeline import as_user, replay
+from ragfilter.ports import Delta, Message
+from ragfilter.preview import preview_expansion
+from ragfilter.settings import Settings
+from ragfilter.sources import Sources
+from ragfilter.types import Chunk, Entity, Hit, Pool, Result
+from ragfilter.ui import curve_points
+
+TIMES = re.compile(r"""\bms=[\d.e-]+|["']\w*ms["']: [\d.e-]+| *[\d,.]*\d m?s\b""")
+
+
+class Steady(Ports):
+    """The ports, with models whose word on a text never changes."""
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        return [crc32(text.encode()) % 1000 / 1000 for text in texts]
+
+    def stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        timeout_s: float,
+        schema: Mapping[str, object] | None = None,
+    ) -> Iterator[Delta]:
+        said = "\n".join(message.content for message in messages)
+        for chunk_id in sorted(set(re.findall(r"id\d\dz", said))):
+            action = ACTIONS[crc32(chunk_id.encode()) % len(ACTIONS)]
+            yield Delta(f"{chunk_id} -> {action}\n")
+
+
+def made_as_the_user(result: Result) -> str:
+    """Everything that is shown or saved as the user, without times."""
+    view = as_user(result)
+    shown = report.rows(result)
+    points = curve_points.place(view, shown, curve_points.cut_of(view))
+    told = (
+        exports(result),
+        report.csv(report.rows(result), report.references(result)),
+        query_text(result, profile="full", every=True),
+        repr(points),
+        repr(curve_points.around_cut(view, points, curve_points.cut_of(view))),
+        repr([(need.kind, need.chunk_ids, need.why) for need in result.needs]),
+    )
+    return TIMES.sub("", "\n".join(told))
+
+
+def asked(query: str, settings: Settings, ports: Ports, *, push_down: bool) -> str:
+    """All that a user gets to see of a question, a refusal too."""
+    try:
+        result = run(query, settings, ports.sources(), push_down=push_down)
+    except InputError as error:
+        return str(error)
+    made = answer(query, pack(result.kept, settings), ports, ports, timeout_s=1)
+    user = settings.clearance
+    seen = [c.id for c in ports.all.values() if sees(user.level, user.department, c)]
+    previews = [preview_expansion(i, ports, settings, query=query) for i in seen]
+    return TIMES.sub("", "\n".join((made_as_the_user(result), repr(made), repr(previews))))
+
+
+@examples(max_examples=150, deadline=None)
+@given(worlds(), choices(), st.sampled_from(QUERIES), st.booleans(), st.data())
+def test_hidden_chunks_change_nothing_that_a_user_gets(
+    world: Ports, values: dict[str, Any], query: str, push_down: bool, data: st.DataObject
+) -> None:
+    settings = Settings().with_values({**values, "retrieval.pool_size": 10, "retrieval.k": 3})
+    user = settings.clearance
+    with_them = Steady(world.all, world.distances, random.Random(0))
+    seen = {i: c for i, c in world.all.items() if sees(user.level, user.department, c)}
+    if not seen:
+        return
+    without = Steady(seen, world.distances, random.Random(0))
+    moved = Steady(
+        world.all,
+        {
+            i: d if i in seen else data.draw(st.floats(0.0, 1.4, allow_nan=False))
+            for i, d in world.distances.items()
+        },
+        random.Random(0),
+    )
+    alone = asked(query, settings, without, push_down=push_down)
+    assert asked(query, settings, with_them, push_down=push_down) == alone
+    assert asked(query, settings, moved, push_down=push_down) == alone
+
+
+def chunks_near(vectors: Any, hidden: Sequence[int], *, ruled: bool = False) -> list[Row]:
+    return [
+        Row(
+            Chunk(
+                f"c{i:03d}",
+                f"A hill giant throws rock number {i}.",
+                f"Giant {i}",
+                source=f"book{i % 3}.md" if i not in hidden else "secret.md",
+                clearance=4 if i in hidden else 0,
+                rule='{"contain": "troll"}' if ruled and i % 4 == 1 else None,
+            ),
+            vector,
+        )
+        for i, vector in enumerate(vectors)
+    ]
+
+
+@pytest.mark.parametrize("push_down", [False, True])
+@pytest.mark.parametrize(("profile", "share"), [("full", 0.1), ("full", 0.9), ("query-must", 0.5)])
+def test_a_real_store_tells_a_user_nothing_of_what_is_hidden(
+    store: ChromaStore, profile: str, push_down: bool, share: float
+) -> None:
+    rng = np.random.default_rng(7)
+    vectors = unit(rng, 700)
+    nearest = vectors[0]
+    hidden = [i for i in range(700) if rng.random() < share]
+    rows = chunks_near(vectors, hidden, ruled=True)
+    seen = [row for row in rows if row.chunk.clearance == 0]
+    # Moved: what is hidden stands around the question.
+    around = nearest + 0.3 * unit(rng, 700)
+    around /= np.linalg.norm(around, axis=1, keepdims=True)
+    moved = [
+        row if row.chunk.clearance == 0 else Row(row.chunk, vector)
+        for row, vector in zip(rows, around, strict=True)
+    ]
+    chosen = load(profile=profile, environ={}).settings.with_values(
+        {"clearance.enabled": True, "quality.reranker": "none", "retrieval.pool_size": 60}
+    )
+    told = []
+    for world in (seen, rows, moved):
+        name = "interference"
+        if name in [info.name for info in store.collections()]:
+            store.delete(name)
+        collection = store.create(name, embedder="given")
+        collection.write(world)
+        sources = Sources(collection, OneVector({"giant 9": vectors[9]}, nearest))
+        told.append(
+            made_as_the_user(run("giant 9 vs giant 12", chosen, sources, push_down=push_down))
+        )
+    assert told[1] == told[0]
+    assert told[2] == told[0]
+
+
+def pool(*hits: tuple[str, float, int]) -> Pool:
+    return Pool(
+        "q",
+        "demo",
+        "l2",
+        tuple(
+            Hit(Chunk(i, f"text {i}", clearance=level), d, rank)
+            for rank, (i, d, level) in enumerate(hits, start=1)
+        ),
+        entities=(Entity("a", tuple(i for i, _, _ in hits)),),
+    )
+
+
+SEEN = (("a", 0.10, 0), ("b", 0.18, 0), ("c", 0.45, 0))
+HIDDEN = [
+    # what stands beside the chunks that the user sees
+    (("x", 0.05, 1),),
+    (("x", 0.15, 1),),
+    (("x", 0.25, 1), ("y", 0.44, 2)),
+    (("x", 0.90, 3),),
+]
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+def test_rank_gap_and_confidence_are_those_of_what_the_user_sees(
+    hidden: tuple[tuple[str, float, int], ...],
+) -> None:
+    settings = Settings().with_values({"clearance.enabled": True, "confidence.high_below": 0.5})
+    mixed = replay(pool(*sorted([*SEEN, *hidden], key=lambda hit: hit[1])), settings)
+    rows = report.rows(mixed)
+    assert [(row.rank, row.id, row.confidence) for row in rows] == [
+        (1, "a", "high"),
+        (2, "b", "high"),
+        (3, "c", "low"),
+    ]
+    assert [None if row.gap is None else round(row.gap, 2) for row in rows] == [None, 0.08, 0.27]
+    assert [hit.id for hit in as_user(mixed).kept] == [hit.id for hit in mixed.kept]
+    # An operator sees where what is hidden stands, and how much it is.
+    every = report.document(mixed, as_operator=True)
+    assert (every["retrieved"], every["hidden"]) == (3 + len(hidden), len(hidden))
+    told = "1 chunk hidden" if len(hidden) == 1 else f"{len(hidden)} chunks hidden"
+    assert told in report.trace_text(mixed, as_operator=True)
+
+
+def test_a_user_who_may_see_nothing_is_told_the_level_and_no_more() -> None:
+    settings = Settings().with_values({"clearance.enabled": True})
+    documents = []
+    for hits in ([("x", 0.1, 4)], [("x", 0.7, 1), ("y", 0.8, 4)]):
+        result = replay(pool(*hits), settings)
+        made = report.document(result)
+        for layer in made["layers"]:
+            del layer["ms"]
+        documents.append(made)
+        assert (made["status"], made["max_security_level"]) == ("insufficient_clearance", 4)
+        assert (made["hits"], made["retrieved"], made["hidden"]) == ([], 0, None)
+        assert "highest level among them is 4" in report.headline(result)
+        assert "status insufficient_clearance" in report.trace_text(result)
+    assert json.dumps(documents[0]) == json.dumps(documents[1])
+
+
+def test_an_operators_pool_that_is_viewed_as_a_user_ranks_what_the_user_sees() -> None:
+    on = {"clearance.enabled": True}
+    found = pool(("x", 0.05, 1), *SEEN)
+    rows = report.rows(replay(found, Settings().with_values(on)))
+    assert [(row.rank, row.id) for row in rows] == [(1, "a"), (2, "b"), (3, "c")]
+    assert len(report.rows(replay(found, Settings()))) == 4
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+def test_as_many_are_found_for_a_user_as_if_nothing_were_hidden(
+    store: ChromaStore, share: float
+) -> None:
+    rng = np.random.default_rng(3)
+    vectors = unit(rng, 1000)
+    # Those at the question are hidden.
+    order = np.argsort(-vectors @ vectors[0])
+    hidden = [int(i) for i in order[: int(share * 1000)]]
+    name = "crowd"
+    if name in [info.name for info in store.collections()]:
+        store.delete(name)
+    collection = store.create(name, embedder="given")
+    collection.write(chunks_near(vectors, hidden))
+    chosen = Settings().with_values({"clearance.enabled": True, "retrieval.pool_size": 60})
+    found = gather("q", chosen, Sources(collection, OneVector({}, vectors[0])))
+    seen = [hit.id for hit in found.hits if hit.chunk.clearance == 0]
+    wanted = [f"c{i:03d}" for i in order if int(i) not in hidden][:60]
+    assert sorted(seen) == sorted(wanted)
