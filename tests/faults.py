@@ -1,18 +1,19 @@
 """A real HTTP server that speaks the OpenAI protocol on loopback, well and in every way badly.
 
 The `serve` fixture starts one: ``serve(behave)``. `FAULTS` names a behaviour for each way in which
-an endpoint fails.
+an endpoint fails, `LATE` those that only a deadline ends.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from waiting import PATIENT_S, SILENT_S
 
 KEY = "sk-very-secret-0123456789"
 SSE = "text/event-stream"
@@ -72,6 +73,7 @@ class Server(ThreadingHTTPServer):
         self.behave = behave
         self.asked: list[dict[str, Any]] = []
         self.hung_up = threading.Event()
+        self.over = threading.Event()
         self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
 
 
@@ -93,6 +95,7 @@ def servers() -> Iterator[Serve]:
         yield start
     finally:
         for server in running:
+            server.over.set()
             server.shutdown()
             server.server_close()
 
@@ -178,23 +181,24 @@ def cut_chunked(handler: Handler, body: dict[str, Any]) -> None:
 
 
 def hang(handler: Handler, body: dict[str, Any]) -> None:
-    handler.server.hung_up.wait(8)
+    handler.server.over.wait(SILENT_S)
 
 
 def hang_midway(handler: Handler, body: dict[str, Any]) -> None:
     handler.start()
     handler.piece("Trolls")
-    handler.server.hung_up.wait(8)
+    handler.server.over.wait(SILENT_S)
 
 
 def drip(what: str) -> Behave:
-    """Sends `what` every 50 ms: every single read succeeds, the answer never ends."""
+    """Sends `what` every 50 ms: every single read succeeds, and there is no end to see."""
 
     def behave(handler: Handler, body: dict[str, Any]) -> None:
         handler.start()
-        while True:
+        for _ in range(int(SILENT_S / 0.05)):
             handler.send(what)
-            time.sleep(0.05)
+            if handler.server.over.wait(0.05):
+                break
 
     return behave
 
@@ -221,6 +225,14 @@ FAULTS: Mapping[str, Behave] = {
     "nothing": page(200, "", SSE),
 }
 """A stopped server, which refuses connections, is the one fault that no behaviour can show."""
+
+LATE = ("hangs", "hangs midway", "never ends")
+
+
+def deadline(fault: str, short_s: float) -> float:
+    """`short_s` where the endpoint is silent in the end, patience where its answer must arrive."""
+    return short_s if fault in LATE else PATIENT_S
+
 
 TOLD: Mapping[str, tuple[str, str]] = {
     "401": ("refused the key", "Check OPENAI_API_KEY"),

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from faults import Behave, Handler, Serve
+from waiting import PATIENT_MS
 
 from ragfilter.adapters.openai_chat import OpenAIChat
 from ragfilter.cli import main, parts
@@ -133,7 +134,8 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-FOUR = ["--set", "judge.max_chunks=4", "--set", "retrieval.k=4"]
+PATIENT = ["--set", f"judge.timeout_ms={PATIENT_MS}"]
+FOUR = [*PATIENT, "--set", "judge.max_chunks=4", "--set", "retrieval.k=4"]
 
 
 def test_an_experiment_measures_every_prompt(
@@ -168,7 +170,7 @@ def test_without_variants_every_prompt_is_tried(
     bench: Any, serve: Serve, files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench(llm(serve))
-    assert main(["experiment", *files, "--only", "first", "--json"]) == 0
+    assert main(["experiment", *files, *PATIENT, "--only", "first", "--json"]) == 0
     made = printed(capsys)
     assert [s["side"] for s in made["sides"]] == ["no judge", "default", "strict", "terse"]
     assert made["queries"] == 1

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 from faults import (
+    FAULTS,
     KEY,
+    LATE,
     SSE,
     WORD,
     Behave,
@@ -32,6 +34,7 @@ from faults import (
     raw,
     well,
 )
+from waiting import PATIENT_MS, PATIENT_S, SILENT_S, ends_after
 
 from ragfilter import judging
 from ragfilter.adapters.openai_chat import MOST_EVENT_BYTES, OpenAIChat
@@ -50,7 +53,7 @@ def chat(server: Server) -> OpenAIChat:
 
 
 def ask(
-    server: Server, *, timeout_s: float = 5.0, schema: dict[str, object] | None = None
+    server: Server, *, timeout_s: float = PATIENT_S, schema: dict[str, object] | None = None
 ) -> tuple[str, Usage | None, ChatError | None]:
     """The text and usage that came, and the failure, if any."""
     text, usage, failure = "", None, None
@@ -65,7 +68,7 @@ def ask(
 
 def test_a_streamed_answer_with_usage(serve: Serve) -> None:
     server = serve(well)
-    deltas = list(chat(server).stream(ASK, timeout_s=5))
+    deltas = list(chat(server).stream(ASK, timeout_s=PATIENT_S))
     assert deltas == [Delta("Trolls "), Delta("fear fire [1]."), Delta(usage=Usage(11, 5))]
     (asked,) = server.asked
     assert asked["path"] == "/v1/chat/completions"
@@ -86,7 +89,7 @@ def test_without_a_key_none_of_the_environment_is_sent(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     server = serve(well)
-    list(OpenAIChat(model="tiny", base_url=server.url).stream(ASK, timeout_s=5))
+    list(OpenAIChat(model="tiny", base_url=server.url).stream(ASK, timeout_s=PATIENT_S))
     assert server.asked[0]["key"] == "Bearer none"
 
 
@@ -96,10 +99,10 @@ def test_pieces_arrive_while_the_model_still_writes(serve: Serve) -> None:
     def waits(handler: Handler, body: dict[str, Any]) -> None:
         handler.start()
         handler.piece("first")
-        go_on.wait(5)
+        go_on.wait(SILENT_S)
         handler.piece("second", "stop")
 
-    pieces = chat(serve(waits)).stream(ASK, timeout_s=10)
+    pieces = chat(serve(waits)).stream(ASK, timeout_s=PATIENT_S)
     assert next(pieces) == Delta("first")
     go_on.set()
     assert list(pieces) == [Delta("second")]
@@ -169,7 +172,7 @@ def test_a_refusal_is_paid_for_once(
     made = []
     for _ in requests:
         before = len(server.asked)
-        text = "".join(d.text for d in client.stream(ASK, timeout_s=5.0, schema=SCHEMA))
+        text = "".join(d.text for d in client.stream(ASK, timeout_s=PATIENT_S, schema=SCHEMA))
         assert text == "Trolls fear fire [1]."
         made.append(len(server.asked) - before)
     assert made == requests
@@ -191,9 +194,9 @@ def test_a_request_that_fails_anyway_teaches_nothing(serve: Serve) -> None:
     server = serve(too_long)
     client = chat(server)
     with pytest.raises(ChatError):
-        list(client.stream(ASK, timeout_s=5.0, schema=SCHEMA))
+        list(client.stream(ASK, timeout_s=PATIENT_S, schema=SCHEMA))
     refusing = False
-    list(client.stream(ASK, timeout_s=5.0, schema=SCHEMA))
+    list(client.stream(ASK, timeout_s=PATIENT_S, schema=SCHEMA))
     assert {"response_format", "stream_options"} <= set(server.asked[-1]["body"])
 
 
@@ -316,22 +319,24 @@ def drip_headers(handler: Handler, body: dict[str, Any]) -> None:
 def test_the_deadline_holds_for_the_whole_call(
     serve: Serve, behave: Behave, has_text: bool
 ) -> None:
-    began = time.monotonic()
-    text, _, failure = ask(serve(behave), timeout_s=0.5)
-    took = time.monotonic() - began
-    assert failure is not None
-    assert failure.kind == "timeout"
-    assert "0.5 s" in failure.message
+    # A word that is late on a busy machine is waited for longer.
+    for timeout_s in (0.5, 5.0, PATIENT_S):
+        with ends_after(timeout_s):
+            text, _, failure = ask(serve(behave), timeout_s=timeout_s)
+        assert failure is not None
+        assert failure.kind == "timeout"
+        assert f"within {timeout_s:g} s" in failure.message
+        if text or not has_text:
+            break
     assert text.startswith("Trolls") == has_text
-    assert 0.4 < took < 1.5
 
 
 def test_whoever_stops_listening_ends_the_call(serve: Serve) -> None:
     server = serve(drip(WORD))
-    pieces = chat(server).stream(ASK, timeout_s=60)
+    pieces = chat(server).stream(ASK, timeout_s=PATIENT_S)
     assert next(pieces) == Delta("Trolls")
     pieces.close()  # type: ignore[attr-defined]
-    assert server.hung_up.wait(3)
+    assert server.hung_up.wait(PATIENT_S)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +363,7 @@ def test_unreachable(serve: Serve, monkeypatch: pytest.MonkeyPatch, url: str, sa
     server = serve(well)
     address = url.format(free=free, open=server.server_address[1])
     with pytest.raises(ChatError) as caught:
-        list(OpenAIChat(model="m", api_key=KEY, base_url=address).stream(ASK, timeout_s=5))
+        list(OpenAIChat(model="m", api_key=KEY, base_url=address).stream(ASK, timeout_s=PATIENT_S))
     assert caught.value.kind == "unreachable"
     assert says in caught.value.message
     assert caught.value.remedy
@@ -366,6 +371,7 @@ def test_unreachable(serve: Serve, monkeypatch: pytest.MonkeyPatch, url: str, sa
 
 # -- the judge over the same wire ------------------------------------------------------------------
 
+PATIENT = Judge(timeout_ms=PATIENT_MS)
 HITS = tuple(Hit(Chunk(f"c{n}", f"text {n}"), 0.1 * n, n) for n in range(1, 4))
 
 
@@ -377,7 +383,7 @@ def test_a_judge_is_asked_and_read(serve: Serve) -> None:
         handler.piece(json.dumps({"decisions": said}), "stop")
 
     server = serve(judge)
-    judgement = judging.ask(judging.prompt("why?", HITS, Judge(), "l2"), chat(server), Judge())
+    judgement = judging.ask(judging.prompt("why?", HITS, Judge(), "l2"), chat(server), PATIENT)
     assert judgement.error == ""
     assert [(v.chunk_id, v.action) for v in judgement.verdicts] == [
         ("c1", "DISCARD"),
@@ -387,16 +393,16 @@ def test_a_judge_is_asked_and_read(serve: Serve) -> None:
     assert "response_format" in server.asked[0]["body"]
 
 
-@pytest.mark.parametrize("behave", [hang, hang_midway, drip(WORD), cut_off, raw(b"")])
-def test_a_failing_judge_is_a_failed_judgement_in_time(serve: Serve, behave: Behave) -> None:
-    began = time.monotonic()
-    judgement = judging.ask(
-        judging.prompt("why?", HITS, Judge(), "l2"), chat(serve(behave)), Judge(timeout_ms=400)
-    )
-    assert judgement.error
+@pytest.mark.parametrize("fault", LATE)
+def test_a_late_judge_is_a_failed_judgement_in_time(serve: Serve, fault: str) -> None:
+    model = chat(serve(FAULTS[fault]))
+    with ends_after(0.4):
+        judgement = judging.ask(
+            judging.prompt("why?", HITS, Judge(), "l2"), model, Judge(timeout_ms=400)
+        )
+    assert "within 0.4 s" in judgement.error
     assert judgement.verdicts == ()
     assert judgement.asked == ("c1", "c2", "c3")
-    assert time.monotonic() - began < 1.4
 
 
 def test_a_stopped_judge_is_a_failed_judgement(serve: Serve) -> None:
@@ -404,7 +410,7 @@ def test_a_stopped_judge_is_a_failed_judgement(serve: Serve) -> None:
     model = chat(server)
     server.shutdown()
     server.server_close()
-    judgement = judging.ask(judging.prompt("why?", HITS, Judge(), "l2"), model, Judge())
+    judgement = judging.ask(judging.prompt("why?", HITS, Judge(), "l2"), model, PATIENT)
     assert "refused the connection" in judgement.error
 
 
@@ -629,5 +635,9 @@ def test_unusable_settings(settings: dict[str, str], says: str) -> None:
 
 def test_a_key_with_a_line_break_at_its_end_is_taken(serve: Serve) -> None:
     server = serve(well)
-    list(OpenAIChat(model="m", api_key=f"{KEY}\n", base_url=server.url).stream(ASK, timeout_s=5))
+    list(
+        OpenAIChat(model="m", api_key=f"{KEY}\n", base_url=server.url).stream(
+            ASK, timeout_s=PATIENT_S
+        )
+    )
     assert server.asked[0]["key"] == f"Bearer {KEY}"

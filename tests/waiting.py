@@ -1,0 +1,42 @@
+"""How long tests wait. No machine that runs them is idle.
+
+A limit that a test has to reach is short, and its peer is silent by construction: `SILENT_S` is
+longer than any such limit, so a call that waited for the peer ends otherwise than one that was
+given up. Everything else waits for what it wants to see, with a limit that only says that something
+hangs. So a busy machine makes tests slow and not red. No test asserts that work is fast, benchmarks
+measure that; where hostile input could make it endless, its CPU time is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic, thread_time
+
+SILENT_S = 120.0
+"""How long a silent peer stays so while its test runs."""
+PATIENT_S = 60.0
+PATIENT_MS = int(PATIENT_S * 1000)
+"""The deadline of a call that must succeed."""
+PROCESS_S = 600.0
+"""How long a process of our own may take."""
+SLACK_S = 10.0
+"""How late a deadline may be noticed. One second is promised."""
+WORK_S = 20.0
+"""CPU time for what takes a second; what is not linear takes minutes."""
+
+
+@contextmanager
+def ends_after(timeout_s: float) -> Iterator[None]:
+    """What is inside is given up at its deadline: not before, and not long after."""
+    began = monotonic()
+    yield
+    assert timeout_s <= monotonic() - began < timeout_s + SLACK_S
+
+
+@contextmanager
+def ends_soon() -> Iterator[None]:
+    """What is inside takes little CPU time, which is the same on a busy machine."""
+    began = thread_time()
+    yield
+    assert thread_time() - began < WORK_S
