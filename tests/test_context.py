@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import ends_soon
 
 from ragfilter import prompts
 from ragfilter.context import FRAME_TOKENS, SHORTENED, defuse, fits, pack
@@ -152,10 +152,9 @@ def test_other_angle_brackets_stay() -> None:
 
 
 def test_defusing_is_linear() -> None:
-    began = time.perf_counter()
     for hostile in ("<" + " " * 200_000, "< " * 100_000, "<" * 200_000):
-        assert defuse(hostile) == hostile
-    assert time.perf_counter() - began < 2
+        with ends_soon():
+            assert defuse(hostile) == hostile
 
 
 def test_messages_hold_the_context_the_question_and_the_rules() -> None:

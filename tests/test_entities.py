@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import ends_soon
 
 from ragfilter.entities import (
     MAX_CHARS,
@@ -158,11 +157,10 @@ def test_no_more_sides_than_can_be_retrieved() -> None:
     "piece",
     ["vs ", "compare ", "a or ", "which is best, a b or ", "(", "who would win ", ", ", " ", "x"],
 )
-def test_a_megabyte_is_read_in_no_time(piece: str) -> None:
+def test_a_megabyte_is_read_in_linear_time(piece: str) -> None:
     query = piece * (1_000_000 // len(piece))
-    started = time.perf_counter()
-    detect(query)
-    assert time.perf_counter() - started < 1
+    with ends_soon():
+        detect(query)
 
 
 FILLERS = ["a", "an", "the", "of", "in", "is", ",", ":", "-", "?", ".", "(", ")", "fight", "3rd"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pets import described
+from waiting import ends_soon
 
 from ragfilter.corpora.openapi_yaml import parse_yaml
 from ragfilter.errors import InputError
@@ -51,17 +51,16 @@ def test_an_alias_is_the_same_object_and_may_hold_itself() -> None:
 
 
 def test_a_bomb_of_aliases_neither_explodes_nor_hangs() -> None:
-    started = time.process_time()
     lines = ["openapi: 3.0.0", "components:", "  schemas:", "    S0: &a0 {type: string}"]
     for i in range(1, 40):
         members = ", ".join([f"*a{i - 1}"] * 9)
         inner = f"anyOf: [{members}], properties: {{p: *a{i - 1}, q: *a{i - 1}}}, <<: *a{i - 1}"
         lines.append(f"    S{i}: &a{i} {{{inner}}}")
     lines.append("    Loop: &loop {properties: {again: *loop}, items: *loop, default: *loop}")
-    found = described(parse_yaml("\n".join(lines), place="x"))
+    with ends_soon():
+        found = described(parse_yaml("\n".join(lines), place="x"))
     assert len(found) == 41
     assert max(len(record.chunk.text) for record in found.values()) < 25_000
-    assert time.process_time() - started < 20
 
 
 def test_reading_yaml_shows_progress() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
+from waiting import ends_soon
 
 from ragfilter.rules.match import RuleBook, RuleCheck, rule_book
 
@@ -273,10 +273,8 @@ def test_half_a_character_in_a_query_is_no_error(match: str) -> None:
 def test_a_huge_query_takes_linear_time(query: str, terms: list[str], match: str) -> None:
     rule = json.dumps({"contain_all_of": terms, "match": match})
     book = RuleBook([rule])
-    start = time.perf_counter()
-    assert not book.scan(query).passes(rule)
-    # Minutes where it is not linear; under a second here.
-    assert time.perf_counter() - start < 10
+    with ends_soon():
+        assert not book.scan(query).passes(rule)
 
 
 def test_a_book_keeps_distinct_rules_and_remembers_unreadable_ones() -> None:
