@@ -1,4 +1,4 @@
-"""Fixtures that more than one test folder needs."""
+"""Fixtures that more than one test folder needs. How long tests wait: waiting.py."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from faults import Serve, servers
 from filelock import FileLock
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+from waiting import PATIENT_S
+
+from ragfilter import fulfil
 
 if TYPE_CHECKING:
     from ragfilter.adapters.chroma import ChromaStore
 
 # A busy machine is slow; a law does not become false by that.
-settings.register_profile("ragfilter", deadline=None)
+settings.register_profile("ragfilter", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ragfilter")
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,6 +35,18 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(("RAGFILTER_", "OPENAI_")) and not name.startswith("RAGFILTER_TEST_"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _patient_rerankers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reranker gets the time that a busy machine needs, unless a test has set a second or less:
+    the default suits who waits before the page."""
+    within = fulfil.within
+
+    def patient(seconds: float, work: Callable[[], Any]) -> Any:
+        return within(seconds if seconds <= 1 else PATIENT_S, work)
+
+    monkeypatch.setattr(fulfil, "within", patient)
 
 
 @pytest.fixture

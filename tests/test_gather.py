@@ -67,7 +67,8 @@ queries = st.lists(st.sampled_from([*TERMS, "a 7th level", "needs"]), min_size=1
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     st.lists(rules, min_size=N, max_size=N),

@@ -213,7 +213,7 @@ def hidden_names(ports: Ports, settings: Settings) -> list[str]:
     ]
 
 
-@examples(max_examples=100, deadline=None)
+@examples(max_examples=100)
 @given(worlds(), choices(), st.sampled_from(QUERIES), st.booleans())
 def test_what_a_user_may_not_see_leaves_by_no_port(
     ports: Ports, values: dict[str, Any], query: str, push_down: bool
@@ -240,7 +240,7 @@ def test_what_a_user_may_not_see_leaves_by_no_port(
     check(hidden, repr([(j.asked, j.left_out, j.remarks) for j in result.pool.judgements]))
 
 
-@examples(max_examples=60, deadline=None)
+@examples(max_examples=60)
 @given(worlds(), choices(), st.sampled_from(QUERIES))
 def test_viewing_an_operators_pool_as_a_user_names_nothing_hidden(
     ports: Ports, values: dict[str, Any], query: str
@@ -261,7 +261,7 @@ def test_viewing_an_operators_pool_as_a_user_names_nothing_hidden(
     check(hidden, "\n".join(ports.out))
 
 
-@examples(max_examples=30, deadline=None)
+@examples(max_examples=30)
 @given(worlds(), choices(), st.sampled_from(QUERIES))
 def test_pushed_down_the_store_gives_no_hidden_text_at_all(
     ports: Ports, values: dict[str, Any], query: str

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from ragfilter import figures, report
@@ -418,8 +417,6 @@ def mixed_pools(draw: st.DrawFn) -> Pool:
     return replace(made, entities=(Entity("cleric", tuple(h.id for h in hits)),))
 
 
-# The first example imports pandas, and the machine may be busy.
-@examples(deadline=None)
 @given(mixed_pools(), st.integers(0, 3), st.sampled_from(["", "thieves"]), st.data())
 def test_no_export_names_a_hidden_chunk(
     mixed: Pool, level: int, department: str, data: st.DataObject

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from waiting import PATIENT_S
 
 from ragfilter.errors import ConflictError, InputError, StoreError
 from ragfilter.rules.journal import Edit, Journal, Kind
@@ -35,7 +36,7 @@ def done(journal: Journal, chunk: str = "c", *, kind: Kind = "edit", of: int | N
 def test_an_entry_keeps_who_when_what_from_and_to(journal: Journal) -> None:
     before = datetime.now(UTC)
     edit = journal.begin(who="ann", collection="rules", chunk_id="c", before='{"a', after=None)
-    assert before <= edit.at <= before + timedelta(minutes=1)
+    assert before <= edit.at <= datetime.now(UTC)
     assert edit == Edit(1, edit.at, "ann", "rules", "c", '{"a', None, "edit", None, "pending")
     assert journal.unfinished() == (edit,)
     assert journal.finish(edit.id).state == "done"
@@ -140,7 +141,10 @@ def test_a_journal_outlives_its_process(tmp_path: Path) -> None:
     again.close()
 
 
-def test_threads_may_open_and_write_at_once(tmp_path: Path) -> None:
+def test_threads_may_open_and_write_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragfilter.rules.journal.BUSY_S", PATIENT_S)
     url = f"sqlite:///{tmp_path / 'journal.db'}"
     errors: list[Exception] = []
 
