@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from waiting import PROCESS_S
 
 from ragfilter.errors import InputError
 from ragfilter.local_llm import model_file
 
 ROOT = Path(__file__).resolve().parents[1]
-START_S = 120
 ANSWER_TOKENS = 60
 
 
@@ -54,7 +54,7 @@ def served(environ: Mapping[str, str]) -> Iterator[LocalLlm]:
         yield LocalLlm(process, values["OPENAI_BASE_URL"], values["OPENAI_MODEL"])
     finally:
         process.kill()
-        process.wait(30)
+        process.wait()
 
 
 def _lines(process: subprocess.Popen[str], count: int) -> list[str]:
@@ -65,6 +65,6 @@ def _lines(process: subprocess.Popen[str], count: int) -> list[str]:
     threading.Thread(
         target=lambda: [read.put(stream.readline()) for _ in range(count)], daemon=True
     ).start()
-    lines = [read.get(timeout=START_S).strip() for _ in range(count)]
-    assert all(lines), f"the server ended with code {process.wait(30)}"
+    lines = [read.get(timeout=PROCESS_S).strip() for _ in range(count)]
+    assert all(lines), f"the server ended with code {process.wait(PROCESS_S)}"
     return lines

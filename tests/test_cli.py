@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import PROCESS_S
 
 from ragfilter import bench, gather
 from ragfilter.cli import main, parts
@@ -71,7 +72,7 @@ def run(*args: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "ragfilter", *args],
-        cwd=ROOT, env=os.environ | environ, capture_output=True, text=True, timeout=120,
+        cwd=ROOT, env=os.environ | environ, capture_output=True, text=True, timeout=PROCESS_S,
     )  # fmt: skip
 
 
@@ -253,7 +254,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     child.stdout.close()
     said = child.stderr.read()
     child.stderr.close()
-    assert (child.wait(60), said) == (0, b"")
+    assert (child.wait(PROCESS_S), said) == (0, b"")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -261,7 +262,7 @@ def test_a_full_disk_is_told() -> None:
     with Path("/dev/full").open("w") as full:
         made = subprocess.run(
             [sys.executable, "-m", "ragfilter", "settings"],
-            cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
+            cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PROCESS_S,
         )  # fmt: skip
     assert made.returncode == 2
     assert made.stderr.startswith("ragfilter: Standard output cannot be written: No space left")
@@ -397,7 +398,7 @@ def test_bytes_that_are_no_text_never_reach_the_json(
 ) -> None:
     command = [sys.executable, "-m", "ragfilter", "query", "--json", "-c", "small", *args]
     made = subprocess.run(
-        [*command, "--data-dir", str(workspace)], cwd=ROOT, capture_output=True, timeout=120,
+        [*command, "--data-dir", str(workspace)], cwd=ROOT, capture_output=True, timeout=PROCESS_S,
         env=os.environ | {"LC_ALL": "C.UTF-8"},
     )  # fmt: skip
     assert made.stderr.decode().startswith(f"ragfilter: {said}" if said else "")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from faults import FAULTS, KEY, Behave, Handler, Serve, Server, says
+from waiting import PATIENT_S, PROCESS_S, SILENT_S
 
 from ragfilter.adapters.chroma_collection import Row
 from ragfilter.cli import drafting, main
@@ -428,7 +429,9 @@ def test_a_rate_limit_is_waited_for(serve: Serve) -> None:
 
     waits: list[float] = []
     chat = OpenAIChat(model="tiny", base_url=serve(limited).url)
-    (draft,) = drafting.drafts([CHUNKS[0]], chat, timeout_s=20, templates=None, wait=waits.append)
+    (draft,) = drafting.drafts(
+        [CHUNKS[0]], chat, timeout_s=PATIENT_S, templates=None, wait=waits.append
+    )
     assert draft.text == GOOD
     assert waits == [drafting.MOST_WAIT_S, drafting.WAIT_S]
 
@@ -443,7 +446,9 @@ def test_a_rate_limit_without_end_is_a_failure() -> None:
             raise ChatError("Too fast.", kind="rate_limit", retry_after=1.0)
 
     waits: list[float] = []
-    found = drafting.drafts([CHUNKS[0]], Limited(), timeout_s=20, templates=None, wait=waits.append)
+    found = drafting.drafts(
+        [CHUNKS[0]], Limited(), timeout_s=PATIENT_S, templates=None, wait=waits.append
+    )
     assert next(found).failed == "rate_limit"
     assert waits == [1.0] * drafting.MOST_WAITS
 
@@ -481,14 +486,14 @@ def printed_until(
         command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + PROCESS_S
         while len(server.asked) < 2 and time.monotonic() < until:
             time.sleep(0.05)
         # The workspace is free while the model works.
         with Workspace.open(workspace):
             pass
         process.send_signal(number)
-        printed, err = process.communicate(timeout=60)
+        printed, err = process.communicate(timeout=PROCESS_S)
     finally:
         process.kill()
         process.wait()
@@ -502,7 +507,7 @@ def slow(serve: Serve) -> Server:
 
     def answer(handler: Handler, body: dict[str, Any]) -> None:
         if len(handler.server.asked) == 2:
-            handler.server.hung_up.wait(60)
+            handler.server.over.wait(SILENT_S)
         says(GOOD)(handler, body)
 
     return serve(answer)

@@ -11,6 +11,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from waiting import PROCESS_S
 
 import ragfilter
 from ragfilter import judge_prompts
@@ -25,7 +26,7 @@ def pip(*args: str, cwd: Path) -> None:
     """Pip without the network."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     made = subprocess.run([*command, *args, "--no-index", "--no-deps"],
-                          cwd=cwd, capture_output=True, text=True, timeout=300)  # fmt: skip
+                          cwd=cwd, capture_output=True, text=True, timeout=PROCESS_S)  # fmt: skip
     assert made.returncode == 0, made.stderr
 
 
@@ -53,7 +54,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(installed: Path, cwd: Path, *command: str) -> str:
     """What a command prints that sees the installed package and no checkout."""
     made = subprocess.run(command, cwd=cwd, env=os.environ | {"PYTHONPATH": str(installed)},
-                          capture_output=True, text=True, timeout=120)  # fmt: skip
+                          capture_output=True, text=True, timeout=PROCESS_S)  # fmt: skip
     assert made.returncode == 0, made.stderr
     return made.stdout
 

@@ -19,6 +19,7 @@ import pytest
 from chromadb.api.client import Client
 from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.testing.v1 import AppTest
+from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter import config
 from ragfilter.adapters.chroma import ChromaCollection, ChromaStore
@@ -34,8 +35,6 @@ from ragfilter.ui import resources
 from ragfilter.ui.controls import key
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
-SLOW = 180
-"""Seconds that one run may take: the first loads the model, and the machine may be busy."""
 
 PORTS: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
     (ChromaStore, ("collections",)),
@@ -204,7 +203,7 @@ def open_page(
         with contextlib.suppress(SettingsError):
             deployment = read_deployment()
             opened[deployment.model_dump_json()] = deployment
-        at = AppTest.from_file(str(APP), default_timeout=SLOW)
+        at = AppTest.from_file(str(APP), default_timeout=PROCESS_S)
         at.query_params.update(params or {})
         return Page(at, downloads).run()
 
@@ -263,6 +262,17 @@ def downloads(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], str]]:
     monkeypatch.setattr(MediaFileManager, "add", added)
     monkeypatch.setattr(MediaFileManager, "add_deferred", deferred)
     return offered
+
+
+@pytest.fixture
+def patiently(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From its call on every LLM has time to answer, whatever deadline a page was opened with."""
+    stream = OpenAIChat.stream
+
+    def patient(self: OpenAIChat, *args: Any, timeout_s: float, **named: Any) -> Any:
+        return stream(self, *args, timeout_s=PATIENT_S, **named)
+
+    return lambda: monkeypatch.setattr(OpenAIChat, "stream", patient)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import PROCESS_S
 
 from ragfilter.adapters.embedder import SentenceEmbedder
 from ragfilter.corpora.records import Record
@@ -184,7 +185,7 @@ def test_a_workspace_that_another_process_holds(
     assert f"index (process {holder.pid}" in said
     assert "Chroma server" in said
     assert page.buttons == {"retry"}
-    holder.communicate("let go\n", timeout=30)
+    holder.communicate("let go\n", timeout=PROCESS_S)
     page.press("retry")
     assert page.errors == []
     assert any("There is no collection yet" in text for text in page.html)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from waiting import SILENT_S
 
 from ragfilter.adapters.rerankers import LateInteraction
 
@@ -25,7 +26,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     score = LateInteraction.score
 
     def late(self: LateInteraction, query: str, texts: Any) -> list[float]:
-        over.wait(60)
+        over.wait(SILENT_S)
         return score(self, query, texts)
 
     monkeypatch.setattr(LateInteraction, "score", late)

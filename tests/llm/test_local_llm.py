@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import PATIENT_S, PROCESS_S, ends_after
 
 from ragfilter import context, judging
 from ragfilter.adapters.openai_chat import OpenAIChat
@@ -33,7 +33,7 @@ from ragfilter.types import Chunk, Hit
 pytestmark = pytest.mark.llm
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 120.0
+TIMEOUT_S = 600.0
 LENGTH = "length limit was reached"
 HITS = tuple(
     Hit(Chunk(f"c{n}", text, title), 0.1 * n, n)
@@ -90,7 +90,7 @@ def test_a_judgement_is_read_or_told(chat: OpenAIChat) -> None:
     judgement = judging.ask(
         judging.prompt("How do I kill a troll?", HITS, Judge(), "l2"),
         chat,
-        Judge(timeout_ms=60_000),
+        Judge(timeout_ms=int(TIMEOUT_S * 1000)),
     )
     assert judgement.asked == ("c1", "c2")
     assert {verdict.chunk_id for verdict in judgement.verdicts} <= {"c1", "c2"}
@@ -100,11 +100,10 @@ def test_a_judgement_is_read_or_told(chat: OpenAIChat) -> None:
 
 
 def test_a_judge_too_slow_is_told_in_time(chat: OpenAIChat) -> None:
-    began = time.monotonic()
-    judgement = judging.ask(
-        judging.prompt("why?", HITS, Judge(), "l2"), chat, Judge(timeout_ms=100)
-    )
-    assert time.monotonic() - began < 3
+    with ends_after(0.1):
+        judgement = judging.ask(
+            judging.prompt("why?", HITS, Judge(), "l2"), chat, Judge(timeout_ms=100)
+        )
     assert "0.1 s" in judgement.error
 
 
@@ -153,10 +152,10 @@ def test_no_web_page_may_call_it_and_it_shows_none(local_llm: Any) -> None:
     request = urllib.request.Request(
         f"{local_llm.base_url}/models", headers={"Origin": "http://example.org"}
     )
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENT_S) as answer:
         assert (answer.headers["Access-Control-Allow-Origin"] or "") == ""
     with pytest.raises(urllib.error.HTTPError):
-        urllib.request.urlopen(f"{root}/", timeout=30)
+        urllib.request.urlopen(f"{root}/", timeout=PATIENT_S)
 
 
 def start(bare_environ: dict[str, str], port: int) -> subprocess.Popen[str]:
@@ -174,7 +173,7 @@ def test_it_stops_when_it_is_asked_to(name: str, bare_environ: dict[str, str]) -
         assert process.stdout is not None
         assert process.stdout.readline().startswith("export OPENAI_BASE_URL=http://127.0.0.1:")
         process.send_signal(signal.Signals[name])
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=PROCESS_S)
     finally:
         process.kill()
         process.wait()
@@ -191,7 +190,7 @@ def test_a_port_in_use_is_told(bare_environ: dict[str, str]) -> None:
         port = taken.getsockname()[1]
         process = start(bare_environ, port)
         try:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=PROCESS_S)
         finally:
             process.kill()
             process.wait()
