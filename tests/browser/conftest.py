@@ -26,12 +26,11 @@ from playwright.sync_api import (
     expect,
     sync_playwright,
 )
+from waiting import PATIENT_S, PROCESS_S
 
 ROOT = Path(__file__).resolve().parents[2]
-SLOW_S = 60
-"""How long the page may take to show something on a busy machine."""
-START_S = 120
-"""How long a server may take to start there."""
+SHOWN_MS = 180_000
+"""How long the page may take to show what is expected, unless a test says otherwise."""
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -203,9 +202,11 @@ def _inside(box: dict[str, float], frame: Any) -> bool:
 
 @pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
-    expect.set_options(timeout=SLOW_S * 1000)
+    expect.set_options(timeout=SHOWN_MS)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=list(FLAGS), timeout=SHOWN_MS
+        )
         yield browser
         browser.close()
 
@@ -237,7 +238,7 @@ def serve_app(
             )
         running.append(server)
         url = f"http://127.0.0.1:{port}"
-        deadline = time.monotonic() + START_S
+        deadline = time.monotonic() + PROCESS_S
         while not _healthy(url):
             assert server.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
@@ -257,7 +258,7 @@ def serve_app(
 
 def _healthy(url: str) -> bool:
     try:
-        with urllib.request.urlopen(f"{url}/_stcore/health", timeout=5) as answer:
+        with urllib.request.urlopen(f"{url}/_stcore/health", timeout=PATIENT_S) as answer:
             return bool(answer.status == 200)
     except (urllib.error.URLError, OSError):
         return False
@@ -293,7 +294,7 @@ def open_tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[OpenT
             reduced_motion="reduce",
             accept_downloads=True,
         )
-        context.set_default_timeout(SLOW_S * 1000)
+        context.set_default_timeout(SHOWN_MS)
         contexts.append(context)
         tab = Tab(context.new_page(), url or request.getfixturevalue("app"))
         watch(tab.page)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from faults import FAULTS, Behave, Handler, Server, says, servers
 from playwright.sync_api import expect
+from waiting import SILENT_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
@@ -25,7 +26,7 @@ def held(go_on: threading.Event) -> Behave:
     """Answers with a good rule once it is let on."""
 
     def behave(handler: Handler, body: dict[str, Any]) -> None:
-        go_on.wait(120)
+        go_on.wait(SILENT_S)
         says(GOOD)(handler, body)
 
     return behave

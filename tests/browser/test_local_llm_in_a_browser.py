@@ -13,16 +13,17 @@ from typing import Any
 import pytest
 from local_llms import LocalLlm, must_be_installed, served
 from playwright.sync_api import expect
+from waiting import PROCESS_S
 
 pytestmark = [pytest.mark.browser, pytest.mark.model, pytest.mark.llm]
 
+LONG_MS = int(PROCESS_S * 1000)
 QUESTION = {"q": "Tell me about owlbears", "profile": "adaptive-gap"}
 ANSWERS = QUESTION | {"cutoff.max_results": "2", "retrieval.k": "2"}
 JUDGED = QUESTION | {
     "cutoff.enabled": "false", "judge.enabled": "true", "judge.max_chunks": "2",
-    "judge.timeout_ms": "240000",
+    "judge.timeout_ms": str(LONG_MS),
 }  # fmt: skip
-LONG_MS = 240_000
 TINY = "smollm2-135m, a tiny demonstration model, often wrong"
 OpenTab = Callable[..., Any]
 
@@ -39,7 +40,7 @@ def app_with_llm(serve_app: Callable[..., str], local_llm: LocalLlm) -> str:
     return serve_app(
         OPENAI_BASE_URL=local_llm.base_url,
         OPENAI_MODEL=local_llm.model,
-        RAGFILTER_ANSWER_TIMEOUT_S="240",
+        RAGFILTER_ANSWER_TIMEOUT_S=str(PROCESS_S),
     )
 
 

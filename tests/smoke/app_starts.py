@@ -19,19 +19,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FIRST_S = 600
-"""How long a first start may take, with the demo to be embedded on a slow machine."""
-SECOND_S = 60
-"""A second one takes seconds; this much where two busy cores are all there is."""
+LONGEST_S = 600
+"""How long a start may take on a busy machine; a first one embeds the demo, a second one does not.
+"""
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         workspace = Path(folder) / "workspace"
         refused(workspace)
-        first, indexed = started(workspace, within=FIRST_S)
+        first, indexed = started(workspace)
         assert " added" in indexed, indexed
-        second, indexed = started(workspace, within=SECOND_S)
+        second, indexed = started(workspace)
         assert " unchanged" in indexed, indexed
         assert " added" not in indexed, indexed
     say(f"first start {first:.1f} s, second {second:.1f} s, a busy port is refused")
@@ -42,7 +41,12 @@ def refused(workspace: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         made = subprocess.run(
-            make(port), cwd=ROOT, env=environ(workspace), capture_output=True, text=True, timeout=60
+            make(port),
+            cwd=ROOT,
+            env=environ(workspace),
+            capture_output=True,
+            text=True,
+            timeout=LONGEST_S,
         )
     ours = [line for line in made.stderr.splitlines() if not line.startswith("make")]
     assert made.returncode != 0, made
@@ -52,7 +56,7 @@ def refused(workspace: Path) -> None:
     assert not workspace.exists(), "it was indexed before the port was looked at"
 
 
-def started(workspace: Path, *, within: float) -> tuple[float, str]:
+def started(workspace: Path) -> tuple[float, str]:
     """Start the app, wait until it is healthy, stop it; the seconds and what it printed."""
     port = free_port()
     begun = time.monotonic()
@@ -60,7 +64,7 @@ def started(workspace: Path, *, within: float) -> tuple[float, str]:
         while not healthy(port):
             printed = log.read_text(encoding="utf-8")
             assert process.poll() is None, f"it ended by itself:\n{printed}"
-            assert time.monotonic() - begun < within, f"not up within {within} s:\n{printed}"
+            assert time.monotonic() - begun < LONGEST_S, f"it does not come up:\n{printed}"
             time.sleep(0.2)
         return time.monotonic() - begun, log.read_text(encoding="utf-8")
 
@@ -78,7 +82,7 @@ def app(port: int, workspace: Path) -> Iterator[tuple[subprocess.Popen[bytes], P
             yield process, log
         finally:
             os.killpg(process.pid, signal.SIGTERM)
-            process.wait(60)
+            process.wait(LONGEST_S)
 
 
 def make(port: int) -> list[str]:
