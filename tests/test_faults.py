@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from faults import FAULTS, KEY, TOLD, Behave, Serve, Server, deadline, says
+from faults import FAULTS, KEY, LATE, TOLD, Behave, Serve, Server, deadline, says
 from waiting import PATIENT_MS, PATIENT_S
 
 from ragfilter import judging
@@ -38,6 +38,7 @@ def failing(serve: Serve, fault: str) -> OpenAIChat:
 
 def test_every_fault_is_in_the_table() -> None:
     assert TOLD.keys() == KINDS.keys() == FAULTS.keys() | {"refuses"}
+    assert tuple(fault for fault, kind in KINDS.items() if kind == "timeout") == LATE
 
 
 @pytest.mark.parametrize("fault", TOLD)
