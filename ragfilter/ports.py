@@ -146,7 +146,10 @@ class RuleStore(Protocol):
     def name(self) -> str: ...
 
     def rule(self, chunk_id: str) -> str | None:
-        """The stored rule text, None where the chunk has none. Raises StoreError: unknown id."""
+        """The stored rule text, None where the chunk has none.
+
+        Raises StoreError: unknown id, or not certain yet, since a `set_rule` failed.
+        """
         ...
 
     def set_rule(self, chunk_id: str, rule: str | None) -> None:

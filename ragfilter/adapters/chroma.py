@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
 
 from chromadb.api import ClientAPI
+from chromadb.errors import InternalError
 
-from ragfilter.adapters.chroma_client import Server, guard, open_folder, open_server
+from ragfilter.adapters.chroma_client import (
+    Server,
+    guard,
+    make_sure_of_room,
+    open_folder,
+    open_server,
+)
 from ragfilter.adapters.chroma_collection import (
     EMBEDDER,
     FORMAT,
@@ -44,12 +51,14 @@ class ChromaStore:
 
     def __init__(self, client: ClientAPI, *, where: str, shared: bool) -> None:
         """`where` names the store in messages; `shared`: other processes may write to it too."""
-        self.client = client
+        self._client = client
+        self._opening = threading.Lock()
         self.where = where
         self.shared = shared
         self.writing = threading.RLock()
         self.catalogues: dict[str, tuple[str, Mapping[str, Chunk]]] = {}
         self.lost: dict[UUID, frozenset[str]] = {}
+        self._failed: set[str] = set()
 
     @classmethod
     def folder(cls, folder: Path) -> ChromaStore:
@@ -60,6 +69,11 @@ class ChromaStore:
     def server(cls, server: Server) -> ChromaStore:
         """The store behind a Chroma server. Raises InputError, StoreUnavailable."""
         return cls(open_server(server), where=shown(server.url), shared=True)
+
+    @property
+    def client(self) -> ClientAPI:
+        with self._opening:
+            return self._client
 
     def collections(self) -> tuple[CollectionInfo, ...]:
         """Every collection, by name."""
@@ -93,7 +107,7 @@ class ChromaStore:
         metadata: dict[str, str | int] = {FORMAT: 1, EMBEDDER: embedder, VERSION: new_token()}
         if withheld:
             metadata[WITHHELD] = "yes"
-        with guard(self.where):
+        with self.changing(name):
             self.client.create_collection(
                 name,
                 configuration={"hnsw": cast(Any, dict(HNSW))},
@@ -112,9 +126,42 @@ class ChromaStore:
 
     def delete(self, name: str) -> None:
         """Remove a collection; nothing happens where there is none."""
-        with suppress(CollectionMissing), guard(self.where), self.writing:
+        with suppress(CollectionMissing), self.changing(name):
             self.client.delete_collection(name)
         self.catalogues.pop(name, None)
+
+    @contextmanager
+    def changing(self, name: str) -> Iterator[None]:
+        """Every write to Chroma, of the collection `name`, stands in here; one at a time."""
+        with self.writing:
+            self.settle()
+            try:
+                with guard(self.where):
+                    yield
+            except StoreError as error:
+                if isinstance(error.__cause__, InternalError) and not self.shared:
+                    self._failed.add(name)
+                raise
+
+    def settle(self) -> None:
+        """Open the folder again if a write failed, as on a full disk.
+
+        Such a write may stand in Chroma's log, which is applied when the folder is opened: only
+        then a read tells the truth. And the next write of the old client may wait for ever.
+        Raises StoreError where there is still no room; searches then go on with the old client.
+        """
+        with self.writing:
+            if not self._failed:
+                return
+            make_sure_of_room(self.where)
+            with self._opening:
+                self._client.close()  # type: ignore[attr-defined]
+                self._client = open_folder(Path(self.where))
+            self.catalogues.clear()
+            names, self._failed = self._failed, set()
+            for name in names:
+                with suppress(CollectionMissing):
+                    self.collection(name).renew()
 
     def close(self) -> None:
         self.client.close()  # type: ignore[attr-defined]

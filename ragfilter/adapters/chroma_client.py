@@ -16,15 +16,16 @@ from urllib.parse import SplitResult
 import chromadb
 import httpx
 from chromadb.api import ClientAPI
+from chromadb.api.shared_system_client import SharedSystemClient
 from chromadb.config import DEFAULT_DATABASE, DEFAULT_TENANT
 from chromadb.config import Settings as ChromaSettings
 from chromadb.errors import (
-    ChromaError,
     InvalidArgumentError,
     InvalidDimensionException,
     NotFoundError,
 )
 
+from ragfilter import disk
 from ragfilter.deadline import within
 from ragfilter.errors import (
     CollectionMissing,
@@ -41,6 +42,11 @@ UNREADABLE = f"Move that folder away and restore each collection with {REBUILD}.
 MISFIT = "Check that the collection was indexed with the embedding model now in use."
 NO_SERVER = "Check that the Chroma server runs and that the URL is right."
 
+CLOSED = "Open the workspace again."
+
+_UNWRITABLE = re.compile(
+    "disk is full|no space|quota|too large|read-?only|permission denied|not permitted"
+)
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 
 
@@ -53,11 +59,12 @@ def open_folder(folder: Path) -> ClientAPI:
     try:
         return chromadb.PersistentClient(str(folder), settings=settings)
     except BaseException as error:
+        # Chroma would hand out what it could not start at the next opening.
+        SharedSystemClient._identifier_to_system.pop(str(folder), None)
         if _is_interruption(error):
             raise
-        raise StoreError(
-            f"The vector store in {folder} cannot be opened: {_words(error)}.", remedy=UNREADABLE
-        ) from error
+        what = f"The vector store in {folder} cannot be opened"
+        raise _failure(what, error, str(folder), UNREADABLE) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +133,37 @@ def guard(where: str) -> Iterator[None]:
         ) from error
     except (InvalidArgumentError, InvalidDimensionException) as error:
         raise StoreError(f"Chroma refused: {_words(error)}.", remedy=MISFIT) from error
-    except ChromaError as error:
-        raise StoreError(f"Chroma failed: {_words(error)}.", remedy=DAMAGED) from error
     except BaseException as error:
         if _is_interruption(error):
             raise
-        raise StoreError(f"Chroma failed: {_words(error)}.", remedy=DAMAGED) from error
+        if isinstance(error, AttributeError) and error.name == "bindings":
+            raise StoreError(f"The vector store in {where} was closed.", remedy=CLOSED) from error
+        raise _failure("Chroma failed", error, where, DAMAGED) from error
+
+
+def make_sure_of_room(folder: str) -> None:
+    """Raises StoreError where the disk takes no data."""
+    reason = disk.refusal(Path(folder))
+    if reason:
+        raise StoreError(f"{folder} cannot be written: {reason}.", remedy=writable(folder))
+
+
+def writable(where: str) -> str:
+    """The remedy where a disk is full or read-only."""
+    return (
+        f"Make room on the disk of {where}, or make it writable. Nothing there is damaged: "
+        "do not move it away."
+    )
+
+
+def _failure(what: str, error: BaseException, where: str, remedy: str) -> StoreError:
+    """What failed and why; of a folder the disk is asked, too, since Chroma seldom names it."""
+    said = _words(error)
+    if not _UNWRITABLE.search(said.lower()) and Path(where).is_dir():
+        said = f"{said} ({reason})" if (reason := disk.refusal(Path(where))) else said
+    if _UNWRITABLE.search(said.lower()):
+        remedy = writable(where)
+    return StoreError(f"{what}: {said}.", remedy=remedy)
 
 
 def _checked(url: str) -> SplitResult:

@@ -196,37 +196,39 @@ class ChromaCollection:
         return entries
 
     def rule(self, chunk_id: str) -> str | None:
+        self._store.settle()
         chunk = self.chunks([chunk_id]).get(chunk_id)
         if chunk is None:
             raise self._unknown(chunk_id)
         return chunk.rule
 
     def set_rule(self, chunk_id: str, rule: str | None) -> None:
-        with self._store.writing:
+        with self._store.changing(self._name):
+            # Refuses an unknown chunk: Chroma would do nothing and say nothing.
+            self.rule(chunk_id)
             before = self.version
-            if chunk_id not in self.chunks([chunk_id]):
-                # Chroma would do nothing and say nothing.
-                raise self._unknown(chunk_id)
             raw = self._raw()
-            with guard(self._store.where):
-                raw.update(ids=[chunk_id], metadatas=[cast(Any, {rows.RULE_KEY: rule or None})])
-            self._mark({VERSION: new_token()})
+            raw.update(ids=[chunk_id], metadatas=[cast(Any, {rows.RULE_KEY: rule or None})])
+            self.renew()
             self._renew_entry(chunk_id, before)
 
     def write(self, batch: Sequence[Row]) -> None:
         """Store chunks with their vectors, replacing those with the same id, metadata and all."""
         for page in _pages(batch, WRITE_BATCH):
             ids = [row.chunk.id for row in page]
-            with self._store.writing:
+            with self._store.changing(self._name):
                 raw = self._raw()
-                with guard(self._store.where):
-                    present = set(raw.get(ids=ids, include=[])["ids"])
+                present = set(raw.get(ids=ids, include=[])["ids"])
                 # Chroma's `add` of a present id and `update` of an absent one do nothing, silently.
                 self._put(raw.add, [row for row in page if row.chunk.id not in present], {})
                 self._put(
                     raw.update, [row for row in page if row.chunk.id in present], rows.NO_METADATA
                 )
-                self._mark({VERSION: new_token()})
+                self.renew()
+
+    def renew(self) -> None:
+        """Give the collection a new version: it may hold something else now."""
+        self._mark({VERSION: new_token()})
 
     def mark_content(self, fingerprint: str) -> None:
         """Record what the collection now holds; "" says that it is incomplete. What was withheld
@@ -308,21 +310,19 @@ class ChromaCollection:
             {**cleared, **rows.to_metadata(row.chunk, clearance_as_given=row.clearance_as_given)}
             for row in page
         ]
-        with guard(self._store.where):
-            put(
-                ids=[row.chunk.id for row in page],
-                embeddings=np.stack([row.vector for row in page]),
-                documents=[row.chunk.text for row in page],
-                metadatas=metadatas,
-            )
+        put(
+            ids=[row.chunk.id for row in page],
+            embeddings=np.stack([row.vector for row in page]),
+            documents=[row.chunk.text for row in page],
+            metadatas=metadatas,
+        )
 
     def _mark(self, values: Mapping[str, str]) -> None:
-        with self._store.writing:
+        with self._store.changing(self._name):
             raw = self._raw()
             # Chroma refuses a change that names the space, also when it names the same one.
             kept = {k: v for k, v in (raw.metadata or {}).items() if not k.startswith("hnsw:")}
-            with guard(self._store.where):
-                raw.modify(metadata={**kept, **values})
+            raw.modify(metadata={**kept, **values})
 
     def _read_catalogue(self) -> Iterator[tuple[str, Chunk]]:
         raw = self._readable()

@@ -40,7 +40,8 @@ def save(
     `expected` is the stored text that the user saw. Returns the done edit, or None where the stored
     text is the wanted one already. Raises RuleError: invalid rule; ConflictError: the stored text
     is not `expected`, or another edit of the chunk is under way; StoreError. Then nothing changed,
-    or, where store or journal no longer answers, the edit stays pending until `recover`.
+    or, where store or journal no longer answers, the edit stays pending until `recover` or the
+    chunk's next edit.
     """
     after = canonical(parse(rule)) if rule and rule.strip() else None
     return _change(store, journal, chunk_id, expected or None, after, who=who)
@@ -59,6 +60,7 @@ def undo(
     `expected`, where given, is the stored text that the user saw. Raises InputError: nothing to
     undo; ConflictError: the rule is not what the user saw, or was changed since; StoreError.
     """
+    recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
     edit = can_undo(store, journal, chunk_id)
     if edit is None:
         raise InputError("There is nothing to undo.", remedy="Save a change of a rule first.")
@@ -79,6 +81,7 @@ def redo(
     `expected` as in `undo`. Raises InputError: nothing to redo; ConflictError: the rule is not what
     the user saw, or was changed since; StoreError.
     """
+    recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
     edit = can_redo(store, journal, chunk_id)
     if edit is None:
         raise InputError("There is nothing to redo.", remedy="Undo an edit first.")
@@ -104,12 +107,13 @@ def recover(
     An edit that reached the store is finished. One that did not is rolled back and not written
     again: nobody was told that it was saved. Where the store holds a third text the edit is rolled
     back too, with a warning. Where the rule cannot be read the edit stays pending. Processes that
-    share a store must spare each other's edits with `min_age_s`.
+    share a store must spare each other's edits with `min_age_s`; edits that failed in this process
+    are settled at any age.
     """
     settled = []
     latest = datetime.now(UTC) - timedelta(seconds=min_age_s)
     for edit in journal.unfinished(store.name, chunk_id):
-        if edit.at > latest:
+        if edit.at > latest and not journal.was_let_go(edit.id):
             continue
         try:
             present = _stored(store, edit.chunk_id)
@@ -145,9 +149,17 @@ def _change(
         of=of,
     )
     try:
+        return _write(store, journal, edit)
+    except StoreError:
+        journal.let_go(edit.id)
+        raise
+
+
+def _write(store: RuleStore, journal: Journal, edit: Edit) -> Edit:
+    try:
         # Again, now that nobody else can be writing.
-        _must_be(store, chunk_id, before)
-        store.set_rule(chunk_id, after)
+        _must_be(store, edit.chunk_id, edit.before)
+        store.set_rule(edit.chunk_id, edit.after)
     except ConflictError:
         journal.roll_back(edit.id)
         raise

@@ -85,6 +85,7 @@ class Journal:
     def __init__(self, url: str) -> None:
         """Open the journal, making its table where there is none. Raises InputError: bad URL."""
         self._engine = _open(url)
+        self._let_go: set[int] = set()
         with self._writing() as connection:
             connection.execute(CreateTable(_edits, if_not_exists=True))
             for index in _INDEXES:
@@ -145,6 +146,13 @@ class Journal:
         KeyError: unknown id."""
         with self._writing() as connection:
             return _close(connection, edit_id, "rolled_back")
+
+    def let_go(self, edit_id: int) -> None:
+        """Remember, as long as this journal is open, that nobody is at work on a pending edit."""
+        self._let_go.add(edit_id)
+
+    def was_let_go(self, edit_id: int) -> bool:
+        return edit_id in self._let_go
 
     def unfinished(
         self, collection: str | None = None, chunk_id: str | None = None
