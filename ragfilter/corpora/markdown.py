@@ -15,6 +15,9 @@ from ragfilter.corpora.records import Record, to_record
 
 FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 BETWEEN = " > "
+# Every list counts twice. Within deeper ones the parser gives up and takes the rest of the file for
+# their text, headings and all; the time it takes grows with this.
+MAX_NESTING = 100
 
 
 def load_markdown(path: Path, *, source: str) -> Iterator[Record]:
@@ -38,8 +41,10 @@ def sections(text: str) -> Iterator[tuple[tuple[str, ...], int, str]]:
     front = FRONT_MATTER.match(text)
     skipped = text[: front.end()].count("\n") if front else 0
     lines = text.split("\n")
-    # A real parser: a # inside a code block is no heading.
-    tokens = MarkdownIt("commonmark").parse("\n".join(lines[skipped:]))
+    # A real parser: a # inside a code block is no heading. What stands within a line is not parsed.
+    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING})
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    tokens = parser.parse("\n".join(lines[skipped:]))
     path: list[tuple[int, str]] = []
     start, line = skipped, skipped + 1
     for opening, inline in pairwise(tokens):

@@ -26,12 +26,15 @@ def passages(text: str, longest: int = LONGEST) -> list[str]:
 
 def _pieces(paragraph: str, longest: int) -> list[str]:
     pieces: list[str] = []
-    while len(paragraph) > longest:
-        head = paragraph[: longest + 1]
+    start = 0
+    while len(paragraph) - start > longest:
+        head = paragraph[start : start + longest + 1]
         ends = [m.end() for m in re.finditer(r"[.!?](?=\s)|\n", head[:longest])]
         space = max(head.rfind(" "), head.rfind("\t"))
         # A sentence end in the first half would leave a stub; rather split between words.
         cut = ends[-1] if ends and ends[-1] > longest // 2 else space if space > 0 else longest
-        pieces.append(paragraph[:cut].strip())
-        paragraph = paragraph[cut:].strip()
-    return [piece for piece in (*pieces, paragraph) if piece]
+        pieces.append(head[:cut].strip())
+        start += cut
+        while paragraph[start : start + 1].isspace():
+            start += 1
+    return [piece for piece in (*pieces, paragraph[start:]) if piece]

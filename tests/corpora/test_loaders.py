@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.corpora.load import load
+from ragfilter.corpora.markdown import load_markdown, sections
 from ragfilter.corpora.passages import passages
 from ragfilter.corpora.records import Record, to_record
 from ragfilter.errors import InputError
@@ -370,6 +372,29 @@ def test_a_long_section_becomes_several_chunks(tmp_path: Path) -> None:
     chunks = read(written(tmp_path, "x.md", f"# Long\n\n{body}"))
     assert [c.id for c in chunks[:3]] == ["x.md#long", "x.md#long-2", "x.md#long-3"]
     assert all(len(c.text) <= 1000 for c in chunks)
+
+
+@pytest.mark.parametrize("depth", [1, 10, 40])
+def test_a_heading_after_nested_lists_is_one(depth: int) -> None:
+    lists = "".join(f"{'  ' * i}- item\n" for i in range(depth))
+    assert [path for path, *_ in sections(f"{lists}\n# After\n\ntext")] == [(), ("After",)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"{'  ' * i}- item\n" for i in range(2000)),
+        "".join(f"{'> ' * i}quote\n" for i in range(2000)),
+        "[" * 1_000_000,
+        "word " * 800_000,
+    ],
+    ids=["lists", "quotes", "brackets", "one paragraph"],
+)
+def test_megabytes_of_odd_markdown_load_in_seconds(tmp_path: Path, text: str) -> None:
+    (tmp_path / "odd.md").write_text(text)
+    began = time.process_time()
+    assert list(load_markdown(tmp_path / "odd.md", source="odd.md"))
+    assert time.process_time() - began < 10
 
 
 def test_plain_text_passages(tmp_path: Path) -> None:
