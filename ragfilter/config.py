@@ -123,9 +123,10 @@ def read_toml(path: Path) -> tuple[Given, str | None]:
     text = _text_of(path)
     try:
         tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise SettingsError(
-            f"{path} is not valid TOML: {error}.", remedy="Write one [section] per layer."
+            f"{path} is not valid TOML: {why}.", remedy="Write one [section] per layer."
         ) from None
     named = tree.pop("profile", None)
     if named is not None and not isinstance(named, str):

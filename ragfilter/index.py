@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from ragfilter.adapters import parquet_copy as copies
 from ragfilter.adapters.chroma import ChromaStore, Row, check_name
@@ -31,7 +31,7 @@ from ragfilter.corpora.records import Record
 from ragfilter.errors import CollectionMissing, InputError, StoreError, WorkspaceLocked
 from ragfilter.ports import Embedder, Progress, Vectors
 from ragfilter.types import Chunk
-from ragfilter.workspace import Workspace
+from ragfilter.workspace import Workspace, taken
 
 Rules = Mapping[str, str | None]
 EMBED_PART = 2_000
@@ -194,12 +194,10 @@ def _warnings(records: Iterable[Record]) -> tuple[str, ...]:
 @contextmanager
 def _only_one(workspace: Workspace, name: str) -> Iterator[None]:
     lock = FileLock(workspace.copies_dir / f".{name}.lock", thread_local=False)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
+    if not taken(lock):
         raise WorkspaceLocked(
             f"Collection {name!r} is being indexed already.", remedy="Wait until that is done."
-        ) from None
+        )
     try:
         yield
     finally:

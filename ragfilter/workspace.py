@@ -24,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, FileLock, Timeout
 
 from ragfilter.errors import InputError, WorkspaceLocked
 
@@ -135,14 +135,12 @@ class Workspace:
         self.close()
 
     def _own(self, kind: str) -> None:
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
+        if not taken(self._lock):
             raise WorkspaceLocked(
                 f"The workspace {self.path} is in use by {_holder(self.path)}.",
                 remedy="Stop that process, use another --data-dir, or share the vectors through a "
                 "Chroma server (`chroma run`).",
-            ) from None
+            )
         note = {
             "pid": os.getpid(),
             "kind": kind,
@@ -151,6 +149,20 @@ class Workspace:
         # Only a courtesy to the next one; the lock holds without it.
         with contextlib.suppress(OSError):
             _note(self.path).write_text(json.dumps(note), encoding="utf-8")
+
+
+def taken(lock: BaseFileLock) -> bool:
+    """Take the lock; False where it is held. Raises InputError where its file cannot be used."""
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return False
+    except OSError as error:
+        raise InputError(
+            f"The lock {lock.lock_file} cannot be opened: {error.strerror}.",
+            remedy="Make it a file that this user may write, or use another --data-dir.",
+        ) from None
+    return True
 
 
 def _folder(path: str | os.PathLike[str]) -> Path:

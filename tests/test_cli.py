@@ -68,10 +68,15 @@ def _logging() -> Iterator[None]:
     root.handlers[:], root.level, ours.level = before[0], before[1], before[2]
 
 
-def run(*args: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
+# Root without this may write no more than the file's mode says.
+AS_A_PLAIN_USER = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
+
+
+def run(*args: str, plain_user: bool = False, **environ: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own; `plain_user` takes root's rights over files from it."""
+    drop = AS_A_PLAIN_USER if plain_user and os.geteuid() == 0 else []
     return subprocess.run(
-        [sys.executable, "-m", "ragfilter", *args],
+        [*drop, sys.executable, "-m", "ragfilter", *args],
         cwd=ROOT, env=os.environ | environ, capture_output=True, text=True, timeout=PROCESS_S,
     )  # fmt: skip
 
@@ -200,10 +205,57 @@ def test_a_standard_output_that_is_not_utf8_is_told() -> None:
         (["eval", "--queries", "q.jsonl"], "--qrels is missing. Give the labels of these queries."),
         (["eval", "--queries", "demo", "--qrels", "q.tsv"], "Only one of --queries and --qrels"),
         (["eval", "--queries", "demo", "--qrels", "demo", "--only", "zz"], "There is no query"),
+        (["rules", "history", "--limit", "9" * 20], 
+         "Invalid value for '--limit': Input should be less than or equal to 1000000000."),
+        (["compare", "--queries", "demo", "--profile", "full", "--profile", "query-must",
+          "--limit", "9" * 20],
+         "Invalid value for '--limit': Input should be less than or equal to 1000000000."),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(args: list[str], message: str, failing: Failing) -> None:
     assert failing(*args).startswith(message)
+
+
+@pytest.mark.parametrize("path", ["x" * 5000, "x/" * 2500], ids=["a name", "folders"])
+@pytest.mark.parametrize(
+    ("args", "remedy"),
+    [
+        (["index", "{}", "-c", "small"], "Give demo, adsapi, or a file or folder"),
+        (["query", "owl", "--data-dir", "{}"], "Name a folder that can be written"),
+        (["query", "owl", "-c", "small", "--config", "{}"], "Check the path of the settings file"),
+        (["rules", "import", "{}", "-c", "small"], "Name a JSONL file in UTF-8"),
+        (["rules", "export", "--out", "{}", "-c", "small"], "Name another file with --out"),
+        (["eval", "--queries", "{}", "--qrels", "{}", "-c", "small"], "Check its name"),
+    ],
+    ids=["index", "data-dir", "config", "import", "export", "eval"],
+)
+def test_a_path_without_end_is_told_in_a_short_line(
+    args: list[str], remedy: str, path: str, workspace: Path, failing: Failing
+) -> None:
+    where = [] if "--data-dir" in args else ["--data-dir", str(workspace)]
+    said = failing(*(arg.replace("{}", path) for arg in args), *where)
+    assert "File name too long" in said
+    assert remedy in said
+    assert len(said) < 700
+
+
+@pytest.mark.parametrize("where", [".lock", "copies/.small.lock"])
+def test_a_lock_that_is_a_folder_is_told(tmp_path: Path, where: str, failing: Failing) -> None:
+    (tmp_path / where).mkdir(parents=True)
+    given = tmp_path / "x.jsonl"
+    given.write_text('{"id": "a", "text": "t"}')
+    said = failing("index", str(given), "-c", "small", "--data-dir", str(tmp_path))
+    assert f"The lock {tmp_path / where} cannot be opened: Is a directory. Make it a file" in said
+
+
+def test_a_lock_of_another_user_is_told(tmp_path: Path) -> None:
+    (tmp_path / ".lock").touch(mode=0o000)
+    made = run("query", "owl", "--data-dir", str(tmp_path), plain_user=True)
+    assert made.returncode == 2
+    assert made.stderr == (
+        f"ragfilter: The lock {tmp_path}/.lock cannot be opened: Permission denied. "
+        "Make it a file that this user may write, or use another --data-dir.\n"
+    )
 
 
 def test_a_bad_environment_variable_is_named_and_a_key_is_not_shown(

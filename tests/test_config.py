@@ -147,6 +147,8 @@ def test_only_a_variable_that_was_probably_meant_is_suggested(name: str, remedy:
 
 BAD_FILES = [
     (b"[cutoff", "not valid TOML"),
+    (b"a = " + b"[" * 10_000 + b"]" * 10_000, "s.toml is not valid TOML: it is nested too deeply"),
+    (b"a = " + b"{a=" * 10_000 + b"1" + b"}" * 10_000, "nested too deeply"),
     (b"\xff\xfe", r"s.toml, line 1: not UTF-8 at byte 1. Save the file as UTF-8.$"),
     (b"[cutoff]\njumps = 2 # \xe9", "s.toml, line 2: not UTF-8 at byte 13."),
     (b"cutoff = 3", r"no setting 'cutoff' \(from .*s.toml, line 1\)"),

@@ -79,8 +79,11 @@ Except = Annotated[
     list[str] | None,
     typer.Option("--except", help="Not this query id; may be repeated.", callback=in_words),
 ]
+# Above it a number no longer fits into what takes it: SQLite, a slice.
+MOST = 1_000_000_000
 Limit = Annotated[
-    int | None, typer.Option("--limit", min=1, help="Only the first so many of those queries.")
+    int | None,
+    typer.Option("--limit", min=1, max=MOST, help="Only the first so many of those queries."),
 ]
 
 # chunks

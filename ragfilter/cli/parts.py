@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 UNUSABLE = 2
 BAR = 30
 UNSHOWN = "\N{REPLACEMENT CHARACTER}"
+# A path or a name that would push the rest of a message out of sight.
+_ENDLESS = re.compile(r"(\S{200})\S{200,}(\S{100})")
 _OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -219,7 +221,8 @@ def emit(text: str) -> None:
 
 def fail(message: str) -> int:
     """One line on standard error, whatever the message holds; the exit code."""
-    typer.echo(f"ragfilter: {' '.join(message.split())}", err=True)
+    line = _ENDLESS.sub(r"\1…\2", " ".join(message.split()))
+    typer.echo(f"ragfilter: {line}", err=True)
     return UNUSABLE
 
 

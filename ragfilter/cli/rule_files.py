@@ -9,6 +9,7 @@ nobody may have seen them.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -82,7 +83,8 @@ def write(path: Path, text: str) -> None:
         part.write_text(text, encoding="utf-8")
         part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
         raise InputError(
             f"{path} cannot be written: {error.strerror or error}.",
             remedy="Name another file with --out.",

@@ -15,6 +15,7 @@ import typer
 from ragfilter.cli import parts
 from ragfilter.cli.commands import app
 from ragfilter.cli.options import (
+    MOST,
     CollectionName,
     ConfigFile,
     DataDir,
@@ -180,7 +181,7 @@ def import_(
 def history(
     chunk: OneChunk = None,
     collection: CollectionName = "demo",
-    limit: Annotated[int, typer.Option(min=1, help="At most so many edits.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=MOST, help="At most so many edits.")] = 20,
     data_dir: DataDir = None,
     as_json: Json = False,
     verbose: Verbose = 0,

@@ -55,9 +55,13 @@ def load(source: str | os.PathLike[str], *, progress: Progress | None = None) ->
             yield to_record(raw, place=f"{name}, record {number}")
         return
     path = Path(name).expanduser()
-    if path.is_dir():
+    try:
+        is_folder, is_there = path.is_dir(), path.exists()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.", remedy=REMEDY) from None
+    if is_folder:
         yield from _folder(path, progress)
-    elif path.exists():
+    elif is_there:
         loader = LOADERS.get(path.suffix.lower())
         if loader is None:
             raise InputError(f"{path}: this kind of file cannot be indexed.", remedy=REMEDY)

@@ -93,19 +93,33 @@ def _id(raw: Mapping[str, Any], place: str) -> str:
     value = raw.get("id", raw.get("_id"))
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
-    if not isinstance(value, str) or not value.strip():
+    if value is not None and not isinstance(value, str):
+        _refuse(place, f"the id must be text, not {_kind(value)}", "Write it in quotes.")
+    if not value or not value.strip():
         _refuse(place, "the id is missing or empty", 'Give every record its own "id".')
     return whole(value)
 
 
 def _text(raw: Mapping[str, Any], place: str) -> str:
-    value = raw.get("text")
-    if value is None or value == "":
+    value, title = raw.get("text"), raw.get("title")
+    if (value is None or value == "") and isinstance(title, str) and title.strip():
         # Public test collections hold documents that are a title and nothing else.
-        value = raw.get("title")
-    if not isinstance(value, str) or not value.strip():
+        return _writable(title)
+    if "text" in raw and not isinstance(value, str):
+        _refuse(place, f"the text must be text, not {_kind(value)}", "Write it in quotes.")
+    if not value or not value.strip():
         _refuse(place, "the text is missing or empty", 'Give every record a "text".')
     return whole(value)
+
+
+def _kind(value: object) -> str:
+    """What a value of another type is called in JSON."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    kinds = {int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return kinds.get(type(value), type(value).__name__)
 
 
 def _plain(raw: Mapping[str, Any], key: str, place: str) -> str:

@@ -254,6 +254,14 @@ def test_jsonl_with_beir_ids_empty_lines_and_a_byte_order_mark(tmp_path: Path) -
         ('{"id": ' + "1" * 5000 + ', "text": "t"}', "not JSON"),
         ('{"text": "t"}', "the id is missing"),
         ('{"id": "b"}', "the text is missing"),
+        ('{"id": "b", "text": " "}', "the text is missing"),
+        ('{"id": "b", "text": 5}', "the text must be text, not a number"),
+        ('{"id": "b", "text": 0.5}', "the text must be text, not a number"),
+        ('{"id": "b", "text": ["t"]}', r"the text must be text, not a list"),
+        ('{"id": "b", "text": {"t": 1}}', "the text must be text, not an object"),
+        ('{"id": "b", "text": true}', "the text must be text, not true"),
+        ('{"id": "b", "text": null}', "the text must be text, not null"),
+        ('{"id": ["b"], "text": "t"}', "the id must be text, not a list"),
     ],
 )
 def test_a_bad_line_is_told_with_file_and_line(tmp_path: Path, line: str, what: str) -> None:

@@ -106,7 +106,7 @@ def read(text: str, *, name: str) -> Template:
     """The template in TOML text; `name` is its file's. Raises InputError naming file and key."""
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise _bad(name, f"it is no TOML ({error})") from None
     _known_keys(data, "", name)
     category = Path(name).name.removesuffix(SUFFIX)
