@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -695,6 +696,26 @@ def test_import_names_what_it_refuses_and_saves_the_rest(run: Run, tmp_path: Pat
     assert run.rule("boat") is None
     assert run("undo", "troll").endswith(f"the rule of troll is {OTHER}\n")
     assert run.rule("troll") == OTHER
+
+
+def test_an_import_that_fails_says_what_it_saved(run: Run, tmp_path: Path) -> None:
+    given = [{"id": i, "query_must": json.loads(GOOD)} for i in ("cleric-7", "troll", "boat")]
+    file = write(tmp_path / "in.jsonl", *given)
+    run("history")
+    with sqlite3.connect(run.folder / "ragfilter.db") as database:
+        # The journal's database fails at the second rule.
+        database.execute(
+            "create trigger fails before insert on rule_edits when new.chunk_id = 'troll' "
+            "begin select abs(-9223372036854775808); end"
+        )
+    printed = run("import", file, code=2)
+    assert printed == (
+        "small: 1 rule saved, 0 unchanged, 0 lines without a rule skipped, 0 refused\n"
+    )
+    assert run.err.startswith("ragfilter: The journal of edits failed (integer overflow).")
+    assert (run.rule("cleric-7"), run.rule("troll"), run.rule("boat")) == (GOOD, OTHER, None)
+    made = run.json("import", file, code=2)
+    assert (made["saved"], made["unchanged"]) == ([], 1)
 
 
 def test_a_dry_run_saves_nothing(run: Run, tmp_path: Path) -> None:

@@ -137,11 +137,9 @@ def save(
     *,
     who: str,
     progress: Progress | None = None,
-) -> tuple[tuple[Change, ...], tuple[Refusal, ...]]:
-    """Save each change through the journal; what was saved, and what somebody else was faster
-    with. Raises StoreError; what was saved until then stays."""
-    saved: list[Change] = []
-    refusals: list[Refusal] = []
+) -> Iterator[Change | Refusal]:
+    """Save each change through the journal; each as it is saved, or a refusal where somebody else
+    was faster. Raises StoreError; what was saved until then stays."""
     for done, change in enumerate(changes, start=1):
         try:
             edits.save(
@@ -152,12 +150,11 @@ def save(
                 expected=change.before,
                 who=who,
             )
-            saved.append(change)
+            yield change
         except ConflictError as error:
-            refusals.append(Refusal(change.line, change.chunk_id, str(error)))
+            yield Refusal(change.line, change.chunk_id, str(error))
         if progress is not None:
             progress(done, len(changes))
-    return tuple(saved), tuple(refusals)
 
 
 def _of_line(line: str, number: int, stored: dict[str, str | None]) -> Change | Refusal | None:

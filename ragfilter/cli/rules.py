@@ -158,22 +158,32 @@ def import_(
         stored = {i: c.rule for i, c in store.catalogue().items()}
         tell(store.incomplete)
         plan = rule_files.plan(file, stored, with_doubts=with_doubts)
-        if dry_run:
-            saved, refusals = plan.changes, plan.refusals
-        else:
-            saved, late = rule_files.save(
+        saved, refusals = list[rule_files.Change](), list(plan.refusals)
+
+        def report() -> None:
+            what = collection, plan, saved, refusals
+            if as_json:
+                parts.emit(parts.dumps(rule_text.import_document(*what, dry_run=dry_run)))
+            else:
+                parts.emit(rule_text.import_text(*what, dry_run=dry_run))
+
+        outcomes = (
+            plan.changes
+            if dry_run
+            else rule_files.save(
                 plan.changes,
                 store,
                 bench.journal,
                 who=bench.deployment.user,
                 progress=parts.progress("rules saved"),
             )
-            refusals = (*plan.refusals, *late)
-    if as_json:
-        document = rule_text.import_document(collection, plan, saved, refusals, dry_run=dry_run)
-        parts.emit(parts.dumps(document))
-    else:
-        parts.emit(rule_text.import_text(collection, plan, saved, refusals, dry_run=dry_run))
+        )
+        with parts.at_the_end(report):
+            for outcome in outcomes:
+                if isinstance(outcome, rule_files.Refusal):
+                    refusals.append(outcome)
+                else:
+                    saved.append(outcome)
     return FOUND if refusals or plan.held else 0
 
 
