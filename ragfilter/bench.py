@@ -49,11 +49,21 @@ class Bench:
     workspace: Workspace
     embedder: SentenceEmbedder
     chat: OpenAIChat | None
-    journal: Journal
     _closing: ExitStack
     judgements: Judgements = field(default_factory=Judgements)
     _rerankers: dict[str, Reranker] = field(default_factory=dict)
+    _journal: list[Journal] = field(default_factory=list)
     _making: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def journal(self) -> Journal:
+        """The journal of edits, opened once. Raises StoreError where its database fails, and
+        InputError for its URL."""
+        with self._making:
+            if not self._journal:
+                self._journal.append(Journal(self.workspace.database_url))
+                self._closing.callback(self._journal[0].close)
+            return self._journal[0]
 
     def collections(self) -> tuple[CollectionInfo, ...]:
         """Every collection, by name. Raises StoreError."""
@@ -135,8 +145,6 @@ def open_bench(deployment: Deployment, *, kind: str = "ragfilter") -> Bench:
         chat = chat_of(deployment)
         if chat is not None:
             closing.callback(chat.close)
-        journal = Journal(workspace.database_url)
-        closing.callback(journal.close)
         bench = Bench(
             deployment=deployment,
             workspace=workspace,
@@ -144,7 +152,6 @@ def open_bench(deployment: Deployment, *, kind: str = "ragfilter") -> Bench:
                 deployment.embedding_model or BUNDLED, fetch=deployment.fetch_models
             ),
             chat=chat,
-            journal=journal,
             _closing=closing.pop_all(),
         )
     try:
@@ -197,9 +204,15 @@ def chat_of(deployment: Deployment) -> OpenAIChat | None:
 
 
 def _settle_edits(bench: Bench) -> None:
-    """Finish or roll back the rule edits that were under way when a process was stopped."""
+    """Finish or roll back the rule edits that were under way when a process was stopped. A journal
+    that fails is only told: searching needs none."""
     age = STALE_S if bench.workspace.server is not None else 0.0
-    for name in sorted({edit.collection for edit in bench.journal.unfinished()}):
+    try:
+        unfinished = bench.journal.unfinished()
+    except StoreError as error:
+        log.warning("rules cannot be edited or restored: %s", error)
+        return
+    for name in sorted({edit.collection for edit in unfinished}):
         try:
             settled = recover(
                 bench.workspace.store().collection(name), bench.journal, min_age_s=age

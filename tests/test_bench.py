@@ -20,6 +20,7 @@ from ragfilter.errors import (
     StoreUnavailable,
 )
 from ragfilter.ports import Vectors
+from ragfilter.rules.edits import save
 from ragfilter.settings import Quality
 from ragfilter.types import Chunk
 from ragfilter.workspace import Workspace
@@ -158,6 +159,28 @@ def test_an_edit_that_did_not_is_rolled_back(deployment: Deployment) -> None:
         assert bench.collection("small").rule("x") is None
         # What cannot be settled stays, and does not keep the bench from opening.
         assert [entry.collection for entry in bench.journal.unfinished()] == ["gone"]
+
+
+def test_a_damaged_journal_keeps_nobody_from_searching(
+    deployment: Deployment, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open_bench(deployment) as bench:
+        save(
+            bench.collection("small"), bench.journal, chunk_id="x", rule=RULE, expected=None, who=""
+        )
+    (deployment.data_dir / "ragfilter.db").write_bytes(b"no database" * 1000)
+    with open_bench(deployment) as bench:
+        assert "rules cannot be edited or restored: The journal of edits failed" in caplog.text
+        sources = bench.sources("small")
+        (found,) = sources.collection.nearest(vector(), 3)
+        assert found[0] == "x"
+        with pytest.raises(StoreError, match="not a database") as raised:
+            bench.journal.history("small")
+        assert "move it away" in raised.value.remedy
+    (deployment.data_dir / "ragfilter.db").unlink()
+    with open_bench(deployment) as bench:
+        assert bench.journal.history("small") == ()
+        assert bench.collection("small").rule("x") == RULE
 
 
 def test_closing_lets_others_in_and_a_failed_opening_leaves_nothing_open(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ true between processes that share a journal. SQLite and PostgreSQL.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ State = Literal["pending", "done", "undone", "rolled_back"]
 Kind = Literal["edit", "undo", "redo"]
 
 BUSY_S = 10.0
+_DAMAGED = re.compile("not a database|malformed|no such column|has no column")
 
 _metadata = sa.MetaData()
 _edits = sa.Table(
@@ -251,14 +253,17 @@ def _guard(engine: sa.Engine) -> Iterator[None]:
         raise
     except SQLAlchemyError as error:
         what = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
-        address = engine.url.render_as_string(hide_password=False)
+        where = shown(engine.url.render_as_string(hide_password=False))
         # A driver may repeat what it was given.
         for secret in (engine.url.password, *map(str, engine.url.query.values())):
             what = what.replace(secret, "…") if secret else what
-        raise StoreError(
-            f"The journal of edits failed ({what}).",
-            remedy=f"Check that {shown(address)} exists, has room and is writable.",
-        ) from error
+        remedy = f"Check that {where} exists, has room and is writable."
+        if _DAMAGED.search(what):
+            remedy = (
+                f"Bring {where} back from a backup, or move it away: the rules in the store stay, "
+                "but earlier edits can then not be undone, and a rebuild loses them."
+            )
+        raise StoreError(f"The journal of edits failed ({what}).", remedy=remedy) from error
 
 
 def _scope(collection: str | None, chunk_id: str | None) -> sa.Select[Any]:

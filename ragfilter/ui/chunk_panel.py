@@ -6,10 +6,20 @@ from dataclasses import replace
 
 import streamlit as st
 
+from ragfilter.errors import StoreError
 from ragfilter.layers.clearance import visible_refs
 from ragfilter.report import visible
 from ragfilter.types import Chunk, Hit, LayerTrace, Result
-from ragfilter.ui import clearance, figures, hint, html, reference_graph, rule_editor, theme
+from ragfilter.ui import (
+    clearance,
+    figures,
+    hint,
+    html,
+    problems,
+    reference_graph,
+    rule_editor,
+    theme,
+)
 from ragfilter.ui.resources import Resources
 from ragfilter.ui.state import Asked
 
@@ -40,7 +50,11 @@ def draw(result: Result, mine: Result, asked: Asked, resources: Resources) -> No
     _head(result, replace(hit, chunk=replace(chunk, refs=named)))
     match _part():
         case "Rule":
-            rule_editor.draw(result, chunk, asked, resources)
+            try:
+                rule_editor.draw(result, chunk, asked, resources)
+            except StoreError as error:
+                # The journal, which nothing else on the page needs.
+                problems.show(error, retry=False)
         case "References":
             reference_graph.draw(result, chunk, asked, resources)
         case _:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +19,8 @@ from ragfilter.adapters.chroma import ChromaCollection, ChromaStore, Row
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.ports import Vectors, Where
 from ragfilter.types import Chunk
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -412,3 +417,45 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as error:
         ChromaStore.folder(tmp_path)
     assert str(tmp_path) in error.value.message
+    # Again in the same process, then mended: nothing of the failure stays.
+    with pytest.raises(StoreError, match="not a database"):
+        ChromaStore.folder(tmp_path)
+    (tmp_path / "chroma.sqlite3").unlink()
+    store = ChromaStore.folder(tmp_path)
+    assert store.collections() == ()
+    store.close()
+    with pytest.raises(StoreError, match="was closed") as error:
+        store.collections()
+    assert "bindings" not in str(error.value)
+
+
+# A store whose files may not be written, opened and then written to, by a process of its own.
+READ_ONLY = """
+import sys
+from pathlib import Path
+from ragfilter.adapters.chroma import ChromaStore
+from ragfilter.errors import StoreError
+
+folder = Path(sys.argv[1])
+try:
+    store = ChromaStore.folder(folder)
+    store.collection("demo").renew()
+except StoreError as error:
+    print(error)
+"""
+
+
+def test_a_read_only_store_is_not_to_be_moved_away(tmp_path: Path) -> None:
+    store = ChromaStore.folder(tmp_path)
+    filled(store, numbered(3))
+    store.close()
+    (tmp_path / "chroma.sqlite3").chmod(0o444)
+    # Root without this may write no more than a file's mode says.
+    plain = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
+    command = [*(plain if os.geteuid() == 0 else []), sys.executable, "-c", READ_ONLY]
+    made = subprocess.run(
+        [*command, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
+    )
+    assert "read" in made.stdout
+    assert "make it writable" in made.stdout
+    assert "do not move it away" in made.stdout
