@@ -104,7 +104,7 @@ def _text(raw: Mapping[str, Any], place: str) -> str:
     value, title = raw.get("text"), raw.get("title")
     if (value is None or value == "") and isinstance(title, str) and title.strip():
         # Public test collections hold documents that are a title and nothing else.
-        return _writable(title)
+        return whole(title)
     if "text" in raw and not isinstance(value, str):
         _refuse(place, f"the text must be text, not {_kind(value)}", "Write it in quotes.")
     if not value or not value.strip():
