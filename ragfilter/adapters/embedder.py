@@ -145,9 +145,9 @@ def load_model(name: str, *, offline: bool) -> SentenceTransformer:
     """
     try:
         # Imported here: torch takes seconds, and not every command needs it.
+        quiet_loading()
         from sentence_transformers import SentenceTransformer
 
-        quiet_loading()
         return SentenceTransformer(name, device="cpu", local_files_only=offline)
     except Exception as error:
         if offline and is_missing(error):

@@ -11,7 +11,10 @@ from ragfilter.errors import ModelError
 
 
 def quiet_loading() -> None:
-    """Keep loading bars off standard error, and torch off more cores than there are."""
+    """Keep loading bars off standard error, telemetry off the network, and torch off more cores
+    than there are. Call it before sentence-transformers is imported."""
+    # The hub's client reports at its first use, also where it only looks for files.
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     import torch
     from transformers.utils import logging as transformers_logging
 

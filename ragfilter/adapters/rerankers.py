@@ -195,9 +195,9 @@ class CrossEncoderReranker:
 
     def _open(self) -> Any:
         # Imported here: torch takes seconds, and not every command needs it.
+        quiet_loading()
         from sentence_transformers import CrossEncoder
 
-        quiet_loading()
         model = CrossEncoder(self._model, device="cpu", local_files_only=self._offline)
         kinds = list(getattr(model.config, "architectures", None) or [])
         # Any other model is given a head of random weights, and would score at random.

@@ -178,8 +178,7 @@ def test_a_cross_encoder_is_loaded_only_when_it_is_used(tmp_path: Path) -> None:
 def hub(
     tmp_path: Path, cross_encoders: Path, bare_environ: dict[str, str]
 ) -> Iterator[dict[str, str]]:
-    """The environment of a machine to which `me/tiny` was fetched before. Nobody may ask for more;
-    the client's telemetry, which asks for no model, is off."""
+    """The environment of a machine to which `me/tiny` was fetched. Nobody may ask for more."""
     repo = tmp_path / "hub" / "models--me--tiny"
     shutil.copytree(cross_encoders / "one", repo / "snapshots" / "abc")
     (repo / "refs").mkdir()
@@ -187,8 +186,7 @@ def hub(
     with socket.create_server(("127.0.0.1", 0)) as home:
         home.setblocking(False)
         address = f"http://127.0.0.1:{home.getsockname()[1]}"
-        switches = {"HF_ENDPOINT": address, "HF_HUB_DISABLE_TELEMETRY": "1"}
-        yield bare_environ | switches | {"HF_HOME": str(tmp_path)}
+        yield bare_environ | {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path)}
         with pytest.raises(BlockingIOError):
             home.accept()
 
