@@ -200,6 +200,9 @@ def main() -> None:
             "Enter": ("keydown", "curve", lambda i: ask(page, questions)),
         }
         for name, (event, what, act) in acts.items():
+            # The same picture for all, and whatever a first time costs.
+            slide(page, 5)
+            rest(page)
             act(9)
             rest(page)
             cpu = cpu_s(pid)

@@ -5,6 +5,7 @@ Nothing of it is in session state. Sessions share it; the keys say what a value 
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 
 import streamlit as st
@@ -83,4 +84,7 @@ def open_resources() -> Resources:
 
 @st.cache_resource(show_spinner=False)
 def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resources:
+    # Read when torch is first loaded. It would take every core, and the reader's browser needs one
+    # to draw what is there while an answer is still being made.
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) - 1)))
     return Resources(open_bench(_deployment, kind="app"), _deployment)
