@@ -56,3 +56,24 @@ def test_the_readme_shows_commands_and_options_that_exist(line: str) -> None:
     assert not hasattr(command, "commands"), f"no such command: {line}"
     known = {option for parameter in command.params for option in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= known
+
+
+PROMISES = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
+KEEPER = re.compile(r"`((?:\w+/)*test_\w+\.py)?(?:::(test_\w+))?`")
+
+
+def test_every_promise_names_a_test_that_is_there() -> None:
+    promises = [
+        line for line in PROMISES.splitlines() if line.startswith("| ") and "---" not in line
+    ]
+    kept = [line for line in promises[1:] if not line.endswith("| | |")]
+    assert len(kept) >= 20
+    file = ""
+    for line in kept:
+        keepers = KEEPER.findall(line.rpartition(" | ")[2])
+        assert keepers, line
+        for name, case in keepers:
+            # A case alone is one of the file named before it.
+            file = name or file
+            text = (ROOT / "tests" / file).read_text(encoding="utf-8")
+            assert f"def {case}(" in text if case else text, (file, case)
