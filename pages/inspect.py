@@ -80,8 +80,16 @@ mine = seen(result)
 operator = bool(st.session_state.operator)
 view = result if operator else mine
 told = summary(view, as_operator=operator)
-with st.sidebar:
-    controls.layers(settings, told, resources, judged=judge_words.card(result, resources.prices))
+card = judge_words.card(result, resources.prices)
+# What was asked for comes first: the curve after a slider. An answer still to be made takes its
+# time, and everything else is to stand by then.
+first = st.session_state.fresh
+if first:
+    with st.sidebar:
+        controls.layers(settings, told, resources, judged=card)
 problems.incomplete(pool)
 strip.draw(view, told)
 st.fragment(stage.draw)(result, mine, put, resources, wider=falls_short(put, result, settings))
+if not first:
+    with st.sidebar:
+        controls.layers(settings, told, resources, judged=card)

@@ -59,7 +59,9 @@ def figure(
         top = curve_marks.steps_top(detail)
     notes += _beyond(points, high, dark)
     layout = _layout(points, (low, high), span, ink, steps_top=top)
-    return go.Figure({"data": data, "layout": {**layout, "shapes": shapes, "annotations": notes}})
+    whole = {"data": data, "layout": {**layout, "shapes": shapes, "annotations": notes}}
+    # Checking every value would take longer than all the rest; the tests do it.
+    return go.Figure(whole, _validate=False)
 
 
 def _line(points: Points, detail: CutoffDetail | None, ink: Ink) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import plotly.graph_objects as go
 import pytest
 
 from ragfilter.layers.quality import reranker_key
@@ -31,6 +32,8 @@ def result(distances: tuple[float, ...], **settings: Any) -> Result:
 
 def drawn(made: Result, **options: Any) -> dict[str, Any]:
     figure: dict[str, Any] = curve.figure(made, rows(made), **options).to_dict()
+    # Raises where plotly knows no such property or value.
+    go.Figure(figure)
     return figure
 
 
