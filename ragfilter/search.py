@@ -1,8 +1,8 @@
 """Search a collection as one user: what they may see is found as if nothing else were there.
 
-Without `pushed` the nearest of all are asked for and what is hidden among them stays beside what
-the user sees, for an operator's eyes. Where hidden chunks crowd out visible ones the store is asked
-for more, so that they change neither how many visible ones are found nor which.
+Without `pushed` what is hidden stands among what the user sees, for an operator's eyes. Where
+hidden chunks crowd out visible ones the store is asked for more, so that they change neither how
+many visible ones are found nor which.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from ragfilter.types import Chunk
 Pairs = list[tuple[str, float]]
 
 WIDER = 4
-"""What is asked for first where hidden chunks crowd out visible ones; then every visible id."""
+"""How many times as many are asked for where hidden chunks crowd out visible ones; where that is
+not enough, the nearest among all visible ids are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +44,19 @@ class Search:
         return chunk is not None and may_see(chunk, self.user)
 
     def nearest(self, vector: Vectors, n: int) -> Pairs:
-        """The `n` nearest that the user may see and, unless `pushed`, what is hidden among the `n`
-        nearest of all; nearest first."""
+        """The `n` nearest that the user may see and, unless `pushed`, what is hidden among them;
+        nearest first."""
         found = self.collection.nearest(vector, n, where=self._where())
-        if self.pushed or not self.user.enabled:
-            return found
-        hidden = [pair for pair in found if not self.seen(pair[0])]
-        if not hidden:
+        if self.pushed or all(self.seen(i) for i, _ in found):
             return found
         more = self.collection.nearest(vector, WIDER * n, where=self._where())
-        mine = [pair for pair in more if self.seen(pair[0])][:n]
-        if len(mine) < n:
-            mine = self.among(vector, n, [i for i in self.catalogue if self.seen(i)])
-        if self.collection.space == "rank":
-            known = {i for i, _ in found}
-            return [*found, *(pair for pair in mine if pair[0] not in known)]
-        return sorted([*mine, *hidden], key=by_distance)
+        places = [place for place, (i, _) in enumerate(more, start=1) if self.seen(i)]
+        if len(places) >= n:
+            return more[: places[n - 1]]
+        mine = self.among(vector, n, [i for i in self.catalogue if self.seen(i)])
+        known = {i for i, _ in more}
+        both = [*more, *(pair for pair in mine if pair[0] not in known)]
+        return both if self.collection.space == "rank" else sorted(both, key=by_distance)
 
     def among(self, vector: Vectors, n: int, ids: Sequence[str]) -> Pairs:
         """The `n` nearest of these ids."""

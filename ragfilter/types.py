@@ -141,7 +141,8 @@ class Pool:
     `judgements` are the judge's answers, one a prompt, the latest last: each holds over its own.
     `source_pattern` is the one that the search was limited to. `complete` says that the whole
     collection is in the pool. `incomplete` says why the collection itself may lack chunks, and is
-    empty where it is whole. `queries` counts the store calls that were made.
+    empty where it is whole. `queries` counts the searches that were made, each once, also where
+    hidden chunks made it ask the store again.
     """
 
     query: str
