@@ -6,19 +6,22 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.pipeline import replay
-from ragfilter.report import seen, summary
+from ragfilter.report import rows, seen, summary
 from ragfilter.ui import (
     ask,
     build,
     controls,
+    curve_panel,
     empty,
     examples,
     frame,
     judge_words,
+    needs,
+    panel,
     problems,
     questions,
-    stage,
     state,
+    table,
 )
 from ragfilter.ui import summary as strip
 from ragfilter.ui.pools import falls_short
@@ -81,15 +84,26 @@ operator = bool(st.session_state.operator)
 view = result if operator else mine
 told = summary(view, as_operator=operator)
 card = judge_words.card(result, resources.prices)
-# What was asked for comes first: the curve after a slider. An answer still to be made takes its
-# time, and everything else is to stand by then.
-first = st.session_state.fresh
-if first:
-    with st.sidebar:
-        controls.layers(settings, told, resources, judged=card)
+shown = rows(view, as_operator=operator)
 problems.incomplete(pool)
 strip.draw(view, told)
-st.fragment(stage.draw)(result, mine, put, resources, wider=falls_short(put, result, settings))
-if not first:
-    with st.sidebar:
-        controls.layers(settings, told, resources, judged=card)
+with st.container(key="stage"):
+    left, right = st.columns((1.28, 1), gap="medium")
+below = st.container()
+# What was asked for is drawn first: the chunk that was clicked, else the curve. An answer may take
+# its time, so it comes when everything else is there.
+clicked = st.session_state.panel == "Chunk"
+if clicked:
+    with right:
+        panel.draw(result, mine, put, resources)
+with left:
+    curve_panel.draw(view, shown)
+with st.sidebar:
+    controls.layers(settings, told, resources, judged=card)
+with below:
+    table.draw(view, shown, rows(mine) if operator else shown)
+    # It floats. Above the others, they would be drawn anew whenever it comes or goes.
+    needs.draw(result, resources, wider=falls_short(put, result, settings))
+if not clicked:
+    with right:
+        panel.draw(result, mine, put, resources)

@@ -73,7 +73,8 @@ class Collection(Protocol):
         ids: Sequence[str] | None = None,
         where: Where | None = None,
     ) -> list[tuple[str, float]]:
-        """Up to `n` (id, distance), ascending; among `ids` only where given. n < 1 gives [].
+        """Up to `n` (id, distance), ascending, equal ones by id; among `ids` only where given. An
+        `n` below 1 gives [].
 
         In the space ``rank`` the numbers are not read, only the order.
         """

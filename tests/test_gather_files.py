@@ -142,6 +142,7 @@ def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
     sources.collection.write(  # type: ignore[attr-defined]
         [Row(chunk, vector) for chunk, vector in zip(secrets, vectors, strict=True)]
     )
+    sources.collection.mark_content("made")  # type: ignore[attr-defined]
     user = Settings().with_values({"clearance.enabled": True})
     refusals = []
     for pattern in (hidden, nothing):

@@ -34,7 +34,7 @@ class Line:
     ) -> list[tuple[str, float]]:
         at = float(vector[0])
         pairs = [(i, abs(int(i) - at) / 10) for i in self.all]
-        return sorted(pairs, key=lambda pair: (pair[1], int(pair[0])))[:n]
+        return sorted(pairs, key=lambda pair: (pair[1], pair[0]))[:n]
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
         return {i: self.all[i] for i in ids if i in self.all}

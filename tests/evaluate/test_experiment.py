@@ -69,9 +69,10 @@ def test_before_and_after_by_hand() -> None:
         ("zero", "unfiltered, k 4", ("0", "1", "2", "3")),
         ("zero", "two", ("0", "1")),
         ("zero", "judged", ("0", "1")),
-        ("ten", "unfiltered, k 4", ("10", "9", "11", "8")),
-        ("ten", "two", ("10", "9")),
-        ("ten", "judged", ("10", "9", "11")),
+        # Equal distances stand by id, and ids are texts.
+        ("ten", "unfiltered, k 4", ("10", "11", "9", "12")),
+        ("ten", "two", ("10", "11")),
+        ("ten", "judged", ("10", "11", "9")),
     ]
     plain, two, judged = means(rows, sides)
     assert (plain.kept, two.kept, judged.kept) == (4, 2, 2.5)
