@@ -1,0 +1,46 @@
+"""Every profile keeps, question by question, what it kept before the house was put in order.
+
+`data/kept_before.tsv` has one line a profile and labelled question of the demo: the ids kept, in
+order. `PYTHONPATH=. python tests/test_kept_before.py WORKSPACE` prints it anew, from a workspace with the demo:
+only for a change that is meant to change what a profile keeps, which its message then says.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ragfilter.bench import open_bench
+from ragfilter.config import load
+from ragfilter.corpora import demo
+from ragfilter.deployment import Deployment
+from ragfilter.gather import run
+from ragfilter.profiles import PROFILES
+
+KEPT = Path(__file__).parent / "data" / "kept_before.tsv"
+
+
+def kept_now(workspace: Path) -> Iterator[str]:
+    """The lines of the table, as the profiles keep chunks today. No LLM is asked."""
+    with open_bench(Deployment(data_dir=workspace)) as bench:
+        sources = bench.sources("demo")
+        for profile in PROFILES:
+            settings = load(profile=profile, environ={}).settings
+            for name, query in demo.queries().items():
+                result = run(query, settings, sources)
+                ids = " ".join(hit.id for hit in result.kept)
+                yield f"{profile}\t{name}\t{result.status}\t{ids}"
+
+
+@pytest.mark.model
+def test_every_profile_keeps_what_it_kept(copy_demo: Callable[[], Path]) -> None:
+    lines = KEPT.read_text(encoding="utf-8").splitlines()
+    assert len(lines) == len(PROFILES) * len(demo.queries())
+    assert [*kept_now(copy_demo())] == lines
+
+
+if __name__ == "__main__":
+    print(*kept_now(Path(sys.argv[1])), sep="\n")  # noqa: T201
