@@ -1,8 +1,8 @@
 """Every profile keeps, question by question, what it kept before the house was put in order.
 
 `data/kept_before.tsv` has one line a profile and labelled question of the demo: the ids kept, in
-order. `PYTHONPATH=. python tests/test_kept_before.py WORKSPACE` prints it anew, from a workspace with the demo:
-only for a change that is meant to change what a profile keeps, which its message then says.
+order. `PYTHONPATH=. python tests/test_kept_before.py WORKSPACE` prints it anew, from a workspace
+with the demo: only for a change that is meant to change what a profile keeps.
 """
 
 from __future__ import annotations
