@@ -23,7 +23,7 @@ port: | $(BIN)/python
 	  { echo "ragfilter: port $(PORT) is in use or not allowed. Choose another: make app PORT=NUMBER" >&2; exit 1; }
 
 local-llm: $(VENV)/.llm
-	@$(BIN)/python -m ragfilter.local_llm --port $(LLM_PORT)
+	@$(BIN)/python -m scripts.local_llm --port $(LLM_PORT)
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile

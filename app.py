@@ -5,7 +5,8 @@ from __future__ import annotations
 import streamlit as st
 from starlette.middleware import Middleware
 
-from ragfilter.ui import guard, theme
+from ragfilter.ui import guard
+from ragfilter.ui.look import theme
 
 if __name__ == "__main__":
     # Every run of the page, in every session.

@@ -28,7 +28,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Page, sync_playwright
 
-from ragfilter.corpora.demo import queries
+from ragfilter.ingest.demo import queries
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = 20

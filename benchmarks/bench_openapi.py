@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from ragfilter.corpora.openapi import load_openapi
+from ragfilter.ingest.openapi.read import load_openapi
 
 WORDS = [
     "account",

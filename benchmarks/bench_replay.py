@@ -7,11 +7,11 @@ from dataclasses import replace
 from statistics import median
 from time import perf_counter
 
-from ragfilter.config import load
-from ragfilter.pipeline import replay
-from ragfilter.preview import judge_prompt
-from ragfilter.settings import Settings
-from ragfilter.types import Chunk, Entity, Hit, Judgement, Pool, Verdict
+from ragfilter.engine.replay import replay
+from ragfilter.model import Chunk, Entity, Hit, Judgement, Pool, Verdict
+from ragfilter.report.forecast import judge_prompt
+from ragfilter.settings.config import load
+from ragfilter.settings.schema import Settings
 
 N = 500
 RUNS = 200

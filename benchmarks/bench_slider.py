@@ -16,9 +16,9 @@ from time import perf_counter
 from streamlit.testing.v1 import AppTest
 
 from ragfilter.cli import indexing
-from ragfilter.corpora.demo import queries
-from ragfilter.ui.controls import key
-from ragfilter.ui.resources import open_resources
+from ragfilter.ingest.demo import queries
+from ragfilter.ui.session.resources import open_resources
+from ragfilter.ui.sidebar.controls import key
 
 APP = Path(__file__).resolve().parents[1] / "app.py"
 RUNS = 15

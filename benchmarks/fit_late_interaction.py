@@ -3,7 +3,7 @@
     python benchmarks/fit_late_interaction.py FOLDER
 
 FOLDER holds corpus.jsonl, queries.jsonl and qrels.tsv (BEIR form; Cranfield is the one the
-constants in `ragfilter.adapters.rerankers` come from). Every other labelled query, from the first,
+constants in `ragfilter.models.rerankers` come from). Every other labelled query, from the first,
 is fitted on; the others check. Only the first 20 hits by plain order count, relevant or not.
 """
 
@@ -19,10 +19,10 @@ from ir_measures import nDCG
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 from sklearn.metrics import log_loss, roc_auc_score  # type: ignore[import-untyped]
 
-from ragfilter.adapters.embedder import SentenceEmbedder
-from ragfilter.adapters.rerankers import OFFSET, SLOPE, LateInteraction
-from ragfilter.corpora.load import load
 from ragfilter.evaluate import beir
+from ragfilter.ingest.load import load
+from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.models.rerankers import OFFSET, SLOPE, LateInteraction
 
 FIRST = 20
 Floats = npt.NDArray[np.float64]

@@ -16,12 +16,12 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from statistics import fmean
 
-from ragfilter.bench import open_bench, read_deployment
-from ragfilter.config import load
-from ragfilter.corpora import demo
 from ragfilter.evaluate.metrics import Scores
 from ragfilter.evaluate.run import gather_all, score
-from ragfilter.settings import Settings
+from ragfilter.ingest import demo
+from ragfilter.settings.config import load
+from ragfilter.settings.schema import Settings
+from ragfilter.workbench import open_bench, read_deployment
 
 SEED_QUESTIONS = {
     "cleric-ac6",

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import streamlit as st
 
+from ragfilter.engine.replay import replay
 from ragfilter.errors import RagfilterError
-from ragfilter.pipeline import replay
 from ragfilter.report import rows, seen, summary
-from ragfilter.ui import (
-    ask,
-    build,
-    controls,
-    curve_panel,
-    empty,
-    examples,
-    frame,
-    judge_words,
-    needs,
-    panel,
-    problems,
-    questions,
-    state,
-    table,
-)
-from ragfilter.ui import summary as strip
-from ragfilter.ui.pools import falls_short
-from ragfilter.ui.resources import open_resources
+from ragfilter.ui.curve import panel as curve_panel
+from ragfilter.ui.look import frame
+from ragfilter.ui.main import ask, empty, needs, problems, table
+from ragfilter.ui.main import summary as strip
+from ragfilter.ui.panels import judge_words, panel
+from ragfilter.ui.session import build, questions, state
+from ragfilter.ui.session.pools import falls_short
+from ragfilter.ui.session.resources import open_resources
+from ragfilter.ui.sidebar import controls, examples
 
 frame.dress()
 try:

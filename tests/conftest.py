@@ -16,10 +16,10 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 from waiting import PATIENT_S
 
-from ragfilter import fulfil
+from ragfilter.engine import complete as fulfil
 
 if TYPE_CHECKING:
-    from ragfilter.adapters.chroma import ChromaStore
+    from ragfilter.stores.chroma.store import ChromaStore
 
 # A busy machine is slow; a law does not become false by that.
 settings.register_profile("ragfilter", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -63,7 +63,7 @@ def serve() -> Iterator[Serve]:
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaStore]:
     """An empty store in a folder of its own, one a test file."""
-    from ragfilter.adapters.chroma import ChromaStore
+    from ragfilter.stores.chroma.store import ChromaStore
 
     store = ChromaStore.folder(tmp_path_factory.mktemp("chroma"))
     yield store

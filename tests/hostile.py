@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ragfilter.adapters.embedder import SentenceEmbedder
-from ragfilter.corpora.records import Record
-from ragfilter.index import index
-from ragfilter.types import Chunk
-from ragfilter.workspace import Workspace
+from ragfilter.ingest.records import Record
+from ragfilter.model import Chunk
+from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.stores.index import index
+from ragfilter.stores.workspace import Workspace
 
 CANARY = "zqx"
 NAME = "www.zqx.example"

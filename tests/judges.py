@@ -11,7 +11,7 @@ from typing import Any
 
 from faults import Handler
 
-from ragfilter.corpora import adsapi
+from ragfilter.ingest import adsapi
 
 QUERY_ID = "sd-authenticate"
 QUERY = "How do I authenticate with sponsored-display API?"

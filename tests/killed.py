@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ragfilter.corpora.records import Record, to_record
-from ragfilter.ports import Progress, Vectors
+from ragfilter.ingest.records import Record, to_record
+from ragfilter.protocols import Progress, Vectors
 
 ROOT = Path(__file__).resolve().parents[1]
 N = 60
@@ -45,10 +45,10 @@ def records(n: int = N, *, text: str = "text", start: int = 0, **fields: Any) ->
 CHILD = """
 import sys
 from killed import PART, Even, records
-from ragfilter import index as indexing
-from ragfilter.adapters import parquet_copy as copies
-from ragfilter.adapters.chroma import ChromaCollection, ChromaStore
-from ragfilter.workspace import Workspace
+from ragfilter.stores import index as indexing
+from ragfilter.stores import copies
+from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
+from ragfilter.stores.workspace import Workspace
 
 folder, act, fields, point, when = sys.argv[1:]
 owners = {

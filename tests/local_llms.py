@@ -16,7 +16,7 @@ import pytest
 from waiting import PROCESS_S
 
 from ragfilter.errors import InputError
-from ragfilter.local_llm import model_file
+from scripts.local_llm import model_file
 
 ROOT = Path(__file__).resolve().parents[1]
 ANSWER_TOKENS = 60
@@ -43,8 +43,8 @@ def must_be_installed() -> None:
 
 @contextmanager
 def served(environ: Mapping[str, str]) -> Iterator[LocalLlm]:
-    """`python -m ragfilter.local_llm` on a free port; always killed."""
-    command = [sys.executable, "-m", "ragfilter.local_llm", "--port", "0"]
+    """`python -m scripts.local_llm` on a free port; always killed."""
+    command = [sys.executable, "-m", "scripts.local_llm", "--port", "0"]
     process = subprocess.Popen(
         [*command, "--answer-tokens", str(ANSWER_TOKENS)],
         cwd=ROOT, env=dict(environ), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragfilter.types import Chunk
+from ragfilter.model import Chunk
 
 RULE = '{"contain": "cleric"}'
 # root → a, b; a → c; b → root, secret; secret → deep; c → ruled, d; d → e → f → g

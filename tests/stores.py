@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ragfilter.adapters.chroma import ChromaStore
-from ragfilter.ports import Progress, Vectors
+from ragfilter.protocols import Progress, Vectors
+from ragfilter.stores.chroma.store import ChromaStore
 
 N = 60
 DIMENSION = 8

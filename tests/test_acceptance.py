@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from ragfilter.bench import Bench, open_bench
-from ragfilter.config import load
-from ragfilter.corpora import demo
-from ragfilter.deployment import Deployment
+from ragfilter.engine.retrieve import run
 from ragfilter.evaluate.run import Evaluation, evaluate
-from ragfilter.gather import run
+from ragfilter.ingest import demo
 from ragfilter.report import rows as report_rows
+from ragfilter.settings.config import load
+from ragfilter.settings.environment import Deployment
+from ragfilter.workbench import Bench, open_bench
 
 pytestmark = pytest.mark.model
 

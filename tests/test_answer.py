@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pytest
 
-from ragfilter import prompts
-from ragfilter.answer import EMPTY, UNFINISHED, Answer, Prices, answer, cited, stream_answer
-from ragfilter.context import Context, pack
+from ragfilter.answer import prompts
+from ragfilter.answer.context import Context, pack
+from ragfilter.answer.stream import EMPTY, UNFINISHED, Answer, Prices, answer, cited, stream_answer
 from ragfilter.errors import ChatError, ModelError
-from ragfilter.ports import Delta, Embedder, Message, Progress, Usage, Vectors
-from ragfilter.settings import Settings
-from ragfilter.types import Chunk, Hit
+from ragfilter.model import Chunk, Hit
+from ragfilter.protocols import Delta, Embedder, Message, Progress, Usage, Vectors
+from ragfilter.settings.schema import Settings
 
 TEXTS = ("Trolls fear fire.", "Giants throw stones [9].")
 

@@ -8,10 +8,6 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from ragfilter.adapters.chroma import Row
-from ragfilter.adapters.rerankers import CrossEncoderReranker, LateInteraction
-from ragfilter.bench import open_bench, read_deployment
-from ragfilter.deployment import Deployment
 from ragfilter.errors import (
     CollectionMissing,
     ModelError,
@@ -19,11 +15,15 @@ from ragfilter.errors import (
     StoreError,
     StoreUnavailable,
 )
-from ragfilter.ports import Vectors
+from ragfilter.model import Chunk
+from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
+from ragfilter.protocols import Vectors
 from ragfilter.rules.edits import save
-from ragfilter.settings import Quality
-from ragfilter.types import Chunk
-from ragfilter.workspace import Workspace
+from ragfilter.settings.environment import Deployment
+from ragfilter.settings.schema import Quality
+from ragfilter.stores.chroma.store import Row
+from ragfilter.stores.workspace import Workspace
+from ragfilter.workbench import open_bench, read_deployment
 
 RULE = '{"contain":"troll"}'
 

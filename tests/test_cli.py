@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 from waiting import PROCESS_S
 
-from ragfilter import bench, gather
+from ragfilter import workbench as bench
 from ragfilter.cli import main, parts
-from ragfilter.profiles import PROFILES
+from ragfilter.engine import retrieve as gather
 from ragfilter.rules import edits
-from ragfilter.settings import fields
-from ragfilter.workspace import Workspace
+from ragfilter.settings.profiles import PROFILES
+from ragfilter.settings.schema import fields
+from ragfilter.stores.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -278,7 +279,7 @@ def test_an_unexpected_failure_is_one_line_and_verbose_shows_where(
     def broken(**_: object) -> None:
         raise ZeroDivisionError("a\nbug")
 
-    monkeypatch.setattr("ragfilter.config.load", broken)
+    monkeypatch.setattr("ragfilter.settings.config.load", broken)
     said = failing("cut", "0.1")
     assert said == "Unexpected ZeroDivisionError: a bug. Run again with -v for the traceback."
     assert main(["cut", "0.1", "-v"]) == 2
@@ -291,7 +292,7 @@ def test_being_stopped_is_no_failure_of_ours(
     def stopped(**_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ragfilter.config.load", stopped)
+    monkeypatch.setattr("ragfilter.settings.config.load", stopped)
     assert main(["cut", "0.1"]) == 130
     assert capsys.readouterr() == ("", "Stopped.\n")
 
@@ -693,7 +694,7 @@ def test_eval_measures_labelled_files(
 def test_query_uses_the_same_decisions_as_the_library(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from ragfilter.config import load
+    from ragfilter.settings.config import load
 
     capsys.readouterr()
     args = ["query", "hill giant vs troll", "-c", "small", "--json"]

@@ -21,13 +21,13 @@ import pytest
 from faults import Behave, Handler, Serve
 from waiting import PATIENT_MS
 
-from ragfilter.adapters.openai_chat import OpenAIChat
 from ragfilter.cli import main, parts
+from ragfilter.engine.backends import Sources
 from ragfilter.errors import StoreUnavailable
-from ragfilter.judgements import Judgements
-from ragfilter.ports import ChatModel, Vectors
-from ragfilter.sources import Sources
-from ragfilter.types import Chunk, Space
+from ragfilter.judge.cache import Judgements
+from ragfilter.model import Chunk, Space
+from ragfilter.models.chat import OpenAIChat
+from ragfilter.protocols import ChatModel, Vectors
 
 LABELS = {"first": ("0", "1"), "second": ("10", "9", "11")}
 TEXTS = {"first": "0", "second": "10", "unlabelled": "20"}

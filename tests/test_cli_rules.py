@@ -20,14 +20,14 @@ import pytest
 from faults import FAULTS, KEY, Behave, Handler, Serve, Server, says
 from waiting import PATIENT_S, PROCESS_S, SILENT_S
 
-from ragfilter.adapters.chroma_collection import Row
 from ragfilter.cli import drafting, main
 from ragfilter.errors import InputError
-from ragfilter.ports import Delta
+from ragfilter.model import Chunk
+from ragfilter.protocols import Delta
+from ragfilter.rules.draft import Draft
 from ragfilter.rules.rule import canonical, parse
-from ragfilter.rules.suggest import Draft
-from ragfilter.types import Chunk
-from ragfilter.workspace import Workspace
+from ragfilter.stores.chroma.collection import Row
+from ragfilter.stores.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[1]
 GOOD = '{"contain_one_of":[["cleric","clerics"]]}'
@@ -426,7 +426,7 @@ def test_a_rate_limit_is_waited_for(serve: Serve) -> None:
         else:
             says(GOOD)(handler, body)
 
-    from ragfilter.adapters.openai_chat import OpenAIChat
+    from ragfilter.models.chat import OpenAIChat
 
     waits: list[float] = []
     chat = OpenAIChat(model="tiny", base_url=serve(limited).url)

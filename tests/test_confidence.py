@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ragfilter.confidence import confidence
-from ragfilter.settings import Confidence
+from ragfilter.report.confidence import confidence
+from ragfilter.settings.schema import Confidence
 
 
 @pytest.mark.parametrize(

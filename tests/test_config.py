@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.cli import settings_doc
-from ragfilter.config import Given, load, parse_set, to_toml
 from ragfilter.errors import SettingsError
-from ragfilter.profiles import PROFILES
-from ragfilter.settings import Settings, field, fields
+from ragfilter.settings.config import Given, load, parse_set, to_toml
+from ragfilter.settings.profiles import PROFILES
+from ragfilter.settings.schema import Settings, field, fields
 
 
 def test_later_places_win(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import ends_soon
 
-from ragfilter import prompts
-from ragfilter.context import FRAME_TOKENS, SHORTENED, defuse, fits, pack
-from ragfilter.settings import ContextSettings, Settings
-from ragfilter.tokens import estimate, head
-from ragfilter.types import Chunk, Hit
+from ragfilter.answer import prompts
+from ragfilter.answer.context import FRAME_TOKENS, SHORTENED, defuse, fits, pack
+from ragfilter.model import Chunk, Hit
+from ragfilter.settings.schema import ContextSettings, Settings
+from ragfilter.text.tokens import estimate, head
 
 
 def budget(tokens: int) -> Settings:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import ends_soon
 
-from ragfilter.entities import (
+from ragfilter.layers.comparison import (
     MAX_CHARS,
     MAX_ENTITIES,
     MAX_WORDS,
@@ -17,7 +17,7 @@ from ragfilter.entities import (
     title_is,
     title_names,
 )
-from ragfilter.types import Chunk
+from ragfilter.model import Chunk
 
 FIGHTERS = (
     "Who is more likely to win in a fight - a 4th level fighter with an armor class of 3 or a 7th "

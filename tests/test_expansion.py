@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.expansion import DEPTHS, walk
-from ragfilter.types import Chunk
+from ragfilter.judge.references import DEPTHS, walk
+from ragfilter.model import Chunk
 
 GRAPH = {
     "a": ("b", "c"),

@@ -6,11 +6,11 @@ import pytest
 from faults import FAULTS, KEY, LATE, TOLD, Behave, Serve, Server, deadline, says
 from waiting import PATIENT_MS, PATIENT_S
 
-from ragfilter import judging
-from ragfilter.adapters.openai_chat import OpenAIChat
-from ragfilter.rules.suggest import suggest
-from ragfilter.settings import Judge
-from ragfilter.types import Chunk, Hit
+from ragfilter.judge import call
+from ragfilter.model import Chunk, Hit
+from ragfilter.models.chat import OpenAIChat
+from ragfilter.rules.draft import suggest
+from ragfilter.settings.schema import Judge
 
 SHORT_S = 0.5
 PATIENT = Judge(timeout_ms=PATIENT_MS)
@@ -56,7 +56,7 @@ def test_no_draft_but_words(serve: Serve, fault: str) -> None:
 def test_no_verdict_but_words(serve: Serve, fault: str) -> None:
     chat = failing(serve, fault)
     settings = Judge(timeout_ms=int(deadline(fault, SHORT_S) * 1000))
-    judgement = judging.ask(judging.prompt("why?", HITS, Judge(), "l2"), chat, settings)
+    judgement = call.ask(call.prompt("why?", HITS, Judge(), "l2"), chat, settings)
     assert TOLD[fault][0] in judgement.error
     assert judgement.verdicts == ()
     assert judgement.asked == ("c1", "c2", "c3")
@@ -82,6 +82,6 @@ def test_a_whole_stream_of_no_rule(serve: Serve, behave: Behave, words: str) -> 
 @pytest.mark.parametrize("answer", [HALF_VERDICTS, "lorem ipsum " * 50], ids=["half", "prose"])
 def test_a_whole_stream_of_no_verdict(serve: Serve, answer: str) -> None:
     chat = OpenAIChat(model="tiny", base_url=serve(says(answer)).url)
-    judgement = judging.ask(judging.prompt("why?", HITS, Judge(), "l2"), chat, PATIENT)
-    assert judgement.error == judging.NO_DECISION
+    judgement = call.ask(call.prompt("why?", HITS, Judge(), "l2"), chat, PATIENT)
+    assert judgement.error == call.NO_DECISION
     assert judgement.verdicts == ()

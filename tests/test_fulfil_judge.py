@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from stores import OneVector, unit
 
-from ragfilter.adapters.chroma import ChromaStore, Row
-from ragfilter.config import load
-from ragfilter.fulfil import fulfil, unfailed
-from ragfilter.gather import run
-from ragfilter.judgements import Judgements
-from ragfilter.judging import without
-from ragfilter.pipeline import replay
-from ragfilter.ports import Delta, Message, Vectors
-from ragfilter.sources import Sources
-from ragfilter.types import Chunk
+from ragfilter.engine.backends import Sources
+from ragfilter.engine.complete import fulfil, unfailed
+from ragfilter.engine.replay import replay
+from ragfilter.engine.retrieve import run
+from ragfilter.judge.cache import Judgements
+from ragfilter.judge.call import without
+from ragfilter.model import Chunk
+from ragfilter.protocols import Delta, Message, Vectors
+from ragfilter.settings.config import load
+from ragfilter.stores.chroma.store import ChromaStore, Row
 
 
 class Judging:

@@ -12,14 +12,14 @@ import pytest
 from stores import OneVector, filled
 from waiting import PATIENT_S, SILENT_S, ends_after
 
-from ragfilter.adapters.chroma import ChromaStore
-from ragfilter.adapters.rerankers import CrossEncoderReranker
-from ragfilter.config import load
+from ragfilter.engine.backends import Sources
+from ragfilter.engine.complete import fulfil
+from ragfilter.engine.replay import replay
+from ragfilter.engine.retrieve import run
 from ragfilter.errors import ModelError
-from ragfilter.fulfil import fulfil
-from ragfilter.gather import run
-from ragfilter.pipeline import replay
-from ragfilter.sources import Sources
+from ragfilter.models.rerankers import CrossEncoderReranker
+from ragfilter.settings.config import load
+from ragfilter.stores.chroma.store import ChromaStore
 
 
 class Scores:

@@ -12,16 +12,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stores import N, OneVector, filled, many, unit
 
-from ragfilter.adapters.chroma import ChromaStore, Row
-from ragfilter.config import load
+from ragfilter.engine.backends import Sources
+from ragfilter.engine.replay import replay
+from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError
-from ragfilter.gather import gather, run
-from ragfilter.pipeline import replay
-from ragfilter.ports import Vectors, Where
+from ragfilter.model import Chunk, Rounds
+from ragfilter.protocols import Vectors, Where
 from ragfilter.rules.match import RuleBook
-from ragfilter.settings import Settings
-from ragfilter.sources import Sources
-from ragfilter.types import Chunk, Rounds
+from ragfilter.settings.config import load
+from ragfilter.settings.schema import Settings
+from ragfilter.stores.chroma.store import ChromaStore, Row
 
 TERMS = ["cleric", "druid", "armor class 6", "ac 6", "wizard", "10", "troll"]
 QUERY_MUST = load(profile="query-must", environ={}).settings

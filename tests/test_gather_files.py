@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from stores import OneVector, unit
 
-from ragfilter.adapters.chroma import ChromaStore, Row
-from ragfilter.config import load
+from ragfilter.engine.backends import Sources
+from ragfilter.engine.replay import replay, unfiltered
+from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError
-from ragfilter.gather import gather, run
-from ragfilter.pipeline import replay, unfiltered
-from ragfilter.settings import Settings
-from ragfilter.sources import Sources
-from ragfilter.types import Chunk
+from ragfilter.model import Chunk
+from ragfilter.settings.config import load
+from ragfilter.settings.schema import Settings
+from ragfilter.stores.chroma.store import ChromaStore, Row
 
 QUERY_MUST = load(profile="query-must", environ={}).settings
 FILES = ("apis/display.yaml", "apis/dsp.yaml", "notes.md")

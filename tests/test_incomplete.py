@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 from killed import Even, N, killed, records
 
-from ragfilter import index as indexing
-from ragfilter.adapters.chroma import ChromaCollection
 from ragfilter.cli import main
+from ragfilter.engine.backends import Sources
+from ragfilter.engine.replay import replay
+from ragfilter.engine.retrieve import run
 from ragfilter.errors import StoreError
-from ragfilter.gather import run
-from ragfilter.index import IndexReport, index, rebuild
 from ragfilter.layers.clearance import MESSAGE
-from ragfilter.pipeline import replay
+from ragfilter.model import Chunk, Hit, Pool, Result
 from ragfilter.report import trace_text
-from ragfilter.settings import Settings
-from ragfilter.sources import Sources
-from ragfilter.types import Chunk, Hit, Pool, Result
-from ragfilter.workspace import Workspace
+from ragfilter.settings.schema import Settings
+from ragfilter.stores import index as indexing
+from ragfilter.stores.chroma.store import ChromaCollection
+from ragfilter.stores.index import IndexReport, index, rebuild
+from ragfilter.stores.workspace import Workspace
 
 
 def made(workspace: Workspace, n: int = N, *, reset: bool = False, **fields: Any) -> IndexReport:

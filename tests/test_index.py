@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragfilter import index as indexing
-from ragfilter.adapters import parquet_copy as copies
-from ragfilter.adapters.chroma import ChromaCollection
-from ragfilter.corpora.load import load
-from ragfilter.corpora.records import Record, to_record
 from ragfilter.errors import InputError, ModelError, StoreError, WorkspaceLocked
-from ragfilter.index import index, rebuild
-from ragfilter.ports import Progress, Vectors
-from ragfilter.types import Chunk
-from ragfilter.workspace import Workspace
+from ragfilter.ingest.load import load
+from ragfilter.ingest.records import Record, to_record
+from ragfilter.model import Chunk
+from ragfilter.protocols import Progress, Vectors
+from ragfilter.stores import copies
+from ragfilter.stores import index as indexing
+from ragfilter.stores.chroma.store import ChromaCollection
+from ragfilter.stores.index import index, rebuild
+from ragfilter.stores.workspace import Workspace
 
 
 class FakeEmbedder:
@@ -272,10 +272,10 @@ def test_an_interrupted_writing_is_seen_and_repaired_without_the_model(
 KILLED = """
 import sys
 import numpy as np
-from ragfilter.adapters.chroma import ChromaCollection
-from ragfilter.corpora.records import to_record
-from ragfilter.index import index
-from ragfilter.workspace import Workspace
+from ragfilter.stores.chroma.store import ChromaCollection
+from ragfilter.ingest.records import to_record
+from ragfilter.stores.index import index
+from ragfilter.stores.workspace import Workspace
 
 class Embedder:
     name = "fake"
@@ -398,7 +398,7 @@ def test_edited_rules_survive_rebuilding_and_indexing_anew(workspace: Workspace)
 
 @pytest.mark.model
 def test_the_demo_with_the_real_model(workspace: Workspace) -> None:
-    from ragfilter.adapters.embedder import SentenceEmbedder
+    from ragfilter.models.embedder import SentenceEmbedder
 
     embedder = SentenceEmbedder()
     given = [record for n, record in enumerate(load("demo")) if n % 10 == 0]

@@ -16,15 +16,15 @@ from judges import QRELS, QUERY, RELEVANT, SCHEMAS, capable
 from waiting import PATIENT_MS, ends_after
 
 from ragfilter import report
-from ragfilter.bench import Bench, open_bench, read_deployment
 from ragfilter.cli import main
-from ragfilter.config import load
-from ragfilter.corpora import adsapi
+from ragfilter.engine.replay import unfiltered
+from ragfilter.engine.retrieve import gather, run
 from ragfilter.evaluate import experiment
-from ragfilter.gather import gather, run
-from ragfilter.judging import without
-from ragfilter.pipeline import unfiltered
-from ragfilter.settings import Settings
+from ragfilter.ingest import adsapi
+from ragfilter.judge.call import without
+from ragfilter.settings.config import load
+from ragfilter.settings.schema import Settings
+from ragfilter.workbench import Bench, open_bench, read_deployment
 
 pytestmark = pytest.mark.model
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ragfilter import judge_prompts
-from ragfilter.config import Given, load, to_toml
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.judging import prompt
-from ragfilter.settings import Judge, field
-from ragfilter.types import Chunk, Hit
-from ragfilter.verdicts import ACTIONS
+from ragfilter.judge import prompts as judge_prompts
+from ragfilter.judge.call import prompt
+from ragfilter.judge.parse import ACTIONS
+from ragfilter.model import Chunk, Hit
+from ragfilter.settings.config import Given, load, to_toml
+from ragfilter.settings.schema import Judge, field
 
 GOOD = """
 version = "7"

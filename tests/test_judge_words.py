@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ragfilter.answer import Prices
-from ragfilter.judging import JudgeStats
-from ragfilter.preview import Forecast
+from ragfilter.answer.stream import Prices
+from ragfilter.judge.call import JudgeStats
+from ragfilter.model import Brought, Judgement, Outcome
 from ragfilter.report import VerdictRow
-from ragfilter.settings import Judge
-from ragfilter.types import Brought, Judgement, Outcome
-from ragfilter.ui import judge_words
+from ragfilter.report.forecast import Forecast
+from ragfilter.settings.schema import Judge
+from ragfilter.ui.panels import judge_words
 
 FIRST = Forecast(13, 27, "default@1-ab", 1986, 240, None, 5000)
 PRICED = Forecast(13, 27, "default@1-ab", 1986, 240, 0.00044, 5000, usual_ms=1234.0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from ragfilter.judgements import MOST_OF_ONE_POOL, Judgements, joined
-from ragfilter.types import Judgement, Verdict
+from ragfilter.judge.cache import MOST_OF_ONE_POOL, Judgements, joined
+from ragfilter.model import Judgement, Verdict
 
 SAID = Judgement(
     ("a",), (Verdict("a", "KEEP"),), model="m", prompt_key="k", prompt_tokens=9, ms=120.0

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter import judge_prompts, judging
-from ragfilter.context import SHORTENED
+from ragfilter.answer.context import SHORTENED
 from ragfilter.errors import ChatError
-from ragfilter.judgements import Judgements
-from ragfilter.judging import (
+from ragfilter.judge import call
+from ragfilter.judge import prompts as judge_prompts
+from ragfilter.judge.cache import Judgements
+from ragfilter.judge.call import (
     NO_DECISION,
     JudgePrompt,
     candidates,
@@ -26,11 +27,11 @@ from ragfilter.judging import (
     width,
     without,
 )
-from ragfilter.ports import Delta, Message, Usage
-from ragfilter.settings import Judge, Settings
-from ragfilter.tokens import estimate
-from ragfilter.types import Chunk, Decision, Hit, Judgement, LayerTrace, Outcome, Space, Verdict
-from ragfilter.verdicts import ACTIONS, SCHEMA, parse
+from ragfilter.judge.parse import ACTIONS, SCHEMA, parse
+from ragfilter.model import Chunk, Decision, Hit, Judgement, LayerTrace, Outcome, Space, Verdict
+from ragfilter.protocols import Delta, Message, Usage
+from ragfilter.settings.schema import Judge, Settings
+from ragfilter.text.tokens import estimate
 
 IDS = ("sd-api:CreateCampaign", "dsp-api:GetAudiences", "sd-api:ErrorCodes")
 
@@ -65,7 +66,7 @@ class Chat:
 def ask(
     query: str, hits: Sequence[Hit], chat: Chat, settings: Judge, space: Space, **more: Any
 ) -> Judgement:
-    return judging.ask(prompt(query, hits, settings, space), chat, settings, **more)
+    return call.ask(prompt(query, hits, settings, space), chat, settings, **more)
 
 
 # -- which chunks ----------------------------------------------------------------------------------

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from ragfilter.bench import open_bench
-from ragfilter.config import load
-from ragfilter.corpora import demo
-from ragfilter.deployment import Deployment
-from ragfilter.gather import run
-from ragfilter.profiles import PROFILES
+from ragfilter.engine.retrieve import run
+from ragfilter.ingest import demo
+from ragfilter.settings.config import load
+from ragfilter.settings.environment import Deployment
+from ragfilter.settings.profiles import PROFILES
+from ragfilter.workbench import open_bench
 
 KEPT = Path(__file__).parent / "data" / "kept_before.tsv"
 

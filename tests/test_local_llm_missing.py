@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragfilter import local_llm
+from scripts import local_llm
 
 
 @pytest.fixture(autouse=True)

@@ -17,18 +17,18 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from ragfilter import report
-from ragfilter.answer import answer
-from ragfilter.context import pack
+from ragfilter.answer.context import pack
+from ragfilter.answer.stream import answer
+from ragfilter.engine.backends import Sources
+from ragfilter.engine.complete import fulfil
+from ragfilter.engine.replay import replay, unfiltered
+from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError, ModelError
-from ragfilter.fulfil import fulfil
-from ragfilter.gather import gather, run
-from ragfilter.judgements import Judgements
-from ragfilter.pipeline import replay, unfiltered
-from ragfilter.ports import Delta, Message, Vectors, Where
-from ragfilter.preview import forecast, preview_expansion
-from ragfilter.settings import Settings
-from ragfilter.sources import Sources
-from ragfilter.types import Chunk, Result, Space
+from ragfilter.judge.cache import Judgements
+from ragfilter.model import Chunk, Result, Space
+from ragfilter.protocols import Delta, Message, Vectors, Where
+from ragfilter.report.forecast import forecast, preview_expansion
+from ragfilter.settings.schema import Settings
 
 N = 10
 ACTIONS = ("KEEP", "EXPAND_1", "EXPAND_3", "EXPAND_5", "DISCARD")

@@ -22,20 +22,20 @@ from stores import OneVector, unit
 from test_no_leak import ACTIONS, QUERIES, Ports, choices, exports, sees, worlds
 
 from ragfilter import report
-from ragfilter.adapters.chroma import ChromaStore, Row
-from ragfilter.answer import answer
+from ragfilter.answer.context import pack
+from ragfilter.answer.stream import answer
 from ragfilter.cli.text import query_text
-from ragfilter.config import load
-from ragfilter.context import pack
+from ragfilter.engine.backends import Sources
+from ragfilter.engine.replay import as_user, replay
+from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError
-from ragfilter.gather import gather, run
-from ragfilter.pipeline import as_user, replay
-from ragfilter.ports import Delta, Message
-from ragfilter.preview import preview_expansion
-from ragfilter.settings import Settings
-from ragfilter.sources import Sources
-from ragfilter.types import Chunk, Entity, Hit, Pool, Result
-from ragfilter.ui import curve_points
+from ragfilter.model import Chunk, Entity, Hit, Pool, Result
+from ragfilter.protocols import Delta, Message
+from ragfilter.report.forecast import preview_expansion
+from ragfilter.settings.config import load
+from ragfilter.settings.schema import Settings
+from ragfilter.stores.chroma.store import ChromaStore, Row
+from ragfilter.ui.curve import points as curve_points
 
 TIMES = re.compile(r"""\bms=[\d.e-]+|["']\w*ms["']: [\d.e-]+| *[\d,.]*\d m?s\b""")
 

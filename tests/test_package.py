@@ -14,8 +14,8 @@ import pytest
 from waiting import PROCESS_S
 
 import ragfilter
-from ragfilter import judge_prompts
-from ragfilter.corpora import adsapi, demo
+from ragfilter.ingest import adsapi, demo
+from ragfilter.judge import prompts as judge_prompts
 from ragfilter.rules import templates
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -99,11 +99,11 @@ def test_the_module_runs_in_an_empty_folder(installed: Path, tmp_path: Path) -> 
 
 READ_ALL = """
 import json, ragfilter
-from ragfilter import judge_prompts
-from ragfilter.corpora import adsapi, demo
-from ragfilter.corpora.load import load
+from ragfilter.judge import prompts as judge_prompts
+from ragfilter.ingest import adsapi, demo
+from ragfilter.ingest.load import load
 from ragfilter.rules import templates
-from ragfilter.ui import theme
+from ragfilter.ui.look import theme
 print(json.dumps({
     "file": ragfilter.__file__,
     "demo": [len(list(load("demo"))), len(demo.queries()), len(demo.qrels())],

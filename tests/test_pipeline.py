@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.config import load
-from ragfilter.pipeline import LAYERS, replay, unfiltered
-from ragfilter.profiles import PROFILES
-from ragfilter.settings import Settings
-from ragfilter.types import Chunk, Entity, Hit, Pool
+from ragfilter.engine.replay import LAYERS, replay, unfiltered
+from ragfilter.model import Chunk, Entity, Hit, Pool
+from ragfilter.settings.config import load
+from ragfilter.settings.profiles import PROFILES
+from ragfilter.settings.schema import Settings
 
 RULES = [None, '{"contain":"cleric"}', '{"contain":"wizard"}', "{not json", '{"nope":1}']
 

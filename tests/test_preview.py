@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from referring import CHUNKS
 
-from ragfilter.answer import Prices
-from ragfilter.config import load
-from ragfilter.fulfil import fulfil
-from ragfilter.gather import gather, run
-from ragfilter.judgements import Judgements
-from ragfilter.pipeline import replay
-from ragfilter.ports import Delta, Message, Vectors
-from ragfilter.preview import forecast, preview_expansion
-from ragfilter.settings import Clearance, Settings
-from ragfilter.sources import Sources
-from ragfilter.types import Chunk, Space
+from ragfilter.answer.stream import Prices
+from ragfilter.engine.backends import Sources
+from ragfilter.engine.complete import fulfil
+from ragfilter.engine.replay import replay
+from ragfilter.engine.retrieve import gather, run
+from ragfilter.judge.cache import Judgements
+from ragfilter.model import Chunk, Space
+from ragfilter.protocols import Delta, Message, Vectors
+from ragfilter.report.forecast import forecast, preview_expansion
+from ragfilter.settings.config import load
+from ragfilter.settings.schema import Clearance, Settings
 
 
 class World:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import pytest
 from referring import CHUNKS
 
-from ragfilter.config import load
-from ragfilter.pipeline import replay
-from ragfilter.settings import Settings
-from ragfilter.types import Chunk, Hit, Pool, Result
-from ragfilter.ui.references import Known, Tree, learn, tree
+from ragfilter.engine.replay import replay
+from ragfilter.model import Chunk, Hit, Pool, Result
+from ragfilter.settings.config import load
+from ragfilter.settings.schema import Settings
+from ragfilter.ui.panels.references import Known, Tree, learn, tree
 
 PLAIN = load(profile="adaptive-gap", environ={}).settings
 ALL_ON = PLAIN.with_values({"clearance.enabled": True, "query_must.enabled": True})

@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter import answer, judging
-from ragfilter.characters import whole
-from ragfilter.context import Context
+from ragfilter.answer import stream as answer
+from ragfilter.answer.context import Context
 from ragfilter.errors import ChatError
-from ragfilter.ports import Delta, Message, Usage
-from ragfilter.reply import MOST_BYTES, bounded
-from ragfilter.rules import suggest
-from ragfilter.settings import Judge
-from ragfilter.types import Chunk, Hit
+from ragfilter.judge import call
+from ragfilter.model import Chunk, Hit
+from ragfilter.models.reply import MOST_BYTES, bounded
+from ragfilter.protocols import Delta, Message, Usage
+from ragfilter.rules import draft as suggest
+from ragfilter.settings.schema import Judge
+from ragfilter.text.characters import whole
 
 HIT = Hit(Chunk("c1", "Trolls fear fire.", title="Troll"), 0.1, 1)
 
@@ -87,9 +88,9 @@ def answered(*pieces: str) -> answer.Answer:
     return answer.answer("why?", context, Says(pieces), NoEmbedder(), timeout_s=5)  # type: ignore[arg-type]
 
 
-def judged(*pieces: str) -> judging.Judgement:
-    ready = judging.prompt("why?", [HIT], Judge(), "l2")
-    return judging.ask(ready, Says(pieces), Judge())
+def judged(*pieces: str) -> call.Judgement:
+    ready = call.prompt("why?", [HIT], Judge(), "l2")
+    return call.ask(ready, Says(pieces), Judge())
 
 
 def test_an_emoji_split_over_two_pieces_is_whole_for_every_listener() -> None:

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter import figures, report
+from ragfilter import report
 from ragfilter.cli.text import query_text
-from ragfilter.pipeline import replay
-from ragfilter.report.hits import deciding
-from ragfilter.settings import Settings
-from ragfilter.types import Chunk, Decision, Entity, Failure, Hit, LayerName, Outcome, Pool, Result
+from ragfilter.engine.replay import replay
+from ragfilter.model import Chunk, Decision, Entity, Failure, Hit, LayerName, Outcome, Pool, Result
+from ragfilter.report.rows import deciding
+from ragfilter.settings.schema import Settings
+from ragfilter.text import numbers
 
 GIANTS = (("hill", 0.8813), ("category", 0.9313), ("troll", 0.9356), ("frost", 1.0763),
           ("mammoth", 1.0834))  # fmt: skip
@@ -306,7 +307,7 @@ def test_tokens_of_the_unfiltered_are_counted_without_a_budget() -> None:
 def test_tokens_and_times_are_written_alike_wherever_people_read_them() -> None:
     long = [hit(f"c{i}", 0.1 * i, text="word " * 800) for i in range(1, 4)]
     made = replay(replace(pool(*long), gather_ms=17749.8), Settings())
-    size = f"about {figures.tokens(report.summary(made).tokens)}"
+    size = f"about {numbers.tokens(report.summary(made).tokens)}"
     assert "," in size
     told, trace = query_text(made, profile="full"), report.trace_text(made)
     for text, part in (

@@ -10,9 +10,9 @@ import pytest
 
 from ragfilter import report
 from ragfilter.cli.text import query_text
-from ragfilter.pipeline import replay
-from ragfilter.settings import Settings
-from ragfilter.types import Brought, Chunk, Hit, Judgement, Pool, Result, Verdict
+from ragfilter.engine.replay import replay
+from ragfilter.model import Brought, Chunk, Hit, Judgement, Pool, Result, Verdict
+from ragfilter.settings.schema import Settings
 
 ON = {"judge.enabled": True, "cutoff.enabled": False}
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from ragfilter.cli.parts import load_config
-from ragfilter.config import load
-from ragfilter.expansion import DEPTHS
+from ragfilter.engine.replay import replay
+from ragfilter.judge.references import DEPTHS
 from ragfilter.layers import clearance, quality
-from ragfilter.pipeline import replay
-from ragfilter.setting import FieldInfo
-from ragfilter.settings import Settings, fields
-from ragfilter.types import Chunk, Entity, Hit, Judgement, Pool, Result, Verdict
+from ragfilter.model import Chunk, Entity, Hit, Judgement, Pool, Result, Verdict
+from ragfilter.settings.config import load
+from ragfilter.settings.field import FieldInfo
+from ragfilter.settings.schema import Settings, fields
 
 GAP = {
     "cutoff.strategy": "gap",

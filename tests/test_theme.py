@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ragfilter.ui import theme
-from ragfilter.ui.curve_marks import Ink
+from ragfilter.ui.curve.marks import Ink
+from ragfilter.ui.look import theme
 
 CONFIG = tomllib.loads(
     (Path(__file__).resolve().parents[1] / ".streamlit" / "config.toml").read_text("utf-8")

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from ragfilter import report
-from ragfilter.config import load
-from ragfilter.gather import run
-from ragfilter.ports import Progress, Vectors, Where
-from ragfilter.sources import Sources
-from ragfilter.types import Chunk, Result, Space
+from ragfilter.engine.backends import Sources
+from ragfilter.engine.retrieve import run
+from ragfilter.model import Chunk, Result, Space
+from ragfilter.protocols import Progress, Vectors, Where
+from ragfilter.settings.config import load
 
 N = 60
 SECRET = 2

@@ -13,13 +13,13 @@ from urllib.parse import quote
 
 import pytest
 
-from ragfilter.adapters.chroma import ChromaStore
-from ragfilter.adapters.chroma_client import Server
-from ragfilter.bench import open_bench
 from ragfilter.cli import main
-from ragfilter.deployment import Deployment
 from ragfilter.errors import InputError, RagfilterError, StoreUnavailable
-from ragfilter.urls import UNSHOWN, shown
+from ragfilter.settings.environment import Deployment
+from ragfilter.stores.chroma.client import Server
+from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.text.urls import UNSHOWN, shown
+from ragfilter.workbench import open_bench
 
 SECRET = "s3cr@t/x"
 IN_A_URL = quote(SECRET, safe="")

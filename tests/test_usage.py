@@ -6,9 +6,9 @@ from typing import get_args
 
 import pytest
 
-from ragfilter import usage
+from ragfilter.answer import usage
 from ragfilter.errors import ChatErrorKind
-from ragfilter.ports import Message, Usage
+from ragfilter.protocols import Message, Usage
 
 ASKED = (Message("system", "a" * 40), Message("user", "b" * 20))
 """Ten tokens and five."""

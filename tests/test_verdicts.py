@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.judging import (
-    prompt,
-)
-from ragfilter.reply import MOST_BYTES
-from ragfilter.settings import Judge
-from ragfilter.types import Chunk, Hit, Verdict
-from ragfilter.verdicts import ACTIONS, MOST_REMARKS, parse
+from ragfilter.judge.call import prompt
+from ragfilter.judge.parse import ACTIONS, MOST_REMARKS, parse
+from ragfilter.model import Chunk, Hit, Verdict
+from ragfilter.models.reply import MOST_BYTES
+from ragfilter.settings.schema import Judge
 
 IDS = ("sd-api:CreateCampaign", "dsp-api:GetAudiences", "sd-api:ErrorCodes")
 KEEP_0 = (Verdict(IDS[0], "KEEP"),)

@@ -144,13 +144,14 @@ def query(
         "--rerank": {"judge.enabled": rerank or None},
     }
     loaded = parts.load_config(profile, config, values, flags)
-    from ragfilter import judging, report
+    from ragfilter import report
     from ragfilter.cli import text as words
+    from ragfilter.judge import call
 
     if k is not None:
         loaded = replace(loaded, settings=parts.looking_first_at_k(loaded.settings))
     if rerank is False:
-        loaded = replace(loaded, settings=judging.without(loaded.settings))
+        loaded = replace(loaded, settings=call.without(loaded.settings))
 
     with parts.open_for(data_dir, "query") as bench:
         result = parts.ask(text, loaded, parts.sources(bench, collection))

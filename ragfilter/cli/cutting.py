@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragfilter.errors import InputError
-from ragfilter.types import Cut
+from ragfilter.model import Cut
 
 LARGEST = 1e9
 """Beyond it a sum of two is no longer exact enough to be compared with a threshold."""

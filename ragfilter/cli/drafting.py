@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ragfilter.answer import Prices
+from ragfilter.answer.stream import Prices
 from ragfilter.errors import ChatError, ChatErrorKind, InputError
-from ragfilter.ports import ChatModel, Progress, Usage
-from ragfilter.rules import suggest as suggesting
-from ragfilter.rules.suggest import Draft, suggest
+from ragfilter.model import Chunk
+from ragfilter.protocols import ChatModel, Progress, Usage
+from ragfilter.rules import draft as suggesting
+from ragfilter.rules.draft import Draft, suggest
 from ragfilter.rules.templates import Template
-from ragfilter.types import Chunk
 
 log = logging.getLogger(__name__)
 

@@ -31,9 +31,9 @@ from ragfilter.cli.options import (
     SetValues,
     Verbose,
 )
-from ragfilter.config import parse_set
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.profiles import PROFILES
+from ragfilter.settings.config import parse_set
+from ragfilter.settings.profiles import PROFILES
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.beir import Labels
@@ -101,8 +101,8 @@ def experiment(
     The profile is llm-filter where none is named.
     """
     parts.start_logging(verbose)
-    from ragfilter import judge_prompts
     from ragfilter.evaluate.experiment import prompt_sides
+    from ragfilter.judge import prompts as judge_prompts
 
     named = dict.fromkeys(name.strip() for name in variants.split(",") if name.strip())
     prompts = tuple(named) or judge_prompts.names()

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ragfilter.bench import open_bench, read_deployment
-from ragfilter.corpora.load import DEMOS, load
-from ragfilter.index import IndexReport, index, rebuild
-from ragfilter.ports import Progress
+from ragfilter.ingest.load import DEMOS, load
+from ragfilter.protocols import Progress
 from ragfilter.rules.edits import edited_rules
+from ragfilter.stores.index import IndexReport, index, rebuild
+from ragfilter.workbench import open_bench, read_deployment
 
 __all__ = ["DEMOS", "run"]
 

@@ -7,7 +7,7 @@ import typer
 from ragfilter.cli import parts
 from ragfilter.cli.commands import app
 from ragfilter.cli.options import DataDir, Json, Verbose
-from ragfilter.profiles import PROFILES
+from ragfilter.settings.profiles import PROFILES
 
 
 @app.command()
@@ -25,7 +25,7 @@ def collections(data_dir: DataDir = None, as_json: Json = False, verbose: Verbos
         body = [(i.name, i.count, i.space, i.embedder or "unknown", parts.state(i)) for i in infos]
         parts.emit(words.table(("collection", "chunks", "space", "embedder", "state"), body))
     else:
-        from ragfilter.bench import INDEX_DEMO
+        from ragfilter.workbench import INDEX_DEMO
 
         typer.echo(f"There is no collection yet. {INDEX_DEMO}", err=True)
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ragfilter.characters import whole
-from ragfilter.profiles import DEFAULT, PROFILES
-from ragfilter.settings import field
+from ragfilter.settings.profiles import DEFAULT, PROFILES
+from ragfilter.settings.schema import field
+from ragfilter.text.characters import whole
 
 
 def help_of(path: str) -> str:

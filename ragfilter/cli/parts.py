@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ragfilter import config as configuration
-from ragfilter.characters import whole
 from ragfilter.errors import CollectionMissing, InputError
-from ragfilter.ports import Progress
+from ragfilter.protocols import Progress
+from ragfilter.settings import config as configuration
+from ragfilter.text.characters import whole
 
 if TYPE_CHECKING:
-    from ragfilter.adapters.chroma import CollectionInfo
-    from ragfilter.answer import Answer, Prices
-    from ragfilter.bench import Bench
-    from ragfilter.config import Config
-    from ragfilter.context import Context
-    from ragfilter.deployment import Deployment
+    from ragfilter.answer.context import Context
+    from ragfilter.answer.stream import Answer, Prices
+    from ragfilter.engine.backends import Sources
     from ragfilter.evaluate.beir import Labels
-    from ragfilter.settings import Settings
-    from ragfilter.sources import Sources
-    from ragfilter.types import Result
+    from ragfilter.model import Result
+    from ragfilter.settings.config import Config
+    from ragfilter.settings.environment import Deployment
+    from ragfilter.settings.schema import Settings
+    from ragfilter.stores.chroma.store import CollectionInfo
+    from ragfilter.workbench import Bench
 
 log = logging.getLogger(__name__)
 
@@ -71,14 +71,14 @@ def looking_first_at_k(settings: Settings) -> Settings:
 
 
 def open_for(data_dir: Path | None, kind: str) -> Bench:
-    from ragfilter.bench import open_bench, read_deployment
+    from ragfilter.workbench import open_bench, read_deployment
 
     return open_bench(read_deployment(data_dir=data_dir), kind=kind)
 
 
 def sources(bench: Bench, name: str) -> Sources:
     """The sources of a collection that holds something. Raises CollectionMissing."""
-    from ragfilter.bench import INDEX_DEMO
+    from ragfilter.workbench import INDEX_DEMO
 
     sources = bench.sources(name)
     if not sources.collection.count():
@@ -87,7 +87,7 @@ def sources(bench: Bench, name: str) -> Sources:
 
 
 def ask(text: str, loaded: Config, sources: Sources) -> Result:
-    from ragfilter import gather
+    from ragfilter.engine import retrieve as gather
 
     # Not pushed into the store, whose own filter is slow in a large collection.
     return gather.run(text, loaded.settings, sources, push_down=False)
@@ -112,7 +112,8 @@ def unknown_labels(labels: Labels, sources: Sources) -> list[str]:
 
 
 def answer_of(result: Result, bench: Bench) -> tuple[Answer, Context]:
-    from ragfilter import answer, context
+    from ragfilter.answer import context
+    from ragfilter.answer import stream as answer
 
     where = bench.deployment
     packed = context.pack(result.kept, result.settings)
@@ -129,7 +130,7 @@ def answer_of(result: Result, bench: Bench) -> tuple[Answer, Context]:
 
 def prices(where: Deployment) -> Prices | None:
     """What tokens cost, None where no price is set."""
-    from ragfilter.answer import Prices
+    from ragfilter.answer.stream import Prices
 
     given = Prices(where.price_prompt, where.price_completion)
     return given if given.prompt or given.completion else None

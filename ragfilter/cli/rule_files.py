@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragfilter.characters import whole
 from ragfilter.errors import ConflictError, InputError, RuleError
-from ragfilter.ports import Progress, RuleStore
+from ragfilter.model import Chunk
+from ragfilter.protocols import Progress, RuleStore
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
 from ragfilter.rules.rule import canonical, parse
-from ragfilter.types import Chunk
+from ragfilter.text.characters import whole
 
 ID_KEYS = ("id", "_id", "chunk_id")
 RULE_KEY = "query_must"

@@ -27,11 +27,11 @@ from ragfilter.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from ragfilter.adapters.chroma_collection import ChromaCollection
-    from ragfilter.bench import Bench
     from ragfilter.cli.selecting import Selection
     from ragfilter.rules.journal import Edit, Journal
-    from ragfilter.settings import Clearance
+    from ragfilter.settings.schema import Clearance
+    from ragfilter.stores.chroma.collection import ChromaCollection
+    from ragfilter.workbench import Bench
 
 FOUND = 1
 rules = typer.Typer(

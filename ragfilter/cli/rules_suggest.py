@@ -28,9 +28,9 @@ from ragfilter.cli.rules import clearance_of, rules, tell
 from ragfilter.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
-    from ragfilter.adapters.openai_chat import OpenAIChat
-    from ragfilter.deployment import Deployment
-    from ragfilter.rules.suggest import Draft
+    from ragfilter.models.chat import OpenAIChat
+    from ragfilter.rules.draft import Draft
+    from ragfilter.settings.environment import Deployment
 
 
 @rules.command()
@@ -129,7 +129,7 @@ def suggest(
 
 
 def _chat(deployment: Deployment) -> OpenAIChat:
-    from ragfilter.bench import chat_of
+    from ragfilter.workbench import chat_of
 
     chat = chat_of(deployment)
     if chat is None:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from ragfilter.errors import CollectionMissing, InputError
 from ragfilter.layers.clearance import may_see
-from ragfilter.settings import Clearance
-from ragfilter.types import Chunk
+from ragfilter.model import Chunk
+from ragfilter.settings.schema import Clearance
 
 if TYPE_CHECKING:
-    from ragfilter.ports import Collection
+    from ragfilter.protocols import Collection
 
 FIELDS = ("type", "source", "id", "title", "rule")
 RULE_VALUES = ("any", "none")

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from ragfilter.config import PREFIX, SEED_VARIABLES, variable
-from ragfilter.deployment import Deployment
-from ragfilter.profiles import DEFAULT, PROFILES
-from ragfilter.setting import FieldInfo
-from ragfilter.settings import fields
+from ragfilter.settings.config import PREFIX, SEED_VARIABLES, variable
+from ragfilter.settings.environment import Deployment
+from ragfilter.settings.field import FieldInfo
+from ragfilter.settings.profiles import DEFAULT, PROFILES
+from ragfilter.settings.schema import fields
 
 INTRODUCTION = """\
 # Settings

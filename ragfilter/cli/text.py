@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ragfilter import figures
-from ragfilter.answer import Answer
-from ragfilter.context import Context
+from ragfilter.answer.context import Context
+from ragfilter.answer.stream import Answer
 from ragfilter.evaluate.run import Evaluation, Means, QueryRow
+from ragfilter.model import Result
 from ragfilter.report import (
     Row,
     Summary,
@@ -23,7 +23,7 @@ from ragfilter.report import (
     short_title,
     summary,
 )
-from ragfilter.types import Result
+from ragfilter.text import numbers
 
 WIDTH = 140
 SHOWN = 15
@@ -70,10 +70,10 @@ def answer_text(answer: Answer, context: Context) -> str:
     if not answer.extractive and not answer.error:
         usage = answer.usage
         about = "about " if usage.estimated else ""
-        cost = "" if answer.cost is None else f", cost {figures.money(answer.cost)}"
+        cost = "" if answer.cost is None else f", cost {numbers.money(answer.cost)}"
         lines.append(
             f"{about}{usage.prompt_tokens:,} prompt and {usage.completion_tokens:,} answer tokens, "
-            f"{figures.ms(answer.ms)}{cost}"
+            f"{numbers.ms(answer.ms)}{cost}"
         )
     return "\n".join(lines) + "\n"
 
@@ -135,8 +135,8 @@ def percent(share: float | None) -> str:
 def _figures(result: Result, view: Summary, profile: str) -> str:
     return (
         f"{view.kept} kept of {view.retrieved} | {view.headline} | "
-        f"about {figures.tokens(view.tokens)}, "
-        f"{figures.count(view.tokens_unfiltered)} unfiltered | {result.pool.collection}, "
+        f"about {numbers.tokens(view.tokens)}, "
+        f"{numbers.count(view.tokens_unfiltered)} unfiltered | {result.pool.collection}, "
         f"{result.pool.space}, profile {profile}"
     )
 
@@ -144,7 +144,7 @@ def _figures(result: Result, view: Summary, profile: str) -> str:
 def _layers(view: Summary) -> list[str]:
     return [
         f"  {layer.name:10s} {layer.n_in:5d} -> {layer.n_out:<5d} "
-        f"{figures.ms(layer.ms):>9s}  {layer.line}"
+        f"{numbers.ms(layer.ms):>9s}  {layer.line}"
         for layer in view.layers
         if layer.enabled
     ]
@@ -161,7 +161,7 @@ def _judged(result: Result) -> list[str]:
     if stats.fallback:
         return ["", f"judge fell back: {told}; {stats.error}"]
     tokens = f"{stats.prompt_tokens:,} + {stats.completion_tokens:,} tokens"
-    time = "remembered" if stats.cached else figures.ms(stats.ms)
+    time = "remembered" if stats.cached else numbers.ms(stats.ms)
     return ["", f"judge: {told} | {tokens}, {time} | {stats.model}, {stats.prompt_version}"]
 
 
@@ -178,9 +178,9 @@ def _hit(row: Row, title_width: int) -> str:
     place = f"{row.place:3d}." if row.place is not None else "    "
     title = short_title(row.title, title_width).ljust(title_width)
     outcome = "" if row.outcome in ("kept", "dropped") else f"{row.outcome}, "
-    score = "" if row.rerank_score is None else f"  rerank {figures.distance(row.rerank_score)}"
+    score = "" if row.rerank_score is None else f"  rerank {numbers.distance(row.rerank_score)}"
     return (
-        f"{place} rank {row.rank:3d}  {figures.distance(row.distance)}{score}  {title}  "
+        f"{place} rank {row.rank:3d}  {numbers.distance(row.distance)}{score}  {title}  "
         f"{row.layer}: {outcome}{row.reason}"
     )
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragfilter.characters import loads
-from ragfilter.corpora.files import read_lines
 from ragfilter.errors import InputError
+from ragfilter.ingest.files import read_lines
+from ragfilter.text.characters import loads
 
 log = logging.getLogger(__name__)
 

@@ -20,17 +20,17 @@ from statistics import fmean
 from time import perf_counter
 from typing import Any
 
-from ragfilter import judging
+from ragfilter.engine.backends import Sources
+from ragfilter.engine.replay import SWITCHES, unfiltered
+from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Qrels, Queries
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1
-from ragfilter.gather import gather, run
-from ragfilter.pipeline import SWITCHES, unfiltered
-from ragfilter.ports import ChatModel
+from ragfilter.judge import call
+from ragfilter.model import Hit, Result
+from ragfilter.protocols import ChatModel
 from ragfilter.report import judge_stats, tokens
-from ragfilter.settings import Settings
-from ragfilter.sources import Sources
-from ragfilter.types import Hit, Result
+from ragfilter.settings.schema import Settings
 
 NO_LLM = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server, and OPENAI_MODEL."
 
@@ -103,7 +103,7 @@ def prompt_sides(settings: Settings, variants: Sequence[str]) -> tuple[Side, ...
     variant."""
     on = settings.with_values({"judge.enabled": True})
     judged = (Side(name, on.with_values({"judge.prompt": name})) for name in variants)
-    return (Side("no judge", judging.without(on)), *judged)
+    return (Side("no judge", call.without(on)), *judged)
 
 
 def measure(

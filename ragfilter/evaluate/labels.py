@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from pathlib import Path
 
-from ragfilter.corpora import adsapi, demo
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Labels, read
+from ragfilter.ingest import adsapi, demo
 
 DEMOS = {
     "demo": (demo.queries, demo.qrels),

@@ -23,14 +23,14 @@ from itertools import islice
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from ragfilter.engine.backends import Sources
+from ragfilter.engine.replay import replay, unfiltered
+from ragfilter.engine.retrieve import run
 from ragfilter.evaluate.beir import Qrels, Queries
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1
-from ragfilter.gather import run
-from ragfilter.pipeline import replay, unfiltered
-from ragfilter.ports import Progress
-from ragfilter.settings import Settings
-from ragfilter.sources import Sources
-from ragfilter.types import Pool, Status
+from ragfilter.model import Pool, Status
+from ragfilter.protocols import Progress
+from ragfilter.settings.schema import Settings
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ragfilter.model import Decision, Detail, Hit, Need, Pool, Status, similarity
 from ragfilter.rules.match import Scan
-from ragfilter.settings import Settings
-from ragfilter.types import Decision, Detail, Hit, Need, Pool, Status, similarity
+from ragfilter.settings.schema import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from ragfilter.layers.base import Look, Step
-from ragfilter.settings import Clearance
-from ragfilter.types import Chunk, Decision, Entity, Hit, Pool
+from ragfilter.model import Chunk, Decision, Entity, Hit, Pool
+from ragfilter.settings.schema import Clearance
 
 BARRED = "You do not have the clearance for any of the chunks that match this query."
 MESSAGE = f"{BARRED} The highest level among them is {{level}}."

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ragfilter import figures
-from ragfilter.context import fits
+from ragfilter.answer.context import fits
 from ragfilter.layers.base import Look, Step
-from ragfilter.types import Decision, Hit
+from ragfilter.model import Decision, Hit
+from ragfilter.text import numbers
 
 
 def apply(hits: tuple[Hit, ...], look: Look) -> Step:
@@ -17,10 +17,10 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
             hit.id,
             "context",
             "kept" if fit else "dropped",
-            "in the prompt" if fit else f"the context budget of {figures.tokens(budget)} is full",
+            "in the prompt" if fit else f"the context budget of {numbers.tokens(budget)} is full",
             limit=float(budget),
         )
         for hit, fit in zip(hits, fitting, strict=True)
     )
     kept = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if fit)
-    return Step(kept, decisions, note=f"about {figures.tokens(tokens)}")
+    return Step(kept, decisions, note=f"about {numbers.tokens(tokens)}")

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from ragfilter import figures
 from ragfilter.layers.base import Look, Step
 from ragfilter.layers.quality import UNSCORED, reranker_key
 from ragfilter.layers.strategies import EPSILON, STRATEGIES
-from ragfilter.settings import Cutoff
-from ragfilter.types import Cut, CutoffDetail, Decision, Hit
+from ragfilter.model import Cut, CutoffDetail, Decision, Hit
+from ragfilter.settings.schema import Cutoff
+from ragfilter.text import numbers
 
 DISTANCE = "distance"
 RERANK = "1 − rerank score"
@@ -145,7 +145,7 @@ def _decide(
     elif limit is not None:
         past = value > limit + EPSILON
         before = f"within best + {settings.distance_offset:.3f}"
-        after = f"{name} {figures.apart(value, '>', limit)}"
+        after = f"{name} {numbers.apart(value, '>', limit)}"
     else:
         past = False
         before, after = made.reason, ""

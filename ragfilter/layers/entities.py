@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragfilter.entities import names, title_is, title_names
 from ragfilter.layers.base import Look, Step
-from ragfilter.types import Decision, Entity, Hit
+from ragfilter.layers.comparison import names, title_is, title_names
+from ragfilter.model import Decision, Entity, Hit
 
 
 def apply(hits: tuple[Hit, ...], look: Look) -> Step:

@@ -22,13 +22,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from ragfilter import figures, judging
-from ragfilter.expansion import Reached, walk
+from ragfilter.judge import call
+from ragfilter.judge.references import Reached, walk
 from ragfilter.layers.base import Look, Step
 from ragfilter.layers.clearance import may_see, with_visible_refs
-from ragfilter.rules.match import Scan
-from ragfilter.settings import Settings
-from ragfilter.types import (
+from ragfilter.model import (
     Brought,
     Chunk,
     Decision,
@@ -41,6 +39,9 @@ from ragfilter.types import (
     Status,
     Verdict,
 )
+from ragfilter.rules.match import Scan
+from ragfilter.settings.schema import Settings
+from ragfilter.text import numbers
 
 NOTHING_RELEVANT = "The judge found none of the {n} chunks relevant. Ask in other words."
 NOTHING_SIMILAR = (
@@ -53,18 +54,18 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     if not hits:
         return Step(())
     settings = look.settings.judge
-    asked = judging.candidates(hits, settings, look.pool.space, look.pinned)
+    asked = call.candidates(hits, settings, look.pool.space, look.pinned)
     unasked = _unasked(hits, asked, look)
     if not asked:
         message = NOTHING_SIMILAR.format(limit=settings.min_relevance)
         return Step((), unasked, status="low_quality_results", message=message)
     ready = question(asked, look.pool, look.settings)
     if not ready.asked:
-        return _fall_back(asked, unasked, judging.no_room(settings), look)
+        return _fall_back(asked, unasked, call.no_room(settings), look)
     judgement = _judgement_of(ready, look.pool.judgements)
     if judgement is not None:
         if judgement.error or not judgement.verdicts:
-            step = _fall_back(asked, unasked, judgement.error or judging.NO_DECISION, look)
+            step = _fall_back(asked, unasked, judgement.error or call.NO_DECISION, look)
             return replace(step, detail=JudgeDetail(judgement))
         return _obey(asked, unasked, judgement, look)
     error = next((f.error for f in look.pool.failures if f.kind == "judge"), "")
@@ -73,10 +74,10 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     return _wait(asked, unasked, ready, look, changed=bool(look.pool.judgements))
 
 
-def question(asked: Sequence[Hit], pool: Pool, settings: Settings) -> judging.JudgePrompt:
+def question(asked: Sequence[Hit], pool: Pool, settings: Settings) -> call.JudgePrompt:
     """The prompt over `asked` as the user: references to what they may not see are not in it."""
     shown = with_visible_refs(asked, pool, settings.clearance)
-    return judging.prompt(pool.query, shown, settings.judge, pool.space)
+    return call.prompt(pool.query, shown, settings.judge, pool.space)
 
 
 def may_bring(chunk: Chunk, settings: Settings, rules: Scan) -> bool:
@@ -88,7 +89,7 @@ def may_bring(chunk: Chunk, settings: Settings, rules: Scan) -> bool:
     return not settings.query_must.enabled or rules.passes(chunk.rule)
 
 
-def _judgement_of(ready: judging.JudgePrompt, judgements: Sequence[Judgement]) -> Judgement | None:
+def _judgement_of(ready: call.JudgePrompt, judgements: Sequence[Judgement]) -> Judgement | None:
     """The judgement that was given over exactly this prompt.
 
     The same chunks are not enough: a budget may have shortened them otherwise, a user may not have
@@ -107,7 +108,7 @@ def _judgement_of(ready: judging.JudgePrompt, judgements: Sequence[Judgement]) -
 
 def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], look: Look) -> tuple[Decision, ...]:
     settings = look.settings.judge
-    width = judging.width(settings)
+    width = call.width(settings)
     ids = {hit.id for hit in asked}
     decisions = []
     for place, hit in enumerate(hits, start=1):
@@ -121,7 +122,7 @@ def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], look: Look) -> tuple[Dec
             )
         else:
             limit = settings.min_relevance
-            reason = f"similarity {figures.apart(value, '<', limit)}, not shown to the judge"
+            reason = f"similarity {numbers.apart(value, '<', limit)}, not shown to the judge"
             decisions.append(Decision(hit.id, "judge", "dropped", reason, value, limit))
     return tuple(decisions)
 
@@ -129,7 +130,7 @@ def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], look: Look) -> tuple[Dec
 def _wait(
     asked: tuple[Hit, ...],
     unasked: tuple[Decision, ...],
-    ready: judging.JudgePrompt,
+    ready: call.JudgePrompt,
     look: Look,
     *,
     changed: bool,

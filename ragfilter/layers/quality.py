@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ragfilter import figures
 from ragfilter.layers.base import Look, Step
-from ragfilter.settings import Quality
-from ragfilter.types import Decision, Hit, Need, Outcome
+from ragfilter.model import Decision, Hit, Need, Outcome
+from ragfilter.settings.schema import Quality
+from ragfilter.text import numbers
 
 STEP = 2
 EPSILON = 1e-9
@@ -106,7 +106,7 @@ def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, look: Look) -
             reason = f"similarity {value:.3f} ≥ {threshold:.3f}"
             decisions.append(Decision(hit.id, "quality", "kept", reason, value, threshold))
         elif place <= width:
-            reason = f"similarity {figures.apart(value, '<', threshold)}"
+            reason = f"similarity {numbers.apart(value, '<', threshold)}"
             decisions.append(Decision(hit.id, "quality", "dropped", reason, value, threshold))
         else:
             reason = f"beyond the first {width} looked at"
@@ -150,7 +150,7 @@ def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality
             reason = f"rerank score {value:.3f} ≥ {limit:.3f}, place {place}"
             decisions.append(Decision(hit.id, "quality", "kept", reason, value, limit))
         elif value < limit - EPSILON:
-            reason = f"rerank score {figures.apart(value, '<', limit)}"
+            reason = f"rerank score {numbers.apart(value, '<', limit)}"
             decisions.append(Decision(hit.id, "quality", "dropped", reason, value, limit))
         else:
             reason = f"place {place} after reranking, only {quality.reranker_top_k} are kept"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragfilter.layers.base import Look, Step
-from ragfilter.types import Decision, Hit, Outcome, Round, Rounds
+from ragfilter.model import Decision, Hit, Outcome, Round, Rounds
 
 
 def apply(hits: tuple[Hit, ...], look: Look) -> Step:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 
-from ragfilter.settings import Cutoff
-from ragfilter.settings import Strategy as StrategyName
-from ragfilter.types import Cut, Gap
+from ragfilter.model import Cut, Gap
+from ragfilter.settings.schema import Cutoff
+from ragfilter.settings.schema import Strategy as StrategyName
 
 EPSILON = 1e-9
 TAIL = 0.1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragfilter.layers.base import Look, Step
-from ragfilter.types import Decision, Hit
+from ragfilter.model import Decision, Hit
 
 
 def apply(hits: tuple[Hit, ...], look: Look) -> Step:

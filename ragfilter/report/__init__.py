@@ -5,8 +5,15 @@ Everything here is pure. Sources: design, section 7; issue "The bench runs", sec
 
 from __future__ import annotations
 
-from ragfilter.report.as_json import document
-from ragfilter.report.hits import (
+from ragfilter.report.document import document
+from ragfilter.report.judged import (
+    VerdictRow,
+    judge_document,
+    judge_stats,
+    verdict_rows,
+    waits_for_judge,
+)
+from ragfilter.report.rows import (
     COLUMNS,
     Row,
     csv,
@@ -19,14 +26,7 @@ from ragfilter.report.hits import (
     short_title,
     visible,
 )
-from ragfilter.report.judged import (
-    VerdictRow,
-    judge_document,
-    judge_stats,
-    verdict_rows,
-    waits_for_judge,
-)
-from ragfilter.report.overview import (
+from ragfilter.report.summary import (
     LayerSummary,
     Summary,
     headline,
@@ -35,7 +35,7 @@ from ragfilter.report.overview import (
     summary,
     tokens,
 )
-from ragfilter.report.transcript import trace_text
+from ragfilter.report.trace import trace_text
 
 __all__ = [
     "COLUMNS",

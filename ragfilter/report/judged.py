@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ragfilter import judging
-from ragfilter.judging import JudgeStats
-from ragfilter.report.hits import visible
-from ragfilter.report.overview import trace_of
-from ragfilter.types import Brought, JudgeDetail, Outcome, Result
+from ragfilter.judge import call
+from ragfilter.judge.call import JudgeStats
+from ragfilter.model import Brought, JudgeDetail, Outcome, Result
+from ragfilter.report.rows import visible
+from ragfilter.report.summary import trace_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def judge_stats(result: Result) -> JudgeStats | None:
     trace = trace_of(result, "judge")
     if trace is None or not trace.enabled or not trace.n_in or waits_for_judge(result):
         return None
-    return judging.stats(trace, result.judgement)
+    return call.stats(trace, result.judgement)
 
 
 def judge_document(result: Result) -> dict[str, Any] | None:

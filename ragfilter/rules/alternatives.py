@@ -18,8 +18,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ragfilter.rules.normalise import normalise
 from ragfilter.rules.rule import Rule
+from ragfilter.text.normalise import normalise
 
 Words = tuple[str, ...]
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from types import EllipsisType
 
 from ragfilter.errors import ConflictError, InputError, StoreError
-from ragfilter.ports import RuleStore
+from ragfilter.protocols import RuleStore
 from ragfilter.rules.journal import Edit, Journal, Kind
 from ragfilter.rules.rule import canonical, parse
 

@@ -24,7 +24,7 @@ from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from ragfilter.errors import ConflictError, InputError, StoreError
-from ragfilter.urls import shown
+from ragfilter.text.urls import shown
 
 State = Literal["pending", "done", "undone", "rolled_back"]
 Kind = Literal["edit", "undo", "redo"]

@@ -2,7 +2,7 @@
 
 Source: Filtering, "Layer 2: Post-Retrieval Filtering"; modes and compilation: design, section 5.
 
-``word`` mode compares normalised text (`ragfilter.rules.normalise`). A term must begin and end at a
+``word`` mode compares normalised text (`ragfilter.text.normalise`). A term must begin and end at a
 token edge: where its first (last) character is a letter or digit, the character before (after) it
 must be none. So "armor class 1" is not in "armor class 10", "int" not in "point" and "7" not in
 "7th", but "10" and "13" are in "10-13", and "6" is in "-6": write "armor class 6" to mean one of
@@ -20,11 +20,11 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ragfilter.characters import whole
 from ragfilter.errors import RuleError
 from ragfilter.rules.needles import Needles
-from ragfilter.rules.normalise import mark_words, normalise
 from ragfilter.rules.rule import Match, Rule, parse
+from ragfilter.text.characters import whole
+from ragfilter.text.normalise import mark_words, normalise
 
 Ints = npt.NDArray[np.int64]
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ragfilter.errors import RuleError
+from ragfilter.model import Chunk
 from ragfilter.rules.lint import lint
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import KEYS, Rule, canonical, parse
-from ragfilter.types import Chunk
 
 MOST_OBJECTS = 50
 _LAST_COMMA = re.compile(r",\s*([\]}])")

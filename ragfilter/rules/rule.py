@@ -25,9 +25,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
-from ragfilter.characters import has_halves, whole
 from ragfilter.errors import RuleError
-from ragfilter.rules.normalise import normalise
+from ragfilter.text.characters import has_halves, whole
+from ragfilter.text.normalise import normalise
 
 Match = Literal["word", "substring"]
 

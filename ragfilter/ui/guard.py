@@ -13,8 +13,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ragfilter.bench import read_deployment
 from ragfilter.errors import SettingsError
+from ragfilter.workbench import read_deployment
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 POLICY = {

@@ -21,18 +21,18 @@ from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.testing.v1 import AppTest
 from waiting import PATIENT_S, PROCESS_S
 
-from ragfilter import config
-from ragfilter.adapters.chroma import ChromaCollection, ChromaStore
-from ragfilter.adapters.embedder import SentenceEmbedder
-from ragfilter.adapters.openai_chat import OpenAIChat
-from ragfilter.adapters.rerankers import CrossEncoderReranker, LateInteraction
-from ragfilter.bench import read_deployment
-from ragfilter.deployment import Deployment
+from ragfilter.engine.retrieve import run
 from ragfilter.errors import RagfilterError, SettingsError
-from ragfilter.gather import run
-from ragfilter.types import Result
-from ragfilter.ui import resources
-from ragfilter.ui.controls import key
+from ragfilter.model import Result
+from ragfilter.models.chat import OpenAIChat
+from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
+from ragfilter.settings import config
+from ragfilter.settings.environment import Deployment
+from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
+from ragfilter.ui.session import resources
+from ragfilter.ui.sidebar.controls import key
+from ragfilter.workbench import read_deployment
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragfilter.report import seen
-from ragfilter.ui.state import PANELS
+from ragfilter.ui.session.state import PANELS
 
 pytestmark = pytest.mark.model
 

@@ -14,11 +14,11 @@ import pytest
 from faults import FAULTS, TOLD, Server, deadline, says, servers
 from waiting import PATIENT_S
 
-from ragfilter.adapters.chroma import ChromaCollection
 from ragfilter.rules import edits
-from ragfilter.ui import resources
-from ragfilter.ui.draft_note import NO_LLM
-from ragfilter.ui.drafting import GONE, HIDDEN
+from ragfilter.stores.chroma.store import ChromaCollection
+from ragfilter.ui.panels.draft_note import NO_LLM
+from ragfilter.ui.panels.drafting import GONE, HIDDEN
+from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ragfilter.rules import edits
-from ragfilter.ui import resources
+from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model
 

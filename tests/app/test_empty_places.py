@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 from waiting import PROCESS_S
 
-from ragfilter.adapters.embedder import SentenceEmbedder
-from ragfilter.corpora.records import Record
-from ragfilter.index import index
-from ragfilter.types import Chunk
-from ragfilter.ui import build
-from ragfilter.workspace import Workspace
+from ragfilter.ingest.records import Record
+from ragfilter.model import Chunk
+from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.stores.index import index
+from ragfilter.stores.workspace import Workspace
+from ragfilter.ui.session import build
 
 ROOT = Path(__file__).resolve().parents[2]
 HOLD = """
 import sys
-from ragfilter.workspace import Workspace
+from ragfilter.stores.workspace import Workspace
 with Workspace.open(sys.argv[1], kind="index"):
     print("held", flush=True)
     sys.stdin.readline()

@@ -10,9 +10,9 @@ import pytest
 from faults import FAULTS, LATE, TOLD, Server, deadline, says, servers, well
 from waiting import PATIENT_MS
 
-from ragfilter.answer import EMPTY
-from ragfilter.ui.answer_panel import INSTEAD
-from ragfilter.ui.answers import NOT_ASKED
+from ragfilter.answer.stream import EMPTY
+from ragfilter.ui.panels.answer import INSTEAD
+from ragfilter.ui.session.answers import NOT_ASKED
 
 pytestmark = pytest.mark.model
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from faults import Behave, Handler, Server, servers, well
 
-from ragfilter.reply import MOST_BYTES
-from ragfilter.ui.answer_panel import MOST_UNKNOWN, SHOWN_CHARS
+from ragfilter.models.reply import MOST_BYTES
+from ragfilter.ui.panels.answer import MOST_UNKNOWN, SHOWN_CHARS
 
 pytestmark = pytest.mark.model
 

@@ -19,8 +19,8 @@ from google.protobuf.message import Message
 from hostile import CANARY, CHUNKS, HOSTILE, ODD, SAID, build
 from streamlit_markdown import acts, fetches
 
-from ragfilter.ui.chunk_panel import PARTS
-from ragfilter.ui.state import PANELS
+from ragfilter.ui.panels.chunk import PARTS
+from ragfilter.ui.session.state import PANELS
 
 pytestmark = pytest.mark.model
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from killed import Even, killed, records
 
-from ragfilter.index import index
-from ragfilter.workspace import Workspace
+from ragfilter.stores.index import index
+from ragfilter.stores.workspace import Workspace
 
 pytestmark = pytest.mark.model
 

@@ -13,11 +13,11 @@ from faults import FAULTS, Serve, Server, says
 from judges import QUERY, RELEVANT, SCHEMAS, capable
 from waiting import PATIENT_MS
 
-from ragfilter.adapters.embedder import SentenceEmbedder
-from ragfilter.corpora.records import Record
-from ragfilter.index import index
-from ragfilter.types import Chunk
-from ragfilter.workspace import Workspace
+from ragfilter.ingest.records import Record
+from ragfilter.model import Chunk
+from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.stores.index import index
+from ragfilter.stores.workspace import Workspace
 
 pytestmark = pytest.mark.model
 
@@ -52,7 +52,7 @@ def judged_by(
 
     yield open_
     # One process owns a workspace, and each server is another deployment.
-    from ragfilter.ui import resources
+    from ragfilter.ui.session import resources
 
     for text, deployment in list(opened.items()):
         key_hash = hash(deployment.openai_api_key.get_secret_value())

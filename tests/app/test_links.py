@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragfilter.ui.controls import key
+from ragfilter.ui.sidebar.controls import key
 
 pytestmark = pytest.mark.model
 

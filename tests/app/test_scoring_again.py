@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from waiting import SILENT_S
 
-from ragfilter.adapters.rerankers import LateInteraction
+from ragfilter.models.rerankers import LateInteraction
 
 pytestmark = pytest.mark.model
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ragfilter.settings import fields
-from ragfilter.ui.controls import key
-from ragfilter.ui.state import PANELS
+from ragfilter.settings.schema import fields
+from ragfilter.ui.session.state import PANELS
+from ragfilter.ui.sidebar.controls import key
 
 pytestmark = pytest.mark.model
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragfilter.report import rows
-from ragfilter.ui.controls import NO_LLM, SWITCHED, key
+from ragfilter.ui.sidebar.controls import NO_LLM, SWITCHED, key
 
 pytestmark = pytest.mark.model
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ragfilter.corpora import demo
-from ragfilter.ui import costs
-from ragfilter.ui.clearance import AS_OPERATOR, SENT_AS_USER
-from ragfilter.ui.controls import SWITCHED, key
-from ragfilter.ui.state import PANELS
+from ragfilter.ingest import demo
+from ragfilter.ui.panels import costs
+from ragfilter.ui.panels.clearance import AS_OPERATOR, SENT_AS_USER
+from ragfilter.ui.session.state import PANELS
+from ragfilter.ui.sidebar.controls import SWITCHED, key
 
 pytestmark = pytest.mark.model
 

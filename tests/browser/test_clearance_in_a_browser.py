@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from ragfilter.corpora import demo
-from ragfilter.ui.state import PANELS
+from ragfilter.ingest import demo
+from ragfilter.ui.session.state import PANELS
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 

@@ -13,7 +13,7 @@ from faults import says, servers
 from hostile import CHUNKS, HOSTILE, ODD, SAID, build
 from playwright.sync_api import Page, expect
 
-from ragfilter.ui.state import PANELS
+from ragfilter.ui.session.state import PANELS
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
@@ -90,6 +90,7 @@ def test_labels_show_text_from_outside_to_the_letter(open_watched: Callable[...,
     tab = open_watched()
     tab.keyed("filter", "input").fill(ODD.id)
     tab.keyed("filter", "input").press("Enter")
+    tab.rest()
     expect(tab.keyed("table-bar")).to_contain_text(f"1 of {len(CHUNKS)} chunks")
     expect(tab.cell(0, "title")).to_contain_text("<img")
     tab.rest().click_row(0)

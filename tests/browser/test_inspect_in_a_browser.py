@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from ragfilter.corpora import demo
+from ragfilter.ingest import demo
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 

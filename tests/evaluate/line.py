@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ragfilter.ports import Vectors
-from ragfilter.types import Chunk, Space
+from ragfilter.model import Chunk, Space
+from ragfilter.protocols import Vectors
 
 
 class Line:

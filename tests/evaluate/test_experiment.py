@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from line import Line
 
+from ragfilter.engine.backends import Sources
 from ragfilter.errors import ChatError, InputError
 from ragfilter.evaluate import experiment
 from ragfilter.evaluate.experiment import Measured, Side, before_and_after, means, measure
-from ragfilter.judgements import Judgements
-from ragfilter.ports import Delta, Message, Usage
-from ragfilter.settings import Settings
-from ragfilter.sources import Sources
+from ragfilter.judge.cache import Judgements
+from ragfilter.protocols import Delta, Message, Usage
+from ragfilter.settings.schema import Settings
 
 
 class World(Line):

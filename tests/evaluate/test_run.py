@@ -7,12 +7,12 @@ import json
 import pytest
 from line import Line
 
+from ragfilter.engine.backends import Sources
 from ragfilter.errors import InputError
 from ragfilter.evaluate import labels, run
 from ragfilter.evaluate.beir import Labels
-from ragfilter.settings import Settings
-from ragfilter.sources import Sources
-from ragfilter.types import Chunk, Hit, Pool
+from ragfilter.model import Chunk, Hit, Pool
+from ragfilter.settings.schema import Settings
 
 K4 = Settings().with_values({"retrieval.k": 4, "cutoff.min_results": 0})
 

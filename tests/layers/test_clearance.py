@@ -4,9 +4,9 @@ import pytest
 
 from ragfilter.layers import clearance
 from ragfilter.layers.base import Look
+from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.rules.match import rule_book
-from ragfilter.settings import Clearance, Settings
-from ragfilter.types import Chunk, Hit, Pool
+from ragfilter.settings.schema import Clearance, Settings
 
 CASES = [
     # chunk's clearance, its department, user's level, user's department, seen

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ragfilter.layers import cutoff
 from ragfilter.layers.base import Look, Step
 from ragfilter.layers.entities import apply
+from ragfilter.model import Chunk, Entity, Hit, Pool
 from ragfilter.rules.match import rule_book
-from ragfilter.settings import Settings
-from ragfilter.types import Chunk, Entity, Hit, Pool
+from ragfilter.settings.schema import Settings
 
 # The seed's "Hill Giant vs Troll", with its distances.
 GIANT, CATEGORY, TROLL, FROST, MAMMOTH = (

@@ -10,22 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter import judging
+from ragfilter.judge import call
+from ragfilter.judge.parse import parse
 from ragfilter.layers.base import Look, Step
 from ragfilter.layers.judge import apply
+from ragfilter.model import Brought, Chunk, Failure, Hit, JudgeDetail, Judgement, Pool, Verdict
 from ragfilter.rules.match import rule_book
-from ragfilter.settings import Settings
-from ragfilter.types import (
-    Brought,
-    Chunk,
-    Failure,
-    Hit,
-    JudgeDetail,
-    Judgement,
-    Pool,
-    Verdict,
-)
-from ragfilter.verdicts import parse
+from ragfilter.settings.schema import Settings
 
 LONG = "word " * 200
 
@@ -204,7 +195,7 @@ def test_a_judgement_over_other_chunks_is_not_used(asked: tuple[Hit, ...]) -> No
 
 def test_a_judgement_of_another_budget_is_not_used() -> None:
     hits = row(*(bare(f"c{n}", text=LONG) for n in range(20)))
-    ready = judging.prompt("why?", hits, Settings().judge, "l2")
+    ready = call.prompt("why?", hits, Settings().judge, "l2")
     judgement = Judgement(ready.asked, verdicts(c0="KEEP"), left_out=ready.left_out)
     judgement = replace(judgement, prompt_key=ready.key)
     assert ids(judge(hits, judgement)) == ["c0"]
@@ -213,7 +204,7 @@ def test_a_judgement_of_another_budget_is_not_used() -> None:
 
 def test_a_judgement_over_the_same_chunks_shortened_otherwise_is_not_used() -> None:
     hits = row(bare("a", text=LONG * 9))
-    ready = judging.prompt("why?", hits, Settings().judge, "l2")
+    ready = call.prompt("why?", hits, Settings().judge, "l2")
     judgement = Judgement(ready.asked, verdicts(a="KEEP"), prompt_key=ready.key)
     assert judge(hits, judgement).needs == ()
     assert "another prompt" in judge(hits, judgement, judge__max_prompt_tokens=1000).note
@@ -222,7 +213,7 @@ def test_a_judgement_over_the_same_chunks_shortened_otherwise_is_not_used() -> N
 def test_a_judgement_that_knew_of_a_hidden_reference_is_not_used_as_a_user() -> None:
     hits = row(bare("a", "secret"))
     secret = (bare("secret", clearance=2),)
-    ready = judging.prompt("why?", hits, Settings().judge, "l2")
+    ready = call.prompt("why?", hits, Settings().judge, "l2")
     judgement = Judgement(ready.asked, verdicts(a="KEEP"), prompt_key=ready.key)
     assert judge(hits, judgement, reachable=secret).needs == ()
     for level, needs in ((1, 1), (2, 0)):
@@ -233,7 +224,7 @@ def test_a_judgement_that_knew_of_a_hidden_reference_is_not_used_as_a_user() -> 
 @pytest.mark.parametrize("error", ["", "down"])
 def test_a_judgement_by_another_prompt_is_not_used(error: str) -> None:
     said = () if error else verdicts(a="KEEP")
-    used = judging.prompt("why?", ABC, Settings().judge, "l2").key
+    used = call.prompt("why?", ABC, Settings().judge, "l2").key
     for key, need in [("", 0), (used, 0), ("another", 1)]:
         judgement = Judgement(("a", "b", "c"), said, error=error, prompt_key=key)
         assert len(judge(ABC, judgement).needs) == need
@@ -243,7 +234,7 @@ def test_a_judgement_by_another_prompt_is_not_used(error: str) -> None:
 
 def test_what_found_no_room_in_the_prompt_is_dropped_and_said_to_be() -> None:
     hits = row(*(bare(f"c{n}", text=LONG) for n in range(20)))
-    ready = judging.prompt("why?", hits, Settings().judge, "l2")
+    ready = call.prompt("why?", hits, Settings().judge, "l2")
     assert 0 < len(ready.asked) < 20
     judgement = Judgement(ready.asked, verdicts(c1="KEEP"), left_out=ready.left_out, model="m")
     step = judge(hits, judgement)
@@ -261,7 +252,7 @@ def test_what_found_no_room_in_the_prompt_is_dropped_and_said_to_be() -> None:
     [
         (Judgement(("a", "b", "c"), error="it hangs"), (), "it hangs"),
         (Judgement((), left_out=("a", "b", "c"), error="no room"), (), "no room"),
-        (Judgement(("a", "b", "c")), (), judging.NO_DECISION),
+        (Judgement(("a", "b", "c")), (), call.NO_DECISION),
         (None, (Failure("judge", "no key"),), "no key"),
     ],
 )

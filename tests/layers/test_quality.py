@@ -8,9 +8,9 @@ import pytest
 
 from ragfilter.layers import quality
 from ragfilter.layers.base import Look, Step
+from ragfilter.model import Chunk, Failure, Hit, Pool
 from ragfilter.rules.match import rule_book
-from ragfilter.settings import Quality, Settings
-from ragfilter.types import Chunk, Failure, Hit, Pool
+from ragfilter.settings.schema import Quality, Settings
 
 
 def run(

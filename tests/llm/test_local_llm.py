@@ -19,16 +19,17 @@ from typing import Any
 import pytest
 from waiting import PATIENT_S, PROCESS_S, ends_after
 
-from ragfilter import context, judging
-from ragfilter.adapters.openai_chat import OpenAIChat
-from ragfilter.answer import stream_answer
+from ragfilter.answer import context
+from ragfilter.answer.stream import stream_answer
 from ragfilter.errors import ChatError
-from ragfilter.local_llm import UNUSABLE
-from ragfilter.ports import Message, Progress, Vectors
+from ragfilter.judge import call
+from ragfilter.model import Chunk, Hit
+from ragfilter.models.chat import OpenAIChat
+from ragfilter.protocols import Message, Progress, Vectors
+from ragfilter.rules.draft import suggest
 from ragfilter.rules.rule import canonical, parse
-from ragfilter.rules.suggest import suggest
-from ragfilter.settings import Judge, Settings
-from ragfilter.types import Chunk, Hit
+from ragfilter.settings.schema import Judge, Settings
+from scripts.local_llm import UNUSABLE
 
 pytestmark = pytest.mark.llm
 
@@ -87,8 +88,8 @@ def test_an_answer_is_streamed_and_its_tokens_are_counted(chat: OpenAIChat) -> N
 
 
 def test_a_judgement_is_read_or_told(chat: OpenAIChat) -> None:
-    judgement = judging.ask(
-        judging.prompt("How do I kill a troll?", HITS, Judge(), "l2"),
+    judgement = call.ask(
+        call.prompt("How do I kill a troll?", HITS, Judge(), "l2"),
         chat,
         Judge(timeout_ms=int(TIMEOUT_S * 1000)),
     )
@@ -101,9 +102,7 @@ def test_a_judgement_is_read_or_told(chat: OpenAIChat) -> None:
 
 def test_a_judge_too_slow_is_told_in_time(chat: OpenAIChat) -> None:
     with ends_after(0.1):
-        judgement = judging.ask(
-            judging.prompt("why?", HITS, Judge(), "l2"), chat, Judge(timeout_ms=100)
-        )
+        judgement = call.ask(call.prompt("why?", HITS, Judge(), "l2"), chat, Judge(timeout_ms=100))
     assert "0.1 s" in judgement.error
 
 
@@ -160,7 +159,7 @@ def test_no_web_page_may_call_it_and_it_shows_none(local_llm: Any) -> None:
 
 def start(bare_environ: dict[str, str], port: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "ragfilter.local_llm", "--port", str(port)],
+        [sys.executable, "-m", "scripts.local_llm", "--port", str(port)],
         cwd=ROOT, env=bare_environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 

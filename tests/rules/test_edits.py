@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragfilter.adapters.chroma import ChromaStore, Row
 from ragfilter.errors import ConflictError, InputError, RuleError, StoreError, StoreUnavailable
+from ragfilter.model import Chunk
 from ragfilter.rules.edits import can_redo, can_undo, recover, redo, save, undo
 from ragfilter.rules.journal import Edit, Journal
-from ragfilter.types import Chunk
+from ragfilter.stores.chroma.store import ChromaStore, Row
 
 A, B, C = '{"contain":"a"}', '{"contain":"b"}', '{"contain":"c"}'
 

@@ -26,14 +26,14 @@ CHILD = """
 import json, resource, sys
 from pathlib import Path
 import numpy as np
-from ragfilter.adapters.chroma import Row
-from ragfilter.adapters.parquet_copy import CopyRow, write_copy
-from ragfilter.bench import open_bench
-from ragfilter.deployment import Deployment
+from ragfilter.stores.chroma.store import Row
+from ragfilter.stores.copies import CopyRow, write_copy
+from ragfilter.workbench import open_bench
+from ragfilter.settings.environment import Deployment
 from ragfilter.errors import RagfilterError
-from ragfilter.index import rebuild
+from ragfilter.stores.index import rebuild
 from ragfilter.rules import edits
-from ragfilter.types import Chunk
+from ragfilter.model import Chunk
 
 folder, page = Path(sys.argv[1]), int(sys.argv[2])
 vector = np.eye(1, 384, dtype=np.float32)[0]

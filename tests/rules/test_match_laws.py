@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ragfilter.rules.match import RuleBook, Scan
 from ragfilter.rules.needles import Needles
-from ragfilter.rules.normalise import normalise
 from ragfilter.rules.rule import Rule, canonical
+from ragfilter.text.normalise import normalise
 
 # Few letters, so that terms overlap, repeat and occur.
 ALPHABET = "ab1 .-–Aéß_\u0301"

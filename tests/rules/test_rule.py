@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.errors import RuleError
-from ragfilter.rules.normalise import normalise
 from ragfilter.rules.rule import Rule, canonical, parse, pretty, template, terms
+from ragfilter.text.normalise import normalise
 
 TERM = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=8).filter(normalise)
 TERMS = st.lists(TERM, max_size=4).map(tuple)

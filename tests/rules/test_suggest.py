@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import PATIENT_S
 
-from ragfilter.adapters.openai_chat import OpenAIChat
 from ragfilter.errors import ChatError
-from ragfilter.ports import Delta, Message, Usage
+from ragfilter.model import Chunk
+from ragfilter.models.chat import OpenAIChat
+from ragfilter.protocols import Delta, Message, Usage
+from ragfilter.rules.draft import NO_TEXT, SCHEMA, SYSTEM, Draft, fields, messages, suggest
 from ragfilter.rules.reading import NO_JSON, TOO_DEEP, read
 from ragfilter.rules.rule import MAX_BYTES, Rule, parse
-from ragfilter.rules.suggest import NO_TEXT, SCHEMA, SYSTEM, Draft, fields, messages, suggest
 from ragfilter.rules.templates import packaged, recognise
-from ragfilter.types import Chunk
 
 CHUNK = Chunk(
     "matrix-6",

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ragfilter.corpora import demo
 from ragfilter.errors import InputError
+from ragfilter.ingest import demo
+from ragfilter.model import Chunk
 from ragfilter.rules.lint import lint
 from ragfilter.rules.rule import Rule, canonical
 from ragfilter.rules.templates import Template, packaged, read, recognise, with_folder
-from ragfilter.types import Chunk
 
 
 def category(title: str, type: str = "special") -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ragfilter.ui.background import pieces
+from ragfilter.ui.session.background import pieces
 
 
 def test_nothing_is_lost_and_the_first_comes_at_once() -> None:

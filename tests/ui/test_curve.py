@@ -8,12 +8,13 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
+from ragfilter.engine.replay import replay
 from ragfilter.layers.quality import reranker_key
-from ragfilter.pipeline import replay
+from ragfilter.model import Chunk, Entity, Hit, Pool, Result
 from ragfilter.report import rows
-from ragfilter.settings import Settings
-from ragfilter.types import Chunk, Entity, Hit, Pool, Result
-from ragfilter.ui import curve, curve_points
+from ragfilter.settings.schema import Settings
+from ragfilter.ui.curve import figure as curve
+from ragfilter.ui.curve import points as curve_points
 
 CLIFFS = (0.100, 0.300, 0.340, 0.470, 0.510, 0.660, 0.700)
 """Gaps: 0.2 (skipped), 0.04, 0.13, 0.04, 0.15 (the largest), 0.04."""

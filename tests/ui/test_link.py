@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragfilter.ui import link
+from ragfilter.ui.session import link
 
 
 @pytest.mark.parametrize(

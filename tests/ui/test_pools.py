@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from ragfilter.engine.backends import Sources
+from ragfilter.engine.replay import replay
 from ragfilter.errors import ChatError, ModelError
-from ragfilter.judgements import Judgements
-from ragfilter.pipeline import replay
-from ragfilter.ports import Delta, Message, Reranker
-from ragfilter.settings import Quality, Settings
-from ragfilter.sources import Sources
-from ragfilter.types import Chunk, Hit, Pool, Result
-from ragfilter.ui.pools import falls_short, keep, meet, reach, settle
-from ragfilter.ui.shelf import Shelf
-from ragfilter.ui.state import Asked
+from ragfilter.judge.cache import Judgements
+from ragfilter.model import Chunk, Hit, Pool, Result
+from ragfilter.protocols import Delta, Message, Reranker
+from ragfilter.settings.schema import Quality, Settings
+from ragfilter.ui.session.pools import falls_short, keep, meet, reach, settle
+from ragfilter.ui.session.shelf import Shelf
+from ragfilter.ui.session.state import Asked
 
 FILES = "retrieval.source_pattern"
 

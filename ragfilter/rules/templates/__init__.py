@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 from ragfilter.errors import InputError, RuleError
-from ragfilter.rules.normalise import normalise
+from ragfilter.model import Chunk
 from ragfilter.rules.rule import Rule, parse
-from ragfilter.types import Chunk
+from ragfilter.text.normalise import normalise
 
 SUFFIX = ".toml"
 _KEYS = {

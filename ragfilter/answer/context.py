@@ -1,0 +1,114 @@
+"""Packs the surviving chunks into the prompt: numbered, delimited, under a token budget.
+
+Source: design, section 3, point 6. The decisions:
+
+- A chunk that does not fit is left out and the next one is tried, so that one long chunk does not
+  shut out everything after it. Order and numbers follow the ranking.
+- The first chunk is always in. Where it alone exceeds the budget it is shortened and marked, and
+  nothing else fits: the best hit is never lost to its length, and a prompt is never empty.
+- A chunk stands between ``<chunk n>`` and ``</chunk n>``. Wherever chunk text would open or close
+  such a delimiter itself, its ``<`` becomes ``(``, so no text can leave its block.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ragfilter.model import Chunk, Hit
+from ragfilter.settings.schema import Settings
+from ragfilter.text.tokens import estimate, head
+
+FRAME_TOKENS = 24
+"""What numbers, delimiters and field names of one block cost at most."""
+TITLE_CHARS = 300
+SOURCE_CHARS = 200
+SHORTENED = "[shortened]"
+
+# To a model, white space and invisible characters between the parts change nothing.
+_GAP = r"[\s\u00ad\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]*+"
+_DELIMITER = re.compile(rf"<(?={_GAP}/?{_GAP}chunk)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What goes into the prompt. Block ``[n]`` of `text` is ``chunks[n - 1]``.
+
+    `tokens` is the estimate of all blocks, at most the budget. `shortened` says that the first
+    chunk's text is not whole.
+    """
+
+    chunks: tuple[Hit, ...]
+    left_out: tuple[Hit, ...]
+    text: str
+    tokens: int
+    shortened: bool = False
+
+
+def pack(hits: Sequence[Hit], settings: Settings) -> Context:
+    """The hits that fit into `max_context_tokens`, in order, and their text."""
+    budget = settings.context.max_context_tokens
+    fitting, tokens = fits(hits, budget)
+    kept = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if fit)
+    left_out = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if not fit)
+    shortened = bool(kept) and _cost(kept[0].chunk) > budget
+    blocks = [
+        _block(number, hit.chunk, budget if shortened else None)
+        for number, hit in enumerate(kept, start=1)
+    ]
+    return Context(kept, left_out, "\n".join(blocks), tokens, shortened)
+
+
+def fits(hits: Sequence[Hit], max_tokens: int) -> tuple[list[bool], int]:
+    """For each hit whether it fits, and the estimated tokens of all that do. Builds no text."""
+    fitting: list[bool] = []
+    used = 0
+    for place, hit in enumerate(hits):
+        cost = _cost(hit.chunk)
+        if place == 0:
+            cost = min(cost, max_tokens)
+        fit = used + cost <= max_tokens
+        fitting.append(fit)
+        used += cost if fit else 0
+    return fitting, used
+
+
+def defuse(text: str) -> str:
+    """`text` without anything that could open or close a block; its length in bytes is kept."""
+    return _DELIMITER.sub("(", text) if "<" in text else text
+
+
+def one_line(text: str, limit: int) -> str:
+    """`text` on one line of at most `limit` characters, defused."""
+    line = defuse(" ".join(text[: 4 * limit].split()))
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def _cost(chunk: Chunk) -> int:
+    title = estimate(chunk.title[: 4 * TITLE_CHARS]) if chunk.title else 0
+    source = estimate(chunk.source[: 4 * SOURCE_CHARS]) if chunk.source else 0
+    return FRAME_TOKENS + title + source + estimate(chunk.text)
+
+
+def _block(number: int, chunk: Chunk, budget: int | None) -> str:
+    """One numbered block; with a `budget`, shortened to it."""
+    lines = _header(chunk)
+    text = chunk.text
+    if budget is not None:
+        room = budget - FRAME_TOKENS - sum(estimate(line) for line in lines)
+        if room < budget // 3:
+            # A title as long as the budget would leave no text: the text is what answers.
+            lines, room = [], budget - FRAME_TOKENS
+        text = f"{head(text, room - estimate(SHORTENED))} {SHORTENED}"
+    return "\n".join((f"<chunk {number}>", *lines, defuse(text), f"</chunk {number}>"))
+
+
+def _header(chunk: Chunk) -> list[str]:
+    lines = []
+    if chunk.title:
+        lines.append(f"Title: {one_line(chunk.title, TITLE_CHARS)}")
+    if chunk.source:
+        page = "" if chunk.page is None else f", page {chunk.page}"
+        lines.append(f"Source: {one_line(chunk.source, SOURCE_CHARS)}{page}")
+    return lines

@@ -1,0 +1,196 @@
+"""Extractive answers: the sentences and table rows of the context nearest to the query. No LLM.
+
+Source: design, section 6. Each quote names the number of its chunk. A row such as "Level 7-9: 10"
+stays whole, is quoted with the title of its table, and moves up where the query names its number
+("7th level"), down where the query names another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ragfilter.model import Chunk, Hit
+from ragfilter.protocols import Embedder
+
+MOST_QUOTES = 4
+MOST_UNITS = 300
+"""Sentences and rows that are compared with the query; a longer context is read in part."""
+WITHIN = 0.15
+"""Further quotes must come this close to the best one's score."""
+SAME = 0.92
+"""Two quotes whose vectors are this near say the same."""
+ROW_BONUS = 0.25
+
+_ABBREVIATIONS = frozenset(
+    ("approx", "ca", "cf", "dr", "e.g", "eg", "esp", "i.e", "ie", "mr", "mrs", "ms", "st", "vs")
+)
+_BEFORE_NUMBERS = frozenset(("ch", "fig", "figs", "no", "nos", "p", "pp", "sec", "vol"))
+_END = re.compile(r"(?<![.!?])[.!?]+[\"'”’)\]]*(?=\s+[\"'“‘(\[]?[A-Z0-9À-ÖØ-Þ])|[。！？]+")
+_LABEL = re.compile(
+    r"^\W*(?:[a-z][\w'/-]*\s+){0,3}?(?P<what>[a-z][\w'/-]*):?\s+"
+    r"(?P<low>\d+)(?:\s*(?:-|–|to)\s*(?P<high>\d+)|(?P<open>\s*\+|\s+(?:and|or)\s+"
+    r"(?:above|more|up|higher|over)))?\s*[:|,]",
+    re.IGNORECASE,
+)
+_PAIR = re.compile(r"^[^:;]{1,60}:\s*\S")
+_ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
+_NUMBER_WORD = re.compile(r"\b(\d+)(?:st|nd|rd|th)?[\s-]+([a-z]+)", re.IGNORECASE)
+_WORD_NUMBER = re.compile(r"\b([a-z]+)[\s:]+(?:of\s+|is\s+)?(\d+)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A sentence or row of chunk `number` (from 1). `score` orders quotes; it is no probability."""
+
+    number: int
+    text: str
+    score: float
+    is_row: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A sentence, or a whole row of a table."""
+
+    text: str
+    is_row: bool = False
+
+
+def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote, ...]:
+    """One to four quotes, best first; none where the hits hold no text. Raises ModelError."""
+    found = [
+        (number, hit.chunk, unit)
+        for number, hit in enumerate(hits, start=1)
+        for unit in units(hit.chunk.text)
+    ]
+    # "One appears." answers nothing, unless there is nothing else.
+    found = ([f for f in found if f[2].is_row or f[2].text.count(" ") > 1] or found)[:MOST_UNITS]
+    if not found:
+        return ()
+    vectors = embedder.embed([query, *(_passage(chunk, unit) for _, chunk, unit in found)])
+    scores = vectors[1:] @ vectors[0]
+    facts = _facts(query)
+    scores = scores + np.array([ROW_BONUS * _agreement(unit, facts) for _, _, unit in found])
+    picked: list[int] = []
+    for i in np.argsort(-scores, kind="stable").tolist():
+        if len(picked) == MOST_QUOTES or (picked and scores[i] < scores[picked[0]] - WITHIN):
+            break
+        if all(float(vectors[1 + i] @ vectors[1 + j]) < SAME for j in picked):
+            picked.append(i)
+    return tuple(_quote(*found[i], score=float(scores[i])) for i in picked)
+
+
+def units(text: str) -> list[Unit]:
+    """The sentences and table rows of `text`, in order; no word is lost."""
+    return [unit for block in _blocks(text.splitlines()) for unit in block]
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of one paragraph. Abbreviations, initials and decimals end none."""
+    found: list[str] = []
+    start = 0
+    for match in _END.finditer(text):
+        if match.group()[0] == "." and _is_abbreviation(
+            text[start : match.start()], text[match.end() : match.end() + 2]
+        ):
+            continue
+        found.append(text[start : match.end()].strip())
+        start = match.end()
+    rest = text[start:].strip()
+    return [*found, rest] if rest else found
+
+
+def _blocks(lines: list[str]) -> Iterator[list[Unit]]:
+    """Markdown table rows and list items one by one; paragraphs with their lines joined."""
+    paragraph: list[str] = []
+    header: list[str] = []
+    for place, line in enumerate([*lines, ""]):
+        stripped = line.strip()
+        is_row = stripped.startswith("|") and stripped.count("|") > 1
+        if paragraph and (is_row or not stripped or _ITEM.match(line)):
+            yield _prose(" ".join(paragraph))
+            paragraph = []
+        if not is_row:
+            header = []
+            if stripped:
+                paragraph.append(stripped)
+        elif place + 1 < len(lines) and _is_rule(lines[place + 1]):
+            header = _cells(line)
+        elif not _is_rule(line):
+            yield [Unit(_row(header, _cells(line)), is_row=True)]
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def _is_rule(line: str) -> bool:
+    return "|" in line and all(re.fullmatch(r":?-+:?", cell) for cell in _cells(line))
+
+
+def _row(header: list[str], cells: list[str]) -> str:
+    """ "Level 7-9: Score 10" of the header "Level, Score" and the cells "7-9, 10"."""
+    names = header + [""] * (len(cells) - len(header))
+    first, *rest = (f"{n} {c}".strip() for n, c in zip(names, cells, strict=False))
+    return f"{first}: {', '.join(rest)}" if rest else first
+
+
+def _prose(paragraph: str) -> list[Unit]:
+    return [unit for sentence in sentences(paragraph) for unit in _rows(sentence)]
+
+
+def _rows(sentence: str) -> list[Unit]:
+    """The rows of a sentence that is a table set in a line, else the sentence."""
+    parts = [part.strip() for part in sentence.split(";") if part.strip()]
+    labelled = sum(bool(_LABEL.match(part)) for part in parts)
+    if labelled >= 2 or sum(bool(_PAIR.match(part)) for part in parts) >= 3:
+        return [Unit(part.rstrip("."), is_row=True) for part in parts]
+    return [Unit(sentence, is_row=bool(_LABEL.match(sentence)))]
+
+
+def _is_abbreviation(before: str, after: str) -> bool:
+    word = before.rsplit(None, 1)[-1] if before.strip() else ""
+    bare = word.lstrip("(\"'“‘[").lower()
+    if before.strip() == word and bare.isdigit():
+        return True  # "1." that begins a list item
+    if bare in _BEFORE_NUMBERS:
+        return after.strip().isdigit()
+    return bare in _ABBREVIATIONS or bool(re.fullmatch(r"[a-z](?:\.[a-z])*", bare))
+
+
+def _facts(query: str) -> dict[str, set[int]]:
+    """The numbers that the query gives to words: {"level": {7}, "class": {6}}."""
+    pairs = [(w, n) for n, w in _NUMBER_WORD.findall(query)] + _WORD_NUMBER.findall(query)
+    facts: dict[str, set[int]] = {}
+    for word, number in pairs:
+        facts.setdefault(_stem(word), set()).add(int(number[:9]))
+    return facts
+
+
+def _agreement(unit: Unit, facts: dict[str, set[int]]) -> int:
+    """1 where the row is that of a number in the query, -1 where of another, else 0."""
+    label = _LABEL.match(unit.text) if unit.is_row else None
+    numbers = facts.get(_stem(label["what"])) if label else None
+    if not label or not numbers:
+        return 0
+    low = int(label["low"][:9])
+    high = int(label["high"][:9]) if label["high"] else low
+    return 1 if any(low <= n and (label["open"] or n <= high) for n in numbers) else -1
+
+
+def _stem(word: str) -> str:
+    return word.lower().removesuffix("s")
+
+
+def _passage(chunk: Chunk, unit: Unit) -> str:
+    # A sentence alone ("It regenerates.") rarely says what it is about; the title does.
+    return f"{chunk.title.rstrip(' :')}: {unit.text}" if chunk.title else unit.text
+
+
+def _quote(number: int, chunk: Chunk, unit: Unit, *, score: float) -> Quote:
+    text = _passage(chunk, unit) if unit.is_row else unit.text
+    return Quote(number, text, score, unit.is_row)

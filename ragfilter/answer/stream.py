@@ -1,0 +1,210 @@
+"""Answers a query from a packed context: by a chat model, or without one by quoting.
+
+Source: design, sections 3 (point 6) and 6. A failure keeps what was already streamed and is told in
+`Answer.error`; nothing here raises for a model that fails.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Literal
+
+from ragfilter.answer import prompts, usage
+from ragfilter.answer.context import Context
+from ragfilter.answer.extractive import extract
+from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
+from ragfilter.models.reply import bounded
+from ragfilter.protocols import ChatModel, Embedder, Message, Usage
+
+log = logging.getLogger(__name__)
+
+EMPTY = "No chunk survived the filter, so there is nothing to answer from."
+UNFINISHED = "The answer was not read to its end."
+EXTRACTIVE = "extractive"
+MOST_IN_RANGE = 50
+
+_NUMBERS = r"\d{1,6}(?:\s*[-–]\s*\d{1,6})?"
+_CITATION = re.compile(
+    rf"\[\s*(?:chunks?\s*)?({_NUMBERS}(?:\s*[,;]\s*{_NUMBERS})*)\s*\]", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Price of a million tokens, in any currency."""
+
+    prompt: float = 0.0
+    completion: float = 0.0
+
+    def of(self, usage: Usage) -> float:
+        """What these tokens cost."""
+        return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer and how it came about.
+
+    `citations` are the chunk numbers it cites (from 1, in order of first use); `unknown_citations`
+    are numbers it cites that no chunk of the context has. `prompt` holds the exact messages sent;
+    it is empty where no model was asked (`extractive`, or an empty context). `cost` is None without
+    prices. `error` is in words and empty on success; `failed` says in one word how an endpoint
+    failed (see ChatError).
+    """
+
+    text: str
+    citations: tuple[int, ...] = ()
+    unknown_citations: tuple[int, ...] = ()
+    model: str = ""
+    extractive: bool = False
+    prompt: tuple[Message, ...] = ()
+    prompt_version: str = ""
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = None
+    error: str = ""
+    failed: ChatErrorKind | Literal[""] = ""
+    ms: float = field(default=0.0, compare=False)
+
+
+class AnswerStream:
+    """Yields the text in pieces, once; `answer` is the value of what has come so far."""
+
+    def __init__(
+        self,
+        query: str,
+        context: Context,
+        chat: ChatModel | None,
+        embedder: Embedder,
+        *,
+        timeout_s: float,
+        prices: Prices | None,
+    ) -> None:
+        self._query = query
+        self._context = context
+        self._chat = chat if context.chunks else None
+        self._embedder = embedder
+        self._timeout_s = timeout_s
+        self._prices = prices
+        self._prompt = prompts.messages(query, context) if self._chat else ()
+        self._said: list[str] = []
+        self._quoted: list[int] = []
+        self._usage: Usage | None = None
+        self._error = UNFINISHED
+        self._failed: ChatErrorKind | Literal[""] = ""
+        self._ms = 0.0
+
+    def __iter__(self) -> Iterator[str]:
+        if self._said or self._error != UNFINISHED:
+            return
+        started = perf_counter()
+        try:
+            for piece in self._pieces():
+                self._said.append(piece)
+                self._ms = (perf_counter() - started) * 1000
+                yield piece
+            self._error = ""
+        except RagfilterError as error:
+            self._error = str(error)
+            self._failed = error.kind if isinstance(error, ChatError) else ""
+        except Exception as error:
+            # A model outside ragfilter may fail with anything; its words may hold secrets.
+            log.warning("answering failed: %s", type(error).__name__)
+            self._error = f"The model failed ({type(error).__name__})."
+        finally:
+            self._ms = (perf_counter() - started) * 1000
+
+    @property
+    def answer(self) -> Answer:
+        text = "".join(self._said)
+        # What an extractive answer quotes may itself hold numbers in brackets.
+        known: tuple[int, ...] = tuple(dict.fromkeys(self._quoted))
+        unknown: tuple[int, ...] = ()
+        if self._chat is not None:
+            known, unknown = cited(text, len(self._context.chunks))
+        used = self._usage or self._estimated(text)
+        return Answer(
+            text=text,
+            citations=known,
+            unknown_citations=unknown,
+            model=self._chat.name if self._chat else EXTRACTIVE,
+            extractive=self._chat is None,
+            prompt=self._prompt,
+            prompt_version=prompts.VERSION if self._chat else "",
+            usage=used,
+            cost=self._cost(used),
+            error=self._error,
+            failed=self._failed,
+            ms=self._ms,
+        )
+
+    def _pieces(self) -> Iterator[str]:
+        if not self._context.chunks:
+            yield EMPTY
+        elif self._chat is None:
+            quotes = extract(self._query, self._context.chunks, self._embedder)
+            for quote in quotes:
+                between = "\n\n" if self._quoted else ""
+                self._quoted.append(quote.number)
+                yield f"{between}{quote.text} [{quote.number}]"
+        else:
+            for delta in bounded(self._chat.stream(self._prompt, timeout_s=self._timeout_s)):
+                self._usage = delta.usage or self._usage
+                if delta.text:
+                    yield delta.text
+
+    def _estimated(self, text: str) -> Usage:
+        if self._chat is None or not (text or self._failed):
+            return Usage()
+        return usage.estimated(self._prompt, text, self._failed)
+
+    def _cost(self, used: Usage) -> float | None:
+        if self._prices is None or self._chat is None:
+            return None
+        return self._prices.of(used)
+
+
+def stream_answer(
+    query: str,
+    context: Context,
+    chat: ChatModel | None,
+    embedder: Embedder,
+    *,
+    timeout_s: float,
+    prices: Prices | None = None,
+) -> AnswerStream:
+    """The answer in pieces. Without `chat` it is extractive; an empty context asks no model."""
+    return AnswerStream(query, context, chat, embedder, timeout_s=timeout_s, prices=prices)
+
+
+def answer(
+    query: str,
+    context: Context,
+    chat: ChatModel | None,
+    embedder: Embedder,
+    *,
+    timeout_s: float,
+    prices: Prices | None = None,
+) -> Answer:
+    """The whole answer at once."""
+    stream = stream_answer(query, context, chat, embedder, timeout_s=timeout_s, prices=prices)
+    for _ in stream:
+        pass
+    return stream.answer
+
+
+def cited(text: str, n_chunks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The numbers cited in `text`: those from 1 to `n_chunks`, and the others."""
+    numbers: dict[int, None] = {}
+    for group in _CITATION.findall(text):
+        for part in re.split(r"[,;]", group):
+            low, *rest = (int(n) for n in re.split(r"[-–]", part))
+            high = rest[0] if rest else low
+            # A range that is none, or too wide to be meant, names its ends.
+            whole = low <= high <= low + MOST_IN_RANGE
+            numbers.update(dict.fromkeys(range(low, high + 1) if whole else (low, high)))
+    known = tuple(n for n in numbers if 1 <= n <= n_chunks)
+    return known, tuple(n for n in numbers if not 1 <= n <= n_chunks)

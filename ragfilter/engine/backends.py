@@ -1,0 +1,29 @@
+"""The outside world of one query, as `gather` and `fulfil` take it. Source: design, section 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ragfilter.judge.cache import Judgements
+from ragfilter.protocols import ChatModel, Collection, Embedder, Reranker
+from ragfilter.settings.schema import Quality
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The outside world of one query: where the chunks are and which models may be asked.
+
+    `judgements` remembers what the judge said; without it every question is asked.
+    """
+
+    collection: Collection
+    embedder: Embedder
+    reranker: Callable[[Quality], Reranker] | None = None
+    chat: ChatModel | None = None
+    judgements: Judgements | None = None
+
+    @property
+    def incomplete(self) -> str:
+        """Why the collection may lack chunks; empty where it is whole, or does not say."""
+        return getattr(self.collection, "incomplete", "")

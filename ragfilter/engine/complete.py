@@ -1,0 +1,215 @@
+"""Fulfil: what a layer says it needs is asked for, and becomes part of the pool.
+
+Source: design, section 2. A reranker's scores, an LLM's verdicts, what its expansions reach. A
+failure is a part of the pool too; `replay` turns it into a visible fallback.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import isfinite
+
+from ragfilter.deadline import within
+from ragfilter.engine.backends import Sources
+from ragfilter.errors import ModelError
+from ragfilter.judge import cache as judgements
+from ragfilter.judge import call
+from ragfilter.judge.references import Finder, walk
+from ragfilter.layers.judge import may_bring, question
+from ragfilter.layers.quality import reranker_key
+from ragfilter.model import Chunk, Failure, Hit, Judgement, Need, NeedKind, Pool
+from ragfilter.rules.match import rule_book
+from ragfilter.settings.schema import Settings, field
+
+log = logging.getLogger(__name__)
+
+
+def fulfil(
+    pool: Pool,
+    needs: Sequence[Need],
+    settings: Settings,
+    sources: Sources,
+    *,
+    push_down: bool = False,
+) -> Pool:
+    """The pool with what was needed: rerank scores, verdicts. A failure is part of the pool.
+
+    With `push_down` an expansion fetches nothing that the user may not see, as in `run`.
+    """
+    for need in needs:
+        if need.kind == "rerank":
+            pool = _rerank(pool, need, settings, sources)
+        elif need.kind == "judge":
+            pool = _judge(pool, need, settings, sources, push_down=push_down)
+    return pool
+
+
+def recall(pool: Pool, needs: Sequence[Need], settings: Settings, sources: Sources) -> Pool:
+    """The pool with what the judge said before of exactly what is needed. No model is asked."""
+    if sources.chat is None or sources.judgements is None:
+        return pool
+    for need in needs:
+        if need.kind == "judge":
+            ready = question(_hits(pool, need), pool, settings)
+            judgement = call.recall(ready, sources.chat, sources.judgements)
+            if judgement is not None:
+                pool = _judged(pool, judgement, settings, sources)
+    return pool
+
+
+def unfailed(pool: Pool, kind: NeedKind) -> Pool:
+    """The pool without what failed of this kind, so that it can be tried again."""
+    failures = tuple(failure for failure in pool.failures if failure.kind != kind)
+    kept = pool.judgements
+    if kind == "judge":
+        kept = tuple(judgement for judgement in kept if not judgement.error)
+    return replace(pool, failures=failures, judgements=kept)
+
+
+def joined(mine: Pool, theirs: Pool) -> Pool:
+    """`mine`, with what models said meanwhile for another session's copy, `theirs`."""
+    return replace(
+        _scored(mine, theirs),
+        judgements=judgements.joined(theirs.judgements, mine.judgements),
+        reachable=tuple({hit.id: hit for hit in (*theirs.reachable, *mine.reachable)}.values()),
+        references=tuple({c.id: c for c in (*theirs.references, *mine.references)}.values()),
+    )
+
+
+def _scored(mine: Pool, theirs: Pool) -> Pool:
+    """`mine`, with the scores that its reranker gave only in `theirs`; they end its failure."""
+    if mine.reranker not in ("", theirs.reranker):
+        return mine
+    lacking = {hit.id for hit in mine.hits if hit.rerank_score is None}
+    known = {hit.id: hit.rerank_score for hit in theirs.hits if hit.rerank_score is not None}
+    if lacking.isdisjoint(known):
+        return mine
+    hits = tuple(
+        replace(hit, rerank_score=known.get(hit.id)) if hit.id in lacking else hit
+        for hit in mine.hits
+    )
+    return unfailed(replace(mine, hits=hits, reranker=theirs.reranker), "rerank")
+
+
+def referred_to(chunks: Iterable[Chunk], catalogue: Mapping[str, Chunk]) -> tuple[Chunk, ...]:
+    """What `chunks` refer to, as the catalogue knows it, each once."""
+    ids = dict.fromkeys(ref for chunk in chunks for ref in chunk.refs)
+    return tuple(catalogue[i] for i in ids if i in catalogue)
+
+
+def _rerank(pool: Pool, need: Need, settings: Settings, sources: Sources) -> Pool:
+    key = reranker_key(settings.quality)
+    if pool.reranker != key:
+        # Scores of another reranker mean something else.
+        pool = replace(pool, hits=tuple(replace(hit, rerank_score=None) for hit in pool.hits))
+    pool = unfailed(pool, "rerank")
+    chunks = {hit.id: hit.chunk for hit in pool.hits}
+    ids = [i for i in need.chunk_ids if i in chunks]
+    try:
+        scores = _scores(pool.query, [chunks[i].passage for i in ids], settings, sources)
+    except Exception as error:
+        # A reranker outside ragfilter may fail with anything; its words may hold secrets.
+        ours = isinstance(error, (ModelError, TimeoutError))
+        why = str(error) if ours else f"the reranker failed ({type(error).__name__})"
+        log.warning("reranking failed: %s", why)
+        return replace(pool, failures=(*pool.failures, Failure("rerank", why)), reranker=key)
+    fresh = dict(zip(ids, scores, strict=True))
+    hits = tuple(
+        replace(hit, rerank_score=fresh.get(hit.id, hit.rerank_score)) for hit in pool.hits
+    )
+    return replace(pool, hits=hits, reranker=key)
+
+
+def _scores(
+    query: str, texts: Sequence[str], settings: Settings, sources: Sources
+) -> Sequence[float]:
+    """One finite score a text. Raises ModelError, TimeoutError, and what a reranker raises."""
+    if sources.reranker is None:
+        raise ModelError("No reranker is set up.", remedy="Pass one in Sources.")
+    reranker = sources.reranker(settings.quality)
+    seconds = settings.quality.reranker_timeout_ms / 1000
+    scores = within(seconds, lambda: reranker.score(query, texts))
+    if len(scores) != len(texts) or not all(map(isfinite, scores)):
+        raise ModelError(
+            f"{reranker.name} gave no finite score for each of {len(texts)} chunks.",
+            remedy="Choose another reranker, or none.",
+        )
+    return scores
+
+
+def _judge(
+    pool: Pool, need: Need, settings: Settings, sources: Sources, *, push_down: bool
+) -> Pool:
+    asked = _hits(pool, need)
+    if sources.chat is None:
+        judgement = Judgement(
+            asked=tuple(hit.id for hit in asked),
+            error="no LLM is configured; set OPENAI_API_KEY or OPENAI_BASE_URL",
+        )
+    else:
+        ready = question(asked, pool, settings)
+        judgement = call.ask(ready, sources.chat, settings.judge, remembered=sources.judgements)
+    return _judged(pool, judgement, settings, sources, push_down=push_down)
+
+
+def _hits(pool: Pool, need: Need) -> list[Hit]:
+    by_id = {hit.id: hit for hit in pool.hits}
+    return [by_id[i] for i in need.chunk_ids if i in by_id]
+
+
+def _judged(
+    pool: Pool,
+    judgement: Judgement,
+    settings: Settings,
+    sources: Sources,
+    *,
+    push_down: bool = False,
+) -> Pool:
+    """The pool with one more judgement, and what that can reach."""
+    new = _reachable(pool, judgement, settings, sources, push_down=push_down)
+    reachable = (*pool.reachable, *new)
+    chunks = (hit.chunk for hit in (*pool.hits, *reachable))
+    return replace(
+        pool,
+        judgements=judgements.joined(pool.judgements, [judgement]),
+        reachable=reachable,
+        references=referred_to(chunks, sources.collection.catalogue()),
+    )
+
+
+def _reachable(
+    pool: Pool, judgement: Judgement, settings: Settings, sources: Sources, *, push_down: bool
+) -> tuple[Hit, ...]:
+    """The chunks that the verdicts' expansions can reach and the pool does not hold whole: under
+    the settings, and (but for `push_down`) under any other clearance and with rules off or on."""
+    expanding = [v for v in judgement.verdicts if v.action == "EXPAND"]
+    if not expanding:
+        return ()
+    catalogue = sources.collection.catalogue()
+    hits = (*pool.hits, *pool.reachable)
+    whole = {hit.id: hit.chunk for hit in hits if hit.chunk.loaded}
+    discarded = {v.chunk_id for v in judgement.verdicts if v.action == "DISCARD"}
+    scan = rule_book(()).scan(pool.query)
+
+    def permitted(chunk_id: str) -> Chunk | None:
+        chunk = None if chunk_id in discarded else catalogue.get(chunk_id)
+        return chunk if chunk is not None and may_bring(chunk, settings, scan) else None
+
+    finders: list[Finder] = [permitted] if push_down else [permitted, catalogue.get]
+    most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))
+    ids = dict.fromkeys(
+        reached.chunk.id
+        for verdict in expanding
+        if verdict.chunk_id in whole
+        for find in finders
+        for reached in walk(whole[verdict.chunk_id], depth=verdict.depth, most=most, find=find)
+        if reached.chunk.id not in whole
+    )
+    fetched = sources.collection.chunks(list(ids))
+    if not fetched:
+        return ()
+    vector = sources.embedder.embed([pool.query])[0]
+    pairs = sources.collection.nearest(vector, len(fetched), ids=list(fetched))
+    return tuple(Hit(fetched[i], d, 0, "expansion") for i, d in pairs)

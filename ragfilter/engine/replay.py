@@ -1,0 +1,168 @@
+"""The layers, in order, and `replay`: a pure function from pool and settings to result.
+
+Source: design, sections 2 and 3. The order is the meaning: clearance comes before everything, the
+rules before anything that counts results, the LLM after everything that is cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from time import perf_counter
+
+from ragfilter.engine.file_filter import matcher
+from ragfilter.layers import (
+    clearance,
+    context,
+    cutoff,
+    entities,
+    judge,
+    quality,
+    query_must,
+    top_k,
+)
+from ragfilter.layers.base import Layer, Look, Step
+from ragfilter.model import Hit, LayerName, LayerTrace, Need, Pool, Result, Status
+from ragfilter.rules.match import rule_book
+from ragfilter.settings.schema import Settings
+
+LAYERS: tuple[tuple[LayerName, Layer], ...] = (
+    ("clearance", clearance.apply),
+    ("query_must", query_must.apply),
+    ("entities", entities.apply),
+    ("quality", quality.apply),
+    ("cutoff", cutoff.apply),
+    ("judge", judge.apply),
+    ("top_k", top_k.apply),
+    ("context", context.apply),
+)
+"""What acts, in this order. The first six have a switch in the settings."""
+
+SWITCHES: tuple[LayerName, ...] = tuple(
+    name for name, _ in LAYERS if name not in ("top_k", "context")
+)
+
+
+def enabled(layer: LayerName, settings: Settings) -> bool:
+    """Whether a layer takes part. `top_k` does where neither cutoff nor judge limits the result."""
+    if layer == "top_k":
+        return not (settings.cutoff.enabled or settings.judge.enabled)
+    return layer == "context" or bool(settings.get(f"{layer}.enabled"))
+
+
+def replay(pool: Pool, settings: Settings) -> Result:
+    """Decide over a gathered pool. Pure and deterministic; asks no store and no model.
+
+    What a layer lacks (rerank scores, verdicts) is listed in `Result.needs`; until it is there the
+    layer falls back to what it can do without and says so in its trace's note.
+    """
+    scan = rule_book(_distinct_rules((*pool.hits, *pool.reachable))).scan(pool.query)
+    hits = retrieved(pool, settings)
+    sides = clearance.visible_entities(pool, settings.clearance)
+    shown = replace(pool, entities=sides)
+    seen = {hit.id: hit for hit in hits}
+    pinned: frozenset[str] = frozenset()
+    traces: list[LayerTrace] = []
+    needs: list[Need] = []
+    status: Status = "ok"
+    message = ""
+    for name, apply in LAYERS:
+        if not enabled(name, settings):
+            traces.append(LayerTrace(name, False, len(hits), len(hits)))
+            continue
+        started = perf_counter()
+        step: Step = apply(hits, Look(settings, shown, scan, pinned))
+        ms = (perf_counter() - started) * 1000
+        traces.append(
+            LayerTrace(
+                name, True, len(hits), len(step.hits), step.decisions, step.detail, step.note, ms
+            )
+        )
+        needs.extend(step.needs)
+        pinned |= step.pinned
+        if status == "ok":
+            status, message = step.status, step.message
+        hits = step.hits
+        seen.update((hit.id, hit) for hit in hits if hit.id not in seen)
+    if not hits and seen and not message:
+        message = _nothing_left(traces)
+    if pool.incomplete:
+        status = "incomplete_collection" if status == "ok" else status
+        message = f"{message} {pool.incomplete}".strip()
+    return Result(
+        query=pool.query,
+        settings=settings,
+        pool=pool,
+        hits=tuple(seen.values()),
+        kept=hits,
+        traces=tuple(traces),
+        needs=tuple(needs),
+        status=status,
+        message=message,
+    )
+
+
+def as_user(result: Result) -> Result:
+    """The result as its user sees it: of the same pool, without what clearance hides.
+
+    Ranks, gaps, counts and reasons are then those of what is there for the user, so that nothing
+    tells where a hidden chunk stands. Only that the clearance is insufficient is still said.
+    """
+    user = result.settings.clearance
+    pool = result.pool
+    if not user.enabled or all(clearance.may_see(hit.chunk, user) for hit in pool.hits):
+        return result
+    made = replay(clearance.visible(pool, user), result.settings)
+    if result.status == "insufficient_clearance":
+        made = replace(made, status=result.status, message=result.message)
+    return made
+
+
+def retrieved(pool: Pool, settings: Settings) -> tuple[Hit, ...]:
+    """The hits that enter the first layer: the query's own, and the entities' where switched on.
+
+    All are of the files that `source_pattern` admits, also where the pool was gathered without it;
+    none where it admits only what the user may not see, as in `gather`.
+    """
+    own = ("query", "rules")
+    found = _of_files(pool.hits, settings)
+    user = settings.clearance
+    barred = user.enabled and not any(clearance.may_see(hit.chunk, user) for hit in found)
+    if barred and settings.retrieval.source_pattern.strip():
+        return ()
+    if not settings.entities.enabled:
+        return tuple(hit for hit in found if hit.found_by in own)
+    sides = (*pool.entities, *clearance.visible_entities(pool, user))
+    wanted = {i for side in sides for i in side.ids[: settings.entities.per_entity]}
+    return tuple(hit for hit in found if hit.found_by in own or hit.id in wanted)
+
+
+def unfiltered(pool: Pool, settings: Settings) -> tuple[Hit, ...]:
+    """What a plain search would have put into the prompt: the first k of the query's own hits.
+
+    Clearance, where it is on, holds here too: the comparison must not show what is hidden.
+    """
+    user = settings.clearance
+    hits: Iterable[Hit] = (hit for hit in _of_files(pool.hits, settings) if hit.found_by == "query")
+    if user.enabled:
+        hits = (hit for hit in hits if clearance.may_see(hit.chunk, user))
+    return tuple(hits)[: settings.retrieval.k]
+
+
+def _of_files(hits: tuple[Hit, ...], settings: Settings) -> tuple[Hit, ...]:
+    pattern = settings.retrieval.source_pattern
+    if not pattern.strip():
+        return hits
+    fits = matcher(pattern)
+    return tuple(hit for hit in hits if fits(hit.chunk.source))
+
+
+def _distinct_rules(hits: Iterable[Hit]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(hit.chunk.rule for hit in hits if hit.chunk.rule))
+
+
+def _nothing_left(traces: Iterable[LayerTrace]) -> str:
+    for trace in traces:
+        if trace.enabled and trace.n_in and not trace.n_out:
+            return f"Nothing is left: {trace.layer} dropped the last {trace.n_in} chunks."
+    return ""

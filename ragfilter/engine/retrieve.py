@@ -1,0 +1,244 @@
+"""Gather: one wide query to the store. Beside `ragfilter.engine.complete` the only effects.
+
+Source: design, section 2; the measured reasons for "wide pool, doubled, then ids=" stand there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from time import perf_counter
+
+from ragfilter.engine.backends import Sources
+from ragfilter.engine.complete import fulfil, referred_to
+from ragfilter.engine.file_filter import matcher
+from ragfilter.engine.replay import replay
+from ragfilter.engine.search import Search, by_distance
+from ragfilter.errors import InputError
+from ragfilter.layers.clearance import may_see
+from ragfilter.layers.comparison import alternatives, detect, title_is
+from ragfilter.model import Chunk, Entity, Hit, Pool, Result
+from ragfilter.protocols import Collection, Vectors
+from ragfilter.rules.match import rule_book
+from ragfilter.settings.schema import Clearance, Settings
+from ragfilter.text.characters import whole
+
+log = logging.getLogger(__name__)
+
+CLEAN_TARGET = 50
+"""Clean chunks gathered at least, so that no slider within its range runs out of the pool."""
+PER_ENTITY = 50
+SHOWN_FILES = 10
+WIDEST = 16
+"""A pool that still runs dry at this many times its first size goes to `ids=`."""
+
+
+def run(query: str, settings: Settings, sources: Sources, *, push_down: bool = True) -> Result:
+    """Gather and replay until nothing is needed: the library's and command line's one call.
+
+    With `push_down` the clearance condition is also part of the store's own filter.
+    Raises InputError for an empty query and for a file pattern that matches nothing, StoreError,
+    ModelError (the embedder's). Where the collection is incomplete or damaged, the message says so
+    in any case, and the status where it would be `ok`.
+    """
+    pool = gather(query, settings, sources, push_down=push_down)
+    result = replay(pool, settings)
+    for _ in range(3):
+        if not result.needs:
+            break
+        pool = fulfil(pool, result.needs, settings, sources, push_down=push_down)
+        result = replay(pool, settings)
+    return result
+
+
+def gather(query: str, settings: Settings, sources: Sources, *, push_down: bool = False) -> Pool:
+    """A pool wide enough for every layer: hits, and what each side of a comparison found.
+
+    Raises like `run`.
+    """
+    query = whole(query)
+    if not query.strip():
+        raise InputError("The query is empty.", remedy="Type a question.")
+    started = perf_counter()
+    collection = sources.collection
+    catalogue = collection.catalogue()
+    incomplete = sources.incomplete
+    if incomplete:
+        log.warning(incomplete)
+    user = settings.clearance
+    only = _only_sources(settings, collection.name, catalogue)
+    compared = detect(query)
+    names = compared or alternatives(query)
+    vectors = sources.embedder.embed([query, *names])
+    search = Search(collection, catalogue, user, only, pushed=push_down and user.enabled)
+    passes = _clean_test(query, settings, catalogue)
+    pairs, exact, calls = _wide(vectors[0], settings, search, passes)
+    bare = search.pushed and not pairs
+    if bare:
+        # Nothing accessible: what there is is asked for without texts, to say which level it takes.
+        search = replace(search, pushed=False)
+        pairs, exact, calls = _wide(vectors[0], settings, search, passes)
+    found_by = {i: "rules" for i, _ in exact}
+    pairs += exact
+    entities: list[Entity] = []
+    for name, vector in zip(names, vectors[1:], strict=True):
+        found = search.nearest(vector, PER_ENTITY)
+        entities.append(Entity(name, tuple(i for i, _ in found)))
+        calls += 1
+    if not compared:
+        entities = _known(entities, collection, user)
+    distances = dict(pairs)
+    extra = list(dict.fromkeys(i for e in entities for i in e.ids if i not in distances))
+    found_by |= {i: f"entity:{e.name}" for e in reversed(entities) for i in e.ids if i in extra}
+    if extra:
+        pairs += search.among(vectors[0], len(extra), extra)
+        calls += any(map(search.seen, extra))
+    plain = frozenset(distances)
+    if collection.space == "rank":
+        log.warning("%s gives no distances: what compares them is left out", collection.name)
+        pairs = [(i, float(place)) for place, (i, _) in enumerate(pairs, start=1)]
+    else:
+        pairs.sort(key=by_distance)
+    named = {i for entity in entities for i in entity.ids}
+    if bare:
+        chunks = {i: catalogue[i] for i, _ in pairs if i in catalogue}
+    else:
+        chunks = _payload(pairs, named, settings, search, passes)
+    hits = tuple(
+        Hit(chunks[i], d, rank, found_by.get(i, "query"))
+        for rank, (i, d) in enumerate(pairs, start=1)
+        if i in chunks
+    )
+    return Pool(
+        query=query,
+        collection=collection.name,
+        space=collection.space,
+        hits=hits,
+        entities=tuple(entities),
+        references=referred_to((hit.chunk for hit in hits), catalogue),
+        source_pattern=settings.retrieval.source_pattern,
+        complete=len(plain) >= collection.count(),
+        incomplete=incomplete,
+        queries=calls,
+        gather_ms=(perf_counter() - started) * 1000,
+    )
+
+
+def _known(entities: list[Entity], collection: Collection, user: Clearance) -> list[Entity]:
+    """The sides of a bare "X or Y", where the collection holds a chunk titled like each that the
+    user may see; none otherwise."""
+    chunks = collection.chunks(list({i for entity in entities for i in entity.ids}))
+    for entity in entities:
+        found = (chunks[i] for i in entity.ids if i in chunks)
+        if not any(
+            title_is(entity.name, chunk) and (not user.enabled or may_see(chunk, user))
+            for chunk in found
+        ):
+            return []
+    return entities
+
+
+def target(settings: Settings) -> int:
+    """How many clean chunks the settings could want from one pool."""
+    return max(
+        CLEAN_TARGET,
+        settings.retrieval.k,
+        settings.cutoff.max_results,
+        settings.quality.max_top_k,
+        int(settings.judge.max_chunks * settings.judge.oversample),
+    )
+
+
+def _only_sources(
+    settings: Settings, name: str, catalogue: Mapping[str, Chunk]
+) -> tuple[str, ...] | None:
+    """The sources that the file pattern admits, None where it admits all. Raises InputError.
+
+    A pattern that admits only what the user may not see is refused in the words of one that admits
+    nothing: else patterns would tell hidden names, letter by letter.
+    """
+    pattern = settings.retrieval.source_pattern
+    if not pattern.strip():
+        return None
+    user = settings.clearance
+    fits = matcher(pattern)
+    seen = {c.source for c in catalogue.values() if not user.enabled or may_see(c, user)}
+    if catalogue and not any(map(fits, seen)):
+        raise InputError(
+            f"No file of the collection {name!r} matches {pattern!r}.", remedy=_files_there(seen)
+        )
+    there = dict.fromkeys(chunk.source for chunk in catalogue.values())
+    return tuple(source for source in there if fits(source))
+
+
+def _files_there(sources: Iterable[str]) -> str:
+    """The names of the first few files."""
+    names = sorted(filter(None, sources))
+    if not names:
+        return "Its chunks name no files; leave the pattern empty."
+    more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
+    return f"There are: {', '.join(names[:SHOWN_FILES])}{more}."
+
+
+def _clean_test(
+    query: str, settings: Settings, catalogue: Mapping[str, Chunk]
+) -> Callable[[str], bool]:
+    rules = tuple(dict.fromkeys(chunk.rule for chunk in catalogue.values() if chunk.rule))
+    scan = rule_book(rules).scan(query)
+    user = settings.clearance
+    fits = matcher(settings.retrieval.source_pattern)
+
+    def passes(chunk_id: str) -> bool:
+        chunk = catalogue.get(chunk_id)
+        if chunk is None or not fits(chunk.source):
+            return False
+        return scan.passes(chunk.rule) and (not user.enabled or may_see(chunk, user))
+
+    return passes
+
+
+def _wide(
+    vector: Vectors, settings: Settings, search: Search, passes: Callable[[str], bool]
+) -> tuple[list[tuple[str, float]], list[tuple[str, float]], int]:
+    """The query's own hits, doubled while clean ones run short; then what one exact `ids=` query
+    over the chunks whose rules hold adds to them; and the number of searches."""
+    wanted = target(settings)
+    n = max(settings.retrieval.pool_size, wanted)
+    calls = 0
+    while True:
+        pairs = search.nearest(vector, n)
+        calls += 1
+        clean = sum(passes(i) for i, _ in pairs)
+        no_more = sum(search.seen(i) for i, _ in pairs) < n
+        if clean >= wanted or no_more or n >= settings.retrieval.pool_size * WIDEST:
+            break
+        n *= 2
+    exact: list[tuple[str, float]] = []
+    if clean < wanted:
+        ids = [i for i in search.catalogue if passes(i)]
+        if len(ids) > clean:
+            known = {i for i, _ in pairs}
+            found = search.among(vector, min(wanted, len(ids)), ids)
+            exact = [pair for pair in found if pair[0] not in known]
+            calls += 1
+    return pairs, exact, calls
+
+
+def _payload(
+    pairs: Sequence[tuple[str, float]],
+    named: set[str],
+    settings: Settings,
+    search: Search,
+    passes: Callable[[str], bool],
+) -> dict[str, Chunk]:
+    """Whole chunks for what can be shown or kept; the catalogue's bare ones for the rest."""
+    seen = [i for i, _ in pairs if search.seen(i)]
+    hidden = [i for i, _ in pairs if not search.seen(i)]
+    width = max(settings.retrieval.pool_size, target(settings))
+    shown = named | {*seen[:width]} | {*hidden[:width]}
+    shown |= {*islice(filter(passes, seen), target(settings))}
+    whole = search.collection.chunks([i for i, _ in pairs if i in shown])
+    there = ((i, whole.get(i) or search.catalogue.get(i)) for i, _ in pairs)
+    return {i: chunk for i, chunk in there if chunk is not None}

@@ -1,0 +1,73 @@
+"""Search a collection as one user: what they may see is found as if nothing else were there.
+
+Without `pushed` what is hidden stands among what the user sees, for an operator's eyes. Where
+hidden chunks crowd out visible ones the store is asked for more, so that they change neither how
+many visible ones are found nor which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ragfilter.layers.clearance import may_see
+from ragfilter.model import Chunk
+from ragfilter.protocols import Collection, Vectors, Where
+from ragfilter.settings.schema import Clearance
+
+Pairs = list[tuple[str, float]]
+
+WIDER = 4
+"""How many times as many are asked for where hidden chunks crowd out visible ones; where that is
+not enough, the nearest among all visible ids are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Searches of `collection` as `user`, among these `files` only (None: all).
+
+    With `pushed` the user's clearance is part of the store's own filter, and nothing hidden leaves
+    the store.
+    """
+
+    collection: Collection
+    catalogue: Mapping[str, Chunk]
+    user: Clearance
+    files: tuple[str, ...] | None = None
+    pushed: bool = False
+
+    def seen(self, chunk_id: str) -> bool:
+        """Whether the user may see the chunk; what the catalogue lacks is hidden from a user."""
+        if not self.user.enabled:
+            return True
+        chunk = self.catalogue.get(chunk_id)
+        return chunk is not None and may_see(chunk, self.user)
+
+    def nearest(self, vector: Vectors, n: int) -> Pairs:
+        """The `n` nearest that the user may see and, unless `pushed`, what is hidden among them;
+        nearest first."""
+        found = self.collection.nearest(vector, n, where=self._where())
+        if self.pushed or all(self.seen(i) for i, _ in found):
+            return found
+        more = self.collection.nearest(vector, WIDER * n, where=self._where())
+        places = [place for place, (i, _) in enumerate(more, start=1) if self.seen(i)]
+        if len(places) >= n:
+            return more[: places[n - 1]]
+        mine = self.among(vector, n, [i for i in self.catalogue if self.seen(i)])
+        known = {i for i, _ in more}
+        both = [*more, *(pair for pair in mine if pair[0] not in known)]
+        return both if self.collection.space == "rank" else sorted(both, key=by_distance)
+
+    def among(self, vector: Vectors, n: int, ids: Sequence[str]) -> Pairs:
+        """The `n` nearest of these ids."""
+        return self.collection.nearest(vector, n, ids=ids, where=self._where())
+
+    def _where(self) -> Where | None:
+        if self.pushed:
+            return Where(self.user.level, self.user.department, self.files)
+        return None if self.files is None else Where(sources=self.files)
+
+
+def by_distance(pair: tuple[str, float]) -> tuple[float, str]:
+    """The order of pairs: by distance, equal ones by id."""
+    return pair[1], pair[0]

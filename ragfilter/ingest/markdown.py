@@ -1,0 +1,63 @@
+"""Markdown: one chunk a section, titled with the headings above it. Source: design, section 7."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+
+from ragfilter.ingest.files import read_text
+from ragfilter.ingest.passages import passages
+from ragfilter.ingest.records import Record, to_record
+
+FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n---[ \t]*(?:\n|\Z)", re.DOTALL)
+BETWEEN = " > "
+# Every list counts twice. Within deeper ones the parser gives up and takes the rest of the file for
+# their text, headings and all; the time it takes grows with this.
+MAX_NESTING = 100
+
+
+def load_markdown(path: Path, *, source: str) -> Iterator[Record]:
+    """The sections of a Markdown file; long ones in several passages. Raises InputError.
+
+    A chunk's id is file and heading (``guide.md#install``), numbered where it is not the first.
+    """
+    seen: dict[str, int] = {}
+    for headings, line, body in sections(read_text(path)):
+        title = BETWEEN.join(headings) or path.stem
+        for passage in passages(body):
+            anchor = f"{source}#{_slug(headings[-1] if headings else path.stem)}"
+            seen[anchor] = seen.get(anchor, 0) + 1
+            number = f"-{seen[anchor]}" if seen[anchor] > 1 else ""
+            raw = {"id": anchor + number, "title": title, "text": passage, "type": "section"}
+            yield to_record(raw, place=f"{source}, line {line}", source=source)
+
+
+def sections(text: str) -> Iterator[tuple[tuple[str, ...], int, str]]:
+    """(headings from the top, line from 1, body) of every section, also of empty ones."""
+    front = FRONT_MATTER.match(text)
+    skipped = text[: front.end()].count("\n") if front else 0
+    lines = text.split("\n")
+    # A real parser: a # inside a code block is no heading. What stands within a line is not parsed.
+    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING})
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    tokens = parser.parse("\n".join(lines[skipped:]))
+    path: list[tuple[int, str]] = []
+    start, line = skipped, skipped + 1
+    for opening, inline in pairwise(tokens):
+        # Headings within quotes and lists belong to the text.
+        if opening.type != "heading_open" or opening.level > 0 or opening.map is None:
+            continue
+        first, after = opening.map
+        yield tuple(name for _, name in path), line, "\n".join(lines[start : skipped + first])
+        depth = int(opening.tag[1:])
+        path = [(d, name) for d, name in path if d < depth] + [(depth, inline.content.strip())]
+        start, line = skipped + after, skipped + first + 1
+    yield tuple(name for _, name in path), line, "\n".join(lines[start:])
+
+
+def _slug(heading: str) -> str:
+    return re.sub(r"[^\w]+", "-", heading.lower()).strip("-")[:80] or "section"

@@ -1,0 +1,94 @@
+"""An OpenAPI file into a tree, or one line that says why not. Source: design, section 7."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from ragfilter.errors import InputError
+from ragfilter.ingest.files import read_text
+from ragfilter.ingest.openapi.yaml import parse_yaml
+from ragfilter.protocols import Progress
+
+SUFFIXES = (".json", ".yaml", ".yml")
+# A file that says it is a description, but cannot be parsed, is an error and not another file.
+_SAYS_OPENAPI = re.compile(r"""(?:^|[{,])\s*["']?openapi["']?\s*:""", re.MULTILINE)
+
+
+def read_tree(path: Path, *, source: str, progress: Progress | None = None) -> dict[str, Any]:
+    """The tree of an OpenAPI 3 file, JSON or YAML; `progress` counts characters.
+
+    Raises InputError naming `source`: unreadable, broken (with the line), not OpenAPI, OpenAPI 2.
+    """
+    return _checked(parse(read_text(path), path.suffix, source, progress), source)
+
+
+def read_tree_if_any(
+    path: Path, *, source: str, progress: Progress | None = None
+) -> dict[str, Any] | None:
+    """Like `read_tree`, but None for a file that does not say that it is such a description."""
+    text = read_text(path)
+    try:
+        tree = parse(text, path.suffix, source, progress)
+    except InputError:
+        if _SAYS_OPENAPI.search(text):
+            raise
+        return None
+    if not isinstance(tree, dict) or not {"openapi", "swagger"} & tree.keys():
+        return None
+    return _checked(tree, source)
+
+
+def parse(text: str, suffix: str, source: str, progress: Progress | None = None) -> object:
+    """JSON or YAML as plain values. Raises InputError: `source` and the line."""
+    if suffix.lower() != ".json":
+        if text.lstrip()[:1] == "{":
+            # JSON is YAML too, and ten times as fast to read.
+            try:
+                return _json(text, progress)
+            except (ValueError, RecursionError):
+                pass
+        return parse_yaml(text, place=source, progress=progress)
+    try:
+        return _json(text, progress)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{source}, line {error.lineno}: this is not JSON ({error.msg}).",
+            remedy="Correct the JSON there; YAML needs a file name that ends in .yaml.",
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{source}: this JSON cannot be read ({error}).", remedy="Nest it less deeply."
+        ) from None
+
+
+def _json(text: str, progress: Progress | None) -> object:
+    # It is read in one step, so there is nothing to tell in between.
+    if progress is not None:
+        progress(0, len(text))
+    tree: object = json.loads(text)
+    if progress is not None:
+        progress(len(text), len(text))
+    return tree
+
+
+def _checked(tree: object, source: str) -> dict[str, Any]:
+    if isinstance(tree, dict) and "openapi" in tree:
+        version = tree["openapi"]
+        if re.match(r"3(\.|$)", str(version)):
+            return tree
+        raise InputError(
+            f"{source}: OpenAPI version {str(version)[:40]!r} cannot be read.",
+            remedy="Convert it to OpenAPI 3.0 or 3.1.",
+        )
+    if isinstance(tree, dict) and "swagger" in tree:
+        raise InputError(
+            f"{source}: this is OpenAPI 2 (Swagger); only OpenAPI 3 can be read.",
+            remedy="Convert it first, for example with swagger2openapi.",
+        )
+    raise InputError(
+        f"{source}: this is no OpenAPI description (no openapi version at the top).",
+        remedy="Give an OpenAPI 3 file, or turn the data into JSONL records.",
+    )

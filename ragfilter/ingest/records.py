@@ -1,0 +1,205 @@
+"""A record, as every input format gives it: a plain mapping turned into a checked chunk.
+
+Source: design, section 7 (the fields; BEIR's `_id` is taken too) and section 3 (unreadable
+clearance hides a chunk).
+
+    id (or _id), text         needed; a record with a title only has it as its text
+    title, type, source       text
+    page                      a whole number from 0 up
+    refs                      chunk ids: a list, JSON text of one, or ids separated by ; or ,
+    clearance                 a whole number from 0 up; missing means 0, public
+    department                text; missing means none
+    query_must                a rule, as an object or as JSON text
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from ragfilter.errors import InputError, RuleError
+from ragfilter.model import Chunk
+from ragfilter.rules.rule import canonical, parse
+from ragfilter.text.characters import whole
+
+MAX_INT = 2**63 - 1
+FIELDS = frozenset(
+    ("id", "_id", "text", "title", "type", "source", "page", "refs", "clearance", "department")
+) | {"query_must", "metadata"}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A chunk with the place it came from ("rules.jsonl, line 3").
+
+    `clearance_as_given` is the text of a clearance or department that could not be read (then the
+    chunk's clearance is None). `warnings` are about what was taken, but not as it was meant;
+    `unused` names fields that mean nothing here.
+    """
+
+    chunk: Chunk
+    place: str
+    clearance_as_given: str | None = None
+    warnings: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        """sha256 of everything that is stored; equal means that nothing has to be done."""
+        c = self.chunk
+        stored = [c.id, c.text, c.title, c.type, c.source, c.page, c.refs, c.clearance]
+        stored += [self.clearance_as_given, c.department, c.rule]
+        return hashlib.sha256(json.dumps(stored).encode()).hexdigest()
+
+
+def to_record(raw: Mapping[str, Any], *, place: str, source: str = "") -> Record:
+    """The checked record of a plain mapping. `source` is used where the mapping names none.
+
+    Raises InputError naming `place`. An invalid rule is kept as it was given, with a warning; an
+    unreadable clearance too (it hides the chunk).
+    """
+    warnings: list[str] = []
+    clearance, as_given = _clearance(raw.get("clearance"))
+    department = raw.get("department")
+    if not _is_plain(department):
+        clearance, as_given = None, _words(department)
+    if clearance is None:
+        name = "clearance" if _is_plain(department) else "department"
+        warnings.append(f"{place}: the {name} {as_given} cannot be read, so the chunk is hidden.")
+    rule, complaint = _rule(raw.get("query_must"))
+    if complaint:
+        warnings.append(f"{place}: query_must is kept but not used: {complaint}")
+    chunk = Chunk(
+        id=_id(raw, place),
+        text=_text(raw, place),
+        title=_plain(raw, "title", place),
+        type=_plain(raw, "type", place),
+        source=_plain(raw, "source", place) or whole(source),
+        page=_page(raw.get("page"), place),
+        refs=_refs(raw.get("refs"), place),
+        clearance=clearance,
+        department=_words(department) or None if _is_plain(department) else None,
+        rule=rule,
+    )
+    unused = tuple(sorted(str(key) for key in raw if key not in FIELDS))
+    return Record(chunk, place, as_given, tuple(warnings), unused)
+
+
+def _id(raw: Mapping[str, Any], place: str) -> str:
+    value = raw.get("id", raw.get("_id"))
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if value is not None and not isinstance(value, str):
+        _refuse(place, f"the id must be text, not {_kind(value)}", "Write it in quotes.")
+    if not value or not value.strip():
+        _refuse(place, "the id is missing or empty", 'Give every record its own "id".')
+    return whole(value)
+
+
+def _text(raw: Mapping[str, Any], place: str) -> str:
+    value, title = raw.get("text"), raw.get("title")
+    if (value is None or value == "") and isinstance(title, str) and title.strip():
+        # Public test collections hold documents that are a title and nothing else.
+        return whole(title)
+    if "text" in raw and not isinstance(value, str):
+        _refuse(place, f"the text must be text, not {_kind(value)}", "Write it in quotes.")
+    if not value or not value.strip():
+        _refuse(place, "the text is missing or empty", 'Give every record a "text".')
+    return whole(value)
+
+
+def _kind(value: object) -> str:
+    """What a value of another type is called in JSON."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    kinds = {int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return kinds.get(type(value), type(value).__name__)
+
+
+def _plain(raw: Mapping[str, Any], key: str, place: str) -> str:
+    value = raw.get(key)
+    if not _is_plain(value):
+        _refuse(place, f"{key} is not text", f"Write {key} as text, or leave it out.")
+    return _words(value)
+
+
+def _page(value: object, place: str) -> int | None:
+    if value is None or value == "":
+        return None
+    number = _whole(value)
+    if number is None:
+        _refuse(place, f"page {value!r} is not a whole number", "Give a number from 0 up.")
+    return number
+
+
+def _refs(value: object, place: str) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        value = _split_refs(value)
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(ref, str | int) and not isinstance(ref, bool) for ref in value
+    ):
+        _refuse(place, "refs is not a list of chunk ids", 'Write it like ["id-1", "id-2"].')
+    refs = (whole(str(ref)).strip() for ref in value)
+    return tuple(dict.fromkeys(ref for ref in refs if ref))
+
+
+def _split_refs(text: str) -> object:
+    if text.lstrip().startswith("["):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return None
+    return text.split(";" if ";" in text else ",")
+
+
+def _clearance(value: object) -> tuple[int | None, str | None]:
+    if value is None or value == "":
+        return 0, None
+    number = _whole(value)
+    return (number, None) if number is not None else (None, _words(value))
+
+
+def _rule(value: object) -> tuple[str | None, str]:
+    """The rule as stored, and what is wrong with it."""
+    if value is None or value == "":
+        return None, ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = whole(text)
+    try:
+        stored = canonical(parse(text))
+    except RuleError as error:
+        return text, str(error)
+    return (None if stored == "{}" else stored), ""
+
+
+def _whole(value: object) -> int | None:
+    """A whole number from 0 up, also as digits (CSV cells are text); None for anything else."""
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
+        value = int(value.strip()[:20])
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= MAX_INT else None
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, bool) or (isinstance(value, float) and not math.isfinite(value)):
+        return False
+    return value is None or isinstance(value, str | int | float)
+
+
+def _words(value: object) -> str:
+    if value is None:
+        return ""
+    return whole(value).strip() if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _refuse(place: str, what: str, remedy: str) -> NoReturn:
+    raise InputError(f"{place}: {what}.", remedy=remedy)

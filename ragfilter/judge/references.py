@@ -1,0 +1,49 @@
+"""What a chunk's references lead to: the walk of EXPAND_n. Pure.
+
+Source: Intelligent Chunk Filtering; design, section 3, point 5: breadth first to a depth, at most
+so many chunks a root, each once, cycles ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ragfilter.model import Chunk
+
+DEPTHS = (1, 3, 5)
+
+Finder = Callable[[str], Chunk | None]
+"""The chunk with an id, None where it must not be brought or walked through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A chunk that `step` references lead to from the root; `via` is the chunk that names it."""
+
+    chunk: Chunk
+    step: int
+    via: str
+
+
+def walk(root: Chunk, *, depth: int, most: int, find: Finder) -> Iterator[Reached]:
+    """What the references of `root` lead to within `depth` steps, at most `most` chunks. What a
+    smaller depth leads to is the beginning of it."""
+    seen = {root.id}
+    frontier = [root]
+    for step in range(1, depth + 1):
+        reached: list[Chunk] = []
+        for parent in frontier:
+            for ref in parent.refs:
+                if ref in seen:
+                    continue
+                seen.add(ref)
+                chunk = find(ref)
+                if chunk is None:
+                    continue
+                if most <= 0:
+                    return
+                most -= 1
+                reached.append(chunk)
+                yield Reached(chunk, step, parent.id)
+        frontier = reached

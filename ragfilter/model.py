@@ -1,0 +1,328 @@
+"""The values that flow through the filter. All frozen; none knows a store, a model or a page.
+
+A query is gathered into a `Pool` (effects), the pool is replayed into a `Result` (pure).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import nan
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from ragfilter.settings.schema import Settings
+
+Space = Literal["l2", "cosine", "ip", "rank"]
+"""How distances are measured. ``rank``: the store gives an order only; a hit's distance is then its
+1-based place."""
+Outcome = Literal["kept", "dropped", "pinned", "expanded", "fallback"]
+Status = Literal["ok", "low_quality_results", "insufficient_clearance", "incomplete_collection"]
+"""``incomplete_collection``: what is kept may lack the best chunks, for they cannot be found."""
+LayerName = Literal[
+    "clearance", "query_must", "entities", "quality", "cutoff", "judge", "top_k", "context"
+]
+NeedKind = Literal["rerank", "judge"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A passage of the corpus.
+
+    `clearance` is 0 for public, larger for more secret, and None where the stored value cannot be
+    read (such a chunk is hidden). `rule` is the `query_must` JSON text as stored, readable or not.
+    `loaded` is False for a chunk known only by id, rule and clearance (its text was not fetched).
+    """
+
+    id: str
+    text: str = ""
+    title: str = ""
+    type: str = ""
+    source: str = ""
+    page: int | None = None
+    refs: tuple[str, ...] = ()
+    clearance: int | None = 0
+    department: str | None = None
+    rule: str | None = None
+    loaded: bool = True
+
+    @property
+    def name(self) -> str:
+        """The title, or the id where there is none."""
+        return self.title or self.id
+
+    @property
+    def passage(self) -> str:
+        """What is embedded and reranked: title and text."""
+        return f"{self.title}\n{self.text}" if self.title else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk that a retrieval found.
+
+    `distance` is to the *query*, in the collection's space, also where another retrieval found the
+    chunk (`found_by`: ``query``, ``rules`` (the exact query over chunks whose rules hold),
+    ``entity:<name>`` or ``expansion:<chunk id>``). `rank` is the
+    1-based place by distance; 0 for a chunk that was brought in by expansion. `rerank_score` is
+    0..1, higher is better.
+    """
+
+    chunk: Chunk
+    distance: float
+    rank: int
+    found_by: str = "query"
+    rerank_score: float | None = None
+
+    @property
+    def id(self) -> str:
+        return self.chunk.id
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """One side of a comparison query, with the ids its own retrieval found, best first."""
+
+    name: str
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the LLM said of one chunk: ``KEEP``, ``DISCARD`` or ``EXPAND_n`` (depth 1, 3 or 5)."""
+
+    chunk_id: str
+    action: Literal["KEEP", "DISCARD", "EXPAND"]
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One answer of the judge over `asked` (chunk ids, in prompt order).
+
+    `error` is in words and empty on success; then `verdicts` holds the readable decisions and
+    `remarks` what was read but not obeyed; they name only what was asked about. `left_out` were not
+    asked about: the prompt was full. `prompt_version` is the variant's name@version, `prompt_key` a
+    hash of the whole prompt: over any other the judgement does not hold. Both are empty where no
+    prompt was made. `cached`: nobody was asked now; tokens and milliseconds are those of the call
+    that was remembered. `reply` is the beginning of the answer as it came; it may name anything, so
+    it is for operators' eyes.
+    """
+
+    asked: tuple[str, ...]
+    verdicts: tuple[Verdict, ...] = ()
+    left_out: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    error: str = ""
+    model: str = ""
+    prompt_version: str = ""
+    prompt_key: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    ms: float = field(default=0.0, compare=False)
+    cached: bool = field(default=False, compare=False)
+    reply: str = field(default="", compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An effect that was tried and failed; `replay` turns it into a visible fallback."""
+
+    kind: NeedKind
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Everything that was gathered for one query; the only input of `replay` beside settings.
+
+    `hits` stand by ascending distance to the query. `reachable` are chunks that a judge's
+    expansion could bring (by id, breadth-first closure of `refs`). `references` are what hits and
+    reachable chunks refer to, known by clearance, rule and refs only (`loaded` False).
+    `judgements` are the judge's answers, one a prompt, the latest last: each holds over its own.
+    `source_pattern` is the one that the search was limited to. `complete` says that the whole
+    collection is in the pool. `incomplete` says why the collection itself may lack chunks, and is
+    empty where it is whole. `queries` counts the searches that were made, each once, also where
+    hidden chunks made it ask the store again.
+    """
+
+    query: str
+    collection: str
+    space: Space
+    hits: tuple[Hit, ...]
+    entities: tuple[Entity, ...] = ()
+    judgements: tuple[Judgement, ...] = ()
+    reachable: tuple[Hit, ...] = ()
+    references: tuple[Chunk, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    reranker: str = ""
+    source_pattern: str = ""
+    complete: bool = False
+    incomplete: str = ""
+    queries: int = 0
+    gather_ms: float = field(default=0.0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something a layer lacks; a page offers it as a button, the library fulfils it in `gather`."""
+
+    kind: NeedKind
+    layer: LayerName
+    chunk_ids: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one layer did with one chunk, and the number it compared with which limit."""
+
+    chunk_id: str
+    layer: LayerName
+    outcome: Outcome
+    reason: str
+    value: float | None = None
+    limit: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round of the iterative re-query: the ids asked for, and what became of them."""
+
+    number: int
+    retrieved: tuple[str, ...]
+    excluded: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """The replayed re-query loop. `kept` are its first k clean ids; `short` by how many it fell."""
+
+    k: int
+    rounds: tuple[Round, ...]
+    kept: tuple[str, ...]
+    short: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The step between the hits at 1-based `after_rank` and the next one."""
+
+    after_rank: int
+    size: float
+    skipped: bool = False
+    cliff: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a cutoff strategy cut a list of values, and why.
+
+    `kept` counts the values that stay; `cliff_after_rank` and `gap` name the winning cliff, `limit`
+    the absolute line (fallback) where that decided. Ranks are 1-based places in the cut list.
+    `raised` says why more stay than the strategy wished: "at least 5", "2 pinned".
+    """
+
+    strategy: str
+    kept: int
+    reason: str
+    gaps: tuple[Gap, ...] = ()
+    cliff_after_rank: int | None = None
+    gap: float | None = None
+    limit: float | None = None
+    raised: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CutoffDetail:
+    """The cut, with the ids and values it was made on (`value_name`: what the values are)."""
+
+    cut: Cut
+    ids: tuple[str, ...]
+    values: tuple[float, ...]
+    value_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """A chunk that an expansion brought: from which root, named by `via`, after `step` steps."""
+
+    chunk_id: str
+    root: str
+    via: str
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeDetail:
+    """The judgement that was obeyed, or that failed, and what its expansions brought, in order."""
+
+    judgement: Judgement
+    brought: tuple[Brought, ...] = ()
+
+
+Detail = Rounds | CutoffDetail | JudgeDetail | None
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTrace:
+    """What one layer let through. `ms` is not part of equality."""
+
+    layer: LayerName
+    enabled: bool
+    n_in: int
+    n_out: int
+    decisions: tuple[Decision, ...] = ()
+    detail: Detail = None
+    note: str = ""
+    ms: float = field(default=0.0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The decisions over one pool. `hits` is every hit seen, `kept` those that stay, in order."""
+
+    query: str
+    settings: Settings
+    pool: Pool
+    hits: tuple[Hit, ...]
+    kept: tuple[Hit, ...]
+    traces: tuple[LayerTrace, ...]
+    needs: tuple[Need, ...] = ()
+    status: Status = "ok"
+    message: str = ""
+
+    def trace(self, layer: LayerName) -> LayerTrace:
+        """The trace of `layer`. Raises KeyError where it took no part."""
+        for trace in self.traces:
+            if trace.layer == layer:
+                return trace
+        raise KeyError(layer)
+
+    @property
+    def judgement(self) -> Judgement | None:
+        """The judgement over these very chunks, obeyed or failed; None where there is none."""
+        details = (trace.detail for trace in self.traces)
+        return next((d.judgement for d in details if isinstance(d, JudgeDetail)), None)
+
+    def outcomes(self) -> dict[str, Decision]:
+        """The deciding decision of every chunk: the drop, else the last layer that kept it.
+
+        An expansion may bring back a chunk that an earlier layer dropped.
+        """
+        last: dict[str, Decision] = {}
+        for trace in self.traces:
+            for decision in trace.decisions:
+                earlier = last.get(decision.chunk_id)
+                dropped = earlier is not None and earlier.outcome == "dropped"
+                if not dropped or decision.outcome == "expanded":
+                    last[decision.chunk_id] = decision
+        return last
+
+
+def similarity(distance: float, space: Space) -> float:
+    """Similarity of a distance: 1 − d/2 for squared l2 on unit vectors, 1 − d otherwise. NaN, which
+    reaches no threshold, where the store gives no distances."""
+    if space == "rank":
+        return nan
+    return 1.0 - distance / 2.0 if space == "l2" else 1.0 - distance

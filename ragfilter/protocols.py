@@ -1,0 +1,158 @@
+"""What the core asks of the outside world. Adapters implement these; tests stand fakes here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ragfilter.model import Chunk, Space
+
+Vectors = npt.NDArray[np.float32]
+Progress = Callable[[int, int], None]
+"""Called with (done, total); may raise to stop the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The part of a filter that is pushed into the store; None means no condition.
+
+    `max_clearance`: only chunks of at most this clearance; `department`: only chunks of no
+    department or this one (used together with `max_clearance`). `sources`: only chunks of these
+    sources, exactly as the catalogue names them.
+    """
+
+    max_clearance: int | None = None
+    department: str = ""
+    sources: tuple[str, ...] | None = None
+
+
+class Embedder(Protocol):
+    """Texts to unit vectors."""
+
+    @property
+    def name(self) -> str: ...
+
+    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        """Unit vectors, shape (len(texts), dimension). Raises ModelError."""
+        ...
+
+
+class Collection(Protocol):
+    """One collection of chunks in a vector store. Raises StoreError from every method."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def space(self) -> Space:
+        """``rank`` where the store gives an order and no distances."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Changes whenever a chunk is added, edited or removed; the key for caches."""
+        ...
+
+    @property
+    def incomplete(self) -> str:
+        """Why a query may miss chunks (indexing was interrupted, the index is damaged) and what to
+        do about it; empty where the collection is whole. A store may leave this property out."""
+        ...
+
+    def count(self) -> int: ...
+
+    def nearest(
+        self,
+        vector: Vectors,
+        n: int,
+        *,
+        ids: Sequence[str] | None = None,
+        where: Where | None = None,
+    ) -> list[tuple[str, float]]:
+        """Up to `n` (id, distance), ascending, equal ones by id; among `ids` only where given. An
+        `n` below 1 gives [].
+
+        In the space ``rank`` the numbers are not read, only the order.
+        """
+        ...
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        """The chunks with these ids, whole; unknown ids are left out."""
+        ...
+
+    def catalogue(self) -> Mapping[str, Chunk]:
+        """Every chunk by id without text and title (`loaded` False): what the rules need."""
+        ...
+
+
+class Reranker(Protocol):
+    """Scores 0..1 of chunks for a query, higher is better, in the order given."""
+
+    @property
+    def name(self) -> str: ...
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        """One score a text. Raises ModelError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call, as the endpoint counted them (estimated where it did not)."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of a streamed answer; the last one carries the usage."""
+
+    text: str = ""
+    usage: Usage | None = None
+
+
+class ChatModel(Protocol):
+    """A chat model behind the OpenAI protocol, or anything that streams text."""
+
+    @property
+    def name(self) -> str: ...
+
+    def stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        timeout_s: float,
+        schema: Mapping[str, object] | None = None,
+    ) -> Iterator[Delta]:
+        """The answer in pieces; `schema` asks for JSON of that shape. Raises ChatError."""
+        ...
+
+
+class RuleStore(Protocol):
+    """Where a chunk's `query_must` text can be read and replaced. Raises StoreError."""
+
+    @property
+    def name(self) -> str: ...
+
+    def rule(self, chunk_id: str) -> str | None:
+        """The stored rule text, None where the chunk has none.
+
+        Raises StoreError: unknown id, or not certain yet, since a `set_rule` failed.
+        """
+        ...
+
+    def set_rule(self, chunk_id: str, rule: str | None) -> None:
+        """Replace (or, with None, remove) the rule; idempotent. Raises StoreError: unknown id."""
+        ...

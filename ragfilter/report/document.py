@@ -1,0 +1,117 @@
+"""A result as the JSON document of `query --json`. Pure. Source: design, section 7."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ragfilter.engine.replay import unfiltered
+from ragfilter.model import CutoffDetail, LayerTrace, Result, Rounds
+from ragfilter.report.judged import judge_document
+from ragfilter.report.rows import Row, rows, seen, visible
+from ragfilter.report.rows import references as refs_of
+from ragfilter.report.summary import max_security_level, tokens, trace_of
+
+
+def document(
+    result: Result, *, as_operator: bool = False, references: bool = False
+) -> dict[str, Any]:
+    """What `query --json` prints: plain values, ready for `json.dumps`. With `references` every hit
+    names the chunks it refers to, ``refs``. ``hidden`` counts what clearance dropped; a user is not
+    told (None).
+
+    ``success``, ``message``, ``count`` and ``max_security_level`` are those of the Adaptive
+    Retrieval System's return format; its context is ``kept``, its error ``status``.
+    """
+    highest = max_security_level(result)
+    result = seen(result, as_operator=as_operator)
+    listed = rows(result, as_operator=as_operator)
+    plain = unfiltered(result.pool, result.settings)
+    return {
+        "query": result.query,
+        "collection": result.pool.collection,
+        "space": result.pool.space,
+        "status": result.status,
+        "success": result.status == "ok",
+        "message": result.message,
+        "incomplete": result.pool.incomplete,
+        "max_security_level": highest,
+        "count": len(result.kept),
+        "kept": [hit.id for hit in result.kept],
+        "hits": _hits(result, listed, as_operator, references),
+        "layers": [_layer_document(trace) for trace in result.traces],
+        "cutoff": _cutoff_document(result),
+        "rounds": _rounds_document(result),
+        "judge": judge_document(result),
+        "context_tokens": tokens(result.kept),
+        "unfiltered": [hit.id for hit in plain],
+        "unfiltered_tokens": tokens(plain),
+        "retrieved": len(listed),
+        "hidden": len(listed) - len(visible(result)) if as_operator else None,
+        "entities": _entity_names(result),
+        "needs": [
+            {"kind": need.kind, "layer": need.layer, "chunks": len(need.chunk_ids), "why": need.why}
+            for need in result.needs
+        ],
+        "gather_ms": round(result.pool.gather_ms, 3),
+        "store_queries": result.pool.queries,
+    }
+
+
+def _hits(
+    result: Result, listed: Sequence[Row], as_operator: bool, references: bool
+) -> list[dict[str, Any]]:
+    documents = [asdict(row) for row in listed]
+    if references:
+        refs = refs_of(result, as_operator=as_operator)
+        for made in documents:
+            made["refs"] = list(refs[made["id"]])
+    return documents
+
+
+def _layer_document(trace: LayerTrace) -> dict[str, Any]:
+    return {
+        "layer": trace.layer,
+        "enabled": trace.enabled,
+        "n_in": trace.n_in,
+        "n_out": trace.n_out,
+        "ms": round(trace.ms, 3),
+        "note": trace.note,
+    }
+
+
+def _cutoff_document(result: Result) -> dict[str, Any] | None:
+    trace = trace_of(result, "cutoff")
+    if trace is None or not isinstance(trace.detail, CutoffDetail):
+        return None
+    cut = trace.detail.cut
+    return {
+        "strategy": cut.strategy,
+        "cliff_after_rank": cut.cliff_after_rank,
+        "gap": cut.gap,
+        "limit": cut.limit,
+        "kept": cut.kept,
+        "reason": cut.reason,
+        "values": trace.detail.value_name,
+        "gaps": [gap.size for gap in cut.gaps],
+    }
+
+
+def _rounds_document(result: Result) -> list[dict[str, int]]:
+    trace = trace_of(result, "query_must")
+    if trace is None or not isinstance(trace.detail, Rounds):
+        return []
+    return [
+        {
+            "round": r.number,
+            "retrieved": len(r.retrieved),
+            "excluded": len(r.excluded),
+            "kept": len(r.kept),
+        }
+        for r in trace.detail.rounds
+    ]
+
+
+def _entity_names(result: Result) -> list[str]:
+    return [e.name for e in result.pool.entities] if result.settings.entities.enabled else []

@@ -1,0 +1,145 @@
+"""What asking the judge would bring and cost, before it is asked.
+
+Source: issue "Quality, clearance and the LLM's judgement", section 2 (what EXPAND_1/3/5 would
+bring, before it is brought; cost and time beforehand).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from ragfilter.answer.stream import Prices
+from ragfilter.judge.cache import Judgements
+from ragfilter.judge.call import JudgePrompt
+from ragfilter.judge.references import DEPTHS, Reached, walk
+from ragfilter.layers.clearance import may_see
+from ragfilter.layers.judge import may_bring, question
+from ragfilter.model import Chunk, Result
+from ragfilter.rules.match import rule_book
+from ragfilter.settings.schema import Clearance, Settings
+from ragfilter.text.tokens import estimate
+
+
+class Library(Protocol):
+    """The part of `ports.Collection` that is asked for what references lead to."""
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]: ...
+
+    def catalogue(self) -> Mapping[str, Chunk]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What one call of the judge would take.
+
+    `asked` chunks go into the prompt, `left_out` find no room. Tokens are estimates; `cost` is None
+    without prices. It takes `at_most_ms`, usually `usual_ms` (None where the model was not asked
+    yet). `remembered`: the same was asked before, so it costs and takes nothing.
+    """
+
+    asked: int
+    left_out: int
+    prompt_version: str
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    at_most_ms: int
+    usual_ms: float | None = None
+    remembered: bool = False
+
+
+def forecast(
+    result: Result,
+    *,
+    model: str = "",
+    judgements: Judgements | None = None,
+    prices: Prices | None = None,
+) -> Forecast | None:
+    """What the judge's call would take that `result` needs; None where it needs none. Pure, but for
+    what `judgements` remembers of `model`."""
+    if not any(need.kind == "judge" for need in result.needs):
+        return None
+    ready = judge_prompt(result)
+    assert ready is not None
+    answer = [{"chunk_id": i, "action": "EXPAND_3"} for i in ready.asked]
+    sent, written = ready.tokens, estimate(json.dumps({"decisions": answer}))
+    cost = None
+    if prices is not None:
+        cost = (sent * prices.prompt + written * prices.completion) / 1e6
+    known, usual = False, None
+    if judgements is not None:
+        known, usual = (model, ready.key) in judgements, judgements.usual_ms(model)
+    return Forecast(
+        asked=len(ready.asked),
+        left_out=len(ready.left_out),
+        prompt_version=ready.version,
+        prompt_tokens=sent,
+        completion_tokens=written,
+        cost=cost,
+        at_most_ms=result.settings.judge.timeout_ms,
+        usual_ms=usual,
+        remembered=known,
+    )
+
+
+def judge_prompt(result: Result) -> JudgePrompt | None:
+    """What the judge would be sent as the user of `result`, or was sent to come to it; None where
+    the judge is off, or had nothing to judge."""
+    need = next((need for need in result.needs if need.kind == "judge"), None)
+    if need is not None:
+        ids = need.chunk_ids
+    else:
+        judgement = result.judgement
+        ids = judgement.asked + judgement.left_out if judgement is not None else ()
+    by_id = {hit.id: hit for hit in result.pool.hits}
+    if not ids or not by_id.keys() >= set(ids):
+        return None
+    return question([by_id[i] for i in ids], result.pool, result.settings)
+
+
+def preview_expansion(
+    chunk_id: str,
+    collection: Library,
+    settings: Settings,
+    user: Clearance | None = None,
+    *,
+    query: str = "",
+) -> dict[int, tuple[Reached, ...]]:
+    """What EXPAND_1, EXPAND_3 and EXPAND_5 of a chunk would bring: depth to chunks, whole, in the
+    order in which they would come. Asks the store for their texts, and no model.
+
+    `user` is by default the user of `settings`. With `query` and query_must on, chunks whose rule
+    fails are left out, as they would be. Empty for a chunk that is unknown or hidden. Raises
+    StoreError.
+    """
+    if user is not None:
+        settings = settings.model_copy(update={"clearance": user})
+    if not query.strip():
+        off = settings.query_must.model_copy(update={"enabled": False})
+        settings = settings.model_copy(update={"query_must": off})
+    catalogue = collection.catalogue()
+    rules = rule_book(()).scan(query)
+
+    def permitted(wanted: str) -> Chunk | None:
+        chunk = catalogue.get(wanted)
+        return chunk if chunk is not None and may_bring(chunk, settings, rules) else None
+
+    root = permitted(chunk_id)
+    if root is None:
+        return dict.fromkeys(DEPTHS, ())
+    most = settings.judge.max_expansion
+    found = list(walk(root, depth=max(DEPTHS), most=most, find=permitted))
+    whole = collection.chunks([reached.chunk.id for reached in found])
+    user = settings.clearance
+    if user.enabled:
+        whole = {i: _without_hidden_refs(c, catalogue, user) for i, c in whole.items()}
+    there = [replace(r, chunk=whole[r.chunk.id]) for r in found if r.chunk.id in whole]
+    return {depth: tuple(r for r in there if r.step <= depth) for depth in DEPTHS}
+
+
+def _without_hidden_refs(chunk: Chunk, catalogue: Mapping[str, Chunk], user: Clearance) -> Chunk:
+    refs = tuple(r for r in chunk.refs if r in catalogue and may_see(catalogue[r], user))
+    return replace(chunk, refs=refs)

@@ -1,0 +1,227 @@
+"""Every hit of a result as one row: for tables, CSV and whoever lists hits. Pure.
+
+Source: issue "The bench runs", section 4 (Chunks); design, section 3 (clearance).
+
+Who may read what: with the clearance layer on, everything here is made as its user. What they may
+not see is left out as if it were not in the store: ranks, gaps and counts are those of what they
+see. `as_operator=True` shows everything, where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from dataclasses import fields as dataclass_fields
+from typing import TYPE_CHECKING, Any
+
+from ragfilter.engine.replay import as_user
+from ragfilter.layers.clearance import may_see, visible_refs
+from ragfilter.model import Decision, Hit, LayerName, Outcome, Result, similarity
+from ragfilter.report.confidence import confidence
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ELLIPSIS = "…"
+RISKY = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""What makes a spreadsheet take a cell for a formula (OWASP, "CSV Injection")."""
+
+TELLING: tuple[Outcome, ...] = ("pinned", "expanded", "fallback")
+"""What a kept hit is called after, where a layer said so; the first match wins."""
+EXPLAIN: tuple[LayerName, ...] = (
+    "judge", "cutoff", "quality", "query_must", "top_k", "entities", "clearance", "context",
+)  # fmt: skip
+"""Whose decision explains a plainly kept hit best: what weighed it, before what merely counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One hit as tables show it.
+
+    `rank` is the 1-based place by distance (0: brought in by an expansion), `place` the 1-based
+    place among the kept (None: dropped). `gap` is the distance minus that of the hit one rank
+    before. Where the store gives no distances, `distance` is the place, `gap` and `similarity` are
+    None, `confidence` is empty. `layer`, `reason`, `value` and `limit` are those of the deciding
+    decision.
+    """
+
+    rank: int
+    place: int | None
+    id: str
+    title: str
+    type: str
+    source: str
+    page: int | None
+    distance: float
+    similarity: float | None
+    gap: float | None
+    rerank_score: float | None
+    outcome: Outcome
+    layer: LayerName
+    reason: str
+    value: float | None
+    limit: float | None
+    confidence: str
+    found_by: str
+
+    @property
+    def kept(self) -> bool:
+        return self.place is not None
+
+
+COLUMNS: tuple[str, ...] = tuple(f.name for f in dataclass_fields(Row))
+_INTEGERS = ("rank", "place", "page")
+_FLOATS = ("distance", "similarity", "gap", "rerank_score", "value", "limit")
+_TEXTS = tuple(name for name in COLUMNS if name not in (*_INTEGERS, *_FLOATS))
+
+
+def seen(result: Result, *, as_operator: bool = False) -> Result:
+    """The result as its user sees it; as it is for an operator."""
+    return result if as_operator else as_user(result)
+
+
+def visible(result: Result, *, as_operator: bool = False) -> frozenset[str]:
+    """The ids of the hits that may be named: all, unless the clearance layer is on."""
+    user = result.settings.clearance
+    return frozenset(
+        hit.id for hit in result.hits if as_operator or not user.enabled or may_see(hit.chunk, user)
+    )
+
+
+def rows(result: Result, *, as_operator: bool = False) -> tuple[Row, ...]:
+    """One row for every hit seen, by rank; what an expansion brought comes last."""
+    result = seen(result, as_operator=as_operator)
+    places = {hit.id: place for place, hit in enumerate(result.kept, start=1)}
+    decisions: dict[str, list[Decision]] = {}
+    for trace in result.traces:
+        for decision in trace.decisions:
+            decisions.setdefault(decision.chunk_id, []).append(decision)
+    made: list[Row] = []
+    before: float | None = None
+    for hit in sorted(result.hits, key=lambda hit: (hit.rank == 0, hit.rank, hit.distance)):
+        gap = None if before is None or hit.rank == 0 else hit.distance - before
+        before = hit.distance
+        made.append(_row(result, hit, gap, places.get(hit.id), decisions.get(hit.id, [])))
+    return tuple(made)
+
+
+def kept_first(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """The kept rows in their order, then the others by rank."""
+    last = float("inf")
+    return tuple(sorted(rows, key=lambda row: last if row.place is None else row.place))
+
+
+def frame(rows: Iterable[Row]) -> pd.DataFrame:
+    """A table with `COLUMNS`, in that order and with the same types also where it is empty."""
+    import pandas as pd
+
+    table = pd.DataFrame([asdict(row) for row in rows], columns=[*COLUMNS])
+    types: dict[str, Any] = dict.fromkeys(_INTEGERS, "Int64")
+    types |= dict.fromkeys(_FLOATS, "float64") | dict.fromkeys(_TEXTS, "str")
+    return table.astype(types)
+
+
+def references(result: Result, *, as_operator: bool = False) -> dict[str, tuple[str, ...]]:
+    """What every hit refers to, by id: as the user, only what they may know of."""
+    result = seen(result, as_operator=as_operator)
+    user = result.settings.clearance
+    if as_operator:
+        user = user.model_copy(update={"enabled": False})
+    named = visible_refs(result.pool, user)
+    return {hit.id: named(hit.chunk) for hit in result.hits}
+
+
+def csv(rows: Iterable[Row], refs: Mapping[str, Sequence[str]] | None = None) -> str:
+    """The rows as CSV with a header. With `refs` (by id) a last column names what each refers to,
+    separated by spaces.
+
+    A text cell that a spreadsheet would run as a formula begins with an apostrophe. Numbers stay
+    numbers, negative ones too.
+    """
+    table = frame(rows)
+    if refs is not None:
+        table["refs"] = [" ".join(refs.get(i, ())) for i in table["id"]]
+    for name in _TEXTS if refs is None else (*_TEXTS, "refs"):
+        table[name] = table[name].map(harmless)
+    return str(table.to_csv(index=False, lineterminator="\n"))
+
+
+def harmless(cell: str) -> str:
+    """`cell`, with an apostrophe before it where it could be taken for a formula."""
+    return f"'{cell}" if cell.startswith(RISKY) else cell
+
+
+def short_title(title: str, width: int) -> str:
+    """`title` in at most `width` characters, shortened in the middle at words where that is
+    possible, so that its telling end stays: ``I.A. ATTACK MATRIX … Armor Class 6``."""
+    title = " ".join(title.split())
+    if len(title) <= width:
+        return title
+    room = width - len(ELLIPSIS) - 2
+    if room < 4:
+        return title[: max(width - 1, 0)].rstrip() + ELLIPSIS if width > 0 else ""
+    words = title.split()
+    tail = _fitting(reversed(words), room // 2)
+    tail_text = " ".join(reversed(tail)) or title[-(room // 2) :].lstrip()
+    head = _fitting(words, room - len(tail_text))
+    head_text = " ".join(head) or title[: room - len(tail_text)].rstrip()
+    return f"{head_text} {ELLIPSIS} {tail_text}"
+
+
+def _fitting(words: Iterable[str], room: int) -> list[str]:
+    taken: list[str] = []
+    for word in words:
+        room -= len(word) + (1 if taken else 0)
+        if room < 0:
+            break
+        taken.append(word)
+    while taken and not any(char.isalnum() for char in taken[-1]):
+        taken.pop()
+    return taken
+
+
+def _row(
+    result: Result, hit: Hit, gap: float | None, place: int | None, decisions: Sequence[Decision]
+) -> Row:
+    decision = deciding(decisions, kept=place is not None) or Decision(
+        hit.id, "context", "kept" if place is not None else "dropped", "no layer looked at it"
+    )
+    chunk = hit.chunk
+    scored = result.pool.space != "rank"
+    return Row(
+        rank=hit.rank,
+        place=place,
+        id=hit.id,
+        title=chunk.name,
+        type=chunk.type,
+        source=chunk.source,
+        page=chunk.page,
+        distance=hit.distance,
+        similarity=similarity(hit.distance, result.pool.space) if scored else None,
+        gap=gap if scored else None,
+        rerank_score=hit.rerank_score,
+        outcome=decision.outcome,
+        layer=decision.layer,
+        reason=decision.reason,
+        value=decision.value,
+        limit=decision.limit,
+        confidence=confidence(hit.distance, gap, result.settings.confidence) if scored else "",
+        found_by=hit.found_by,
+    )
+
+
+def deciding(decisions: Sequence[Decision], *, kept: bool) -> Decision | None:
+    """The decision that explains a hit, out of all about it in layer order.
+
+    Dropped: the last drop. Kept: the first that pinned it, brought it in or fell back, else that of
+    the first layer in `EXPLAIN` that kept it.
+    """
+    if not kept:
+        drops = [d for d in decisions if d.outcome == "dropped"]
+        return drops[-1] if drops else None
+    for outcome in TELLING:
+        for decision in decisions:
+            if decision.outcome == outcome:
+                return decision
+    keeps = {d.layer: d for d in decisions if d.outcome == "kept"}
+    return next((keeps[layer] for layer in EXPLAIN if layer in keeps), None)

@@ -1,0 +1,171 @@
+"""A result at a glance: how many stay, why, what each layer did, tokens beside a plain search.
+
+Source: issue "The bench runs", section 4 (what the first screen answers). Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ragfilter.answer.context import fits
+from ragfilter.engine.replay import unfiltered
+from ragfilter.layers.clearance import level_needed
+from ragfilter.layers.cutoff import PLACE, side_by_side
+from ragfilter.model import CutoffDetail, Hit, LayerName, LayerTrace, Result
+from ragfilter.report.rows import seen
+from ragfilter.text.numbers import chunks
+
+NO_BUDGET = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class LayerSummary:
+    """One layer in one line: hits in and out, milliseconds, and what it did in words."""
+
+    name: LayerName
+    enabled: bool
+    n_in: int
+    n_out: int
+    ms: float
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The result at a glance.
+
+    `tokens` estimates the kept chunks in a prompt, `tokens_unfiltered` the first k of a plain
+    search (`unfiltered` chunks), without a budget. `strategies`: how many hits each cutoff strategy
+    would keep; empty where the cutoff is off.
+    """
+
+    kept: int
+    retrieved: int
+    headline: str
+    tokens: int
+    tokens_unfiltered: int
+    unfiltered: int
+    layers: tuple[LayerSummary, ...]
+    strategies: tuple[tuple[str, int], ...] = ()
+
+
+def summary(result: Result, *, as_operator: bool = False) -> Summary:
+    """How many stay of how many, why, what it saves in tokens, and what each layer did."""
+    result = seen(result, as_operator=as_operator)
+    plain = unfiltered(result.pool, result.settings)
+    return Summary(
+        kept=len(result.kept),
+        retrieved=sum(hit.rank > 0 for hit in result.hits),
+        headline=headline(result),
+        tokens=tokens(result.kept),
+        tokens_unfiltered=tokens(plain),
+        unfiltered=len(plain),
+        layers=tuple(
+            LayerSummary(t.layer, t.enabled, t.n_in, t.n_out, t.ms, layer_line(t, result))
+            for t in result.traces
+        ),
+        strategies=_strategies(result),
+    )
+
+
+def headline(result: Result) -> str:
+    """Why so many stay, in a few words: ``gap 0.118 ≥ 0.100 after hit 3``."""
+    if not result.kept:
+        return result.message or ("nothing is left" if result.hits else "nothing was found")
+    for layer in ("judge", "cutoff", "top_k"):
+        trace = trace_of(result, layer)
+        if trace is not None and trace.enabled:
+            return layer_line(trace, result)
+    return f"all {len(result.kept)} that passed"
+
+
+def max_security_level(result: Result) -> int | None:
+    """The highest clearance among the kept chunks; where the user's level is too low for all of
+    them, the highest that would have been needed.
+
+    None where nothing is kept for another reason, or where the level of a kept chunk cannot be
+    read. Source: Adaptive Retrieval System, "Return Format".
+    """
+    if result.status == "insufficient_clearance":
+        return level_needed((hit.chunk for hit in result.hits), result.settings.clearance)
+    levels = [hit.chunk.clearance for hit in result.kept]
+    readable = [level for level in levels if level is not None]
+    return max(readable, default=None) if len(readable) == len(levels) else None
+
+
+def _strategies(result: Result) -> tuple[tuple[str, int], ...]:
+    trace = trace_of(result, "cutoff")
+    if trace is None or not isinstance(trace.detail, CutoffDetail):
+        return ()
+    if trace.detail.value_name == PLACE:
+        return ()
+    pinned = sum(d.outcome == "pinned" for d in trace.decisions)
+    cuts = side_by_side(trace.detail, result.settings.cutoff, pinned=pinned)
+    return tuple((made.strategy, made.kept) for made in cuts)
+
+
+def tokens(hits: Sequence[Hit]) -> int:
+    """Estimated tokens of the hits in a prompt, without a budget."""
+    return int(fits(hits, NO_BUDGET)[1])
+
+
+def layer_line(trace: LayerTrace, result: Result) -> str:
+    """What a layer did to this query, in one line: ``11 chunks fail their rule``."""
+    if not trace.enabled:
+        return "off"
+    if not trace.n_in:
+        return "nothing came in"
+    dropped = sum(d.outcome == "dropped" for d in trace.decisions)
+    match trace.layer:
+        case "clearance":
+            return f"{chunks(dropped)} hidden" if dropped else _may_see(result)
+        case "query_must":
+            line = _fail_their_rule(dropped)
+        case "entities":
+            line = _entities_line(trace, result)
+        case "cutoff" if isinstance(trace.detail, CutoffDetail):
+            line = trace.detail.cut.reason
+        case "quality":
+            line = trace.note or _quality_line(trace)
+        case "top_k":
+            line = f"first {result.settings.retrieval.k}"
+        case "context":
+            line = trace.note or f"{trace.n_out} fit"
+            if dropped:
+                line += f"; {chunks(dropped)} did not fit"
+        case _:
+            line = trace.note or f"keeps {trace.n_out} of {trace.n_in}"
+    return line
+
+
+def _may_see(result: Result) -> str:
+    user = result.settings.clearance
+    return f"what level {user.level}{f' of {user.department}' if user.department else ''} may see"
+
+
+def _fail_their_rule(n: int) -> str:
+    if not n:
+        return "every chunk passes its rule"
+    return "1 chunk fails its rule" if n == 1 else f"{n} chunks fail their rule"
+
+
+def _entities_line(trace: LayerTrace, result: Result) -> str:
+    if not result.pool.entities:
+        return trace.note or "not a comparison"
+    pins = sum(d.outcome == "pinned" for d in trace.decisions)
+    names = ", ".join(entity.name for entity in result.pool.entities)
+    return f"pins {chunks(pins)} for {names}" + (f"; {trace.note}" if trace.note else "")
+
+
+def _quality_line(trace: LayerTrace) -> str:
+    if not trace.n_out:
+        return "no chunk is good enough"
+    keeps = [d for d in trace.decisions if d.outcome == "kept" and d.limit is not None]
+    limit = f" with similarity ≥ {keeps[0].limit:.3f}" if keeps else ""
+    return f"keeps {trace.n_out}{limit}"
+
+
+def trace_of(result: Result, layer: str) -> LayerTrace | None:
+    """The layer's trace, None where it took no part."""
+    return next((trace for trace in result.traces if trace.layer == layer), None)

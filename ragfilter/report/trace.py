@@ -1,0 +1,177 @@
+"""The debug trace of a result as text: what was found, what each layer decided, what is left. Pure.
+
+Sources: Adaptive Filtering Algorithm, "Debugging" (hits, gaps, thresholds, cut, final list);
+Adaptive Result Filtering, "Debug Mode" (strategy, constraints, what fell); Filtering, layer 3
+(rounds: what was asked for, excluded, kept). In our own words.
+
+Distances and gaps have four decimals here, as in the second of these: the steps between them can
+then be checked by hand. Everywhere else (`ragfilter.text.numbers`) they have three.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ragfilter.model import Cut, CutoffDetail, LayerName, LayerTrace, Result, Rounds
+from ragfilter.report.rows import Row, kept_first, rows, seen
+from ragfilter.report.summary import layer_line, tokens
+from ragfilter.text import numbers
+from ragfilter.text.numbers import chunks
+
+MAX_HITS = 30
+"""How many hits the list of what was found shows; decisions below it name as many."""
+
+SWITCHED: dict[LayerName, tuple[str, ...]] = {
+    "clearance": ("level", "department"),
+    "query_must": ("max_rounds",),
+    "entities": ("per_entity",),
+    "quality": (
+        "mode", "min_top_k", "max_top_k", "score_threshold",
+        "reranker", "reranker_top_k", "reranker_threshold",
+    ),
+    "cutoff": ("strategy", "max_results", "min_results", "gap_threshold", "distance_offset"),
+    "judge": ("max_chunks", "oversample", "min_relevance", "timeout_ms", "max_prompt_tokens"),
+    "context": ("max_context_tokens",),
+}  # fmt: skip
+"""The settings of each layer that the trace names, where the layer is on."""
+
+
+def trace_text(result: Result, *, as_operator: bool = False) -> str:
+    """The whole trace."""
+    result = seen(result, as_operator=as_operator)
+    listed = rows(result, as_operator=as_operator)
+    names = {row.id: f"{' '.join(row.title.split())} [{row.id}]" for row in listed}
+    lines = [*_head(result), "", *_found(listed)]
+    for trace in result.traces:
+        lines += ["", *_layer(trace, result, names)]
+    lines += ["", *_final(result, listed)]
+    return "\n".join(lines) + "\n"
+
+
+def _head(result: Result) -> Iterator[str]:
+    pool, settings = result.pool, result.settings
+    yield f"Query: {result.query}"
+    yield (
+        f"Collection: {pool.collection} (distance: {_space(pool.space)}), "
+        f"store queries: {pool.queries}, {numbers.ms(pool.gather_ms)}"
+    )
+    yield f"Settings: k unfiltered {settings.retrieval.k}, pool {settings.retrieval.pool_size}"
+    for trace in result.traces:
+        names = SWITCHED.get(trace.layer, ())
+        if trace.enabled and names:
+            section = trace.layer
+            values = ", ".join(f"{n} {_value(settings.get(f'{section}.{n}'))}" for n in names)
+            yield f"  {section}: {values}"
+    off = [trace.layer for trace in result.traces if not trace.enabled]
+    if off:
+        yield f"  off: {', '.join(off)}"
+    if settings.entities.enabled and pool.entities:
+        yield f"Comparison of: {', '.join(entity.name for entity in pool.entities)}"
+
+
+def _found(listed: Sequence[Row]) -> Iterator[str]:
+    yield f"Found: {len(listed)} hits, by distance"
+    for row in listed[:MAX_HITS]:
+        gap = "" if row.gap is None else f"  gap {row.gap:+.4f}"
+        page = "" if row.page is None else f"  page {row.page}"
+        score = "" if row.rerank_score is None else f"  rerank {numbers.distance(row.rerank_score)}"
+        by = "" if row.found_by == "query" else f"  found by {row.found_by}"
+        yield f"{row.rank:5d}. {row.distance:.4f}{gap}{score}  {row.title} [{row.id}]{page}{by}"
+    if len(listed) > MAX_HITS:
+        yield f"       … and {len(listed) - MAX_HITS} more"
+
+
+def _layer(trace: LayerTrace, result: Result, names: dict[str, str]) -> Iterator[str]:
+    title = f"Layer {trace.layer}"
+    if not trace.enabled:
+        yield f"{title}: off"
+        return
+    yield f"{title}: {trace.n_in} in, {trace.n_out} out, {numbers.ms(trace.ms)}"
+    yield f"  {layer_line(trace, result)}"
+    if isinstance(trace.detail, Rounds):
+        yield from _rounds(trace.detail, names)
+    if isinstance(trace.detail, CutoffDetail):
+        yield from _cutoff(trace.detail, result)
+    shown = [d for d in trace.decisions if d.chunk_id in names]
+    if trace.layer == "entities":
+        shown = [d for d in shown if d.outcome != "kept"]
+    for decision in shown[:MAX_HITS]:
+        yield f"  {decision.outcome:8s} {names[decision.chunk_id]}: {decision.reason}"
+    counts = Counter(d.outcome for d in shown[MAX_HITS:])
+    if counts:
+        rest = ", ".join(f"{n} {outcome}" for outcome, n in counts.items())
+        yield f"  … and {rest}"
+
+
+def _rounds(detail: Rounds, names: dict[str, str]) -> Iterator[str]:
+    yield f"  asking again, k {detail.k}:"
+    for r in detail.rounds:
+        yield (
+            f"    round {r.number}: {len(r.retrieved)} retrieved, "
+            f"{len(r.excluded)} excluded, {len(r.kept)} kept"
+        )
+        for mark, ids in (("keep", r.kept), ("exclude", r.excluded)):
+            for i in ids:
+                if i in names:
+                    yield f"      {mark:7s} {names[i]}"
+    yield f"    {chunks(len(detail.kept))} after {len(detail.rounds)} rounds"
+    if detail.short:
+        yield f"    {detail.short} short of what the wide pool holds"
+
+
+def _cutoff(detail: CutoffDetail, result: Result) -> Iterator[str]:
+    cut, settings = detail.cut, result.settings.cutoff
+    looked = len(cut.gaps) + 1 if cut.gaps else min(len(detail.values), settings.max_results)
+    yield f"  values: {detail.value_name}, the first {looked} of {len(detail.values)}"
+    for gap in cut.gaps:
+        left, right = detail.values[gap.after_rank - 1], detail.values[gap.after_rank]
+        yield (
+            f"    gap after {gap.after_rank}: {gap.size:+.4f}  ({left:.4f} to {right:.4f})"
+            f"{_mark(gap.after_rank, gap.skipped, gap.cliff, cut)}"
+        )
+    if cut.strategy == "gap":
+        yield f"  gap threshold: {settings.gap_threshold:.4f}"
+        if detail.values:
+            best = min(detail.values[:looked])
+            yield (
+                f"  distance limit: {best + settings.distance_offset:.4f} "
+                f"(best {best:.4f} + {settings.distance_offset:.4f}), "
+                f"{'used' if cut.limit is not None else 'not needed'}"
+            )
+    yield f"  {cut.strategy}: {cut.reason}"
+    fell = detail.values[cut.kept :]
+    if fell:
+        few = ", ".join(f"{value:.4f}" for value in fell[:10])
+        yield f"  cut: {len(fell)} with {few}{' …' if len(fell) > 10 else ''}"
+
+
+def _mark(rank: int, skipped: bool, cliff: bool, cut: Cut) -> str:
+    if rank == cut.cliff_after_rank:
+        return "  <- cut here"
+    if skipped:
+        return "  skipped"
+    return "  cliff, not the largest" if cliff and cut.strategy == "gap" else ""
+
+
+def _final(result: Result, listed: Sequence[Row]) -> Iterator[str]:
+    yield f"Result: {chunks(len(result.kept))} of {len(result.hits)}, status {result.status}"
+    if result.message:
+        yield f"  {result.message}"
+    for row in kept_first(listed)[: len(result.kept)]:
+        why = f"{row.outcome}: {row.reason}"
+        yield f"{row.place:5d}. {row.title} [{row.id}]  {row.distance:.4f}  {why}"
+    for need in result.needs:
+        yield f"  waits for {need.kind}: {need.why}"
+    size = numbers.tokens(tokens(result.kept))
+    yield f"Context: about {size} in {chunks(len(result.kept))}"
+
+
+def _space(space: str) -> str:
+    return "squared l2" if space == "l2" else space
+
+
+def _value(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value) if value != "" else "none"

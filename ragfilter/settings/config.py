@@ -1,0 +1,309 @@
+"""Where settings come from and who wins: defaults < profile < TOML file < environment < flags.
+
+A bad value is refused with the setting's name, the value, what is allowed and where it came from.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from pydantic import ValidationError
+
+from ragfilter.errors import SettingsError
+from ragfilter.settings import profiles
+from ragfilter.settings.environment import Deployment
+from ragfilter.settings.schema import Settings, field, fields
+from ragfilter.text.characters import whole
+
+SEED_VARIABLES: Mapping[str, str] = {
+    "MIN_TOP_K": "quality.min_top_k",
+    "MAX_TOP_K": "quality.max_top_k",
+    "RETRIEVAL_SCORE_THRESHOLD": "quality.score_threshold",
+    "RERANKER_MODEL": "quality.reranker_model",
+    "RERANKER_TOP_K": "quality.reranker_top_k",
+    "RERANKER_SCORE_THRESHOLD": "quality.reranker_threshold",
+    "CHUNK_FILTERING_ENABLED": "judge.enabled",
+    "CHUNK_FILTERING_OVERSAMPLE_MULTIPLIER": "judge.oversample",
+    "CHUNK_FILTERING_MIN_RELEVANCE_THRESHOLD": "judge.min_relevance",
+    "CHUNK_FILTERING_LLM_TIMEOUT_MS": "judge.timeout_ms",
+    "CHUNK_FILTERING_MAX_PROMPT_TOKENS": "judge.max_prompt_tokens",
+}
+"""The environment variables that the source documents name, and what they set here."""
+
+PREFIX = "RAGFILTER_"
+_HEADER = re.compile(r"\s*\[([^\[\]]+)\]")
+_KEY = re.compile(r"\s*([^=#\[]+?)\s*=")
+_WORD = re.compile(r"\w+")
+ALIKE = 0.82
+"""How alike (0..1, difflib's ratio) a name must be to be suggested."""
+TRUE, FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Values from one place: `origin` in words, dotted path → value as it was written.
+
+    `lines`: dotted path or section → 1-based line, where the place is a file.
+    """
+
+    origin: str
+    values: Mapping[str, Any]
+    lines: Mapping[str, int] = dataclass_field(default_factory=dict)
+
+    def origin_of(self, path: str) -> str:
+        """The origin of one value, with its line where that is known."""
+        line = self.lines.get(path) or self.lines.get(path.partition(".")[0])
+        return f"{self.origin}, line {line}" if line else self.origin
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings in force, the profile they started from, where each changed value is from."""
+
+    settings: Settings
+    profile: str
+    origins: Mapping[str, str]
+
+
+def load(
+    *,
+    profile: str | None = None,
+    file: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    flags: Sequence[Given] = (),
+) -> Config:
+    """Put the sources together. `environ` defaults to the process's; of `flags` the later ones win.
+
+    Raises SettingsError.
+    """
+    from_file, named = read_toml(file) if file else (None, None)
+    environ = os.environ if environ is None else environ
+    places = (
+        (profile, ""),
+        (environ.get(f"{PREFIX}PROFILE"), f"environment variable {PREFIX}PROFILE"),
+        (named, str(file)),
+        (profiles.DEFAULT, ""),
+    )
+    name, origin = next((name, origin) for name, origin in places if name)
+    given = [Given(f"profile {name}", profiles.profile(name, origin=origin).values)]
+    if from_file:
+        given.append(from_file)
+    below = {path: value for place in given for path, value in place.values.items()}
+    reranker = below.get("quality.reranker", field("quality.reranker").default)
+    given += read_environment(environ, reranker=reranker)
+    settings, origins = merge([*given, *flags])
+    return Config(settings, name, origins)
+
+
+def merge(given: Sequence[Given]) -> tuple[Settings, dict[str, str]]:
+    """Later places win. Raises SettingsError that names the setting, value, range and origin."""
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for place in given:
+        for path, value in place.values.items():
+            origins[path] = place.origin_of(path)
+            values[path] = _checked(path, value, origins[path])
+    try:
+        return Settings().with_values(values), origins
+    except ValidationError as error:
+        raise _refusal(error, values, origins) from None
+
+
+def read_toml(path: Path) -> tuple[Given, str | None]:
+    """The values of a settings file, and the profile it names. Raises SettingsError."""
+    text = _text_of(path)
+    try:
+        tree = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise SettingsError(
+            f"{path} is not valid TOML: {why}.", remedy="Write one [section] per layer."
+        ) from None
+    named = tree.pop("profile", None)
+    if named is not None and not isinstance(named, str):
+        raise SettingsError(f"{path}: profile must be text.", remedy='Write profile = "full".')
+    values: dict[str, Any] = {}
+    given = Given(str(path), values, _lines(text))
+    for section, body in tree.items():
+        if isinstance(body, list) and section in Settings.model_fields:
+            raise SettingsError(
+                f"[[{section}]] (from {given.origin_of(section)}) is a list of sections.",
+                remedy=f"Write [{section}], once.",
+            )
+        if not isinstance(body, dict):
+            raise _unknown(section, given.origin_of(section))
+        values |= {f"{section}.{name}": value for name, value in body.items()}
+    return given, named
+
+
+def _text_of(path: Path) -> str:
+    """The text of a settings file. Raises SettingsError: unreadable, or not UTF-8."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise SettingsError(
+            f"{path} cannot be read: {reason}.", remedy="Check the path of the settings file."
+        ) from None
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise SettingsError(
+                f"{path}, line {number}: not UTF-8 at byte {error.start + 1}.",
+                remedy="Save the file as UTF-8.",
+            ) from None
+    return content.decode("utf-8-sig")
+
+
+def _lines(text: str) -> dict[str, int]:
+    """Where a valid settings file sets what: dotted path or section → 1-based line.
+
+    Only for messages: a text over several lines that itself looks like a setting could mislead it.
+    """
+    section, found = "", dict[str, int]()
+    for number, line in enumerate(text.split("\n"), start=1):
+        header, key = _HEADER.match(line), _KEY.match(line)
+        if header:
+            section = _bare(header[1])
+            found.setdefault(section, number)
+        elif key:
+            path = _bare(key[1])
+            found.setdefault(f"{section}.{path}" if section else path, number)
+    return found
+
+
+def _bare(key: str) -> str:
+    return ".".join(part.strip(" \t\"'") for part in key.split("."))
+
+
+def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given]:
+    """Settings from the environment: the seeds' own names, then `RAGFILTER_SECTION__NAME`.
+
+    `reranker` is the one without them: ENABLE_RERANKER only replaces none.
+    """
+    given = [
+        Given(f"environment variable {name}", {path: environ[name]})
+        for name, path in SEED_VARIABLES.items()
+        if environ.get(name, "") != ""
+    ]
+    if environ.get("RERANKER_MODEL"):
+        origin = "environment variable RERANKER_MODEL"
+        given.append(Given(origin, {"quality.reranker": "cross_encoder"}))
+    if environ.get("ENABLE_RERANKER", "") != "":
+        origin = "environment variable ENABLE_RERANKER"
+        wanted = _boolean("ENABLE_RERANKER", environ["ENABLE_RERANKER"], origin)
+        if not wanted:
+            given.append(Given(origin, {"quality.reranker": "none"}))
+        elif reranker == "none" and not environ.get("RERANKER_MODEL"):
+            given.append(Given(origin, {"quality.reranker": "late_interaction"}))
+    known = {variable(f.path): f.path for f in fields()}
+    others = {f"{PREFIX}{n.upper()}" for n in Deployment.model_fields} | {f"{PREFIX}PROFILE"}
+    for name, value in environ.items():
+        if not name.startswith(PREFIX) or name in others or name.startswith(f"{PREFIX}TEST_"):
+            continue
+        if name not in known:
+            # All begin alike; what is alike counts only behind that.
+            ends = [other.removeprefix(PREFIX) for other in (*known, *sorted(others))]
+            hint = _suggestion(name.removeprefix(PREFIX), ends, PREFIX)
+            raise SettingsError(
+                f"The environment variable {name} names no setting.", remedy=f"{hint} Or unset it."
+            )
+        given.append(Given(f"environment variable {name}", {known[name]: value}))
+    return given
+
+
+def variable(path: str) -> str:
+    """The environment variable of a setting: ``RAGFILTER_CUTOFF__GAP_THRESHOLD``."""
+    return PREFIX + path.replace(".", "__").upper()
+
+
+def parse_set(text: str) -> tuple[str, str]:
+    """``cutoff.gap_threshold=0.12`` → path and value. Raises SettingsError."""
+    path, sign, value = text.partition("=")
+    if not sign:
+        raise SettingsError(
+            f"--set {text}: there is no '='.", remedy="Write --set layer.field=value."
+        )
+    return path.strip(), value.strip()
+
+
+def to_toml(settings: Settings, profile: str) -> str:
+    """A settings file that reproduces `settings`: the profile, and what differs from it."""
+    base, _ = merge([Given("profile", profiles.profile(profile).values)])
+    tree: dict[str, Any] = {"profile": profile}
+    for path, value in settings.changed_from(base).items():
+        section, _, name = path.partition(".")
+        tree.setdefault(section, {})[name] = value
+    return tomli_w.dumps(tree)
+
+
+def _checked(path: str, value: Any, origin: str) -> Any:
+    """The value, with what pydantic would let pass but a user would not mean refused."""
+    try:
+        info = field(path)
+    except KeyError:
+        raise _unknown(path, origin) from None
+    if info.type is bool and isinstance(value, str):
+        return _boolean(path, value, origin)
+    if info.type is bool and not isinstance(value, bool):
+        raise _bad(path, value, origin)
+    if info.type in (int, float) and isinstance(value, bool):
+        raise _bad(path, value, origin)
+    # Bytes that are no text arrive as half characters.
+    return whole(value) if isinstance(value, str) else value
+
+
+def _boolean(name: str, value: str, origin: str) -> bool:
+    word = value.strip().lower()
+    if word in TRUE or word in FALSE:
+        return word in TRUE
+    raise SettingsError(
+        f"{name} = {value!r} (from {origin}) is not allowed.", remedy="Use true or false."
+    )
+
+
+def _refusal(
+    error: ValidationError, values: Mapping[str, Any], origins: Mapping[str, str]
+) -> SettingsError:
+    first = error.errors()[0]
+    path = ".".join(str(part) for part in first["loc"])
+    if path in values:
+        return _bad(path, values[path], origins[path])
+    reason = first["msg"].removeprefix("Value error, ")
+    named = set(_WORD.findall(reason))
+    section = f"{path}."
+    involved = sorted({origins[p] for p in values if p.removeprefix(section) in named})
+    return SettingsError(
+        f"{path}: {reason} (from {'; '.join(involved) or 'defaults'}).",
+        remedy="Change one of the two.",
+    )
+
+
+def _bad(path: str, value: Any, origin: str) -> SettingsError:
+    return SettingsError(
+        f"{path} = {value!r} (from {origin}) is not allowed.",
+        remedy=f"Use {field(path).allowed()}.",
+    )
+
+
+def _unknown(path: str, origin: str) -> SettingsError:
+    hint = _suggestion(path, [f.path for f in fields()])
+    return SettingsError(f"There is no setting {path!r} (from {origin}).", remedy=hint)
+
+
+def _suggestion(word: str, known: Sequence[str], before: str = "") -> str:
+    """What was probably meant: a slip of `word`, or the only one that begins or ends with it."""
+    near = get_close_matches(word, known, n=1, cutoff=ALIKE)
+    if not near:
+        near = [name for name in known if name.startswith(word) or name.endswith(f".{word}")]
+    return f"Did you mean {before}{near[0]}?" if len(near) == 1 else "See the settings reference."

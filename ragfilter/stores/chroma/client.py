@@ -1,0 +1,200 @@
+"""Opens Chroma clients and turns what they raise into our errors. Source: design, section 6.
+
+Chroma's HTTP client waits for ever and raises `httpx` errors for a dead server; here every wait has
+a deadline. Telemetry is off and Chroma's own embedding functions are never built.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import SplitResult
+
+import chromadb
+import httpx
+from chromadb.api import ClientAPI
+from chromadb.api.shared_system_client import SharedSystemClient
+from chromadb.config import DEFAULT_DATABASE, DEFAULT_TENANT
+from chromadb.config import Settings as ChromaSettings
+from chromadb.errors import (
+    InvalidArgumentError,
+    InvalidDimensionException,
+    NotFoundError,
+)
+
+from ragfilter.deadline import within
+from ragfilter.errors import (
+    CollectionMissing,
+    InputError,
+    RagfilterError,
+    StoreError,
+    StoreUnavailable,
+)
+from ragfilter.stores import disk
+from ragfilter.text.urls import basic_auth, shown, web_address
+
+REBUILD = "`ragfilter index --rebuild --collection NAME`"
+DAMAGED = f"If the store was changed or damaged, restore the collection with {REBUILD}."
+UNREADABLE = f"Move that folder away and restore each collection with {REBUILD}."
+MISFIT = "Check that the collection was indexed with the embedding model now in use."
+NO_SERVER = "Check that the Chroma server runs and that the URL is right."
+
+CLOSED = "Open the workspace again."
+
+_UNWRITABLE = re.compile(
+    "disk is full|no space|quota|too large|read-?only|permission denied|not permitted"
+)
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
+
+
+def open_folder(folder: Path) -> ClientAPI:
+    """The embedded client on `folder`. One process only: the caller holds the workspace lock.
+
+    Raises StoreError.
+    """
+    settings = ChromaSettings(anonymized_telemetry=False)
+    try:
+        return chromadb.PersistentClient(str(folder), settings=settings)
+    except BaseException as error:
+        # Chroma would hand out what it could not start at the next opening.
+        SharedSystemClient._identifier_to_system.pop(str(folder), None)
+        if _is_interruption(error):
+            raise
+        what = f"The vector store in {folder} cannot be opened"
+        raise _failure(what, error, str(folder), UNREADABLE) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where a Chroma server is. `headers` carry what an authenticating proxy or Chroma Cloud asks
+    for; user and password in the URL are sent as basic authentication and never shown. No single
+    wait on the server takes longer than `timeout_s` seconds."""
+
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    tenant: str = DEFAULT_TENANT
+    database: str = DEFAULT_DATABASE
+    timeout_s: float = 30.0
+
+
+def open_server(server: Server) -> ClientAPI:
+    """The client of a Chroma server.
+
+    Raises InputError for an unusable URL, StoreUnavailable where nothing answers like Chroma.
+    """
+    parts = _checked(server.url)
+    url = shown(server.url)
+    headers = {**basic_auth(parts), **server.headers}
+    settings = ChromaSettings(anonymized_telemetry=False)
+    with guard(url):
+        # Fails fast and frees its socket, which the client below, built in a thread, would not.
+        httpx.get(
+            f"{url}/api/v2/heartbeat", timeout=server.timeout_s, headers=headers
+        ).raise_for_status()
+        # The whole URL as host: Chroma then keeps its path, which a proxy may need.
+        client = within(
+            server.timeout_s,
+            lambda: chromadb.HttpClient(
+                host=url,
+                ssl=url.startswith("https://"),
+                headers=headers,
+                settings=settings,
+                tenant=server.tenant,
+                database=server.database,
+            ),
+        )
+    # The only place where this client's timeout can be set; the version is pinned.
+    client._server._session.timeout = httpx.Timeout(server.timeout_s)  # type: ignore[attr-defined]
+    return client
+
+
+@contextmanager
+def guard(where: str) -> Iterator[None]:
+    """Turns whatever Chroma raises inside the block into a StoreError. `where` names the store."""
+    try:
+        yield
+    except RagfilterError:
+        raise
+    except (httpx.TimeoutException, TimeoutError) as error:
+        raise StoreUnavailable(
+            f"The Chroma server at {where} did not answer in time.", remedy=NO_SERVER
+        ) from error
+    except httpx.HTTPError as error:
+        raise StoreUnavailable(
+            f"The Chroma server at {where} cannot be reached: {_words(error)}.", remedy=NO_SERVER
+        ) from error
+    except NotFoundError as error:
+        raise CollectionMissing(
+            f"The collection is not in {where} (any more): {_words(error)}.",
+            remedy="List the collections, or index it again.",
+        ) from error
+    except (InvalidArgumentError, InvalidDimensionException) as error:
+        raise StoreError(f"Chroma refused: {_words(error)}.", remedy=MISFIT) from error
+    except BaseException as error:
+        if _is_interruption(error):
+            raise
+        if isinstance(error, AttributeError) and error.name == "bindings":
+            raise StoreError(f"The vector store in {where} was closed.", remedy=CLOSED) from error
+        raise _failure("Chroma failed", error, where, DAMAGED) from error
+
+
+def make_sure_of_room(folder: str) -> None:
+    """Raises StoreError where the disk takes no data."""
+    reason = disk.refusal(Path(folder))
+    if reason:
+        raise StoreError(f"{folder} cannot be written: {reason}.", remedy=writable(folder))
+
+
+def writable(where: str) -> str:
+    """The remedy where a disk is full or read-only."""
+    return (
+        f"Make room on the disk of {where}, or make it writable. Nothing there is damaged: "
+        "do not move it away."
+    )
+
+
+def _failure(what: str, error: BaseException, where: str, remedy: str) -> StoreError:
+    """What failed and why; of a folder the disk is asked, too, since Chroma seldom names it."""
+    said = _words(error)
+    if not _UNWRITABLE.search(said.lower()) and Path(where).is_dir():
+        said = f"{said} ({reason})" if (reason := disk.refusal(Path(where))) else said
+    if _UNWRITABLE.search(said.lower()):
+        remedy = writable(where)
+    return StoreError(f"{what}: {said}.", remedy=remedy)
+
+
+def _checked(url: str) -> SplitResult:
+    parts = web_address(url)
+    try:
+        httpx.URL(shown(url))
+    except httpx.InvalidURL:
+        parts = None
+    if parts is None:
+        # It is not repeated: what is wrong with it may be a password.
+        raise InputError(
+            "The URL of the Chroma server cannot be read.",
+            remedy="Give it like http://127.0.0.1:8000, or http://user:password@host:8000 with "
+            "every sign of the password but letters and digits percent-encoded.",
+        )
+    if parts.query or parts.fragment:
+        raise InputError(
+            "The URL of the Chroma server carries a query or a fragment, which Chroma ignores.",
+            remedy="Leave out what follows ? or #; a proxy may ask for user and password instead.",
+        )
+    return parts
+
+
+def _is_interruption(error: BaseException) -> bool:
+    # A panic inside Chroma's Rust core is a BaseException too; that one is a failure of the store.
+    return not isinstance(error, Exception) and type(error).__name__ != "PanicException"
+
+
+def _words(error: BaseException) -> str:
+    text = " ".join(str(error).split())[:300].rstrip(".")
+    said = _ERRNO.sub("", text)
+    if said != text:
+        said = said[:1].lower() + said[1:]
+    return said or type(error).__name__

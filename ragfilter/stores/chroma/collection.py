@@ -1,0 +1,399 @@
+"""One Chroma collection behind the ports: `ports.Collection` and `ports.RuleStore`.
+
+Source: design, sections 3 (distances, clearance) and 6 (facts about Chroma 1.5.9).
+
+Our own collections hold unit vectors in the `l2` space (squared distance, 0..4) and carry
+`ragfilter:` keys in the collection's metadata. Any other collection can be read too; there nothing
+is assumed of its metadata, so conditions are checked in memory.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+from chromadb.api.models.Collection import Collection as RawCollection
+from chromadb.errors import InternalError
+
+from ragfilter.errors import StoreError
+from ragfilter.model import Chunk, Space
+from ragfilter.protocols import Vectors, Where
+from ragfilter.stores.chroma import metadata as rows
+from ragfilter.stores.chroma.client import REBUILD, guard
+from ragfilter.stores.chroma.where import admission, can_push, condition
+
+if TYPE_CHECKING:
+    from ragfilter.stores.chroma.store import ChromaStore
+
+T = TypeVar("T")
+
+FORMAT = "ragfilter:format"
+EMBEDDER = "ragfilter:embedder"
+VERSION = "ragfilter:version"
+CONTENT = "ragfilter:content"
+WITHHELD = "ragfilter:withheld"
+
+INDEX_AGAIN = "Run the same `ragfilter index` command again, unless it is still running."
+
+PAYLOAD_PAGE = 5_000
+IDS_PAGE = 50_000
+WRITE_BATCH = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionInfo:
+    """One collection in a list. `embedder` is empty where it is not known; `incomplete` says why
+    chunks are missing, and is empty where none is."""
+
+    name: str
+    count: int
+    space: Space
+    embedder: str
+    ours: bool
+    incomplete: str
+
+    @property
+    def complete(self) -> bool:
+        return not self.incomplete
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One chunk to be stored with its vector (unit length, shape (dimension,))."""
+
+    chunk: Chunk
+    vector: Vectors
+    clearance_as_given: str | None = None
+
+
+class ChromaCollection:
+    """One collection. Each call looks it up by name, so it survives being indexed anew."""
+
+    def __init__(self, store: ChromaStore, name: str) -> None:
+        self._store = store
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def space(self) -> Space:
+        return _space(self._raw())
+
+    @property
+    def embedder(self) -> str:
+        """The embedding model that made the vectors; empty where it is not known."""
+        return _metadata(self._raw(), EMBEDDER)
+
+    @property
+    def content(self) -> str:
+        """The fingerprint of the indexed content; empty while indexing is not complete."""
+        return _metadata(self._raw(), CONTENT)
+
+    @property
+    def version(self) -> str:
+        raw = self._raw()
+        token = f"{raw.id}:{_metadata(raw, VERSION)}"
+        # Others write to a foreign collection untold; at least added and removed chunks show.
+        return token if _is_ours(raw) else f"{token}:{self._count(raw)}"
+
+    @property
+    def withheld(self) -> bool:
+        """Whether chunks are given out to nobody, because their clearances are being changed."""
+        return bool(_metadata(self._raw(), WITHHELD))
+
+    @property
+    def incomplete(self) -> str:
+        """Why a query may miss chunks, and what to do about it; empty where none is missing."""
+        return self._incomplete(self._raw())
+
+    def info(self) -> CollectionInfo:
+        raw = self._raw()
+        return CollectionInfo(
+            name=self._name,
+            count=self._count(raw),
+            space=_space(raw),
+            embedder=_metadata(raw, EMBEDDER),
+            ours=_is_ours(raw),
+            incomplete=self._incomplete(raw),
+        )
+
+    def count(self) -> int:
+        return self._count(self._raw())
+
+    def nearest(
+        self,
+        vector: Vectors,
+        n: int,
+        *,
+        ids: Sequence[str] | None = None,
+        where: Where | None = None,
+    ) -> list[tuple[str, float]]:
+        """Up to `n` (id, distance), ascending, equal distances by id; unknown `ids` are left out.
+
+        `vector` has shape (dimension,) or (1, dimension). Raises StoreError: not finite, wrong
+        dimension.
+        """
+        query = _checked(vector)
+        raw = self._readable()
+        if n > PAYLOAD_PAGE:
+            n = min(n, self._count(raw))
+        if n < 1:
+            return []
+        # Chroma refuses a condition, or a list of ids, that admits one which its index lacks.
+        lost = self._lost(raw)
+        pushed = None
+        if where is not None and where != Where():
+            if ids is None and _is_ours(raw) and can_push(where) and not lost:
+                pushed = condition(where)
+            else:
+                ids = self._admitted(ids, where)
+        if ids is not None:
+            known = self.catalogue()
+            ids = [i for i in dict.fromkeys(ids) if i in known and i not in lost]
+            if len(ids) == len(known):
+                ids = None
+        hits: list[tuple[str, float]] = []
+        for page in [None] if ids is None else _pages(ids, IDS_PAGE):
+            size = n if page is None else min(n, len(page))
+            with guard(self._store.where):
+                found = raw.query(
+                    query_embeddings=cast(Any, [query]),
+                    n_results=size,
+                    ids=page,
+                    where=cast(Any, pushed),
+                    include=["distances"],
+                )
+            distances = cast(Any, found["distances"])
+            hits.extend(zip(found["ids"][0], map(float, distances[0]), strict=True))
+        return sorted(hits, key=lambda hit: (hit[1], hit[0]))[:n]
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        raw = self._readable()
+        found: dict[str, Chunk] = {}
+        for page in _pages(list(dict.fromkeys(ids)), PAYLOAD_PAGE):
+            with guard(self._store.where):
+                got = raw.get(ids=page, include=["documents", "metadatas"])
+            documents, metadatas = cast(Any, got["documents"]), cast(Any, got["metadatas"])
+            for i, metadata, text in zip(got["ids"], metadatas, documents, strict=True):
+                found[i] = rows.to_chunk(i, metadata, text)
+        return {i: found[i] for i in ids if i in found}
+
+    def catalogue(self) -> Mapping[str, Chunk]:
+        """Every chunk by id without text and title; kept in memory until the version changes."""
+        version = self.version
+        kept = self._store.catalogues.get(self._name)
+        if kept is not None and kept[0] == version:
+            return kept[1]
+        # Under the version from before the reading: a write meanwhile makes it be read again.
+        entries = MappingProxyType(dict(self._read_catalogue()))
+        self._store.catalogues[self._name] = (version, entries)
+        return entries
+
+    def rule(self, chunk_id: str) -> str | None:
+        self._store.settle()
+        chunk = self.chunks([chunk_id]).get(chunk_id)
+        if chunk is None:
+            raise self._unknown(chunk_id)
+        return chunk.rule
+
+    def set_rule(self, chunk_id: str, rule: str | None) -> None:
+        with self._store.changing(self._name):
+            # Refuses an unknown chunk: Chroma would do nothing and say nothing.
+            self.rule(chunk_id)
+            before = self.version
+            raw = self._raw()
+            raw.update(ids=[chunk_id], metadatas=[cast(Any, {rows.RULE_KEY: rule or None})])
+            self.renew()
+            self._renew_entry(chunk_id, before)
+
+    def write(self, batch: Sequence[Row]) -> None:
+        """Store chunks with their vectors, replacing those with the same id, metadata and all."""
+        for page in _pages(batch, WRITE_BATCH):
+            ids = [row.chunk.id for row in page]
+            with self._store.changing(self._name):
+                raw = self._raw()
+                present = set(raw.get(ids=ids, include=[])["ids"])
+                # Chroma's `add` of a present id and `update` of an absent one do nothing, silently.
+                self._put(raw.add, [row for row in page if row.chunk.id not in present], {})
+                self._put(
+                    raw.update, [row for row in page if row.chunk.id in present], rows.NO_METADATA
+                )
+                self.renew()
+
+    def renew(self) -> None:
+        """Give the collection a new version: it may hold something else now."""
+        self._mark({VERSION: new_token()})
+
+    def mark_content(self, fingerprint: str) -> None:
+        """Record what the collection now holds; "" says that it is incomplete. What was withheld
+        is given out again once it is complete."""
+        marks = {CONTENT: fingerprint, VERSION: new_token()}
+        self._mark({**marks, WITHHELD: ""} if fingerprint else marks)
+
+    def withhold(self) -> None:
+        """Give no chunk out until the collection has been indexed: clearances are about to change.
+        Every reading raises StoreError from now on, in this process and in any other."""
+        self._mark({WITHHELD: "yes", VERSION: new_token()})
+
+    def _raw(self) -> RawCollection:
+        with guard(self._store.where):
+            raw = self._store.client.get_collection(self._name, embedding_function=None)
+        # A write reads the stored schema and builds the embedding function that it names.
+        raw._model.serialized_schema = None
+        return raw
+
+    def _readable(self) -> RawCollection:
+        raw = self._raw()
+        if _metadata(raw, WITHHELD):
+            raise StoreError(self._withheld(), remedy=INDEX_AGAIN)
+        return raw
+
+    def _withheld(self) -> str:
+        return (
+            f"Collection {self._name!r} gives out no chunks: clearances in it are being changed, "
+            "and that is not complete."
+        )
+
+    def _incomplete(self, raw: RawCollection) -> str:
+        if _metadata(raw, WITHHELD):
+            return f"{self._withheld()} {INDEX_AGAIN}"
+        if _is_ours(raw) and not _metadata(raw, CONTENT):
+            return (
+                f"Collection {self._name!r} is incomplete: it is being indexed, or its indexing "
+                f"was interrupted. {INDEX_AGAIN}"
+            )
+        lost = self._lost(raw)
+        if not lost:
+            return ""
+        count = self._count(raw)
+        way_out = f"Restore it with {REBUILD}." if _is_ours(raw) else "Make it anew."
+        return (
+            f"Collection {self._name!r} is damaged: only {count - len(lost):,} of its {count:,} "
+            f"chunks can be found. {way_out.replace('NAME', self._name)}"
+        )
+
+    def _lost(self, raw: RawCollection) -> frozenset[str]:
+        """The ids that no query can find; looked up once. Chroma begins a new index where the
+        folder of the old one is gone, and says nothing."""
+        if raw.id not in self._store.lost:
+            self._store.lost[raw.id] = frozenset(self._read_lost(raw))
+        return self._store.lost[raw.id]
+
+    def _read_lost(self, raw: RawCollection) -> set[str]:
+        probe: Any = np.eye(1, raw._model.dimension or 1, dtype=np.float32)
+        with guard(self._store.where):
+            ids = raw.get(include=[])["ids"]
+            try:
+                for page in _pages(ids, IDS_PAGE):
+                    raw.query(query_embeddings=probe, n_results=1, ids=page, include=[])
+            except InternalError:
+                found = raw.query(query_embeddings=probe, n_results=len(ids), include=[])["ids"]
+                return set(ids).difference(found[0])
+        return set()
+
+    def _count(self, raw: RawCollection) -> int:
+        with guard(self._store.where):
+            return int(raw.count())
+
+    def _put(
+        self, put: Callable[..., None], page: Sequence[Row], cleared: Mapping[str, None]
+    ) -> None:
+        if not page:
+            return
+        metadatas = [
+            {**cleared, **rows.to_metadata(row.chunk, clearance_as_given=row.clearance_as_given)}
+            for row in page
+        ]
+        put(
+            ids=[row.chunk.id for row in page],
+            embeddings=np.stack([row.vector for row in page]),
+            documents=[row.chunk.text for row in page],
+            metadatas=metadatas,
+        )
+
+    def _mark(self, values: Mapping[str, str]) -> None:
+        with self._store.changing(self._name):
+            raw = self._raw()
+            # Chroma refuses a change that names the space, also when it names the same one.
+            kept = {k: v for k, v in (raw.metadata or {}).items() if not k.startswith("hnsw:")}
+            raw.modify(metadata={**kept, **values})
+
+    def _read_catalogue(self) -> Iterator[tuple[str, Chunk]]:
+        raw = self._readable()
+        offset = 0
+        while True:
+            with guard(self._store.where):
+                page = raw.get(limit=PAYLOAD_PAGE, offset=offset, include=["metadatas"])
+            for i, metadata in zip(page["ids"], cast(Any, page["metadatas"]), strict=True):
+                yield i, rows.to_entry(i, metadata)
+            if len(page["ids"]) < PAYLOAD_PAGE:
+                return
+            offset += PAYLOAD_PAGE
+
+    def _renew_entry(self, chunk_id: str, before: str) -> None:
+        # Where nobody else writes, one new entry is enough: reading all takes a second or two for
+        # 100,000 chunks. Only under the write lock, so that no other edit lies between.
+        kept = self._store.catalogues.get(self._name)
+        if self._store.shared or kept is None or kept[0] != before:
+            return
+        raw = self._raw()
+        with guard(self._store.where):
+            got = raw.get(ids=[chunk_id], include=["metadatas"])
+        entry = rows.to_entry(chunk_id, cast(Any, got["metadatas"])[0])
+        entries = MappingProxyType({**kept[1], chunk_id: entry})
+        self._store.catalogues[self._name] = (self.version, entries)
+
+    def _admitted(self, ids: Sequence[str] | None, where: Where) -> list[str]:
+        known = self.catalogue()
+        admits = admission(where)
+        return [i for i in (known if ids is None else ids) if i in known and admits(known[i])]
+
+    def _unknown(self, chunk_id: str) -> StoreError:
+        return StoreError(
+            f"Collection {self._name!r} has no chunk {chunk_id!r}.",
+            remedy="It may have been removed meanwhile; run the query again.",
+        )
+
+
+def _checked(vector: Vectors) -> Vectors:
+    query = np.asarray(vector, dtype=np.float32)
+    query = query[0] if query.ndim == 2 and query.shape[0] == 1 else query
+    if query.ndim != 1 or not np.isfinite(query).all():
+        # Chroma would answer a NaN query with arbitrary chunks.
+        raise StoreError(
+            "The query's vector is not a row of finite numbers.",
+            remedy="Ask in other words, or check the embedding model.",
+        )
+    return query
+
+
+def _space(raw: RawCollection) -> Space:
+    # Not `raw.configuration`: that builds the stored embedding function, which may be foreign code.
+    configuration = raw.configuration_json
+    index = configuration.get("hnsw") or configuration.get("spann") or {}
+    space = index.get("space", "l2")
+    return cast(Space, space)
+
+
+def _metadata(raw: RawCollection, key: str) -> str:
+    return str((raw.metadata or {}).get(key, ""))
+
+
+def _is_ours(raw: RawCollection) -> bool:
+    return FORMAT in (raw.metadata or {})
+
+
+def new_token() -> str:
+    """A version that no collection had before."""
+    return uuid.uuid4().hex
+
+
+def _pages(items: Sequence[T], size: int) -> Iterator[list[T]]:
+    for start in range(0, len(items), size):
+        yield list(items[start : start + size])

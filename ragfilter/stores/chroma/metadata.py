@@ -1,0 +1,139 @@
+"""A chunk as flat Chroma metadata and back.
+
+Source: design, sections 3 (clearance fails closed), 5 (`query_must` as JSON text) and 6 (Chroma
+refuses None, nested values and empty lists).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ragfilter.model import Chunk
+from ragfilter.text.characters import loads, whole
+
+Metadata = Mapping[str, Any]
+FlatMetadata = dict[str, str | int | float | bool]
+
+RULE_KEY = "query_must"
+MAX_INT = 2**63 - 1
+# An update that starts from these removes what the new chunk no longer has.
+NO_METADATA: Mapping[str, None] = dict.fromkeys(
+    ("title", "type", "source", "page", "refs", RULE_KEY)
+)
+
+
+def to_metadata(chunk: Chunk, *, clearance_as_given: object = None) -> FlatMetadata:
+    """The metadata of `chunk` for a collection of our own.
+
+    Clearance and department are always present (0 and "" for none), because a missing key matches
+    no condition. An unreadable clearance is stored as text, `clearance_as_given` where it is known:
+    text matches no number, so the store's own condition hides the chunk too.
+    """
+    readable = clearance_level(chunk.clearance) is not None
+    given = "" if clearance_as_given is None else whole(str(clearance_as_given))
+    metadata: FlatMetadata = {
+        "clearance": chunk.clearance if readable and chunk.clearance is not None else given,
+        "department": whole(chunk.department or ""),
+    }
+    for key, text in (("title", chunk.title), ("type", chunk.type), ("source", chunk.source)):
+        if text:
+            metadata[key] = whole(text)
+    if chunk.page is not None:
+        metadata["page"] = chunk.page
+    if chunk.refs:
+        metadata["refs"] = whole(json.dumps(list(chunk.refs), ensure_ascii=False))
+    if chunk.rule:
+        metadata[RULE_KEY] = whole(chunk.rule)
+    return metadata
+
+
+def to_chunk(chunk_id: str, metadata: Metadata | None, text: str | None) -> Chunk:
+    """The whole chunk of one stored row; what the metadata does not hold stays at its default."""
+    row = metadata or {}
+    department, department_readable = _department(row.get("department"))
+    return Chunk(
+        id=chunk_id,
+        text=whole(text or ""),
+        title=_text(row.get("title")),
+        type=_text(row.get("type")),
+        source=_text(row.get("source")),
+        page=_page(row.get("page")),
+        refs=references(row.get("refs")),
+        clearance=clearance_level(row.get("clearance", 0)) if department_readable else None,
+        department=department,
+        rule=_rule(row.get(RULE_KEY)),
+    )
+
+
+def to_entry(chunk_id: str, metadata: Metadata | None) -> Chunk:
+    """The chunk as the catalogue knows it: without title and text, `loaded` False."""
+    row = metadata or {}
+    department, department_readable = _department(row.get("department"))
+    return Chunk(
+        id=chunk_id,
+        type=_text(row.get("type")),
+        source=_text(row.get("source")),
+        refs=references(row.get("refs")),
+        clearance=clearance_level(row.get("clearance", 0)) if department_readable else None,
+        department=department,
+        rule=_rule(row.get(RULE_KEY)),
+        loaded=False,
+    )
+
+
+def clearance_level(value: object) -> int | None:
+    """A whole number from 0 up; None for everything else ("abc", "2", 1.5, True, -1)."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= MAX_INT else None
+
+
+def references(value: object) -> tuple[str, ...]:
+    """Chunk ids of a JSON list, a list, or one plain id; each once, in order."""
+    if isinstance(value, str):
+        value = _json_list(value)
+    if not isinstance(value, list):
+        return ()
+    return tuple(dict.fromkeys(str(item) for item in value if item not in (None, "")))
+
+
+def _json_list(text: str) -> list[object]:
+    try:
+        parsed = loads(text)
+    except (ValueError, RecursionError):
+        return [text.strip()] if text.strip() else []
+    return parsed if isinstance(parsed, list) else [text.strip()]
+
+
+def _department(value: object) -> tuple[str | None, bool]:
+    # A list or object names no single department; whom it admits cannot be told, so it is hidden.
+    if value is None:
+        return None, True
+    if isinstance(value, str | int | float):
+        return whole(str(value)).strip() or None, True
+    return None, False
+
+
+def _page(value: object) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
+        return int(value.strip()[:18])
+    return None
+
+
+def _rule(value: object) -> str | None:
+    # As stored, readable or not: the rules module says what is wrong with it.
+    if value is None or value == "":
+        return None
+    return whole(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _text(value: object) -> str:
+    return "" if value is None else whole(str(value))

@@ -1,0 +1,54 @@
+"""`ports.Where` as Chroma's own filter over the metadata of our collections, or checked in memory.
+
+Source: design, sections 3 (clearance fails closed) and 6 (a missing key matches no condition).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ragfilter.model import Chunk
+from ragfilter.protocols import Where
+
+FEW_SOURCES = 20
+"""Up to so many files are named in the store's own condition; more are resolved to ids."""
+
+
+def can_push(where: Where) -> bool:
+    """Whether Chroma can hold the condition by itself, in a collection of ours."""
+    # A chunk without a source has no such key, which no condition on it matches.
+    sources = where.sources
+    return sources is None or (0 < len(sources) <= FEW_SOURCES and "" not in sources)
+
+
+def condition(where: Where) -> dict[str, Any]:
+    """`where` (which says something) as Chroma's own filter."""
+    parts: list[dict[str, Any]] = []
+    if where.max_clearance is not None:
+        parts += [
+            {"clearance": {"$gte": 0}},
+            {"clearance": {"$lte": where.max_clearance}},
+            {"department": {"$in": sorted({"", where.department})}},
+        ]
+    if where.sources is not None:
+        parts.append({"source": {"$in": list(where.sources)}})
+    return parts[0] if len(parts) == 1 else {"$and": parts}
+
+
+def admission(where: Where) -> Callable[[Chunk], bool]:
+    """The same condition in memory: whether it admits a chunk."""
+    sources = None if where.sources is None else frozenset(where.sources)
+
+    def admits(chunk: Chunk) -> bool:
+        if sources is not None and chunk.source not in sources:
+            return False
+        return where.max_clearance is None or _may_see(chunk, where.max_clearance, where.department)
+
+    return admits
+
+
+def _may_see(chunk: Chunk, level: int, department: str) -> bool:
+    if chunk.clearance is None or chunk.clearance > level:
+        return False
+    return chunk.department in (None, department)

@@ -1,0 +1,231 @@
+"""Our own copy of an indexed collection: a Parquet file beside the store.
+
+Source: design, section 6 (Chroma cannot rebuild a damaged index from its log). The copy holds what
+the sources said and the vectors made of it; edits of rules are in the journal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ragfilter.errors import StoreError
+from ragfilter.model import Chunk
+from ragfilter.protocols import Vectors
+
+FORMAT = b"1"
+FIELDS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("text", pa.string()),
+        ("title", pa.string()),
+        ("type", pa.string()),
+        ("source", pa.string()),
+        ("page", pa.int64()),
+        ("refs", pa.list_(pa.string())),
+        ("clearance", pa.int64()),
+        ("clearance_as_given", pa.string()),
+        ("department", pa.string()),
+        ("rule", pa.string()),
+        ("fingerprint", pa.string()),
+    ]
+)
+
+Bars = tuple[int | None, str | None, str | None]
+BARS = ["clearance", "department", "clearance_as_given"]
+"""Whom a chunk is for; the last is the text of a clearance or department that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRow:
+    """One chunk as its source gave it, its vector, and the fingerprint of the record."""
+
+    chunk: Chunk
+    vector: Vectors
+    fingerprint: str
+    clearance_as_given: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a copy holds, without texts and vectors. `fingerprints` go by chunk id."""
+
+    embedder: str
+    fingerprints: Mapping[str, str]
+
+    @property
+    def content(self) -> str:
+        return content_fingerprint(self.embedder, self.fingerprints)
+
+
+def content_fingerprint(embedder: str, fingerprints: Mapping[str, str]) -> str:
+    """sha256 of a whole collection's content, whatever its order."""
+    digest = hashlib.sha256(embedder.encode())
+    for item in sorted(fingerprints.items()):
+        digest.update(repr(item).encode())
+    return digest.hexdigest()
+
+
+def write_copy(path: Path, rows: Sequence[CopyRow], *, embedder: str) -> None:
+    """Replace the copy at `path`; a reader sees the old one or the new one.
+
+    At least one row. Raises StoreError.
+    """
+    columns: dict[str, list[Any]] = {field.name: [] for field in FIELDS}
+    for row in rows:
+        chunk = row.chunk
+        for name in ("id", "text", "title", "type", "source", "page", "clearance", "department"):
+            columns[name].append(getattr(chunk, name))
+        columns["refs"].append(list(chunk.refs))
+        columns["rule"].append(chunk.rule)
+        columns["clearance_as_given"].append(row.clearance_as_given)
+        columns["fingerprint"].append(row.fingerprint)
+    arrays = [pa.array(columns[field.name], field.type) for field in FIELDS]
+    _replace(
+        path,
+        pa.table(
+            [*arrays, _vector_array([row.vector for row in rows])],
+            schema=FIELDS.append(_vector_field(rows[0].vector.shape[0])),
+        ),
+        embedder,
+    )
+
+
+def change_clearances(path: Path, given: Mapping[str, Bars]) -> None:
+    """Give the chunks of the copy at `path` these clearances; their fingerprints stay, so that
+    their records still count as changed.
+
+    A copy that cannot be read is left: nothing can be restored from it. Raises StoreError.
+    """
+    try:
+        table = _read(path, None)
+    except StoreError:
+        return
+    if table is None:
+        return
+    there = [tuple(row.values()) for row in table.select(BARS).to_pylist()]
+    wanted = [given.get(i, bars) for i, bars in zip(table["id"].to_pylist(), there, strict=True)]
+    if wanted == there:
+        return
+    for name, column in zip(BARS, zip(*wanted, strict=True), strict=True):
+        at = table.schema.get_field_index(name)
+        field = FIELDS.field(name)
+        table = table.set_column(at, field, pa.array(column, field.type))
+    _replace(path, table, _embedder(table))
+
+
+def read_summary(path: Path) -> Summary | None:
+    """What the copy at `path` holds; None where there is none. Raises StoreError: damaged."""
+    table = _read(path, ["id", "fingerprint"])
+    if table is None:
+        return None
+    pairs = zip(table["id"].to_pylist(), table["fingerprint"].to_pylist(), strict=True)
+    return Summary(_embedder(table), dict(pairs))
+
+
+def read_copy(path: Path) -> list[CopyRow]:
+    """Every row of the copy at `path`; none where there is none. Raises StoreError: damaged."""
+    table = _read(path, None)
+    if table is None:
+        return []
+    vectors = _vectors(table)
+    rows = []
+    for row, vector in zip(table.drop_columns(["vector"]).to_pylist(), vectors, strict=True):
+        fingerprint, as_given = row.pop("fingerprint"), row.pop("clearance_as_given")
+        chunk = Chunk(**{**row, "refs": tuple(row["refs"])})
+        rows.append(CopyRow(chunk, vector, fingerprint, as_given))
+    return rows
+
+
+def save_part(folder: Path, keys: Sequence[str], vectors: Vectors, *, embedder: str) -> None:
+    """Keep vectors of an indexing that has not ended, by a key of the embedded text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    table = pa.table(
+        [pa.array(keys, pa.string()), _vector_array(list(vectors))],
+        schema=pa.schema([("key", pa.string()), _vector_field(vectors.shape[1])]),
+    )
+    _replace(folder / f"{len(list(folder.iterdir())):06d}.parquet", table, embedder)
+
+
+def read_parts(folder: Path, *, embedder: str) -> dict[str, Vectors]:
+    """The vectors that an interrupted indexing with the same model left, by key."""
+    found: dict[str, Vectors] = {}
+    for part in sorted(folder.glob("*.parquet")):
+        try:
+            table = _read(part, None)
+        except StoreError:
+            continue
+        if table is not None and _embedder(table) == embedder:
+            found.update(zip(table["key"].to_pylist(), _vectors(table), strict=True))
+    return found
+
+
+def remove_parts(folder: Path) -> None:
+    """Forget what an interrupted indexing left."""
+    if folder.is_dir():
+        for part in folder.iterdir():
+            part.unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def text_key(text: str) -> str:
+    """The key under which the vector of `text` is kept."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _vector_field(dimension: int) -> Any:
+    return pa.field("vector", pa.list_(pa.float32(), dimension))
+
+
+def _vector_array(vectors: Sequence[Vectors]) -> Any:
+    flat = pa.array(np.concatenate(vectors), pa.float32())
+    return pa.FixedSizeListArray.from_arrays(flat, vectors[0].shape[0])
+
+
+def _vectors(table: Any) -> Iterable[Vectors]:
+    dimension = table.schema.field("vector").type.list_size
+    flat = table["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    return list(flat.reshape(table.num_rows, dimension).astype(np.float32, copy=False))
+
+
+def _embedder(table: Any) -> str:
+    return bytes((table.schema.metadata or {}).get(b"embedder", b"")).decode()
+
+
+def _read(path: Path, columns: list[str] | None) -> Any:
+    if not path.exists():
+        return None
+    try:
+        # By file handle: some versions take a path with odd characters for a URL.
+        with path.open("rb") as file:
+            return pq.read_table(file, columns=columns)
+    except (OSError, pa.ArrowException, KeyError) as error:
+        raise StoreError(
+            f"The copy {path} cannot be read: {error}.",
+            remedy="Move it away and index the source again with --reset.",
+        ) from error
+
+
+def _replace(path: Path, table: Any, embedder: str) -> None:
+    table = table.replace_schema_metadata({b"format": FORMAT, b"embedder": embedder.encode()})
+    fresh = path.with_name(f"{path.name}.new")
+    try:
+        with fresh.open("wb") as file:
+            pq.write_table(table, file)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise StoreError(
+            f"The copy {path} cannot be written: {error.strerror}.",
+            remedy="Make room on the disk or check its permissions.",
+        ) from error

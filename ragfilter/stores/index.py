@@ -1,0 +1,305 @@
+"""Index records into a collection, and rebuild one from our own copy.
+
+Source: design, section 6. In this order, so that an interruption at any point leaves the old
+collection, or one that says that it is incomplete and that the next run repairs without the model:
+
+1. where clearances change: put them into the copy, and withhold the collection until the end, so
+   that nobody is served under the old ones, whatever happens from here on
+2. embed what is new or changed (kept part by part, so that the next run goes on from there)
+3. replace the copy
+4. mark the collection incomplete, write, mark it complete with the fingerprint of the copy
+
+Indexing adds and replaces; only `reset` removes chunks that the source no longer has. The copy
+holds what the sources said. Edits of rules live in the journal: give them as `rules` (chunk id to
+rule text, None where the rule was removed) and they are laid over what is written to the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+
+from filelock import FileLock
+
+from ragfilter.errors import CollectionMissing, InputError, StoreError, WorkspaceLocked
+from ragfilter.ingest.records import Record
+from ragfilter.model import Chunk
+from ragfilter.protocols import Embedder, Progress, Vectors
+from ragfilter.stores import copies
+from ragfilter.stores.chroma.store import ChromaStore, Row, check_name
+from ragfilter.stores.copies import CopyRow
+from ragfilter.stores.workspace import Workspace, taken
+
+Rules = Mapping[str, str | None]
+EMBED_PART = 2_000
+WRITE_PART = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """What an indexing did. `total` counts the collection's chunks in the end, `embedded` the texts
+    that went through the model, `not_in_source` the chunks that only an earlier run brought."""
+
+    collection: str
+    total: int
+    added: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    embedded: int = 0
+    not_in_source: int = 0
+    written: int = 0
+    warnings: tuple[str, ...] = ()
+    seconds: float = field(default=0.0, compare=False)
+
+
+def index(
+    records: Iterable[Record],
+    *,
+    name: str,
+    workspace: Workspace,
+    embedder: Embedder,
+    reset: bool = False,
+    rules: Rules | None = None,
+    progress: Progress | None = None,
+) -> IndexReport:
+    """Index `records` as the collection `name`; what is unchanged is not touched.
+
+    `progress` counts texts embedded and chunks written together. Raises InputError (name, records;
+    nothing is changed then), StoreError, ModelError, and WorkspaceLocked where the same collection
+    is being indexed.
+    """
+    started = perf_counter()
+    check_name(name)
+    given = _unique(records)
+    prints = {i: record.fingerprint for i, record in given.items()}
+    path = workspace.copy_path(name)
+    with _only_one(workspace, name):
+        store = workspace.store()
+        old = None if reset else copies.read_summary(path)
+        if not reset:
+            _check_target(store, name, old, embedder)
+        before = {} if old is None else old.fingerprints
+        fresh = [record for i, record in given.items() if before.get(i) != prints[i]]
+        report = IndexReport(
+            collection=name,
+            total=len(before.keys() | given.keys()),
+            added=sum(1 for record in fresh if record.chunk.id not in before),
+            changed=sum(1 for record in fresh if record.chunk.id in before),
+            unchanged=len(given) - len(fresh),
+            not_in_source=len(before.keys() - given.keys()),
+            warnings=_warnings(given.values()),
+        )
+        whole = old is not None and _is_whole(store, name, old)
+        if whole and not fresh:
+            return replace(report, seconds=perf_counter() - started)
+        _withhold(store, name, path, given)
+        rows = {row.chunk.id: row for row in ([] if reset else copies.read_copy(path))}
+        vectors = {_key(row.chunk): row.vector for row in rows.values()}
+        parts = workspace.copies_dir / f"{name}.parts"
+        vectors |= copies.read_parts(parts, embedder=embedder.name)
+        missing = sorted({r.chunk.passage for r in fresh if _key(r.chunk) not in vectors})
+        steps = _Steps(progress, len(missing) + (len(fresh) if whole else report.total))
+        vectors |= _embed(missing, embedder, parts, steps)
+        for record in fresh:
+            i = record.chunk.id
+            vector = vectors[_key(record.chunk)]
+            rows[i] = CopyRow(record.chunk, vector, prints[i], record.clearance_as_given)
+        if fresh:
+            copies.write_copy(path, list(rows.values()), embedder=embedder.name)
+        changed = {record.chunk.id for record in fresh} if whole else rows.keys()
+        _fill(store, name, rows, changed, embedder.name, rules or {}, steps, anew=not whole)
+        copies.remove_parts(parts)
+        return replace(
+            report,
+            embedded=len(missing),
+            written=len(changed),
+            seconds=perf_counter() - started,
+        )
+
+
+def rebuild(
+    name: str,
+    *,
+    workspace: Workspace,
+    rules: Rules | None = None,
+    progress: Progress | None = None,
+) -> IndexReport:
+    """Write the collection `name` anew from our own copy, without the model.
+
+    Raises StoreError where there is no copy, or it is damaged.
+    """
+    started = perf_counter()
+    check_name(name)
+    path = workspace.copy_path(name)
+    with _only_one(workspace, name):
+        summary = copies.read_summary(path)
+        if summary is None:
+            raise StoreError(
+                f"There is no copy of collection {name!r} in {workspace.copies_dir}.",
+                remedy="Index its source again.",
+            )
+        rows = {row.chunk.id: row for row in copies.read_copy(path)}
+        steps = _Steps(progress, len(rows))
+        store = workspace.store()
+        _fill(store, name, rows, rows.keys(), summary.embedder, rules or {}, steps, anew=True)
+    seconds = perf_counter() - started
+    return IndexReport(collection=name, total=len(rows), written=len(rows), seconds=seconds)
+
+
+class _Steps:
+    """Counts embedding and writing as one run."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress = progress
+        self._total = total
+        self._done = 0
+
+    def show(self, beyond: int = 0) -> None:
+        if self._progress is not None:
+            self._progress(self._done + beyond, self._total)
+
+    def add(self, steps: int) -> None:
+        self._done += steps
+        self.show()
+
+
+def _unique(records: Iterable[Record]) -> dict[str, Record]:
+    found: dict[str, Record] = {}
+    for record in records:
+        twin = found.setdefault(record.chunk.id, record)
+        if twin is not record:
+            raise InputError(
+                f"{record.place}: the id {record.chunk.id!r} was already used in {twin.place}.",
+                remedy="Give every record an id of its own.",
+            )
+    if not found:
+        raise InputError("The source holds no records.", remedy="Name another source.")
+    return found
+
+
+def _warnings(records: Iterable[Record]) -> tuple[str, ...]:
+    warnings: list[str] = []
+    unused: dict[str, None] = {}
+    for record in records:
+        warnings.extend(record.warnings)
+        unused.update(dict.fromkeys(record.unused))
+    if unused:
+        warnings.append(f"Fields that mean nothing here are left out: {', '.join(unused)}.")
+    return tuple(warnings)
+
+
+@contextmanager
+def _only_one(workspace: Workspace, name: str) -> Iterator[None]:
+    lock = FileLock(workspace.copies_dir / f".{name}.lock", thread_local=False)
+    if not taken(lock):
+        raise WorkspaceLocked(
+            f"Collection {name!r} is being indexed already.", remedy="Wait until that is done."
+        )
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _check_target(
+    store: ChromaStore, name: str, old: copies.Summary | None, embedder: Embedder
+) -> None:
+    if old is not None and old.embedder != embedder.name:
+        raise StoreError(
+            f"Collection {name!r} was indexed with {old.embedder}, not with {embedder.name}.",
+            remedy=f"Use {old.embedder}, or index everything anew with --reset.",
+        )
+    try:
+        count = store.collection(name).count()
+    except CollectionMissing:
+        return
+    if old is None and count:
+        raise StoreError(
+            f"Collection {name!r} exists, but this workspace did not index it.",
+            remedy="Choose another name, or replace it with --reset.",
+        )
+
+
+def _is_whole(store: ChromaStore, name: str, copy: copies.Summary) -> bool:
+    """Whether the collection holds what the copy holds, and all of it can be found."""
+    try:
+        collection = store.collection(name)
+        return (
+            collection.content == copy.content
+            and collection.count() == len(copy.fingerprints)
+            and not collection.incomplete
+        )
+    except CollectionMissing:
+        return False
+
+
+def _withhold(store: ChromaStore, name: str, path: Path, given: Mapping[str, Record]) -> None:
+    """Where `given` changes whom a chunk is for, see to it that the old answer is not served again:
+    neither by the collection, nor by one that is restored from the copy."""
+    bars = {i: (*_for_whom(r.chunk), r.clearance_as_given) for i, r in given.items()}
+    copies.change_clearances(path, bars)
+    with suppress(CollectionMissing):
+        collection = store.collection(name)
+        if not collection.withheld and any(
+            _for_whom(chunk) != _for_whom(given[i].chunk)
+            for i, chunk in collection.catalogue().items()
+            if i in given
+        ):
+            collection.withhold()
+
+
+def _for_whom(chunk: Chunk) -> tuple[int | None, str | None]:
+    return chunk.clearance, chunk.department
+
+
+def _embed(
+    texts: Sequence[str], embedder: Embedder, parts: Path, steps: _Steps
+) -> dict[str, Vectors]:
+    vectors: dict[str, Vectors] = {}
+    for start in range(0, len(texts), EMBED_PART):
+        part = texts[start : start + EMBED_PART]
+        keys = [copies.text_key(text) for text in part]
+        made = embedder.embed(part, lambda done, _: steps.show(done))
+        copies.save_part(parts, keys, made, embedder=embedder.name)
+        vectors.update(zip(keys, made, strict=True))
+        steps.add(len(part))
+    return vectors
+
+
+def _fill(
+    store: ChromaStore,
+    name: str,
+    rows: Mapping[str, CopyRow],
+    changed: Collection[str],
+    embedder: str,
+    rules: Rules,
+    steps: _Steps,
+    *,
+    anew: bool,
+) -> None:
+    if anew:
+        collection = store.renew(name, embedder=embedder)
+    else:
+        collection = store.collection(name)
+        collection.mark_content("")
+    waiting = [_stored(rows[i], rules) for i in changed]
+    for start in range(0, len(waiting), WRITE_PART):
+        part = waiting[start : start + WRITE_PART]
+        collection.write(part)
+        steps.add(len(part))
+    prints = {i: row.fingerprint for i, row in rows.items()}
+    collection.mark_content(copies.content_fingerprint(embedder, prints))
+
+
+def _stored(row: CopyRow, rules: Rules) -> Row:
+    chunk = row.chunk
+    if chunk.id in rules:
+        chunk = replace(chunk, rule=rules[chunk.id])
+    return Row(chunk, row.vector, row.clearance_as_given)
+
+
+def _key(chunk: Chunk) -> str:
+    return copies.text_key(chunk.passage)

@@ -1,0 +1,196 @@
+"""The workspace folder: where things lie, and the lock that keeps a second process out.
+
+Source: design, section 6: two processes on one embedded Chroma folder lose data silently.
+
+    chroma/         the embedded vector store
+    copies/         our own copy of every indexed collection (Parquet)
+    ragfilter.db    journal, labels, saved settings (SQLite)
+    .lock           locked while a process owns the folder
+    .owner.json     a note on who that is; only read when the lock is taken
+
+Threads of one process (Streamlit sessions are threads) share one open workspace: opening the same
+folder again gives the same object, and it is closed when it was closed as often as it was opened.
+With a Chroma server nothing here needs one owner, so the folder is not locked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from filelock import BaseFileLock, FileLock, Timeout
+
+from ragfilter.errors import InputError, WorkspaceLocked
+
+if TYPE_CHECKING:
+    from ragfilter.stores.chroma.client import Server
+    from ragfilter.stores.chroma.store import ChromaStore
+
+# The lock belongs to the process, and Chroma has one system a folder and process; so has this.
+_open: dict[Path, Workspace] = {}
+_opening = threading.RLock()
+
+
+class Workspace:
+    """An open workspace folder. Made by `Workspace.open`; use it in a `with` or close it."""
+
+    def __init__(self, path: Path, *, server: Server | None, database_url: str) -> None:
+        self.path = path
+        self.server = server
+        self.database_url = database_url or f"sqlite:///{path / 'ragfilter.db'}"
+        self._lock = FileLock(path / ".lock", thread_local=False)
+        self._store: ChromaStore | None = None
+        self._times_open = 0
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        kind: str = "ragfilter",
+        server: Server | None = None,
+        database_url: str = "",
+    ) -> Workspace:
+        """Open the folder at `path`, made where it is missing.
+
+        `kind` tells others what holds it ("app", "index"). With `server` the vectors live there and
+        the folder is not locked. Raises WorkspaceLocked, and InputError where `path` is unusable.
+        """
+        folder = _folder(path)
+        with _opening:
+            workspace = _open.get(folder)
+            if workspace is None:
+                workspace = cls(folder, server=server, database_url=database_url)
+                if server is None:
+                    workspace._own(kind)
+                _open[folder] = workspace
+            elif workspace.server != server:
+                raise InputError(
+                    f"The workspace {folder} is already open with another vector store.",
+                    remedy="Close it first, or open another folder.",
+                )
+            workspace._times_open += 1
+            return workspace
+
+    @property
+    def chroma_dir(self) -> Path:
+        return self.path / "chroma"
+
+    @property
+    def copies_dir(self) -> Path:
+        return self.path / "copies"
+
+    def copy_path(self, collection: str) -> Path:
+        """Where our own copy of a collection lies."""
+        return self.copies_dir / f"{collection}.parquet"
+
+    def store(self) -> ChromaStore:
+        """The vector store, opened on first use. Raises StoreError."""
+        # Imported here: chromadb takes a second, and not every command needs it.
+        from ragfilter.stores.chroma.store import ChromaStore
+
+        with _opening:
+            if self._times_open < 1:
+                raise InputError(f"The workspace {self.path} is closed.", remedy="Open it again.")
+            if self._store is None:
+                self._store = (
+                    ChromaStore.server(self.server)
+                    if self.server is not None
+                    else ChromaStore.folder(self.chroma_dir)
+                )
+            return self._store
+
+    def close(self) -> None:
+        """Close the store and let others in; closing more often than opening does nothing."""
+        with _opening:
+            self._times_open = max(0, self._times_open - 1)
+            if self._times_open > 0 or _open.get(self.path) is not self:
+                return
+            del _open[self.path]
+            try:
+                if self._store is not None:
+                    self._store.close()
+                    self._store = None
+            finally:
+                if self._lock.is_locked:
+                    with contextlib.suppress(OSError):
+                        _note(self.path).unlink(missing_ok=True)
+                    self._lock.release()
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _own(self, kind: str) -> None:
+        if not taken(self._lock):
+            raise WorkspaceLocked(
+                f"The workspace {self.path} is in use by {_holder(self.path)}.",
+                remedy="Stop that process, use another --data-dir, or share the vectors through a "
+                "Chroma server (`chroma run`).",
+            )
+        note = {
+            "pid": os.getpid(),
+            "kind": kind,
+            "since": datetime.now().astimezone().isoformat(timespec="seconds"),
+        }
+        # Only a courtesy to the next one; the lock holds without it.
+        with contextlib.suppress(OSError):
+            _note(self.path).write_text(json.dumps(note), encoding="utf-8")
+
+
+def taken(lock: BaseFileLock) -> bool:
+    """Take the lock; False where it is held. Raises InputError where its file cannot be used."""
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return False
+    except OSError as error:
+        raise InputError(
+            f"The lock {lock.lock_file} cannot be opened: {error.strerror}.",
+            remedy="Make it a file that this user may write, or use another --data-dir.",
+        ) from None
+    return True
+
+
+def _folder(path: str | os.PathLike[str]) -> Path:
+    folder = Path(path).expanduser()
+    try:
+        folder = folder.resolve()
+        for part in (folder, folder / "copies"):
+            part.mkdir(parents=True, exist_ok=True)
+        # Root may write anywhere that `os.access` denies, and a full or read-only disk shows here.
+        probe = folder / f".probe-{os.getpid()}-{threading.get_ident()}"
+        probe.touch()
+        probe.unlink()
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"The workspace folder {folder} cannot be used: {reason}.",
+            remedy="Name a folder that can be written with --data-dir or RAGFILTER_DATA_DIR.",
+        ) from error
+    return folder
+
+
+def _note(folder: Path) -> Path:
+    return folder / ".owner.json"
+
+
+def _holder(folder: Path) -> str:
+    try:
+        note = json.loads(_note(folder).read_text(encoding="utf-8"))
+        return f"{note['kind']} (process {note['pid']}, since {note['since']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"

@@ -1,0 +1,255 @@
+"""The distance curve: why the result ends where it ends. A pure function to a plotly figure.
+
+Above, every hit by its value, with the cut; below, the steps between those that reached the cutoff,
+with the threshold they are held against. Hits that fell before the cutoff stand off the line.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import plotly.graph_objects as go
+
+from ragfilter.model import CutoffDetail, Result
+from ragfilter.report import Row, short_title
+from ragfilter.ui.curve import marks
+from ragfilter.ui.curve.marks import Ink, Shapes, fallback
+from ragfilter.ui.curve.points import Points, around_cut, drawn, place
+from ragfilter.ui.look import numbers, theme
+
+HEIGHT = 388
+FONT = '"Source Sans", "Source Sans Pro", sans-serif'
+
+
+def figure(
+    result: Result,
+    rows: Sequence[Row],
+    *,
+    window: tuple[float, float] | None = None,
+    chosen: str | None = None,
+    dark: bool = False,
+    by_distance: bool = False,
+) -> go.Figure:
+    """The curve of `result`, whose hits are `rows`. `window` are the first and last x shown (None:
+    around the cut); `chosen` is the id of the chunk that is open. `by_distance` shows the distances
+    also where the cutoff acted on rerank scores."""
+    detail = drawn(result, by_distance=by_distance)
+    points = place(result, rows, detail)
+    low, high = window or around_cut(result, points, detail)
+    seen = [y for x, y in zip(points.x, points.y, strict=True) if low <= x <= high]
+    ink = Ink.of(dark)
+    shapes: Shapes = []
+    notes: Shapes = []
+    top = 0.0
+    size = _size(high - low)
+    data = [_line(points, detail, ink), *_dots(points, dark, size), *_ring(points, chosen, ink)]
+    span = _span(seen, result, detail)
+    at = {row.id: x for row, x in zip(points.rows, points.x, strict=True) if row.id}
+    limited = result.trace("top_k")
+    if limited.enabled:
+        entered = [decision.chunk_id for decision in limited.decisions]
+        k = result.settings.retrieval.k
+        marks.k_mark(shapes, notes, entered, k, at, ink, cuts=True)
+    if detail is not None:
+        data.append(marks.steps(detail, at, ink, width=max(0.46, 0.009 * (high - low))))
+        cutoff = result.settings.cutoff
+        marks.cut_marks(shapes, notes, cutoff, detail, at, span, ink)
+        top = marks.steps_top(detail)
+    notes += _beyond(points, high, dark)
+    layout = _layout(points, (low, high), span, ink, steps_top=top)
+    whole = {"data": data, "layout": {**layout, "shapes": shapes, "annotations": notes}}
+    # Checking every value would take longer than all the rest; the tests do it.
+    return go.Figure(whole, _validate=False)
+
+
+def _line(points: Points, detail: CutoffDetail | None, ink: Ink) -> dict[str, Any]:
+    """Through what entered the cutoff; through all where it is off."""
+    entered = None if detail is None else set(detail.ids)
+    pairs = [
+        (x, y)
+        for row, x, y in zip(points.rows, points.x, points.y, strict=True)
+        if (entered is None or row.id in entered) and row.outcome != "pinned"
+    ]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [x for x, _ in pairs],
+        "y": [y for _, y in pairs],
+        "line": {"color": ink.curve, "width": 1.4},
+        "hoverinfo": "skip",
+    }
+
+
+def _size(width: float) -> float:
+    """The marker's size in pixels: smaller where more ranks share the axis."""
+    return 11.0 if width <= 40 else 8.5 if width <= 110 else 6.5
+
+
+def _dots(points: Points, dark: bool, size: float) -> list[dict[str, Any]]:
+    """One trace for each way a hit can have ended, the kept ones last and so on top."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for i, row in enumerate(points.rows):
+        name = row.layer if row.outcome == "dropped" else row.outcome
+        kind = "dropped" if row.outcome == "dropped" else "stays"
+        groups.setdefault((kind, name), []).append(i)
+    traces = []
+    for (kind, _), members in sorted(groups.items(), key=lambda item: item[0][0]):
+        first = points.rows[members[0]]
+        mark = theme.mark(first.outcome, first.layer)
+        colour = mark.colour(dark=dark)
+        word = f"dropped by {first.layer}" if kind == "dropped" else first.outcome
+        thin = mark.symbol == "x-thin"
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": word,
+                "x": [points.x[i] for i in members],
+                "y": [points.y[i] for i in members],
+                "customdata": [[points.rows[i].id, *_hover(points, i)] for i in members],
+                "hovertemplate": "%{customdata[1]}<extra></extra>",
+                "marker": {
+                    "symbol": mark.symbol,
+                    "size": size * (0.75 if kind == "dropped" else 1.0),
+                    "color": colour,
+                    "line": {"color": colour, "width": 1.8 if thin else 1.5},
+                },
+                "selected": {"marker": {"opacity": 1}},
+                "unselected": {"marker": {"opacity": 1}},
+            }
+        )
+    return traces
+
+
+def _beyond(points: Points, high: float, dark: bool) -> Shapes:
+    """A note at the right edge for pins that stand farther out than what is shown."""
+    far = [x for row, x in zip(points.rows, points.x, strict=True)
+           if row.outcome == "pinned" and x > high]  # fmt: skip
+    if not far:
+        return []
+    mark = theme.OUTCOMES["pinned"]
+    ranks = ", ".join(numbers.count(x) for x in far[:3]) + (" …" if len(far) > 3 else "")
+    text = f"{mark.sign} pinned at {'rank' if len(far) == 1 else 'ranks'} {ranks} ▸"
+    return [
+        {
+            "x": 1.0, "y": 1.0, "xref": "paper", "yref": "paper", "text": text, "showarrow": False,
+            "xanchor": "right", "yanchor": "bottom",
+            "font": {"size": 12, "color": mark.colour(dark=dark)},
+        }
+    ]  # fmt: skip
+
+
+def _hover(points: Points, i: int) -> tuple[str]:
+    row = points.rows[i]
+    mark = theme.mark(row.outcome, row.layer)
+    gap = "" if row.gap is None else f" · gap {numbers.distance(row.gap)}"
+    score = "" if row.rerank_score is None else f" · rerank {numbers.distance(row.rerank_score)}"
+    reason = _wrapped(row.reason)
+    name = f"<br>{_plain(row.id)}" if row.id else ""
+    return (
+        f"<b>{_plain(short_title(row.title, 56))}</b>{name}<br>"
+        f"rank {row.rank} · distance {numbers.distance(row.distance)}{gap}{score}<br>"
+        f"{mark.sign} {row.outcome} by {row.layer}: {reason}",
+    )
+
+
+@lru_cache(maxsize=4096)
+def _wrapped(reason: str) -> str:
+    """A reason in lines. Hundreds of hits share few reasons, and every rerun asks for all."""
+    return "<br>".join(_plain(line) for line in textwrap.wrap(reason, 52))
+
+
+def _plain(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _ring(points: Points, chosen: str | None, ink: Ink) -> list[dict[str, Any]]:
+    """A ring around the chunk that is open."""
+    at = [i for i, row in enumerate(points.rows) if chosen and row.id == chosen]
+    if not at:
+        return []
+    return [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "x": [points.x[at[0]]],
+            "y": [points.y[at[0]]],
+            "marker": {
+                "symbol": "circle-open",
+                "size": 20,
+                "color": ink.text,
+                "line": {"color": ink.text, "width": 1.4},
+            },
+            "hoverinfo": "skip",
+            "unselected": {"marker": {"opacity": 1}},
+        }
+    ]
+
+
+def _span(
+    seen: Sequence[float], result: Result, detail: CutoffDetail | None
+) -> tuple[float, float]:
+    """The y from and to: what is seen, and the fallback line where it is not far off."""
+    if not seen:
+        return 0.0, 1.0
+    low, high = min(seen), max(seen)
+    room = max(high - low, 0.05)
+    if detail is not None and result.settings.cutoff.strategy == "gap":
+        limit = fallback(detail, result.settings.cutoff.distance_offset)
+        if detail.cut.limit is not None or limit <= high + 0.6 * room:
+            high = max(high, limit)
+    room = max(high - low, 0.05)
+    return low - 0.14 * room, high + 0.12 * room
+
+
+def _layout(
+    points: Points,
+    window: tuple[float, float],
+    span: tuple[float, float],
+    ink: Ink,
+    *,
+    steps_top: float,
+) -> dict[str, Any]:
+    axis = {
+        "showgrid": False, "zeroline": False, "tickfont": {"size": 12, "color": ink.muted},
+        "title": {"font": {"size": 12, "color": ink.muted}, "standoff": 8}, "fixedrange": True,
+    }  # fmt: skip
+    grid = {"showgrid": True, "gridcolor": ink.line, "gridwidth": 1}
+    x_title = {**axis["title"], "text": points.axis}  # type: ignore[dict-item]
+    y_title = {**axis["title"], "text": points.unit}  # type: ignore[dict-item]
+    bottom = 0.28 if steps_top else 0.0
+    wide = window[1] - window[0]
+    return {
+        "height": HEIGHT,
+        "margin": {"l": 60, "r": 10, "t": 20, "b": 38},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": FONT, "size": 13, "color": ink.text},
+        "hoverlabel": {
+            "bgcolor": ink.surface, "bordercolor": ink.line, "align": "left",
+            "font": {"family": FONT, "size": 13, "color": ink.text},
+        },
+        "showlegend": False,
+        "dragmode": "pan",
+        "clickmode": "event+select",
+        "hovermode": "closest",
+        "hoverdistance": 16,
+        "uirevision": "curve",
+        "bargap": 0,
+        "xaxis": {
+            **axis, "title": x_title, "range": list(window), "anchor": "y2" if steps_top else "y",
+            "tickformat": "d", "dtick": 1 if wide <= 24 else 5 if wide <= 80 else None,
+        },
+        "yaxis": {
+            **axis, **grid, "title": y_title, "range": list(span), "domain": [bottom, 1],
+            "tickformat": ".3f", "nticks": 6,
+        },
+        "yaxis2": {
+            **axis, "domain": [0, 0.2], "title": {**axis["title"], "text": "gap"},  # type: ignore[dict-item]
+            "tickformat": ".3f", "nticks": 3, "range": [0, steps_top or 1],
+            "visible": bool(steps_top),
+        },
+    }  # fmt: skip

@@ -1,0 +1,156 @@
+"""The curve on the page: which ranks are shown; a click opens a chunk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from ragfilter.model import Result
+from ragfilter.report import Row
+from ragfilter.ui.curve import figure as curve
+from ragfilter.ui.curve import points as curve_points
+from ragfilter.ui.look import hint, html, numbers, theme
+from ragfilter.ui.session import state
+
+CUT, FIFTY, ALL = "Around the cut", "First 50", "All"
+BY_SCORE, BY_DISTANCE = "By score", "By distance"
+
+
+def draw(result: Result, rows: Sequence[Row]) -> None:
+    """The curve with its header."""
+    with st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small"):
+        by_distance = _values(result)
+        points = curve_points.place(
+            result, rows, curve_points.drawn(result, by_distance=by_distance)
+        )
+        last = max(points.x, default=1)
+        _ranges(result, points, last, by_distance)
+        html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
+    st.plotly_chart(
+        curve.figure(
+            result,
+            rows,
+            window=_window(last),
+            chosen=st.session_state.chunk,
+            dark=st.context.theme.type == "dark",
+            by_distance=by_distance,
+        ),
+        key="curve",
+        theme=None,
+        on_select=_selected,
+        selection_mode="points",
+        config={"displayModeBar": False, "doubleClick": False},
+        alt="Distance of each hit by rank, with the cut",
+    )
+
+
+def _values(result: Result) -> bool:
+    """Whether distances are shown: a choice only where the cutoff acted on rerank scores, since
+    only few hits have one."""
+    if not curve_points.reranked(curve_points.cut_of(result)):
+        return False
+    chosen = st.segmented_control(
+        "Values",
+        (BY_SCORE, BY_DISTANCE),
+        key="curve-values",
+        default=BY_SCORE,
+        required=True,
+        label_visibility="collapsed",
+    )
+    return chosen == BY_DISTANCE
+
+
+def _ranges(result: Result, points: curve_points.Points, last: int, by_distance: bool) -> None:
+    """Which ranks are shown: a choice of three, or any. The session keeps it, so sliders do not
+    move the view."""
+    if "window" not in st.session_state:
+        st.session_state.window = CUT
+    st.segmented_control(
+        "Shown",
+        (CUT, FIFTY, ALL),
+        key="window",
+        format_func=lambda name: f"All {len(points.x)}" if name == ALL else name,
+        on_change=_choose,
+        label_visibility="collapsed",
+    )
+    detail = curve_points.drawn(result, by_distance=by_distance)
+    low, high = _window(last) or curve_points.around_cut(result, points, detail)
+    now = (max(1, round(low + 0.5)), min(last, round(high - 0.5)))
+    if last > 1:
+        with st.popover(
+            "Ranks",
+            key="zoom-box",
+            icon=":material/zoom_in:",
+            type="tertiary",
+            help="Any first and last rank.",
+        ):
+            # Keyed by its value: a popover draws late and would else begin with the whole range.
+            key = f"zoom-{now[0]}-{now[1]}"
+            with st.container(key="zoom"):
+                st.slider(
+                    "Ranks shown",
+                    1,
+                    last,
+                    now,
+                    key=key,
+                    on_change=_zoom,
+                    args=(key,),
+                    help="The first and last rank on the curve.",
+                )
+    scores = "By score: what the cutoff acted on after reranking. By distance: every hit. "
+    hint.beside(
+        f"{scores if curve_points.reranked(curve_points.cut_of(result)) else ''}"
+        "Which ranks the curve shows. A click on a point opens its chunk."
+    )
+
+
+def _window(last: int) -> tuple[float, float] | None:
+    """The first and last x shown; None: around the cut, wherever it is."""
+    zoom: tuple[int, int] | None = st.session_state.zoom
+    if zoom:
+        return min(zoom[0], last) - 0.7, min(zoom[1], last) + 0.7
+    shown = st.session_state.get("window", CUT)
+    if shown not in (FIFTY, ALL):
+        return None
+    return 0.3, (min(50, last) if shown == FIFTY else last) + 0.7
+
+
+def _legend(rows: Sequence[Row]) -> str:
+    """Every sign of the curve with its meaning and count, in the order of the layers."""
+    counts: Counter[tuple[str, str]] = Counter(
+        (row.outcome, row.layer if row.outcome == "dropped" else "") for row in rows
+    )
+    order: list[tuple[str, str]] = [
+        *((name, "") for name in theme.OUTCOMES),
+        *(("dropped", n) for n in theme.LAYERS),
+    ]
+    items = []
+    for outcome, layer in order:
+        n = counts[(outcome, layer)]
+        if n:
+            sign = html.outcome_sign(outcome, layer)
+            items.append(f"<li>{sign}{numbers.count(n)} {html.text(layer or outcome)}</li>")
+    return "".join(items)
+
+
+def _choose() -> None:
+    st.session_state.zoom = None
+    if st.session_state.window is None:
+        st.session_state.window = CUT
+
+
+def _zoom(key: str) -> None:
+    low, high = st.session_state[key]
+    if low < high:
+        st.session_state.zoom = (low, high)
+        st.session_state.window = None
+
+
+def _selected() -> None:
+    picked: Any = st.session_state["curve"]["selection"]
+    if picked["points"]:
+        data = picked["points"][0].get("customdata")
+        state.open_chunk(data[0] if data else None)

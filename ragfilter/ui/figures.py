@@ -1,7 +1,0 @@
-"""How numbers are written on the page: as everywhere, see `ragfilter.figures`."""
-
-from __future__ import annotations
-
-from ragfilter.figures import chunks, count, distance, limit, money, ms, seconds, tokens
-
-__all__ = ["chunks", "count", "distance", "limit", "money", "ms", "seconds", "tokens"]

@@ -1,0 +1,39 @@
+"""Small pieces of HTML that Streamlit has no element for. Every text from outside is escaped."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import Literal
+
+import streamlit as st
+
+from ragfilter.ui.look import theme
+from ragfilter.ui.look.theme import Mark
+
+
+def draw(body: str, *, width: Literal["stretch", "content"] = "stretch") -> None:
+    """Put HTML on the page."""
+    st.html(body, width=width)
+
+
+def text(value: object) -> str:
+    """`value` as text that is safe inside HTML."""
+    return escape(str(value), quote=True)
+
+
+def prose(words: str) -> str:
+    """Words of our own in which `code` stands between backticks."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", text(words))
+
+
+def sign(mark: Mark, name: str) -> str:
+    """The sign of an outcome or layer in its colour; `name` is its variable in the style sheet."""
+    return f'<span class="rf-sign" style="color:var(--rf-{name})">{mark.sign}</span>'
+
+
+def outcome_sign(outcome: str, layer: str) -> str:
+    """The sign of a hit's outcome."""
+    if outcome == "dropped":
+        return sign(theme.LAYERS[layer], f"layer-{layer}")  # type: ignore[index]
+    return sign(theme.OUTCOMES[outcome], outcome)  # type: ignore[index]

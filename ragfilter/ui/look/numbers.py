@@ -1,0 +1,7 @@
+"""How numbers are written on the page: as everywhere, see `ragfilter.text.numbers`."""
+
+from __future__ import annotations
+
+from ragfilter.text.numbers import chunks, count, distance, limit, money, ms, seconds, tokens
+
+__all__ = ["chunks", "count", "distance", "limit", "money", "ms", "seconds", "tokens"]

@@ -1,0 +1,117 @@
+"""The one palette of outcomes and layers: a colour, a sign and a marker shape each.
+
+Every view takes them from here, so that a thing looks the same in curve, funnel, table and panel.
+Signs and shapes differ as well as colours. The colours stay apart for every kind of colour vision,
+in light and dark; tests/test_theme.py holds the figures.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from ragfilter.model import LayerName, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How one outcome or layer looks. `sign` is text, `symbol` a plotly marker."""
+
+    word: str
+    sign: str
+    symbol: str
+    light: str
+    dark: str
+
+    def colour(self, *, dark: bool) -> str:
+        return self.dark if dark else self.light
+
+
+OUTCOMES: dict[Outcome, Mark] = {
+    "kept": Mark("kept", "●", "circle", "#0f766e", "#3cc4b4"),
+    "pinned": Mark("pinned", "★", "star", "#5727b4", "#aabeed"),
+    "expanded": Mark("expanded", "✚", "cross", "#1177e3", "#5f92cb"),
+    "fallback": Mark("fallback", "■", "square", "#9b7247", "#f7d15a"),
+}
+
+LAYERS: dict[LayerName, Mark] = {
+    "clearance": Mark("Clearance", "⊠", "square-x-open", "#553270", "#ea63fe"),
+    "query_must": Mark("query_must", "✕", "x-thin", "#9f5712", "#c7764c"),
+    "entities": Mark("Entities", "★", "star", "#5727b4", "#aabeed"),
+    "quality": Mark("Quality", "▽", "triangle-down-open", "#2b43f2", "#cfe3fa"),
+    "cutoff": Mark("Cutoff", "○", "circle-open", "#76849b", "#828083"),
+    "judge": Mark("Judge", "◇", "diamond-open", "#c20154", "#ff7fa2"),
+    "top_k": Mark("top k", "△", "triangle-up-open", "#5c4b3c", "#9e8b7c"),
+    "context": Mark("Context", "□", "square-open", "#704305", "#e4a44a"),
+}
+
+ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" width="64" height="64" viewBox="0 0 22 22">'
+    '<rect width="22" height="22" rx="6" fill="#0f766e"/>'
+    '<path d="M4.5 15.5h3.7c2.6 0 2.6-8.7 5.2-8.7h4.1" fill="none" stroke="#fff" '
+    'stroke-width="1.8" stroke-linecap="round"/>'
+    '<circle cx="4.9" cy="15.5" r="1.8" fill="#fff"/></svg>'
+)
+"""The product's sign: a curve with its cliff. Also the page's icon, so that no network is asked."""
+
+TEXT = ("#1b2527", "#e3e9e7")
+MUTED = ("#5b696b", "#93a2a2")
+LINE = ("#dcdfd8", "#2b3638")
+SURFACE = ("#ffffff", "#161d1f")
+ON_PRIMARY = ("#ffffff", "#06211d")
+"""The text of the main buttons: Streamlit's white is too faint on the dark theme's primary."""
+
+
+def mark(outcome: Outcome, layer: LayerName) -> Mark:
+    """The look of a hit: of the layer that dropped it, else of its outcome."""
+    return LAYERS[layer] if outcome == "dropped" else OUTCOMES[outcome]
+
+
+def words(outcome: Outcome, layer: LayerName) -> str:
+    """Sign and word of a hit: ``● kept``, ``✕ dropped``."""
+    return f"{mark(outcome, layer).sign} {outcome}"
+
+
+def chips(*, dark: bool) -> dict[str, str]:
+    """The tint of every sign-and-word that a table can show."""
+    kept = {f"{m.sign} {name}": _tint(m, dark) for name, m in OUTCOMES.items()}
+    return kept | {f"{m.sign} dropped": _tint(m, dark) for m in LAYERS.values()}
+
+
+def verdicts(*, dark: bool) -> dict[str, str]:
+    """The tint of a verdict, by its sign: of what stays in its outcome's, what falls in the
+    judge's."""
+    marks = (*OUTCOMES.values(), LAYERS["judge"])
+    return {mark.sign: _tint(mark, dark) for mark in marks}
+
+
+def _tint(mark: Mark, dark: bool) -> str:
+    """The colour, thinned with the page's own."""
+    share, ground = (0.30, SURFACE[1]) if dark else (0.16, SURFACE[0])
+    pairs = zip(_rgb(mark.colour(dark=dark)), _rgb(ground), strict=True)
+    return "#" + "".join(f"{round(share * a + (1 - share) * b):02x}" for a, b in pairs)
+
+
+def _rgb(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+@cache
+def stylesheet() -> str:
+    """The page's style sheet: the palette as variables, then `style.css`.
+
+    `light-dark()` follows the theme in the browser, so switching it needs no rerun.
+    """
+    pairs = {"text": TEXT, "muted": MUTED, "line": LINE, "surface": SURFACE}
+    pairs["on-primary"] = ON_PRIMARY
+    pairs |= {name: (m.light, m.dark) for name, m in OUTCOMES.items()}
+    pairs |= {f"layer-{name}": (m.light, m.dark) for name, m in LAYERS.items()}
+    variables = "".join(
+        f"--rf-{name}: light-dark({light}, {dark});" for name, (light, dark) in pairs.items()
+    )
+    icon = b64encode(ICON.encode()).decode()
+    variables += f"--rf-icon: url('data:image/svg+xml;base64,{icon}');"
+    css = files("ragfilter.ui.look").joinpath("style.css").read_text(encoding="utf-8")
+    return f"<style>.stApp {{{variables}}}\n{css}</style>"

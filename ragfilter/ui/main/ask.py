@@ -1,0 +1,52 @@
+"""The question box and the example questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from ragfilter.ui.look import hint
+from ragfilter.ui.look.prose import literal
+from ragfilter.ui.session import state
+from ragfilter.ui.sidebar.examples import Example
+
+
+def draw(examples: Sequence[Example], *, ready: bool) -> None:
+    """The box and the examples as chips. Nothing can be asked until `ready`."""
+    with st.form("ask", border=False, enter_to_submit=True):  # noqa: SIM117
+        with st.container(key="ask-row", horizontal=True, gap="small", vertical_alignment="bottom"):
+            st.text_input(
+                "Question",
+                key="question",
+                placeholder="Ask a question; Enter searches",
+                label_visibility="collapsed",
+                disabled=not ready,
+                autocomplete="off",
+            )
+            st.form_submit_button(
+                "Ask",
+                key="ask-button",
+                type="primary",
+                on_click=_submit,
+                disabled=not ready,
+                help="One query to the store, then everything is replayed from what it found.",
+            )
+    if examples and ready:
+        with st.container(key="examples", horizontal=True, gap="small"):
+            for i, example in enumerate(examples):
+                st.button(
+                    literal(example.label),
+                    key=f"example-{i}",
+                    on_click=state.ask,
+                    args=(example.question,),
+                    help=literal(example.question),
+                )
+            hint.beside(
+                "A question is put when Enter or Ask is pressed: one search of the store. All "
+                "that follows, every switch and slider, replays what it found."
+            )
+
+
+def _submit() -> None:
+    state.ask(st.session_state.question.strip())

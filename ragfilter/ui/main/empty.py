@@ -1,0 +1,142 @@
+"""Empty places that say what would fill them, and offer the one click that does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from ragfilter.model import LayerTrace, Result
+from ragfilter.ui.look import html, numbers
+from ragfilter.ui.look.prose import literal
+from ragfilter.ui.panels import clearance
+from ragfilter.ui.session import build, state
+from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.sidebar.examples import Example
+
+COMMAND_WIDTH = 640
+"""Pixels: as wide as the text above it."""
+
+
+def no_question(examples: Sequence[Example], demos: list[str], resources: Resources) -> bool:
+    """Nothing was asked yet: how to begin, what the examples show, and the demos that are not there
+    yet. True once one of those has been built."""
+    _place(
+        "no-question",
+        "Ask a question to see what a filter makes of it",
+        "One wide search finds the chunks; the layers on the left then drop what the question does "
+        "not need. Every threshold acts at once, and every chunk says why it stayed or fell.",
+        ("Type a question above, or take an example.", "Watch the curve for the cliff.",
+         "Move a threshold, or open a chunk and edit its rule."),
+    )  # fmt: skip
+    told = [example for example in examples if example.shows]
+    if told:
+        html.draw('<p class="rf-caption rf-more">What the examples show</p>')
+        with st.container(key="lessons"):
+            for number, each in enumerate(told):
+                st.button(
+                    f"**{literal(each.label)}** {literal(each.shows)}",
+                    key=f"lesson-{number}",
+                    on_click=state.ask,
+                    args=(each.question,),
+                    help=literal(each.question),
+                    width="stretch",
+                )
+    if not demos:
+        return False
+    html.draw('<p class="rf-caption rf-more">Another collection to try</p>')
+    return build.offer(demos, resources)
+
+
+def no_collection(resources: Resources) -> bool:
+    """There is no collection. True once the demo has been built."""
+    _place(
+        "no-collection",
+        "There is no collection yet",
+        "ragfilter searches collections of text chunks. Two were written for trying it out.",
+        (),
+    )
+    if build.offer(list(build.DEMOS), resources):
+        return True
+    _command("Or index your own, with the app stopped:", "ragfilter index FOLDER --collection NAME")
+    return False
+
+
+def empty_collection(name: str) -> None:
+    """The collection holds no chunk."""
+    _place(
+        "empty-collection",
+        f"Collection {name} is empty",
+        "It exists, but holds no chunks; indexing may have been interrupted. Choose another on the "
+        "left, or fill it.",
+        (),
+    )
+    _command("With the app stopped:", f"ragfilter index FOLDER --collection {name}")
+
+
+def nothing_found() -> None:
+    """The store found nothing."""
+    _place("nothing-found", "Nothing was found", "The store gave no hit for this question.", ())
+
+
+def nothing_kept(result: Result) -> None:
+    """Every hit fell: the layer that dropped the last, and one click to relax it."""
+    if result.status == "insufficient_clearance" and not st.session_state.operator:
+        # A user cannot grant themselves what they may not see.
+        asking = clearance.whom_to_ask((hit.chunk for hit in result.hits), result.settings)
+        said = html.text(result.message)
+        html.draw(f'<p class="rf-empty"><b>Nothing is kept.</b> {said}</p>')
+        html.draw(f'<p class="rf-empty">{html.text(asking)}</p>')
+        return
+    last = next((t for t in result.traces if t.enabled and t.n_in and not t.n_out), None)
+    if last is None:
+        nothing_found()
+        return
+    word = "chunk" if last.n_in == 1 else f"{last.n_in} chunks"
+    html.draw(
+        f'<p class="rf-empty"><b>Nothing is kept:</b> {html.text(last.layer)} dropped the last '
+        f"{word}. {html.text(result.message)}</p>"
+    )
+    label, values = relaxed(last, result)
+    st.button(
+        label,
+        key="relax",
+        type="primary",
+        on_click=state.change,
+        args=(values,),
+        help="Changes this setting; Reset brings the profile back.",
+    )
+
+
+def relaxed(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]]:
+    """What to change so that `trace`'s layer lets something through, and how to say it."""
+    quality = result.settings.quality
+    if trace.layer == "quality":
+        values = [d.value for d in trace.decisions if d.value is not None]
+        rerank = any(d.limit == quality.reranker_threshold for d in trace.decisions)
+        path = "quality.reranker_threshold" if rerank else "quality.score_threshold"
+        best = math.floor(100 * max(values, default=0.0)) / 100
+        if 0 <= best < result.settings.get(path):
+            word = "rerank" if rerank else "similarity"
+            return f"Lower the {word} threshold to {numbers.distance(best)}", {path: best}
+    if trace.layer == "cutoff":
+        return "Keep at least 2", {"cutoff.min_results": 2}
+    if trace.layer == "context":
+        return "Widen the context to 4,000 tokens", {"context.max_context_tokens": 4000}
+    return f"Switch {trace.layer} off", {f"{trace.layer}.enabled": False}
+
+
+def _command(said: str, command: str) -> None:
+    html.draw(f'<p class="rf-caption rf-more">{html.text(said)}</p>')
+    st.code(command, language=None, width=COMMAND_WIDTH)
+
+
+def _place(key: str, title: str, said: str, steps: tuple[str, ...]) -> None:
+    items = "".join(f"<li>{html.text(step)}</li>" for step in steps)
+    listed = f"<ol>{items}</ol>" if items else ""
+    html.draw(
+        f'<section class="rf-place" id="{key}"><h2>{html.text(title)}</h2>'
+        f"<p>{html.text(said)}</p>{listed}</section>"
+    )

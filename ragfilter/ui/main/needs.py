@@ -1,0 +1,129 @@
+"""What the result lacks, as buttons: what each would do, where, and what it will take."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ragfilter.engine.complete import unfailed
+from ragfilter.engine.replay import replay
+from ragfilter.errors import RagfilterError
+from ragfilter.layers.quality import reranker_key
+from ragfilter.model import Need, Result
+from ragfilter.models.rerankers import LateInteraction
+from ragfilter.report import judge_stats
+from ragfilter.report.forecast import Forecast, forecast
+from ragfilter.ui.look import numbers
+from ragfilter.ui.look.prose import literal
+from ragfilter.ui.panels import judge_words
+from ragfilter.ui.session import asking, scores, state
+from ragfilter.ui.session.resources import Resources
+
+PER_CHUNK_S = {"late_interaction": 0.02, "cross_encoder": 0.08}
+NAMES = {"late_interaction": "late interaction", "cross_encoder": "the cross-encoder"}
+
+
+def draw(result: Result, resources: Resources, *, wider: bool) -> None:
+    """Buttons for the needs and, where settings outgrew the pool, for asking again.
+
+    While the judge's panel is open, its button stands there.
+    """
+    rerank, again = reranking(result)
+    costs = None if st.session_state.panel == "Judge" else judging_costs(result, resources)
+    if rerank is None and costs is None and not wider:
+        return
+    with st.container(key="needs", horizontal=True, vertical_alignment="center", gap="small"):
+        if rerank is not None:
+            st.button(
+                _score(rerank, result, resources, again=again),
+                key="need-rerank",
+                type="primary",
+                icon=":material/refresh:" if again else ":material/bolt:",
+                on_click=asking.press,
+                args=("rerank",),
+                kwargs={"again": again},
+                help=f"{literal(rerank.why)}. Until then the layer does without.",
+            )
+        if costs is not None:
+            judge_button(costs, result, resources)
+        if wider:
+            size = result.settings.retrieval.pool_size
+            st.button(
+                f"Gather again with these settings · pool {numbers.count(size)}",
+                key="gather-again",
+                icon=":material/refresh:",
+                on_click=state.renew,
+                help="The pool was gathered with other settings; this asks the store once more.",
+            )
+
+
+def reranking(result: Result) -> tuple[Need | None, bool]:
+    """What waits for a reranker's scores, and whether it has failed at them before."""
+    again = False
+    needs = result.needs
+    if any(failure.kind == "rerank" for failure in result.pool.failures):
+        again = not any(need.kind == "rerank" for need in needs)
+        needs = replay(unfailed(result.pool, "rerank"), result.settings).needs
+    return next((need for need in needs if need.kind == "rerank"), None), again
+
+
+def judging_costs(result: Result, resources: Resources) -> Forecast | None:
+    """What asking the judge now, or again after a failure, would take; None where there is nothing
+    to ask, or nobody."""
+    chat = resources.bench.chat
+    if chat is None:
+        return None
+    if failed(result):
+        result = replay(unfailed(result.pool, "judge"), result.settings)
+    remembered = resources.bench.judgements
+    return forecast(result, model=chat.name, judgements=remembered, prices=resources.prices)
+
+
+def failed(result: Result) -> str:
+    """Why the judge fell back, where asking again may help; empty where it did not."""
+    stats = judge_stats(result)
+    return stats.error if stats is not None and stats.fallback else ""
+
+
+def judge_button(
+    costs: Forecast, result: Result, resources: Resources, *, short: bool = False
+) -> None:
+    """The one button that asks the LLM, with what it costs."""
+    again = bool(failed(result))
+    told = " ".join(f"{what}: {value}." for what, value in
+                    judge_words.before(costs, result.settings.judge))  # fmt: skip
+    chat = resources.bench.chat
+    st.button(
+        judge_words.button(costs, again=again, short=short),
+        key="need-judge",
+        type="primary",
+        icon=":material/refresh:" if again else ":material/bolt:",
+        on_click=asking.press,
+        args=("judge",),
+        kwargs={"again": again},
+        help=f"Sends one prompt to {literal(chat.name) if chat else 'the LLM'}. {literal(told)}",
+    )
+
+
+def _score(need: Need, result: Result, resources: Resources, *, again: bool) -> str:
+    quality = result.settings.quality
+    n = numbers.chunks(len(need.chunk_ids))
+    left = _unscored(need, result, resources)
+    seconds = numbers.seconds(left * PER_CHUNK_S.get(quality.reranker, 0.05))
+    name = NAMES.get(quality.reranker, quality.reranker)
+    return f"Score {'again: ' if again else ''}{n} with {name} · {seconds}, local"
+
+
+def _unscored(need: Need, result: Result, resources: Resources) -> int:
+    """How many chunks a model would really have to read: others' scores or vectors are there."""
+    quality = result.settings.quality
+    by_id = {hit.id: hit.chunk.passage for hit in result.pool.hits}
+    name = reranker_key(quality)
+    texts = [by_id[i] for i in need.chunk_ids if i in by_id]
+    new = [t for t in texts if resources.scores.get(scores.key(name, result.query, t)) is None]
+    if quality.reranker != "late_interaction":
+        return len(new)
+    try:
+        reranker = resources.bench.reranker(quality)
+    except RagfilterError:
+        return len(new)
+    return reranker.unknown(new) if isinstance(reranker, LateInteraction) else len(new)

@@ -1,0 +1,41 @@
+"""Errors on the page: what happened and what to do about it, never a traceback."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ragfilter.errors import ModelError, RagfilterError, StoreUnavailable, WorkspaceLocked
+from ragfilter.model import Pool
+from ragfilter.ui.look import prose
+
+MOST = 5
+TITLES: tuple[tuple[type[RagfilterError], str], ...] = (
+    (WorkspaceLocked, "The workspace is in use"),
+    (StoreUnavailable, "The vector store does not answer"),
+    (ModelError, "A model is missing"),
+)
+
+
+def show(error: RagfilterError, *, retry: bool = True) -> None:
+    """One error as a message with its remedy, and a way to try again."""
+    title = next((word for kind, word in TITLES if isinstance(error, kind)), "")
+    head = f"**{title}.** " if title else ""
+    with st.container(key="problem"):
+        st.error(f"{head}{prose.message(error.message)}  \n{prose.message(error.remedy)}".strip())
+        if retry:
+            st.button("Try again", key="retry", icon=":material/refresh:")
+
+
+def incomplete(pool: Pool) -> None:
+    """Above a result: that better chunks may be missing from it, and why."""
+    if pool.incomplete:
+        st.warning(prose.message(pool.incomplete))
+
+
+def notices(messages: list[str]) -> None:
+    """What was refused, in one message."""
+    if messages:
+        listed = "\n".join(f"- {prose.message(each)}" for each in messages[:MOST])
+        if len(messages) > MOST:
+            listed += f"\n- and {len(messages) - MOST} more"
+        st.warning(f"Not everything could be used; the rest is.\n\n{listed}")

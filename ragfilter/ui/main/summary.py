@@ -1,0 +1,126 @@
+"""The headline: how many stay and why, what it saves, and what every layer let through."""
+
+from __future__ import annotations
+
+from ragfilter.model import Cut, Result
+from ragfilter.report import LayerSummary, Summary
+from ragfilter.ui.curve.points import cut_of
+from ragfilter.ui.look import html, numbers, theme
+from ragfilter.ui.panels import judge_words
+
+
+def draw(result: Result, summary: Summary) -> None:
+    """Put the strip on the page."""
+    kept = "rf-kept" if summary.kept else "rf-kept rf-none"
+    facts = [
+        f'<div class="{kept}"><b>{numbers.count(summary.kept)} kept</b>'
+        f"<span>of {numbers.count(summary.retrieved)} retrieved</span></div>",
+        _status(result) if result.message else _fact(*why(result)),
+        _context(summary),
+    ]
+    html.draw(
+        f'<section class="rf-strip" aria-label="Result">{"".join(facts)}'
+        f'<ol class="rf-funnel">{_funnel(result, summary)}</ol></section>'
+    )
+
+
+def why(result: Result) -> tuple[str, str]:
+    """What decided how many stay: a label and the numbers that were compared."""
+    settings = result.settings
+    if settings.judge.enabled:
+        return judge_words.headline(result)
+    detail = cut_of(result)
+    if detail is None:
+        return "No cutoff", f"first {settings.retrieval.k}"
+    cut = detail.cut
+    number = "1 − rerank score" if detail.value_name != "distance" else "distance"
+    if cut.raised:
+        return _wished(result, cut), f"raised to {cut.kept}: {cut.raised}"
+    if cut.strategy == "gap" and cut.cliff_after_rank is not None and cut.gap is not None:
+        threshold = numbers.distance(settings.cutoff.gap_threshold)
+        hits = _hits(cut.cliff_after_rank)
+        return f"Cliff after {hits}", f"gap {numbers.distance(cut.gap)} ≥ {threshold}"
+    if cut.limit is not None:
+        offset = numbers.distance(settings.cutoff.distance_offset)
+        return f"No cliff: best + {offset}", f"{number} ≤ {numbers.distance(cut.limit)}"
+    if cut.cliff_after_rank is not None and cut.gap is not None:
+        label = "Largest drop" if cut.strategy == "adaptive_k" else f"Jump {settings.cutoff.jumps}"
+        return label, f"{numbers.distance(cut.gap)} after {_hits(cut.cliff_after_rank)}"
+    return cut.strategy.replace("_", "-"), cut.reason.partition(";")[0]
+
+
+def _wished(result: Result, cut: Cut) -> str:
+    """Where the strategy alone would have cut, in a few words."""
+    if cut.cliff_after_rank is not None and cut.gap is not None:
+        word = "Cliff" if cut.strategy == "gap" else "Cut"
+        return f"{word} after {_hits(cut.cliff_after_rank)}, gap {numbers.distance(cut.gap)}"
+    if cut.limit is not None:
+        return f"No cliff: best + {numbers.distance(result.settings.cutoff.distance_offset)}"
+    return cut.strategy.replace("_", "-")
+
+
+def _hits(n: int) -> str:
+    return "1 hit" if n == 1 else f"{n} hits"
+
+
+def _fact(label: str, value: str) -> str:
+    return f'<div class="rf-fact"><span>{html.text(label)}</span><b>{html.text(value)}</b></div>'
+
+
+def _funnel(result: Result, summary: Summary) -> str:
+    most = max(summary.retrieved, 1)
+    calls = result.pool.queries
+    first = _step(
+        "retrieved",
+        "",
+        "var(--rf-muted)",
+        summary.retrieved,
+        most,
+        numbers.ms(result.pool.gather_ms),
+        f"{calls} store quer{'y' if calls == 1 else 'ies'}",
+    )
+    return first + "".join(_layer(layer, most) for layer in summary.layers if layer.enabled)
+
+
+def _layer(layer: LayerSummary, most: int) -> str:
+    mark = theme.LAYERS[layer.name]
+    return _step(
+        layer.name,
+        mark.sign,
+        f"var(--rf-layer-{layer.name})",
+        layer.n_out,
+        most,
+        numbers.ms(layer.ms),
+        layer.line,
+    )
+
+
+def _step(name: str, sign: str, colour: str, n: int, most: int, time: str, help: str) -> str:
+    share = max(100 * n / most, 1.5) if n else 0
+    return (
+        f'<li title="{html.text(f"{name}: {help}")}">'
+        f'<span class="rf-name"><i style="color:{colour}">{sign}</i> {html.text(name)}</span>'
+        f'<span class="rf-count"><b>{numbers.count(n)}</b> <em>{time}</em></span>'
+        f'<span class="rf-bar"><i style="width:{share:.1f}%;background:{colour}"></i></span></li>'
+    )
+
+
+def _context(summary: Summary) -> str:
+    about = (
+        f"Estimated tokens of the kept chunks; the first {summary.unfiltered} of a plain search "
+        f"have {numbers.tokens(summary.tokens_unfiltered)}."
+    )
+    return (
+        f'<div class="rf-fact" title="{about}"><span>Context</span>'
+        f"<b>{numbers.tokens(summary.tokens)} "
+        f"<i>was {numbers.count(summary.tokens_unfiltered)}</i></b></div>"
+    )
+
+
+def _status(result: Result) -> str:
+    """Why nothing is left, or what is wrong with what is."""
+    word = "nothing is left" if result.status == "ok" else result.status.replace("_", " ")
+    return (
+        f'<div class="rf-fact rf-status"><span>{html.text(word)}</span>'
+        f'<p title="{html.text(result.message)}">{html.text(result.message)}</p></div>'
+    )

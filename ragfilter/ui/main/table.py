@@ -1,0 +1,181 @@
+"""Every hit of the pool as a table: order, text filter, export; a row opens its chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from ragfilter.model import Result
+from ragfilter.report import Row, csv, kept_first, references, short_title
+from ragfilter.ui.look import hint, numbers, theme
+from ragfilter.ui.main import grid
+
+HEIGHT = 400
+TITLE_WIDTH = 31
+BY_RANK, KEPT_FIRST = "By rank", "Kept first"
+
+
+def draw(result: Result, rows: Sequence[Row], exported: Sequence[Row]) -> None:
+    """The table with its controls. `exported` are the rows made as the user, for the CSV."""
+    with st.container(key="table-bar", horizontal=True, vertical_alignment="center", gap="small"):
+        order = st.segmented_control(
+            "Order",
+            (BY_RANK, KEPT_FIRST),
+            key="order",
+            default=BY_RANK,
+            required=True,
+            label_visibility="collapsed",
+        )
+        wanted = st.text_input(
+            "Filter",
+            key="filter",
+            placeholder="Filter by title, id, type, layer or reason",
+            label_visibility="collapsed",
+            icon=":material/search:",
+            width=330,
+        )
+        shown = _matching(_ordered(rows, order), wanted or "")
+        st.markdown(f":small[:gray[{numbers.count(len(shown))} of {numbers.chunks(len(rows))}]]")
+        hint.beside(
+            "By rank: as the store found them. Kept first: the result, then what fell. The filter "
+            "shows the chunks in which all of its words stand. A click on a row opens its chunk."
+        )
+        st.space("stretch")
+        with_refs = st.toggle(
+            "References",
+            key="with-refs",
+            help="One more column, here and in the CSV, with the chunks that each refers to.",
+        )
+        st.download_button(
+            "CSV",
+            data=lambda: csv(
+                _matching(_ordered(exported, order), wanted or ""),
+                references(result) if with_refs else None,
+            ),
+            file_name="ragfilter.csv",
+            mime="text/csv",
+            key="download-csv",
+            icon=":material/download:",
+            on_click="ignore",
+            help="These chunks in this order, as the user may see them. Cells that a spreadsheet "
+            "would run are made harmless.",
+        )
+    refs = references(result, as_operator=st.session_state.operator) if with_refs else None
+    with st.container(key="table"):
+        grid.draw(
+            frame(shown, with_score=any(row.rerank_score is not None for row in rows), refs=refs),
+            [row.id for row in shown],
+            name="rows",
+            height=HEIGHT,
+            row_height=32,
+            columns=_columns(result, rows),
+        )
+
+
+def frame(
+    rows: Sequence[Row], *, with_score: bool, refs: Mapping[str, Sequence[str]] | None = None
+) -> pd.DataFrame:
+    """What the table shows of `rows`; with `refs`, by id, also what each refers to.
+
+    What a narrow window must show stands first: it has no room for more than the reason.
+    """
+    columns: dict[str, list[Any]] = {
+        "rank": [row.rank or None for row in rows],
+        "outcome": [[theme.words(row.outcome, row.layer)] for row in rows],
+        "title": [short_title(row.title, TITLE_WIDTH) for row in rows],
+        "reason": [row.reason for row in rows],
+    }
+    if refs is not None:
+        columns["refers to"] = [", ".join(refs.get(row.id, ())) for row in rows]
+    columns |= {
+        "distance": [row.distance for row in rows],
+        "gap": [row.gap for row in rows],
+    }
+    if with_score:
+        columns["rerank"] = [row.rerank_score for row in rows]
+    columns |= {
+        "layer": [row.layer for row in rows],
+        "confidence": [row.confidence for row in rows],
+        "similarity": [row.similarity for row in rows],
+        "type": [row.type for row in rows],
+    }
+    return pd.DataFrame(columns)
+
+
+def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
+    column = st.column_config
+    dark = st.context.theme.type == "dark"
+    chips = theme.chips(dark=dark)
+    farthest = max((row.distance for row in rows), default=1.0) or 1.0
+    return {
+        "rank": column.NumberColumn("rank", width=44, help="Place by distance to the question."),
+        "outcome": column.MultiselectColumn(
+            "outcome",
+            width=94,
+            help="What became of the chunk.",
+            options=list(chips),
+            color=list(chips.values()),
+        ),
+        "title": column.TextColumn("title", width=194, help="Long titles keep their end."),
+        "type": column.TextColumn("type", width=68),
+        "refers to": column.TextColumn(
+            "refers to", width=214, help="Ids; hidden ones are not named."
+        ),
+        "distance": column.ProgressColumn(
+            "distance",
+            format="%.3f",
+            min_value=0.0,
+            max_value=float(farthest),
+            width=90,
+            help="To the question, in the collection's space. Lower is nearer.",
+        ),
+        "gap": column.NumberColumn(
+            "gap", format="%.3f", width=50, help="The step from the hit one rank before."
+        ),
+        "layer": column.TextColumn("layer", width=82, help="The layer that decided."),
+        "reason": column.TextColumn(
+            "reason",
+            width=288,
+            help="What was compared with what. The open chunk's panel has it in full.",
+        ),
+        "similarity": column.NumberColumn(
+            "similarity",
+            format="%.3f",
+            width=72,
+            help="1 − distance / 2 in an l2 collection, 1 − distance otherwise.",
+        ),
+        "confidence": column.TextColumn("confidence", width=78, help=_confidence(result)),
+        "rerank": column.NumberColumn(
+            "rerank", format="%.3f", width=60, help="The reranker's score, 0 to 1."
+        ),
+    }
+
+
+def _confidence(result: Result) -> str:
+    """How sure a distance makes, with the thresholds in force."""
+    given = result.settings.confidence
+    return (
+        f"By distance: high below {numbers.distance(given.high_below)}, medium up to "
+        f"{numbers.distance(given.medium_below)}, low beyond; a gap of at least "
+        f"{numbers.distance(given.large_gap)} before a hit makes it low. The thresholds are "
+        "settings; what suits them is the embedding model's."
+    )
+
+
+def _ordered(rows: Sequence[Row], order: str | None) -> Sequence[Row]:
+    return kept_first(rows) if order == KEPT_FIRST else rows
+
+
+def _matching(rows: Sequence[Row], wanted: str) -> tuple[Row, ...]:
+    words = wanted.casefold().split()
+    if not words:
+        return tuple(rows)
+
+    def text(row: Row) -> str:
+        parts = (row.title, row.id, row.type, row.source, row.outcome, row.layer, row.reason)
+        return " ".join(parts).casefold()
+
+    return tuple(row for row in rows if all(word in text(row) for word in words))

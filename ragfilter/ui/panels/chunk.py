@@ -1,0 +1,146 @@
+"""One chunk: its text, what every layer made of it, and its `query_must` rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import streamlit as st
+
+from ragfilter.errors import StoreError
+from ragfilter.layers.clearance import visible_refs
+from ragfilter.model import Chunk, Hit, LayerTrace, Result
+from ragfilter.report import visible
+from ragfilter.ui.look import hint, html, numbers, theme
+from ragfilter.ui.main import problems
+from ragfilter.ui.panels import clearance, reference_graph, rule_editor
+from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.state import Asked
+
+PARTS = TEXT, RULE, REFERENCES = "Text", "Rule", "References"
+
+
+def draw(result: Result, mine: Result, asked: Asked, resources: Resources) -> None:
+    """The chunk that is open, or how to open one. `mine` is the result as its user sees it."""
+    wanted = st.session_state.chunk
+    hit = find(result, wanted)
+    if hit is None:
+        html.draw(
+            '<p class="rf-empty"><b>No chunk is open.</b> Click a point of the curve, a row of the '
+            "table or a citation. Here you read its text, edit its rule and follow its references."
+            "</p>"
+        )
+        return
+    if hit.id not in visible(result, as_operator=st.session_state.operator):
+        html.draw(
+            f'<p class="rf-empty"><b>Hidden.</b> The user may not see this chunk. '
+            f"{html.text(clearance.whom_to_ask([hit.chunk], result.settings))}</p>"
+        )
+        return
+    if not st.session_state.operator:
+        result, hit = mine, find(mine, wanted) or hit
+    chunk = _whole(hit.chunk, asked, resources)
+    named = _named_refs(result, chunk)
+    _head(result, replace(hit, chunk=replace(chunk, refs=named)))
+    match _part():
+        case "Rule":
+            try:
+                rule_editor.draw(result, chunk, asked, resources)
+            except StoreError as error:
+                # The journal, which nothing else on the page needs.
+                problems.show(error, retry=False)
+        case "References":
+            reference_graph.draw(result, chunk, asked, resources)
+        case _:
+            with st.container(key="chunk-text"):
+                st.text(chunk.text or "This chunk has no text.")
+
+
+def _part() -> str:
+    """Which part of the chunk is looked at; it stays from chunk to chunk."""
+    shown = st.session_state.get("part", TEXT)
+    if st.session_state.get("chunk-part") != shown:
+        st.session_state["chunk-part"] = shown
+    with st.container(key="part-bar", horizontal=True, vertical_alignment="center", gap="small"):
+        st.segmented_control(
+            "Part",
+            PARTS,
+            key="chunk-part",
+            required=True,
+            on_change=_choose_part,
+            label_visibility="collapsed",
+        )
+        hint.beside(
+            "Text: what the chunk says. Rule: which questions it is for (query_must), to be edited "
+            "with a preview. References: what the judge's EXPAND would bring along them."
+        )
+    return str(shown)
+
+
+def _choose_part() -> None:
+    st.session_state.part = st.session_state["chunk-part"]
+
+
+def find(result: Result, chunk_id: str | None) -> Hit | None:
+    """The hit with this id among all that were seen."""
+    if not chunk_id:
+        return None
+    return next((hit for hit in (*result.hits, *result.pool.hits) if hit.id == chunk_id), None)
+
+
+def _named_refs(result: Result, chunk: Chunk) -> tuple[str, ...]:
+    """The references that may be named: as a user, only those to chunks that the user may see."""
+    if st.session_state.operator:
+        return chunk.refs
+    return visible_refs(result.pool, result.settings.clearance)(chunk)
+
+
+def _whole(chunk: Chunk, asked: Asked, resources: Resources) -> Chunk:
+    """A chunk known only by its id is read when it is opened, once."""
+    if chunk.loaded:
+        return chunk
+    key = (asked.collection, asked.version, chunk.id)
+    found = resources.chunks.get(key)
+    if found is None:
+        read = resources.bench.collection(asked.collection).chunks([chunk.id])
+        found = resources.chunks.put(key, read.get(chunk.id, chunk))
+    return found
+
+
+def _head(result: Result, hit: Hit) -> None:
+    chunk = hit.chunk
+    place = f"rank {hit.rank}" if hit.rank else "brought in by an expansion"
+    score = "" if hit.rerank_score is None else f" · rerank {numbers.distance(hit.rerank_score)}"
+    facts = [
+        chunk.id,
+        f"{place} · distance {numbers.distance(hit.distance)}{score}",
+        f"found by {hit.found_by}" if hit.found_by != "query" else "",
+        chunk.type,
+        f"{chunk.source}{'' if chunk.page is None else f', page {chunk.page}'}",
+        "clearance unreadable"
+        if chunk.clearance is None
+        else f"clearance {chunk.clearance}"
+        if chunk.clearance
+        else "public",
+        f"department {chunk.department}" if chunk.department else "",
+        f"refers to {numbers.chunks(len(chunk.refs))}" if chunk.refs else "",
+    ]
+    steps = "".join(_step(trace, hit.id) for trace in result.traces if trace.enabled)
+    listed = "".join(f"<span>{html.text(fact)}</span>" for fact in facts if fact)
+    html.draw(
+        f'<div class="rf-chunk"><h3>{html.text(chunk.name)}</h3>'
+        f'<p class="rf-facts">{listed}</p>'
+        f'<ul class="rf-path">{steps}</ul></div>'
+    )
+
+
+def _step(trace: LayerTrace, chunk_id: str) -> str:
+    """What one layer said of the chunk; nothing where it never came there."""
+    for decision in trace.decisions:
+        if decision.chunk_id == chunk_id:
+            sign = html.outcome_sign(decision.outcome, decision.layer)
+            name = theme.LAYERS[trace.layer].word
+            return (
+                f"<li>{sign}<b>{html.text(name)}</b> {html.text(decision.outcome)}: "
+                f"{html.text(decision.reason)}</li>"
+            )
+    return ""

@@ -1,0 +1,74 @@
+"""Whose eyes the page is seen with: the choice, what it changes, and whom a user may ask.
+
+Source: Adaptive Retrieval System, "Security Filtering"; design, section 3. There is no login: this
+shows what a user would see, and the page says so where the choice is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import streamlit as st
+
+from ragfilter.layers.clearance import may_see
+from ragfilter.model import Chunk
+from ragfilter.settings.schema import Clearance, Settings
+from ragfilter.ui.look import html
+
+USER, OPERATOR = "User", "Operator"
+AS_USER = "Hidden chunks are left out, as if they were not there."
+AS_OPERATOR = "You see all, with the reason. Prompt, answer and exports stay the user's."
+SENT_AS_USER = ("Answer", "Prompt", "Judge", "Debug")
+"""Panels whose content is made as the user whoever looks."""
+
+
+def draw_choice() -> None:
+    """View as user or operator, with what that means now."""
+    operator = bool(st.session_state.operator)
+    chosen = OPERATOR if operator else USER
+    if st.session_state.get("view-as") != chosen:
+        st.session_state["view-as"] = chosen
+    st.segmented_control(
+        "View as",
+        (USER, OPERATOR),
+        key="view-as",
+        required=True,
+        on_change=_choose,
+        help="User: this page shows what someone of the level and department below would see. "
+        "Operator: it also names what is hidden from them, with the reason. Whichever you choose, "
+        "no hidden chunk is sent to a model or leaves in an export. There is no login here: in "
+        "production your service passes the user's level to the library.",
+    )
+    html.draw(f'<p class="rf-line rf-two">{AS_OPERATOR if operator else AS_USER}</p>')
+
+
+def note(panel: str, user: Clearance) -> None:
+    """Tell an operator that this panel is the user's."""
+    if user.enabled and st.session_state.operator and panel in SENT_AS_USER:
+        html.draw(f'<p class="rf-aside">Made as the user: {html.text(called(user))}.</p>')
+
+
+def called(user: Clearance) -> str:
+    """``level 1, department referee``."""
+    department = f"department {user.department}" if user.department else "no department"
+    return f"level {user.level}, {department}"
+
+
+def whom_to_ask(chunks: Iterable[Chunk], settings: Settings) -> str:
+    """Who may see the ones of `chunks` that the user may not, in words for the user."""
+    user = settings.clearance
+    hidden = [chunk for chunk in chunks if not may_see(chunk, user)]
+    levels = [chunk.clearance for chunk in hidden if chunk.clearance is not None]
+    if not levels:
+        return "Their clearance cannot be read: ask whoever keeps this collection."
+    level = f"clearance level {max(levels)}" if max(levels) > user.level else ""
+    departments = sorted(
+        {c.department for c in hidden if c.department and c.department != user.department}
+    )
+    of = " or ".join(departments)
+    parts = [f"with {level}" if level else "", f"of the department {of}" if of else ""]
+    return f"Ask someone {' '.join(part for part in parts if part)}."
+
+
+def _choose() -> None:
+    st.session_state.operator = st.session_state["view-as"] == OPERATOR

@@ -1,0 +1,164 @@
+"""What the rule editor shows of drafting: the button, the waiting, and what came of it."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from ragfilter.errors import RagfilterError
+from ragfilter.layers.clearance import may_see
+from ragfilter.model import Chunk
+from ragfilter.rules.draft import Draft, messages
+from ragfilter.rules.templates import chosen, recognise
+from ragfilter.settings.schema import Clearance
+from ragfilter.text.tokens import estimate
+from ragfilter.ui.look import html, numbers
+from ragfilter.ui.look.prose import literal
+from ragfilter.ui.panels import drafting
+from ragfilter.ui.panels.drafting import HIDDEN, STOPPED, Aside, Drafted
+from ragfilter.ui.session import models
+from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.state import Asked
+
+NO_LLM = "Drafting needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL."
+NO_LLM_MORE = "`make local-llm` serves a tiny one for trying it."
+TICK_S = 0.2
+
+
+def button(
+    chunk: Chunk, asked: Asked, user: Clearance, resources: Resources, *, busy: bool
+) -> None:
+    """Draft a rule. Disabled, it says why."""
+    chat = resources.bench.chat
+    hidden = _is_hidden(chunk, user)
+    timeout = resources.deployment.answer_timeout_s
+    if chat is None:
+        said = f"{NO_LLM} {NO_LLM_MORE}"
+    elif hidden:
+        said = HIDDEN
+    else:
+        tokens = numbers.tokens(_estimated(chunk, resources))
+        said = (
+            f"Asks {literal(models.called(chat.name))}: one call, or two to mend a fault, about "
+            f"{tokens} each, at most {timeout:g} s. It fills the editor; nothing is saved."
+        )
+    st.button(
+        "Draft a rule",
+        key="rule-draft",
+        icon=":material/edit_note:",
+        on_click=drafting.begin,
+        args=(chunk.id, asked),
+        disabled=chat is None or hidden or busy,
+        help=said,
+    )
+
+
+def draw(
+    chunk: Chunk, asked: Asked, shown: str, user: Clearance, resources: Resources, *, busy: bool
+) -> DeltaGenerator | None:
+    """Who drafted what by which template, doubts and tokens, or why there is no draft. While one is
+    under way: the place in which `wait` tells how long, beside a button that stops it."""
+    found = drafting.of(chunk.id)
+    place = None
+    with st.container(key="draft-note", gap="small"):
+        if busy:
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                st.button(
+                    "Stop",
+                    key="rule-draft-stop",
+                    icon=":material/stop:",
+                    on_click=drafting.stop,
+                    args=(chunk.id, asked),
+                    help="Leave it; the text in the editor stays.",
+                )
+                place = st.empty()
+        elif said := _said(found, shown, chunk, user, resources):
+            html.draw(said)
+        if found.ring:
+            _swap_button(found.ring[0], chunk.id, shown, busy=busy)
+    return place
+
+
+def wait(place: DeltaGenerator, chunk: Chunk, asked: Asked, resources: Resources) -> None:
+    """Say that a draft is being made until it is; then the page is drawn with it. The rest of the
+    page stands already, and using it only ends this waiting, not the draft."""
+    job = drafting.job(chunk.id, asked, resources)
+    model = resources.bench.chat.name if resources.bench.chat else "the LLM"
+    limit = resources.deployment.answer_timeout_s
+    while job is not None and not job.done:
+        place.html(
+            f'<p class="rf-aside" role="status">Asking {html.text(model)} for a rule … '
+            f"{job.seconds:.0f} of at most {limit:g} s</p>"
+        )
+        job.wait(TICK_S)
+    st.rerun()
+
+
+def _said(found: Drafted, shown: str, chunk: Chunk, user: Clearance, resources: Resources) -> str:
+    if found.error == STOPPED:
+        return f'<p class="rf-verdict">{STOPPED}</p>'
+    if found.error:
+        return (
+            f'<p class="rf-verdict rf-bad" role="alert"><b>No draft.</b> {html.text(found.error)} '
+            f"{_tokens(found.draft, resources)}</p>"
+        )
+    draft = found.draft
+    if draft is None:
+        why = HIDDEN if _is_hidden(chunk, user) else ""
+        why = NO_LLM if resources.bench.chat is None else why
+        return f'<p class="rf-aside">{html.text(why)}</p>' if why else ""
+    doubts = "".join(f"<br><b>Doubt:</b> {html.text(remark)}." for remark in draft.remarks)
+    by = f"{models.called(draft.model)}," if models.is_tiny(draft.model) else draft.model
+    second = " Its first answer had a fault; this is the second." if draft.repaired else ""
+    there = " It is the rule that is stored." if found.same else ""
+    return (
+        f'<p class="rf-verdict"><b>{_state(found, shown)}</b> by {html.text(by)} with the '
+        f"template <b>{html.text(draft.category)}</b>.{second}{there} {_tokens(draft, resources)}"
+        f"{doubts}</p>"
+    )
+
+
+def _swap_button(aside: Aside, chunk_id: str, shown: str, *, busy: bool) -> None:
+    st.button(
+        "Back to the draft" if aside.draft else "Back to my text",
+        key="rule-swap",
+        icon=":material/swap_vert:",
+        on_click=drafting.swap,
+        args=(chunk_id, shown),
+        disabled=busy,
+        help="Puts it into the editor; what stands there now stays at hand. Neither is saved.",
+    )
+
+
+def _state(found: Drafted, shown: str) -> str:
+    last = found.texts[-1]
+    if shown == last or found.same:
+        return "Drafted"
+    aside = any(text.text == last for text in found.ring)
+    return "Drafted, put aside," if aside else "Drafted, then edited,"
+
+
+def _is_hidden(chunk: Chunk, user: Clearance) -> bool:
+    return user.enabled and not may_see(chunk, user)
+
+
+def _tokens(draft: Draft | None, resources: Resources) -> str:
+    """Tokens, cost where prices are set, and time; empty where nothing was sent."""
+    if draft is None or not draft.usage.prompt_tokens:
+        return ""
+    usage = draft.usage
+    about = "about " if usage.estimated else ""
+    parts = [f"{about}{usage.prompt_tokens:,} + {numbers.tokens(usage.completion_tokens)}"]
+    prices = resources.prices
+    parts += [] if prices is None else [f"cost {numbers.money(prices.of(usage))}"]
+    return f'<span class="rf-aside">{html.text(" · ".join([*parts, numbers.ms(draft.ms)]))}</span>'
+
+
+def _estimated(chunk: Chunk, resources: Resources) -> int:
+    """Tokens of the first call's prompt; 0 where it cannot be made, which the call will tell."""
+    try:
+        templates = chosen(resources.deployment.rule_templates)
+        asked = messages(chunk, recognise(chunk, templates))
+    except RagfilterError:
+        return 0
+    return sum(estimate(message.content) for message in asked)

@@ -1,0 +1,189 @@
+"""A rule drafted by the LLM for the open chunk: it fills the editor, and is saved by nobody.
+
+Source: issue "Quality, clearance and the LLM's judgement", section 5. The decisions:
+
+- The LLM is asked by a button, in the background: the page works on, and the draft is there when
+  the chunk is looked at again. A failure leaves the editor's text as it is.
+- The chunk is read anew from the store, and sent only where the *user* may see it, also when an
+  operator looks: what clearance hides goes to no LLM.
+- What was typed and not saved stands aside when a draft comes, and can be taken back.
+
+What is drawn of it is in `ragfilter.ui.panels.draft_note`.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+import streamlit as st
+
+from ragfilter.errors import RagfilterError, RuleError
+from ragfilter.layers.clearance import may_see
+from ragfilter.model import Chunk
+from ragfilter.rules.draft import Draft, suggest
+from ragfilter.rules.rule import canonical, parse, pretty
+from ragfilter.rules.templates import chosen
+from ragfilter.ui.session import background, state
+from ragfilter.ui.session.background import Job, Stoppable
+from ragfilter.ui.session.resources import Resources, open_resources
+from ragfilter.ui.session.state import Asked
+
+HIDDEN = "The user may not see this chunk, so it is not sent to an LLM."
+GONE = "This chunk is no longer in the collection. Ask the question again."
+LOST = "The draft is no longer here. Ask for it again."
+STOPPED = "Stopped. Nothing was changed."
+REMEDIES = {
+    "rule": "Draft again, take the template, or name a larger model.",
+    "chunk": "Write the rule by hand.",
+    "model": "Try again.",
+}
+"""What to do where the failure itself does not say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A text that stood in the editor and was not saved; `draft`: as the LLM wrote it."""
+
+    text: str
+    draft: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """What the last request came to: a draft, or why there is none (`error`).
+
+    `texts` are the drafts of this chunk as the editor was given them, the last one last; `same`:
+    that is the rule that is stored. `ring` are the unsaved texts that stand aside, the one to go
+    back to first.
+    """
+
+    error: str = ""
+    draft: Draft | None = None
+    texts: tuple[str, ...] = ()
+    same: bool = False
+    ring: tuple[Aside, ...] = ()
+
+
+def of(chunk_id: str) -> Drafted:
+    """What came of drafting a rule for this chunk in this session."""
+    found: Drafted = _all().get(chunk_id, Drafted())
+    return found
+
+
+def forget(chunk_id: str) -> None:
+    """The editor's text was saved or discarded: what was drafted is history."""
+    _all().pop(chunk_id, None)
+
+
+def job(chunk_id: str, asked: Asked, resources: Resources) -> Job[Draft] | None:
+    """The request that is under way for this chunk."""
+    name = _jobs().get(_place(asked, chunk_id))
+    return None if name is None else resources.drafts.get(name)
+
+
+def collect(chunk: Chunk, asked: Asked, resources: Resources) -> bool:
+    """Put a finished draft of this chunk into the editor; whether one is still being made."""
+    place = _place(asked, chunk.id)
+    if place not in _jobs():
+        return False
+    found = job(chunk.id, asked, resources)
+    if found is not None and not found.done:
+        return True
+    del _jobs()[place]
+    made = Draft(chunk.id, error=LOST) if found is None else found.value()
+    _all()[chunk.id] = _taken(made, chunk, of(chunk.id))
+    return False
+
+
+def begin(chunk_id: str, asked: Asked) -> None:
+    """Ask for a draft, in the background."""
+    before = replace(of(chunk_id), error="", draft=None)
+    _all()[chunk_id] = before
+    try:
+        user, resources = state.settings().clearance, open_resources()
+        # As it is now: the pool may be older than a change of its text or its clearance.
+        chunk = resources.bench.collection(asked.collection).chunks([chunk_id]).get(chunk_id)
+        templates = chosen(resources.deployment.rule_templates)
+    except RagfilterError as error:
+        _all()[chunk_id] = replace(before, error=str(error))
+        return
+    chat = resources.bench.chat
+    if chat is None:
+        return
+    if chunk is None or (user.enabled and not may_see(chunk, user)):
+        _all()[chunk_id] = replace(before, error=GONE if chunk is None else HIDDEN)
+        return
+    timeout_s = resources.deployment.answer_timeout_s
+
+    def work(stop: threading.Event) -> Draft:
+        return suggest(chunk, Stoppable(chat, stop), timeout_s=timeout_s, templates=templates)
+
+    name = uuid4().hex
+    resources.drafts.put(name, background.start(work))
+    _jobs()[_place(asked, chunk_id)] = name
+
+
+def stop(chunk_id: str, asked: Asked) -> None:
+    """Leave the request that is under way."""
+    found = job(chunk_id, asked, open_resources())
+    if found is not None:
+        found.stop.set()
+    _jobs().pop(_place(asked, chunk_id), None)
+    _all()[chunk_id] = replace(of(chunk_id), error=STOPPED)
+
+
+def swap(chunk_id: str, shown: str) -> None:
+    """Bring the first text that stands aside into the editor; what stood there goes aside."""
+    found = of(chunk_id)
+    first, *others = found.ring
+    state.drafts()[chunk_id] = first.text
+    ring = (*others, Aside(shown, shown in found.texts))
+    _all()[chunk_id] = replace(found, ring=_without(ring, first.text))
+
+
+def _taken(made: Draft, chunk: Chunk, before: Drafted) -> Drafted:
+    """The draft in the editor, or the failure beside it."""
+    if made.rule is None:
+        remedy = REMEDIES.get(made.failed, "")
+        sentence = made.error if made.error.endswith(".") else f"{made.error}."
+        told = f"{sentence[:1].upper()}{sentence[1:]} {remedy}".strip()
+        return replace(before, error=told, draft=made)
+    drafts: dict[str, str] = state.drafts()
+    text, stood = pretty(made.rule), drafts.get(chunk.id)
+    same = made.text == _canonical(chunk.rule)
+    if same:
+        drafts.pop(chunk.id, None)
+    else:
+        drafts[chunk.id] = text
+    ring = before.ring
+    if stood is not None:
+        ring = (Aside(stood, stood in before.texts), *ring)
+    return Drafted(draft=made, texts=(*before.texts, text), same=same, ring=_without(ring, text))
+
+
+def _without(ring: tuple[Aside, ...], text: str) -> tuple[Aside, ...]:
+    return tuple(aside for aside in ring if aside.text != text)
+
+
+def _canonical(rule: str | None) -> str | None:
+    try:
+        return canonical(parse(rule)) if rule else None
+    except RuleError:
+        return rule
+
+
+def _place(asked: Asked, chunk_id: str) -> str:
+    return f"{asked.collection}\n{chunk_id}"
+
+
+def _all() -> dict[str, Drafted]:
+    found: dict[str, Drafted] = st.session_state.setdefault("drafted", {})
+    return found
+
+
+def _jobs() -> dict[str, str]:
+    """The names of the requests under way, by collection and chunk."""
+    found: dict[str, str] = st.session_state.setdefault("draft-jobs", {})
+    return found

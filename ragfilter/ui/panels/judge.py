@@ -1,0 +1,199 @@
+"""The judge on the page: what asking will cost, what it did, what it said of every chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from ragfilter.model import Result
+from ragfilter.report import VerdictRow, judge_stats, short_title, verdict_rows, waits_for_judge
+from ragfilter.report.forecast import Forecast, judge_prompt
+from ragfilter.ui.look import html, numbers, theme
+from ragfilter.ui.main import grid, needs
+from ragfilter.ui.panels import judge_words
+from ragfilter.ui.session.resources import Resources
+
+TITLE_BESIDE, TITLE_ALONE, VIA_WIDTH = 22, 42, 15
+ROW, MOST_ROWS = 30, 6
+
+
+def draw(result: Result, resources: Resources) -> None:
+    """The judge's page of the panel."""
+    settings = result.settings.judge
+    no_llm = resources.bench.chat is None
+    if not settings.enabled:
+        state_of = judge_words.SETUP if no_llm else "Switch LLM judge on in the sidebar to use it."
+        _say(f"<b>The judge is off.</b> {html.prose(state_of)}")
+        _about()
+        return
+    stats = judge_stats(result)
+    costs = needs.judging_costs(result, resources)
+    if waits_for_judge(result):
+        _waiting(costs, result, resources)
+    elif stats is None:
+        _say("<b>Nothing came to the judge.</b> The layers before it let no chunk through.")
+    else:
+        if stats.fallback:
+            _failure(stats.error, costs, result, resources)
+        html.draw(_facts(judge_words.after(stats, resources.prices), short=True))
+        _verdicts(result)
+        html.draw(f'<p class="rf-aside">{html.text(judge_words.by_whom(stats))}</p>')
+        _remarks(result)
+    _prompt(result)
+    _about()
+
+
+def _waiting(costs: Forecast | None, result: Result, resources: Resources) -> None:
+    n = numbers.chunks(sum(len(need.chunk_ids) for need in result.needs if need.kind == "judge"))
+    if costs is None:
+        _say(f"<b>{n} would be asked about.</b> {html.prose(judge_words.SETUP)}")
+        return
+    changed = ""
+    if result.pool.judgements:
+        changed = " It was asked about other chunks, or by another prompt, before."
+    stay = numbers.chunks(result.trace("judge").n_out)
+    _say(f"<b>Not asked yet.</b> {n} wait; until then the first {stay} by distance stay.{changed}")
+    html.draw(_facts(judge_words.before(costs, result.settings.judge)))
+    needs.judge_button(costs, result, resources, short=True)
+
+
+def _failure(error: str, costs: Forecast | None, result: Result, resources: Resources) -> None:
+    sign = html.sign(theme.OUTCOMES["fallback"], "fallback")
+    n = numbers.chunks(result.trace("judge").n_out)
+    html.draw(
+        f'<p class="rf-verdict rf-bad" role="alert">{sign}<b>The judge failed.</b> '
+        f"{html.text(_sentence(error))} The first {n} by distance stay, marked fallback.</p>"
+    )
+    if costs is not None:
+        needs.judge_button(costs, result, resources, short=True)
+
+
+def _facts(facts: Sequence[tuple[str, str]], *, short: bool = False) -> str:
+    items = "".join(
+        f"<div><dt>{html.text(what)}</dt><dd>{html.text(value)}</dd></div>" for what, value in facts
+    )
+    return f'<dl class="rf-grid{" rf-short" if short else ""}">{items}</dl>'
+
+
+def _verdicts(result: Result) -> None:
+    """Every chunk that was judged or brought; what an expansion brought stands below its root."""
+    rows = _in_order(verdict_rows(result, as_operator=bool(st.session_state.operator)))
+    titles = {row.id: row.title for row in rows}
+    judgement = result.judgement
+    chips = theme.verdicts(dark=st.context.theme.type == "dark")
+    said = [judge_words.verdict(row, judgement) for row in rows]
+    came = any(row.by is not None for row in rows)
+    table: dict[str, list[Any]] = {
+        "verdict": [[word] for word in said],
+        "chunk": [_title(row, TITLE_BESIDE if came else TITLE_ALONE) for row in rows],
+    }
+    if came:
+        table["came from"] = [_origin(row, titles) for row in rows]
+    colours = {word: chips[word[0]] for word in said}
+    column = st.column_config
+    config: dict[str, Any] = {
+        "verdict": column.MultiselectColumn(
+            "verdict", width=94, options=list(colours), color=list(colours.values()),
+            help="What the LLM said of the chunk, or why nothing.",
+        ),
+        "chunk": column.TextColumn(
+            "chunk", width=172 if came else 302, help="A click opens it."
+        ),
+        "came from": column.TextColumn(
+            "came from", width=130, help="How many references away from the chunk that was "
+            "expanded, and the chunk whose reference brought it.",
+        ),
+    }  # fmt: skip
+    height = ROW * min(len(rows), MOST_ROWS) + 38
+    with st.container(key="verdicts"):
+        grid.draw(
+            pd.DataFrame(table),
+            [row.id for row in rows],
+            name="verdicts",
+            height=height,
+            row_height=ROW,
+            columns=config,
+        )
+
+
+def _in_order(rows: Sequence[VerdictRow]) -> list[VerdictRow]:
+    """Kept chunks in their order, each followed by what it brought as it was brought; then what
+    fell."""
+    by_id = {row.id: row for row in rows}
+    ordered: list[VerdictRow] = []
+    for row in rows:
+        if row.by is None:
+            ordered += [row, *(by_id[i] for i in row.brought if i in by_id)]
+        elif row.by.root not in by_id:
+            ordered.append(row)
+    return ordered
+
+
+def _title(row: VerdictRow, width: int) -> str:
+    short = short_title(row.title, width)
+    return short if row.by is None else f"└ {short}"
+
+
+def _origin(row: VerdictRow, titles: dict[str, str]) -> str:
+    """Of which chunk's references it came, where an expansion brought it."""
+    if row.by is None:
+        return ""
+    return f"{row.by.step}, {short_title(titles.get(row.by.via, row.by.via), VIA_WIDTH)}"
+
+
+def _remarks(result: Result) -> None:
+    judgement = result.judgement
+    if judgement is None or not judgement.remarks or not _may_read(result):
+        return
+    said = "; ".join(judgement.remarks)
+    html.draw(f'<p class="rf-aside">Read, but not obeyed: {html.text(said)}.</p>')
+
+
+def _prompt(result: Result) -> None:
+    """The exact messages, and the answer as it came."""
+    ready = judge_prompt(result)
+    if ready is None:
+        return
+    waits = waits_for_judge(result)
+    with st.expander("Prompt to be sent" if waits else "Prompt and reply", key="judge-prompt"):
+        html.draw(
+            f'<p class="rf-aside">{numbers.chunks(len(ready.asked))}, about '
+            f"{numbers.tokens(ready.tokens)}; {html.text(ready.version)}</p>"
+        )
+        for message in ready.messages:
+            html.draw(f'<p class="rf-caption">{html.text(message.role)}</p>')
+            st.code(message.content, language=None, wrap_lines=True)
+        if waits:
+            return
+        html.draw('<p class="rf-caption">reply</p>')
+        judgement = result.judgement
+        if not _may_read(result):
+            html.draw(
+                '<p class="rf-aside">With clearance on, the reply is for operators: it may have '
+                "been given for a user who sees more. View as operator to read it.</p>"
+            )
+        elif judgement is None or not judgement.reply:
+            html.draw('<p class="rf-aside">Nothing came back.</p>')
+        else:
+            st.code(judgement.reply, language=None, wrap_lines=True)
+
+
+def _may_read(result: Result) -> bool:
+    """Whether the raw answer may be shown: it may name any chunk that someone else could see."""
+    return bool(st.session_state.operator) or not result.settings.clearance.enabled
+
+
+def _say(body: str) -> None:
+    html.draw(f'<p class="rf-say">{body}</p>')
+
+
+def _about() -> None:
+    html.draw(f'<p class="rf-aside">{html.text(judge_words.ABOUT)}</p>')
+
+
+def _sentence(error: str) -> str:
+    first = error[:1].upper() + error[1:]
+    return first if first.endswith((".", "!", "?")) else f"{first}."

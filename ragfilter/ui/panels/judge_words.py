@@ -1,0 +1,149 @@
+"""The judge in words: what asking will cost, what it did, and what it said of a chunk. Pure."""
+
+from __future__ import annotations
+
+from ragfilter.answer.stream import Prices
+from ragfilter.judge.call import JudgeStats
+from ragfilter.model import Judgement, Result
+from ragfilter.report import VerdictRow, judge_stats, waits_for_judge
+from ragfilter.report.forecast import Forecast
+from ragfilter.settings.schema import Judge
+from ragfilter.ui.look import numbers, theme
+from ragfilter.ui.session import models
+
+ABOUT = (
+    "An LLM reads the chunks that the layers before it let through, and says of each: keep it, "
+    "discard it, or keep it and bring what it refers to, 1, 3 or 5 references deep. It comes after "
+    "the cutoff because it is the only layer that costs money and seconds: what a rule or a "
+    "distance settles for nothing is never sent. It is asked by its button, never by a slider, and "
+    "what it said once is remembered."
+)
+SETUP = (
+    "No LLM is set up. Start ragfilter with OPENAI_API_KEY, or with OPENAI_BASE_URL for any server "
+    "that speaks the OpenAI protocol; `make local-llm` starts a tiny one on this machine."
+)
+NO_PRICE = "no price is set (RAGFILTER_PRICE_PROMPT, RAGFILTER_PRICE_COMPLETION)"
+ASK, AGAIN, TAKE = "Ask the LLM", "Ask the LLM again", "Use what the LLM said before"
+
+
+def button(forecast: Forecast, *, again: bool = False, short: bool = False) -> str:
+    """What the button says: chunks, tokens, price where one is set, and, but for `short`, time."""
+    n = numbers.chunks(forecast.asked)
+    if forecast.remembered:
+        return f"{TAKE} of {n} · costs nothing"
+    parts = [f"{AGAIN if again else ASK} about {n}"]
+    parts.append(f"~{numbers.tokens(forecast.prompt_tokens + forecast.completion_tokens)}")
+    if short:
+        pass
+    elif forecast.usual_ms is None:
+        parts.append(f"at most {numbers.limit(forecast.at_most_ms)}")
+    else:
+        parts.append(f"usually {numbers.ms(forecast.usual_ms)}")
+    if forecast.cost is not None:
+        parts.append(f"cost {numbers.money(forecast.cost)}")
+    return " · ".join(parts)
+
+
+def before(forecast: Forecast, settings: Judge) -> list[tuple[str, str]]:
+    """What asking takes, as (what, how much)."""
+    if forecast.remembered:
+        said = f"{numbers.chunks(forecast.asked)}, as asked before"
+        return [("Chunks", said), ("Tokens, time, cost", "nothing: the answer is remembered")]
+    chunks = f"{forecast.asked} in the prompt"
+    if forecast.left_out:
+        room = numbers.tokens(settings.max_prompt_tokens)
+        chunks += (
+            f"; {forecast.left_out} find no room in {room} (Prompt budget) and will be dropped"
+        )
+    time = f"at most {numbers.limit(forecast.at_most_ms)}, then it falls back"
+    if forecast.usual_ms is not None:
+        time = f"usually {numbers.ms(forecast.usual_ms)}, {time}"
+    return [
+        ("Chunks", chunks),
+        ("Tokens", f"about {forecast.prompt_tokens:,} sent, {forecast.completion_tokens:,} back"),
+        ("Time", time),
+        ("Cost", NO_PRICE if forecast.cost is None else f"about {numbers.money(forecast.cost)}"),
+        ("Prompt", forecast.prompt_version),
+    ]
+
+
+def after(stats: JudgeStats, prices: Prices | None) -> list[tuple[str, str]]:
+    """What judging did and took, as (what, how much)."""
+    paid = cost(stats, prices)
+    facts = [
+        ("Candidates", numbers.count(stats.original)),
+        ("Kept", numbers.count(stats.kept)),
+        ("Reduction", f"{stats.reduction:.0%}"),
+        ("Brought", numbers.count(stats.expanded)),
+        ("Fallback", "used" if stats.fallback else "not used"),
+        ("Time", numbers.ms(stats.ms)),
+        ("Tokens in + out", f"{stats.prompt_tokens:,} + {stats.completion_tokens:,}"),
+    ]
+    if paid is not None:
+        facts.append(("Cost", numbers.money(paid)))
+    return facts
+
+
+def by_whom(stats: JudgeStats) -> str:
+    """Who judged with which prompt, and how much of it stood in no prompt."""
+    parts = [f"Judged by {models.called(stats.model) or 'nobody'}"]
+    if stats.cached:
+        parts = [f"{parts[0]} before: time, tokens and cost are those of the earlier call"]
+    if stats.prompt_version:
+        parts.append(f"prompt {stats.prompt_version}")
+    if stats.left_out:
+        parts.append(f"{numbers.chunks(stats.left_out)} found no room in the prompt")
+    return "; ".join(parts) + "."
+
+
+def cost(stats: JudgeStats, prices: Prices | None) -> float | None:
+    """What the call cost, None without prices."""
+    if prices is None:
+        return None
+    sent, written = stats.prompt_tokens, stats.completion_tokens
+    return (sent * prices.prompt + written * prices.completion) / 1e6
+
+
+def card(result: Result, prices: Prices | None) -> str:
+    """The judge's figures in one line for its card; empty before it was asked."""
+    stats = judge_stats(result)
+    if stats is None or stats.fallback:
+        return ""
+    parts = [f"{stats.original} → {stats.kept}, {-stats.reduction:.0%}"]
+    parts.append("remembered" if stats.cached else numbers.ms(stats.ms))
+    parts.append(numbers.tokens(stats.prompt_tokens + stats.completion_tokens))
+    paid = cost(stats, prices)
+    if paid is not None and not stats.cached:
+        parts.append(f"cost {numbers.money(paid)}")
+    return " · ".join(parts).replace("-", "−", 1)
+
+
+def headline(result: Result) -> tuple[str, str]:
+    """Label and number of the strip."""
+    if waits_for_judge(result):
+        return "LLM judge", "not asked yet"
+    stats = judge_stats(result)
+    if stats is None:
+        return "LLM judge", "nothing to judge"
+    if stats.fallback:
+        return f"{theme.OUTCOMES['fallback'].sign} LLM judge failed", f"first {stats.kept} stay"
+    more = f" + {stats.expanded} brought" if stats.expanded else ""
+    return "LLM judge", f"kept {stats.kept} of {stats.original}{more}"
+
+
+def verdict(row: VerdictRow, judgement: Judgement | None) -> str:
+    """Sign and word of what was said of a chunk, or of why nothing was."""
+    signs = {name: mark.sign for name, mark in theme.OUTCOMES.items()}
+    fell = theme.LAYERS["judge"].sign
+    if row.outcome == "expanded":
+        return f"{signs['expanded']} brought"
+    if row.outcome == "fallback":
+        return f"{signs['fallback']} fallback"
+    sign = fell if row.outcome == "dropped" else signs.get(row.outcome, signs["kept"])
+    if row.said:
+        return f"{sign} {row.said}"
+    if judgement is not None and row.id in judgement.left_out:
+        return f"{sign} no room"
+    if judgement is not None and row.id in judgement.asked and not judgement.error:
+        return f"{sign} not named"
+    return f"{sign} not sent" if row.outcome == "dropped" else f"{sign} waits"

@@ -1,0 +1,87 @@
+"""The panel's plain pages: the exact prompt, the re-query rounds, the debug trace."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from ragfilter.answer import prompts
+from ragfilter.model import Result, Rounds
+from ragfilter.report import trace_text
+from ragfilter.ui.look import hint, html, numbers
+from ragfilter.ui.session import answers
+
+
+def prompt(result: Result) -> None:
+    """The messages as they are sent, for either context."""
+    both = {side.name: side for side in answers.sides(result)}
+    with st.container(key="prompt-bar", horizontal=True, vertical_alignment="center", gap="small"):
+        chosen = st.segmented_control(
+            "Context",
+            list(both),
+            key="prompt-side",
+            default="filtered",
+            required=True,
+            label_visibility="collapsed",
+        )
+        hint.beside("The prompt over the kept chunks, or over the first k of a plain search.")
+    side = both[chosen or "filtered"]
+    html.draw(
+        f'<p class="rf-aside">{numbers.chunks(len(side.context.chunks))}, about '
+        f"{numbers.tokens(side.context.tokens)} of chunk text; version {prompts.VERSION}</p>"
+    )
+    for message in prompts.messages(result.query, side.context):
+        html.draw(f'<p class="rf-caption">{html.text(message.role)}</p>')
+        st.code(message.content, language=None, wrap_lines=True)
+
+
+def rounds(result: Result) -> None:
+    """What asking again, excluding what was seen, would have brought."""
+    detail = next((t.detail for t in result.traces if t.layer == "query_must" and t.enabled), None)
+    if not isinstance(detail, Rounds):
+        html.draw(
+            '<p class="rf-empty"><b>No rounds.</b> Switch query_must on to see how often a plain '
+            "loop would have had to ask again.</p>"
+        )
+        return
+    html.draw(f'<p class="rf-say">{html.text(_said(detail, result))}</p>')
+    table = {
+        "round": [r.number for r in detail.rounds],
+        "retrieved": [len(r.retrieved) for r in detail.rounds],
+        "excluded": [len(r.excluded) for r in detail.rounds],
+        "kept": [len(r.kept) for r in detail.rounds],
+        "kept so far": [
+            sum(len(r.kept) for r in detail.rounds[: i + 1]) for i in range(len(detail.rounds))
+        ],
+    }
+    with st.container(key="rounds"):
+        st.dataframe(pd.DataFrame(table), hide_index=True, height="content")
+
+
+def _said(detail: Rounds, result: Result) -> str:
+    n = len(detail.rounds)
+    calls = result.pool.queries
+    loop = f"A loop that excludes and asks again would take {n} round{'' if n == 1 else 's'}"
+    found = f"{loop} to find {len(detail.kept)} of {detail.k} clean chunks"
+    if detail.short:
+        missed = f"and miss {numbers.chunks(detail.short)} that the wide pool holds"
+    else:
+        missed = "and miss none that the wide pool holds"
+    asked = "one store query" if calls == 1 else f"{calls} store queries"
+    return f"{found}, {missed}. The pool took {asked}."
+
+
+def debug(result: Result) -> None:
+    """The trace as text, made as the user."""
+    text = trace_text(result)
+    st.download_button(
+        "Trace",
+        data=lambda: text,
+        file_name="trace.txt",
+        mime="text/plain",
+        key="download-trace",
+        icon=":material/download:",
+        on_click="ignore",
+        help="This trace as a text file.",
+    )
+    st.code(text, language=None, wrap_lines=False)

@@ -1,0 +1,159 @@
+"""The reference graph around the open chunk: what EXPAND_1, 3 and 5 would bring, before it is."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ragfilter.judge.references import DEPTHS
+from ragfilter.model import Chunk, Result
+from ragfilter.report import short_title, verdict_rows
+from ragfilter.ui.look import html, numbers, theme
+from ragfilter.ui.look.prose import literal
+from ragfilter.ui.panels import references
+from ragfilter.ui.panels.references import Known, Node, Tree
+from ragfilter.ui.session import state
+from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.state import Asked
+
+MOST_SHOWN = 40
+TITLE_WIDTH = 44
+SIGNS = {
+    "kept": theme.OUTCOMES["kept"].sign,
+    "brought": theme.OUTCOMES["expanded"].sign,
+    "waits": "◌",
+    "dropped": "○",
+    "new": "+",
+}
+
+
+def draw(result: Result, chunk: Chunk, asked: Asked, resources: Resources) -> None:
+    """The sums by depth, then the tree; a chunk of it that was found opens."""
+    as_operator = bool(st.session_state.operator)
+    known = _known(chunk, asked, result, resources)
+    made = references.tree(chunk.id, known, result, as_operator=as_operator)
+    if not made.open_root:
+        html.draw(
+            '<p class="rf-empty"><b>Nothing.</b> An expansion made as the user neither brings this '
+            "chunk nor walks through it.</p>"
+        )
+        return
+    if not made.nodes:
+        html.draw(
+            '<p class="rf-empty"><b>Nothing to bring.</b> '
+            + ("An expansion follows none of its references." if _shut(made, result)
+               else "This chunk refers to no other.")
+            + f"</p>{_aside(made, result)}"
+        )  # fmt: skip
+        return
+    html.draw(_sums(made, result))
+    _said(result, chunk.id, as_operator=as_operator)
+    there = {hit.id for hit in (*result.hits, *result.pool.hits)}
+    with st.container(key="refs", gap=None):
+        html.draw(
+            f'<p class="rf-ref rf-root">{html.text(short_title(chunk.name, TITLE_WIDTH))} '
+            "<i>this chunk</i></p>"
+        )
+        for number, node in enumerate(made.nodes[:MOST_SHOWN]):
+            _row(number, node, opens=node.id in there)
+    if len(made.nodes) > MOST_SHOWN:
+        rest = len(made.nodes) - MOST_SHOWN
+        html.draw(f'<p class="rf-aside">and {numbers.chunks(rest)} more</p>')
+    if _aside(made, result):
+        html.draw(_aside(made, result))
+
+
+def _known(chunk: Chunk, asked: Asked, result: Result, resources: Resources) -> Known:
+    """What is known around a chunk; the store is asked for it once."""
+    key = (asked.collection, asked.version, chunk.id)
+    found = resources.neighbours.get(key)
+    if found is None:
+        collection = resources.bench.collection(asked.collection)
+        found = references.learn(chunk.id, collection, result.settings, result.query)
+        resources.neighbours.put(key, found)
+    return found
+
+
+def _sums(made: Tree, result: Result) -> str:
+    """One cell a depth: how many chunks, how many of them anew, how many tokens."""
+    cells = []
+    waits = any(node.fate == "waits" for node in made.nodes)
+    for each in made.sums:
+        new = "" if waits or each.new == each.chunks else f" · {each.new} new"
+        cells.append(
+            f"<li><span>EXPAND_{each.depth}</span><b>{numbers.chunks(each.chunks)}</b>"
+            f"<em>{numbers.tokens(each.tokens)}{new}</em></li>"
+        )
+    limit = result.settings.judge.max_expansion
+    told = (
+        f"What the judge's EXPAND would bring along this chunk's references, at most {limit} "
+        "chunks; new: not kept anyway."
+    )
+    return f'<ul class="rf-depths" title="{told}">{"".join(cells)}</ul>'
+
+
+def _said(result: Result, chunk_id: str, *, as_operator: bool) -> None:
+    """What the judge said of this chunk, where it was asked."""
+    rows = verdict_rows(result, as_operator=as_operator)
+    row = next((row for row in rows if row.id == chunk_id), None)
+    if row is None or not row.said:
+        return
+    brought = f" and brought {numbers.chunks(len(row.brought))}" if row.brought else ""
+    html.draw(f'<p class="rf-aside">The judge said <b>{row.said}</b>{brought}.</p>')
+
+
+def _row(number: int, node: Node, *, opens: bool) -> None:
+    """One chunk, indented by its step; a button where it can be opened."""
+    about = " · ".join((*_about(node), _depth(node.step), node.id))
+    title = short_title(node.title, TITLE_WIDTH)
+    with st.container(key=f"ref-s{node.step}-{number}", gap=None):
+        if opens:
+            st.button(
+                f"{SIGNS[node.fate]} {literal(title)} :gray[{literal(about)}]",
+                key=f"ref-open-{number}",
+                type="tertiary",
+                on_click=state.open_chunk,
+                args=(node.id,),
+                help=f"Open {literal(node.id)}.",
+            )
+        else:
+            html.draw(
+                f'<p class="rf-ref" title="{html.text(node.id)}">{SIGNS[node.fate]} '
+                f"{html.text(title)} <i>{html.text(about)}</i></p>"
+            )
+
+
+def _about(node: Node) -> tuple[str, ...]:
+    tokens = () if node.tokens is None else (numbers.tokens(node.tokens),)
+    fate = {
+        "kept": "kept",
+        "brought": "brought by the judge",
+        "waits": "found, not judged yet",
+        "dropped": f"found, dropped by {node.by}" if node.by else "found, not kept",
+        "new": "not found by the search",
+    }[node.fate]
+    return (*tokens, fate)
+
+
+def _depth(step: int) -> str:
+    """The least EXPAND that reaches a step."""
+    return f"EXPAND_{next(depth for depth in DEPTHS if depth >= step)}"
+
+
+def _shut(made: Tree, result: Result) -> list[str]:
+    """What an expansion does not follow, in words."""
+    named = ((made.hidden, "hidden from the user"), (made.unknown, "unknown to this collection"),
+             (made.ruled, "shut by a rule"),
+             (made.beyond, f"beyond {result.settings.judge.max_expansion} chunks"))  # fmt: skip
+    return [f"{n} {word}" for n, word in named if n]
+
+
+def _aside(made: Tree, result: Result) -> str:
+    parts = []
+    shut = _shut(made, result)
+    if shut:
+        names = f": {', '.join(made.names)}" if made.names else ""
+        parts.append(f"Not followed: {', '.join(shut)}{names}.")
+    if made.again:
+        times = "1 reference leads" if made.again == 1 else f"{made.again} references lead"
+        parts.append(f"{times} back to chunks above.")
+    return f'<p class="rf-aside">{html.text(" ".join(parts))}</p>' if parts else ""

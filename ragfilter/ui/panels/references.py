@@ -1,0 +1,198 @@
+"""What a chunk's references lead to, as a tree with its sums. Pure, but for `learn`.
+
+The store is asked once, when a chunk's references are looked at; a slider then only walks again
+over what is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ragfilter.judge.references import DEPTHS, Reached, walk
+from ragfilter.layers.clearance import may_see
+from ragfilter.model import Chunk, Result
+from ragfilter.protocols import Collection
+from ragfilter.report.forecast import preview_expansion
+from ragfilter.settings.schema import Settings, field
+from ragfilter.text.tokens import estimate
+
+CLOSURE = 5000
+"""At most so many chunks around one are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The chunks around one: `bare` all that references lead to, `whole` those that can be shown.
+
+    Stands in for the collection in `preview_expansion`.
+    """
+
+    bare: Mapping[str, Chunk]
+    whole: Mapping[str, Chunk]
+
+    def catalogue(self) -> Mapping[str, Chunk]:
+        return self.bare
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        return {i: self.whole.get(i, self.bare[i]) for i in ids if i in self.bare}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One chunk of the tree. `tokens` is None where its text is not at hand; `fate` is what became
+    of it in the result: ``kept``, ``brought``, ``waits`` (for the judge), ``dropped`` (by the layer
+    `by`), or ``new`` (not among the hits)."""
+
+    id: str
+    title: str
+    step: int
+    tokens: int | None
+    fate: str
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """What EXPAND_`depth` would bring: chunks, how many of them are not kept already, tokens."""
+
+    depth: int
+    chunks: int
+    new: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The references of a chunk. `nodes` stand depth first, each below the chunk that names it.
+
+    `again` counts references to chunks that stand in the tree already. What an expansion does not
+    follow: `hidden` from the user, `unknown` to the collection, `ruled` out by a rule, `beyond` the
+    limit; `names` are those of them that may be named, with the reason.
+    """
+
+    nodes: tuple[Node, ...]
+    sums: tuple[Sum, ...]
+    open_root: bool = True
+    again: int = 0
+    hidden: int = 0
+    unknown: int = 0
+    ruled: int = 0
+    beyond: int = 0
+    names: tuple[str, ...] = ()
+
+
+def learn(chunk_id: str, collection: Collection, settings: Settings, query: str) -> Known:
+    """What is known around a chunk: all of it bare, and the texts that an expansion would show now
+    or with other settings. Raises StoreError."""
+    catalogue = collection.catalogue()
+    root = catalogue.get(chunk_id)
+    if root is None:
+        return Known({}, {})
+    around = list(walk(root, depth=max(DEPTHS), most=CLOSURE, find=catalogue.get))
+    bare = {chunk_id: root, **{reached.chunk.id: reached.chunk for reached in around}}
+    most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))
+    shown = dict.fromkeys(reached.chunk.id for reached in around[:most])
+    now = preview_expansion(chunk_id, Known(bare, {}), settings, query=query)
+    shown |= dict.fromkeys(reached.chunk.id for reached in now[max(DEPTHS)])
+    return Known(bare, collection.chunks([chunk_id, *shown]))
+
+
+def tree(chunk_id: str, known: Known, result: Result, *, as_operator: bool = False) -> Tree:
+    """The references of a chunk as an expansion of `result`'s user would walk them."""
+    settings = result.settings
+    found = preview_expansion(chunk_id, known, settings, query=result.query)
+    reached = found[max(DEPTHS)]
+    fates = _fates(result)
+    below: dict[str, list[Reached]] = {}
+    for each in reached:
+        below.setdefault(each.via, []).append(each)
+    nodes: list[Node] = []
+
+    def put(parent: str) -> None:
+        for each in below.get(parent, ()):
+            nodes.append(_node(each, fates))
+            put(each.chunk.id)
+
+    put(chunk_id)
+    kept = {node.id for node in nodes if node.fate in ("kept", "brought")}
+    sums = tuple(
+        Sum(
+            depth,
+            len(found[depth]),
+            sum(r.chunk.id not in kept for r in found[depth]),
+            sum(_tokens(r.chunk) or 0 for r in found[depth]),
+        )
+        for depth in DEPTHS
+    )
+    root = known.bare.get(chunk_id)
+    user = settings.clearance
+    if root is None or (user.enabled and not may_see(root, user)):
+        return Tree((), sums, open_root=False)
+    walked = [root, *(known.bare[r.chunk.id] for r in reached if r.step < max(DEPTHS))]
+    return _shut(Tree(tuple(nodes), sums), walked, known, settings, as_operator=as_operator)
+
+
+def _shut(
+    made: Tree, walked: Sequence[Chunk], known: Known, settings: Settings, *, as_operator: bool
+) -> Tree:
+    """The tree, with the references that it does not follow, each once."""
+    user, rules_on = settings.clearance, settings.query_must.enabled
+    inside = {walked[0].id, *(node.id for node in made.nodes)}
+    refs = [ref for chunk in walked for ref in chunk.refs]
+    outside = dict.fromkeys(ref for ref in refs if ref not in inside)
+    full = len(made.nodes) >= settings.judge.max_expansion
+    hidden = unknown = ruled = beyond = 0
+    names: list[str] = []
+    for ref in outside:
+        chunk = known.bare.get(ref)
+        title = known.whole[ref].name if ref in known.whole else ref
+        if chunk is None:
+            unknown += 1
+            if as_operator or not user.enabled:
+                names.append(f"{ref} (unknown)")
+        elif user.enabled and not may_see(chunk, user):
+            hidden += 1
+            if as_operator:
+                names.append(f"{title} (hidden)")
+        elif full:
+            beyond += 1
+        elif rules_on:
+            ruled += 1
+            names.append(f"{title} (its rule fails)")
+        else:
+            beyond += 1
+    named = [ref for ref in refs if ref in inside]
+    return Tree(
+        made.nodes, made.sums, again=len(named) - len(made.nodes), hidden=hidden, unknown=unknown,
+        ruled=ruled, beyond=beyond, names=tuple(names),
+    )  # fmt: skip
+
+
+def _node(reached: Reached, fates: Mapping[str, tuple[str, str]]) -> Node:
+    fate, by = fates.get(reached.chunk.id, ("new", ""))
+    chunk = reached.chunk
+    return Node(chunk.id, chunk.name, reached.step, _tokens(chunk), fate, by)
+
+
+def _tokens(chunk: Chunk) -> int | None:
+    return estimate(chunk.passage) if chunk.loaded else None
+
+
+def _fates(result: Result) -> dict[str, tuple[str, str]]:
+    """What became of every hit: its fate, and the layer that dropped it."""
+    kept = {hit.id for hit in result.kept}
+    waits = {i for need in result.needs if need.kind == "judge" for i in need.chunk_ids}
+    outcomes = result.outcomes()
+    judged = [d for trace in result.traces if trace.layer == "judge" for d in trace.decisions]
+    brought = {decision.chunk_id for decision in judged if decision.outcome == "expanded"}
+    fates: dict[str, tuple[str, str]] = {}
+    for hit in (*result.pool.hits, *result.hits):
+        decision = outcomes.get(hit.id)
+        if hit.id in waits:
+            fates[hit.id] = ("waits", "")
+        elif hit.id in kept:
+            fates[hit.id] = ("brought" if hit.id in brought else "kept", "")
+        else:
+            fates[hit.id] = ("dropped", decision.layer if decision else "")
+    return fates

@@ -1,0 +1,141 @@
+"""Answers for the panel: what is remembered, what may be made at once, what must be asked for.
+
+An extractive answer is made when a question was put, and the sentences of the next few chunks are
+embedded too, so that most sliders find theirs known; an LLM is only asked by its button. Where it
+fails, the same button brings the extractive answer instead, beside the words about the failure.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Hashable, Sequence
+from dataclasses import dataclass
+
+from ragfilter.answer import prompts
+from ragfilter.answer.context import Context, pack
+from ragfilter.answer.stream import EXTRACTIVE, Answer, answer, stream_answer
+from ragfilter.engine.replay import unfiltered
+from ragfilter.model import Hit, Result
+from ragfilter.ui.curve.points import cut_of
+from ragfilter.ui.look.vectors import Remembered
+from ragfilter.ui.session import background
+from ragfilter.ui.session.background import Stoppable
+from ragfilter.ui.session.resources import Resources
+
+NEXT = 8
+"""How many of the hits that reached the cutoff have their sentences embedded with the question."""
+TICK_S = 0.2
+NOT_ASKED = (
+    "Not asked: the endpoint did not finish the other answer in time. The button tries both again."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One column of the comparison: its name and what would go into its prompt."""
+
+    name: str
+    context: Context
+
+
+def sides(result: Result) -> tuple[Side, Side]:
+    """The filtered context, and that of the first k of a plain search."""
+    plain = unfiltered(result.pool, result.settings)
+    return (
+        Side("filtered", pack(result.kept, result.settings)),
+        Side("unfiltered", pack(plain, result.settings)),
+    )
+
+
+def known(query: str, side: Side, resources: Resources) -> Answer | None:
+    """The answer of this context, where it is remembered or needs no model to be asked."""
+    key = _key(query, side.context, resources)
+    found = resources.answers.get(key)
+    if found is None and (resources.bench.chat is None or not side.context.chunks):
+        found = _extract(query, side.context, resources, only_known=True)
+        if not found.error:
+            resources.answers.put(key, found)
+    return None if found is None or (found.extractive and found.error) else found
+
+
+def make(query: str, side: Side, resources: Resources) -> Generator[str]:
+    """The answer in pieces, empty ones while nothing comes. What comes is remembered as it comes:
+    when the reader stops, the next run of the page may begin before this one has ended."""
+    embedder = Remembered(resources.bench.embedder, resources.vectors)
+    chat, stop = resources.bench.chat, threading.Event()
+    stream = stream_answer(
+        query,
+        side.context,
+        None if chat is None else Stoppable(chat, stop),
+        embedder,
+        timeout_s=resources.deployment.answer_timeout_s,
+        prices=resources.prices,
+    )
+    key = _key(query, side.context, resources)
+    try:
+        if chat is None:
+            yield from stream
+        else:
+            for piece in background.pieces(iter(stream), TICK_S):
+                resources.answers.put(key, stream.answer)
+                yield piece
+    finally:
+        stop.set()
+        made = resources.answers.put(key, stream.answer)
+    if made.error and not made.extractive:
+        _quote(query, side, resources)
+
+
+def skip(query: str, side: Side, before: Answer, resources: Resources) -> Answer:
+    """The answer that is not asked for, since the endpoint let the one before wait in vain."""
+    _quote(query, side, resources)
+    made = Answer("", model=before.model, error=NOT_ASKED, failed=before.failed)
+    return resources.answers.put(_key(query, side.context, resources), made)
+
+
+def _quote(query: str, side: Side, resources: Resources) -> None:
+    """Make the extractive answer that stands in for a failed one."""
+    quoted = _extract(query, side.context, resources, only_known=False)
+    if not quoted.error:
+        resources.answers.put(_key(query, side.context, resources, EXTRACTIVE), quoted)
+
+
+def instead(query: str, side: Side, resources: Resources) -> Answer | None:
+    """The extractive answer that stands in for one that an LLM failed to give."""
+    return resources.answers.get(_key(query, side.context, resources, EXTRACTIVE))
+
+
+def warm(result: Result, resources: Resources) -> None:
+    """Make the extractive answers of a question that was just put, and embed what sliders near it
+    will need. Raises nothing: a failure shows where the answer stands."""
+    if resources.bench.chat is not None:
+        return
+    for side in sides(result):
+        for _ in make(result.query, side, resources):
+            pass
+    near = Context(_near(result), (), "", 0)
+    _extract(result.query, near, resources, only_known=False)
+
+
+def _near(result: Result) -> tuple[Hit, ...]:
+    """What a slider would let in next."""
+    detail = cut_of(result)
+    ids = detail.ids[:NEXT] if detail else ()
+    by_id = {hit.id: hit for hit in result.hits}
+    return tuple(by_id[i] for i in ids if i in by_id)
+
+
+def _extract(query: str, context: Context, resources: Resources, *, only_known: bool) -> Answer:
+    embedder = Remembered(resources.bench.embedder, resources.vectors, only_known)
+    timeout = resources.deployment.answer_timeout_s
+    return answer(query, context, None, embedder, timeout_s=timeout)
+
+
+def _key(query: str, context: Context, resources: Resources, model: str = "") -> Hashable:
+    chat = resources.bench.chat
+    model = model or (chat.name if chat else EXTRACTIVE)
+    return query, model, prompts.VERSION, _contents(context.chunks), context.shortened
+
+
+def _contents(hits: Sequence[Hit]) -> tuple[tuple[str, int], ...]:
+    return tuple((hit.id, hash(hit.chunk.text)) for hit in hits)

@@ -1,0 +1,65 @@
+"""What a button asks of a model: once a press, beside the page, so that Stop acts at once.
+
+A press leaves a wish in the session. The wish stays until it is met: a slider that is moved
+meanwhile draws the page anew, finds the same call still under way and waits on; it never makes a
+second one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+from uuid import uuid4
+
+import streamlit as st
+
+from ragfilter.engine.complete import unfailed
+from ragfilter.model import NeedKind, Pool
+from ragfilter.ui.session import background
+from ragfilter.ui.session.background import Job
+from ragfilter.ui.session.shelf import Shelf
+
+TICK_S = 0.15
+"""How often Streamlit may stop the page while it waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One press of a button: what it asks for; `again` forgets what failed before."""
+
+    kind: NeedKind
+    token: str
+    again: bool = False
+
+
+def press(kind: NeedKind, *, again: bool = False) -> None:
+    """Wish for what a need lacks. What the judge says is then shown in its panel."""
+    st.session_state.wish = Wish(kind, uuid4().hex, again)
+    if kind == "judge":
+        st.session_state.panel = "Judge"
+
+
+def wished() -> Wish | None:
+    """The wish that is not met yet."""
+    return cast("Wish | None", st.session_state.get("wish"))
+
+
+def forget() -> None:
+    """The wish is met, or given up."""
+    st.session_state.pop("wish", None)
+
+
+def before(pool: Pool, wish: Wish) -> Pool:
+    """The pool as the wish finds it."""
+    return unfailed(pool, wish.kind) if wish.again else pool
+
+
+def wait(wish: Wish, work: Callable[[], Pool], jobs: Shelf[Job[Pool]]) -> Pool:
+    """What `work` makes, begun once a wish. Raises what it raises."""
+    job = jobs.get(wish.token) or jobs.put(wish.token, background.start(lambda _: work()))
+    tick = st.empty()
+    while not job.wait(TICK_S):
+        # Streamlit ends the run here where Stop was pressed or something was changed.
+        tick.empty()
+    return job.value()

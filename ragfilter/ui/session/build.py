@@ -1,0 +1,99 @@
+"""Builds a demo collection from the page, with progress and a way to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import streamlit as st
+
+from ragfilter.errors import RagfilterError
+from ragfilter.ingest.load import load
+from ragfilter.rules.edits import edited_rules
+from ragfilter.stores.index import index
+from ragfilter.ui.look import html
+from ragfilter.ui.main import problems
+from ragfilter.ui.session.resources import Resources
+
+if TYPE_CHECKING:
+    from ragfilter.stores.chroma.store import CollectionInfo
+
+
+class Demo(NamedTuple):
+    """A demo collection: what its button says, and what it is for."""
+
+    button: str
+    about: str
+
+
+DEMOS: dict[str, Demo] = {
+    "demo": Demo(
+        "Build the demo collection",
+        "The rules of an invented fantasy game, for trying the layers: look-alike tables, "
+        "comparisons, secrets.",
+    ),
+    "adsapi": Demo(
+        "Build the API collection",
+        "The description of an invented advertising API, for trying the LLM judge: operations and "
+        "schemas that refer to each other.",
+    ),
+}
+HELP = "Embeds some hundred chunks with the bundled model; under a minute on most machines."
+
+
+def missing(collections: Mapping[str, CollectionInfo]) -> list[str]:
+    """The demos that are not there, or not whole."""
+    return [n for n in DEMOS if n not in collections or not collections[n].complete]
+
+
+def offer(names: list[str], resources: Resources) -> bool:
+    """A button a demo; the first is the one to begin with. True once one has been built."""
+    place = st.empty()
+    chosen = ""
+    with place.container(key="demos", gap="small"):
+        for name in names:
+            with st.container(key=f"demo-{name}", gap="small"):
+                html.draw(f'<p class="rf-demo"><b>{name}</b> {html.text(DEMOS[name].about)}</p>')
+                pressed = st.button(
+                    DEMOS[name].button,
+                    key=f"build-{name}",
+                    type="primary" if name == "demo" else "secondary",
+                    icon=":material/play_arrow:",
+                    help=HELP,
+                )
+            chosen = name if pressed else chosen
+    if not chosen:
+        return False
+    place.empty()
+    return _build(chosen, resources)
+
+
+def _build(name: str, resources: Resources) -> bool:
+    st.button(
+        "Stop",
+        key="stop-build",
+        icon=":material/stop:",
+        help="Stops after the present batch; building again goes on from there.",
+    )
+    bar = st.progress(0.0, text="Loading the embedding model …")
+
+    def progress(done: int, total: int) -> None:
+        share = done / total if total else 1.0
+        bar.progress(min(share, 1.0), text=f"{share:.0%} of texts embedded and chunks written")
+
+    bench = resources.bench
+    try:
+        index(
+            load(name),
+            name=name,
+            workspace=bench.workspace,
+            embedder=bench.embedder,
+            rules=edited_rules(bench.journal, name),
+            progress=progress,
+        )
+    except RagfilterError as error:
+        bar.empty()
+        problems.show(error)
+        return False
+    st.session_state.collection = name
+    return True

@@ -1,0 +1,133 @@
+"""The address bar and what it stands for: query, collection, profile, changed settings. Pure.
+
+A link that names a profile describes the whole state: where it is opened, the environment's own
+settings do not act, so that it shows the same result everywhere. No secret is ever in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ragfilter.errors import SettingsError
+from ragfilter.settings import config, profiles
+from ragfilter.settings.config import Given
+from ragfilter.settings.schema import Settings
+from ragfilter.text.characters import whole
+
+QUERY, COLLECTION, PROFILE = "q", "collection", "profile"
+UNSCORED = "unscored"
+"""In the link where rerank scores were wanted and not fetched, so that it shows the same again."""
+NAMES = (QUERY, COLLECTION, PROFILE, UNSCORED)
+ORIGIN = "the link"
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a link asked for, and what in it could not be used (`refused`, in words)."""
+
+    query: str
+    collection: str
+    profile: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+    unscored: bool = False
+
+
+def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Opened:
+    """The state that `params` stand for; what is wrong is left out and named.
+
+    Raises SettingsError where, without a profile in the link, the environment is at fault.
+    """
+    params = {whole(name): whole(value) for name, value in params.items()}
+    refused: list[str] = []
+    changes: dict[str, Any] = {}
+    name = params.get(PROFILE, "")
+    unknown = "" if name in profiles.PROFILES else name
+    if unknown or not name:
+        name = config.load(environ=environ).profile
+        changes = beginning(name, environ)
+    if unknown:
+        refused.append(f"There is no profile {unknown!r}; {name} is used instead.")
+    wanted = {k: v for k, v in params.items() if k not in NAMES}
+    changes, errors = _take(name, changes, wanted)
+    return Opened(
+        query=params.get(QUERY, "").strip(),
+        collection=params.get(COLLECTION, "").strip(),
+        profile=name,
+        changes=settings(name, changes).changed_from(base(name)),
+        refused=(*refused, *errors),
+        unscored=UNSCORED in params,
+    )
+
+
+def _take(
+    profile: str, changes: dict[str, Any], wanted: dict[str, str]
+) -> tuple[dict[str, Any], list[str]]:
+    """`changes` with the wanted values that can be used, and what is wrong with the others."""
+    errors: list[str] = []
+    good: dict[str, str] = {}
+    for path, value in wanted.items():
+        error = _fault(profile, {path: value})
+        section = path.partition(".")[0]
+        # A fault of the whole section may be mended by another value of the link: judged below.
+        if error is None or error.message.startswith(f"{section}: "):
+            good[path] = value
+        else:
+            errors.append(str(error))
+    while (error := _fault(profile, {**changes, **good})) is not None:
+        section = error.message.partition(":")[0]
+        errors.append(str(error))
+        rest = {p: v for p, v in good.items() if not p.startswith(f"{section}.")}
+        if len(rest) == len(good):
+            return changes, errors
+        good = rest
+    return {**changes, **good}, errors
+
+
+def _fault(profile: str, values: Mapping[str, Any]) -> SettingsError | None:
+    try:
+        config.merge([_profile(profile), Given(ORIGIN, values)])
+    except SettingsError as error:
+        return error
+    return None
+
+
+def write(
+    *, query: str, collection: str, profile: str, changes: Mapping[str, Any], unscored: bool = False
+) -> dict[str, str]:
+    """The parameters that bring this state back."""
+    params = {QUERY: query, COLLECTION: collection, PROFILE: profile}
+    params[UNSCORED] = "true" if unscored else ""
+    params = {name: value for name, value in params.items() if value}
+    return params | {path: _text(value) for path, value in sorted(changes.items())}
+
+
+def base(profile: str) -> Settings:
+    """The profile's own settings."""
+    return config.merge([_profile(profile)])[0]
+
+
+def beginning(profile: str, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """What the environment changes of a profile; a session that chooses it begins with that.
+
+    Raises SettingsError.
+    """
+    loaded = config.load(profile=profile, environ=environ)
+    return loaded.settings.changed_from(base(profile))
+
+
+def settings(profile: str, changes: Mapping[str, Any]) -> Settings:
+    """The profile with the changes. Raises SettingsError."""
+    return config.merge([_profile(profile), Given("the page", changes)])[0]
+
+
+def _profile(name: str) -> Given:
+    return Given(f"profile {name}", profiles.profile(name).values)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:.10g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,17 @@
+"""What the page says of the model that answers, beside its name."""
+
+from __future__ import annotations
+
+DEMONSTRATION = "smollm2-135m"
+"""What `make local-llm` serves."""
+TINY = "a tiny demonstration model, often wrong"
+
+
+def is_tiny(model: str) -> bool:
+    """Whether `model` is the one that `make local-llm` serves."""
+    return DEMONSTRATION in model.casefold()
+
+
+def called(model: str) -> str:
+    """The model's name, and that it is for demonstration only, where it is."""
+    return f"{model}, {TINY}" if is_tiny(model) else model

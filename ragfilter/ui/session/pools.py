@@ -1,0 +1,112 @@
+"""From a question to its pool, with as little asking as possible.
+
+A pool is gathered when a question is put, and kept for all sessions. Sliders only replay it. Local
+rerank scores, and what the LLM said before, come with the question, since asking is the act; what a
+later change of settings lacks stays a `Need`, which the page offers as a button.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ragfilter.engine.complete import fulfil, joined, recall, unfailed
+from ragfilter.engine.replay import replay
+from ragfilter.engine.retrieve import gather, target
+from ragfilter.model import Need, Pool, Result
+from ragfilter.settings.schema import Settings
+from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.state import Asked, Reach
+
+MAX_STEPS = 3
+
+
+def reach(settings: Settings) -> Reach:
+    """How far a question asked now is gathered."""
+    user = settings.clearance
+    return Reach(
+        pool_size=settings.retrieval.pool_size,
+        wanted=target(settings),
+        user=(user.level, user.department) if user.enabled else None,
+        source_pattern=settings.retrieval.source_pattern,
+    )
+
+
+def put(query: str, collection: str, settings: Settings, resources: Resources) -> Asked:
+    """A question put now, of the collection as it is now. Raises StoreError."""
+    version = resources.bench.collection(collection).version
+    return Asked(query, collection, version, reach(settings))
+
+
+def pool_of(asked: Asked, settings: Settings, resources: Resources) -> Pool:
+    """The pool of a question: the remembered one, else gathered. Raises RagfilterError."""
+    pool = resources.pool(asked)
+    if pool is None:
+        reach = asked.reach
+        wide = settings.with_values({"retrieval.pool_size": reach.pool_size,
+                                     "retrieval.source_pattern": reach.source_pattern})  # fmt: skip
+        pool = gather(asked.query, wide, resources.sources(asked.collection))
+        pool = keep(asked, pool, resources)
+    return pool
+
+
+def keep(asked: Asked, pool: Pool, resources: Resources) -> Pool:
+    """Keep a pool. What models said meanwhile for another session stays in it."""
+    return resources.pools.put(asked, pool, joined)
+
+
+def settle(
+    asked: Asked, pool: Pool, settings: Settings, resources: Resources, *, score: bool = True
+) -> Pool:
+    """The pool with the rerank scores that the settings want (but for `score`), and what the LLM
+    said before of the same prompt; it is never asked here. A reranking that failed is tried again,
+    since asking is the act."""
+    pool = unfailed(pool, "rerank")
+    sources = resources.sources(asked.collection)
+    for _ in range(MAX_STEPS if score else 0):
+        needs = [need for need in replay(pool, settings).needs if need.kind == "rerank"]
+        if not needs:
+            break
+        pool = fulfil(pool, needs, settings, sources)
+    pool = recall(pool, replay(pool, settings).needs, settings, sources)
+    return keep(asked, pool, resources)
+
+
+def meet(
+    asked: Asked, pool: Pool, needs: Sequence[Need], settings: Settings, resources: Resources
+) -> Pool:
+    """The pool with these needs met, because a button was pressed. It is not kept yet."""
+    return fulfil(pool, needs, settings, resources.sources(asked.collection))
+
+
+def falls_short(asked: Asked, result: Result, settings: Settings) -> bool:
+    """Whether asking again would bring what the pool lacks: it was limited to other files, a wider
+    one was set, or too few of its hits are clean for the settings that are in force by now."""
+    now = reach(settings)
+    if result.pool.source_pattern not in ("", now.source_pattern):
+        return True
+    if result.pool.complete:
+        return False
+    if now.pool_size > asked.reach.pool_size:
+        return True
+    changed = (
+        now.wanted > asked.reach.wanted
+        or now.user != asked.reach.user
+        or now.source_pattern != asked.reach.source_pattern
+    )
+    return changed and _clean(result) < now.wanted
+
+
+def _clean(result: Result) -> int:
+    """How many hits clearance and rules let through, as `gather` counts them."""
+    passed = [t.n_out for t in result.traces if t.layer in ("clearance", "query_must")]
+    return min(passed, default=len(result.hits))
+
+
+def with_rule(pool: Pool, chunk_id: str, rule: str | None) -> Pool:
+    """The pool as it would be with this rule on the chunk, for a preview."""
+    hits = tuple(
+        replace(hit, chunk=replace(hit.chunk, rule=rule)) if hit.id == chunk_id else hit
+        for hit in pool.hits
+    )
+    return replace(pool, hits=hits)

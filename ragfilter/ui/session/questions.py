@@ -1,0 +1,153 @@
+"""The session's question: when it is put, gathered and settled; and the collections to put it to.
+
+The store is asked when something is put (a question, a collection, an edit, a fresh session), never
+because a setting changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+import streamlit as st
+
+from ragfilter.engine.replay import replay
+from ragfilter.errors import RagfilterError
+from ragfilter.model import Pool
+from ragfilter.settings.schema import Settings
+from ragfilter.text.characters import whole
+from ragfilter.ui.look import numbers
+from ragfilter.ui.session import asking, pools, state
+from ragfilter.ui.session.asking import Wish
+from ragfilter.ui.session.resources import Resources
+
+if TYPE_CHECKING:
+    from ragfilter.stores.chroma.store import CollectionInfo
+
+SPACES = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
+
+
+def collections(resources: Resources) -> dict[str, CollectionInfo]:
+    """The collections by name, as they were when the session began or last looked."""
+    found = st.session_state.get("collections")
+    if found is None:
+        found = {info.name: info for info in resources.bench.collections()}
+        st.session_state["collections"] = found
+    chosen = st.session_state.collection
+    if chosen not in found:
+        if chosen:
+            state.notice(f"There is no collection {chosen!r}.")
+        st.session_state.collection = "demo" if "demo" in found else next(iter(found), "")
+    return cast("dict[str, CollectionInfo]", found)
+
+
+def forget_collections() -> None:
+    """Look again: one was made."""
+    st.session_state.pop("collections", None)
+
+
+def label(info: CollectionInfo) -> str:
+    """``demo · 431 chunks · l2``."""
+    note = "" if info.complete else " · incomplete"
+    return f"{info.name} · {numbers.chunks(info.count)} · {SPACES[info.space]}{note}"
+
+
+def pool(settings: Settings, resources: Resources) -> Pool | None:
+    """The pool of the question in force, None where there is none. Raises RagfilterError."""
+    pending = st.session_state.pending
+    question = _question(pending)
+    if pending and question:
+        asking.forget()
+        with _waiting("Searching …"):
+            # Loaded first, so that the search's time is the search's.
+            resources.bench.embedder.model()
+            asked = pools.put(question, st.session_state.collection, settings, resources)
+            found = pools.pool_of(asked, settings, resources)
+            # A link says whether it was shared before scores were fetched.
+            scored = not st.session_state.pop("unscored", False)
+            found = pools.settle(asked, found, settings, resources, score=scored)
+        st.session_state.fresh = True
+        _remember(asked, question)
+        return found
+    asked_before = state.asked()
+    st.session_state.pending = False
+    if asked_before is None:
+        return None
+    found = pools.pool_of(asked_before, settings, resources)
+    if st.session_state.pop("settle", False):
+        with _waiting("Scoring …"):
+            found = pools.settle(asked_before, found, settings, resources)
+        st.session_state.fresh = True
+    wish = asking.wished()
+    return found if wish is None else _meet(wish, found, asked_before, settings, resources)
+
+
+def _meet(
+    wish: Wish, found: Pool, asked: state.Asked, settings: Settings, resources: Resources
+) -> Pool:
+    """The pool with what a button asked for."""
+    found = asking.before(found, wish)
+    wanted = [need for need in replay(found, settings).needs if need.kind == wish.kind]
+    if wanted:
+        word = "Asking the LLM …" if wish.kind == "judge" else "Scoring …"
+        work = partial(pools.meet, asked, found, wanted, settings, resources)
+        try:
+            with _waiting(word):
+                found = asking.wait(wish, work, resources.jobs)
+        except Exception:
+            asking.forget()
+            raise
+        found = pools.keep(asked, found, resources)
+        st.session_state.fresh = True
+    asking.forget()
+    return found
+
+
+@contextmanager
+def _waiting(word: str) -> Iterator[None]:
+    """Say what is being done, and offer to stop it."""
+    place = st.empty()
+    row = place.container(key="waiting", horizontal=True, vertical_alignment="center", gap="small")
+    try:
+        with row:
+            st.button(
+                "Stop",
+                key="stop-search",
+                icon=":material/stop:",
+                on_click=_stop,
+                help="Leave it; what was there before stays.",
+            )
+            with st.spinner(word, show_time=True):
+                yield
+    except RagfilterError:
+        # Only now: the spinner still writes into the row as it ends, and a browser that no longer
+        # has the row shows an empty page.
+        place.empty()
+        raise
+    place.empty()
+
+
+def _stop() -> None:
+    st.session_state.pending = False
+    asking.forget()
+
+
+def _question(pending: bool | str) -> str:
+    """What is put: the box's text, or, after an edit, the question in force."""
+    before = state.asked()
+    if pending == "again" and before is not None:
+        return before.query
+    return whole(str(st.session_state.get("question") or "")).strip()
+
+
+def _remember(asked: state.Asked, question: str) -> None:
+    before = state.asked()
+    if before is None or (before.query, before.collection) != (asked.query, asked.collection):
+        st.session_state.zoom = None
+        if st.session_state.panel == "Chunk":
+            st.session_state.panel = "Answer"
+        st.session_state.chunk = None
+    st.session_state.asked = asked
+    st.session_state.pending = False

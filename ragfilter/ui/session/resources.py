@@ -1,0 +1,90 @@
+"""What lives as long as the server: the open bench, gathered pools, scores and answers.
+
+Nothing of it is in session state. Sessions share it; the keys say what a value belongs to.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+
+import streamlit as st
+
+from ragfilter.answer.stream import Answer, Prices
+from ragfilter.engine.backends import Sources
+from ragfilter.layers.quality import reranker_key
+from ragfilter.model import Chunk, Pool
+from ragfilter.protocols import Reranker, Vectors
+from ragfilter.rules.draft import Draft
+from ragfilter.settings.environment import Deployment
+from ragfilter.settings.schema import Quality
+from ragfilter.ui.panels.references import Known
+from ragfilter.ui.session.background import Job
+from ragfilter.ui.session.scores import Remembering
+from ragfilter.ui.session.shelf import Shelf
+from ragfilter.ui.session.state import Asked
+from ragfilter.ui.sidebar.examples import Example
+from ragfilter.workbench import Bench, open_bench, read_deployment
+
+POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
+DRAFTS, JOBS, NEIGHBOURS = 256, 64, 64
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """The bench and what is remembered of it."""
+
+    bench: Bench
+    deployment: Deployment
+    pools: Shelf[Pool] = field(default_factory=lambda: Shelf[Pool](POOLS))
+    scores: Shelf[float] = field(default_factory=lambda: Shelf[float](SCORES))
+    answers: Shelf[Answer] = field(default_factory=lambda: Shelf[Answer](ANSWERS))
+    vectors: Shelf[Vectors] = field(default_factory=lambda: Shelf[Vectors](VECTORS))
+    chunks: Shelf[Chunk] = field(default_factory=lambda: Shelf[Chunk](CHUNKS))
+    drafts: Shelf[Job[Draft]] = field(default_factory=lambda: Shelf[Job[Draft]](DRAFTS))
+    examples: Shelf[tuple[Example, ...]] = field(
+        default_factory=lambda: Shelf[tuple[Example, ...]](16)
+    )
+
+    jobs: Shelf[Job[Pool]] = field(default_factory=lambda: Shelf[Job[Pool]](JOBS))
+    neighbours: Shelf[Known] = field(default_factory=lambda: Shelf[Known](NEIGHBOURS))
+
+    @property
+    def prices(self) -> Prices | None:
+        """What tokens cost, None where no price is set."""
+        given = Prices(self.deployment.price_prompt, self.deployment.price_completion)
+        return given if given.prompt or given.completion else None
+
+    def sources(self, collection: str) -> Sources:
+        """The bench's sources, with a reranker that remembers its scores."""
+        plain = self.bench.sources(collection)
+        make = plain.reranker
+        if make is None:
+            return plain
+
+        def reranker(quality: Quality) -> Reranker:
+            return Remembering(make(quality), reranker_key(quality), self.scores)
+
+        return replace(plain, reranker=reranker)
+
+    def pool(self, asked: Asked) -> Pool | None:
+        """The pool of a question, None where it is not (any more) remembered."""
+        return self.pools.get(asked)
+
+
+def open_resources() -> Resources:
+    """The resources for the deployment that the environment describes.
+
+    Raises WorkspaceLocked, StoreError, ModelError, InputError.
+    """
+    deployment = read_deployment()
+    key = deployment.openai_api_key.get_secret_value()
+    return _open(deployment.model_dump_json(), hash(key), deployment)
+
+
+@st.cache_resource(show_spinner=False)
+def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resources:
+    # Read when torch is first loaded. It would take every core, and the reader's browser needs one
+    # to draw what is there while an answer is still being made.
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) - 1)))
+    return Resources(open_bench(_deployment, kind="app"), _deployment)

@@ -1,0 +1,156 @@
+"""What one browser session remembers: plain values only, under few names.
+
+`changes` holds the settings that differ from the profile and is the only truth about them; widgets
+show it and write to it through callbacks, so a control that is not drawn loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import streamlit as st
+
+from ragfilter.errors import SettingsError
+from ragfilter.settings.schema import Settings
+from ragfilter.text.characters import whole
+from ragfilter.ui.session import link
+
+PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far a pool was gathered. Sliders do not change it; asking does."""
+
+    pool_size: int
+    wanted: int
+    user: tuple[int, str] | None
+    source_pattern: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question that was put: what was asked, of which version of which collection, how wide."""
+
+    query: str
+    collection: str
+    version: str
+    reach: Reach
+
+
+def begin() -> None:
+    """Fill a new session from the address bar; later runs leave it alone.
+
+    Raises SettingsError where the environment holds a bad setting.
+    """
+    if "changes" in st.session_state:
+        return
+    opened = link.read(st.query_params.to_dict())
+    st.session_state.update(
+        profile=opened.profile,
+        changes=dict(opened.changes),
+        question=opened.query,
+        collection=opened.collection,
+        pending=bool(opened.query),
+        unscored=opened.unscored,
+        fresh=False,
+        notices=list(opened.refused),
+        asked=None,
+        chunk=None,
+        panel=PANELS[0],
+        zoom=None,
+        drafts={},
+        operator=False,
+    )
+
+
+def settings() -> Settings:
+    """The settings in force."""
+    return link.settings(st.session_state.profile, st.session_state.changes)
+
+
+def change(values: Mapping[str, Any]) -> None:
+    """Change settings by dotted path. What the settings refuse is not taken, and said."""
+    name = st.session_state.profile
+    try:
+        changed = link.settings(name, {**st.session_state.changes, **values})
+    except SettingsError as error:
+        notice(str(error))
+        return
+    st.session_state.changes = changed.changed_from(link.base(name))
+
+
+def reset() -> None:
+    """Back to the profile as the environment wants it."""
+    st.session_state.changes = link.beginning(st.session_state.profile)
+
+
+def changed() -> int:
+    """How many settings a reset would bring back."""
+    own, changes = link.beginning(st.session_state.profile), st.session_state.changes
+    return sum(own.get(path) != changes.get(path) for path in {*own, *changes})
+
+
+def choose_profile() -> None:
+    """A new profile begins as the environment wants it; local scores are fetched, as for a
+    question."""
+    reset()
+    st.session_state.settle = True
+
+
+def ask(query: str) -> None:
+    """Put a question, from the box or from an example."""
+    st.session_state.question = whole(query)
+    st.session_state.pending = True
+
+
+def renew() -> None:
+    """Put the same question again: the collection changed, or the pool is to be wider."""
+    if asked() is not None:
+        st.session_state.pending = "again"
+
+
+def open_chunk(chunk_id: str | None) -> None:
+    """Show a chunk in the panel; the table then selects its row."""
+    if chunk_id:
+        st.session_state.chunk = chunk_id
+        st.session_state.panel = "Chunk"
+
+
+def drafts() -> dict[str, str]:
+    """What was typed into the rule editor and not saved, by chunk, of the present collection."""
+    every: dict[str, dict[str, str]] = st.session_state.drafts
+    return every.setdefault(st.session_state.collection or "", {})
+
+
+def notice(message: str) -> None:
+    """Say something once, at the top of the page."""
+    st.session_state.notices.append(message)
+
+
+def notices() -> list[str]:
+    """What was to be said, and forget it."""
+    said: list[str] = st.session_state.notices
+    st.session_state.notices = []
+    return said
+
+
+def asked() -> Asked | None:
+    return cast("Asked | None", st.session_state.asked)
+
+
+def share(*, unscored: bool = False) -> None:
+    """Bring the address bar in line with the session. `unscored`: rerank scores are wanted, and a
+    button offers them."""
+    put = asked()
+    params = link.write(
+        query=put.query if put else "",
+        collection=st.session_state.collection or "",
+        profile=st.session_state.profile,
+        changes=st.session_state.changes,
+        unscored=unscored,
+    )
+    if st.query_params.to_dict() != params:
+        st.query_params.from_dict(params)

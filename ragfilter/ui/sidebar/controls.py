@@ -1,0 +1,286 @@
+"""The sidebar: collection, profile, and the layers in the order in which they act.
+
+Every control comes from `settings.fields()`. A layer's own controls are drawn only while it is on,
+and of those only what its present choices use.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from ragfilter.model import LayerName
+from ragfilter.report import LayerSummary, Summary
+from ragfilter.settings import config, profiles
+from ragfilter.settings.field import FieldInfo
+from ragfilter.settings.schema import Settings, field, fields
+from ragfilter.ui.look import html, theme
+from ragfilter.ui.panels import clearance, costs
+from ragfilter.ui.session import state
+from ragfilter.ui.session.resources import Resources
+
+SWITCHED: tuple[LayerName, ...] = (
+    "clearance", "query_must", "entities", "quality", "cutoff", "judge",
+)  # fmt: skip
+TITLES: dict[LayerName, str] = {
+    "clearance": "Clearance",
+    "query_must": "query_must",
+    "entities": "Entities",
+    "quality": "Quality",
+    "cutoff": "Cutoff",
+    "judge": "LLM judge",
+}
+OTHERS = ("retrieval", "context", "confidence")
+STRATEGY_USES = {
+    "gap": ("max_results", "min_results", "gap_threshold", "distance_offset"),
+    "fixed": ("max_results",),
+    "autocut": ("max_results", "min_results", "jumps"),
+    "adaptive_k": ("max_results", "min_results", "b_extra"),
+}
+FIRST = {
+    "clearance": ("level", "department"),
+    "quality": ("score_threshold", "reranker", "reranker_model", "reranker_threshold"),
+    "cutoff": ("strategy", "gap_threshold", "distance_offset", "max_results", "jumps", "b_extra"),
+    "judge": ("max_chunks", "min_relevance"),
+}
+"""What a layer shows at once, in this order; the rest of its controls is one click away."""
+WORDS = {"adaptive_k": "adaptive-k", "late_interaction": "late interaction",
+         "cross_encoder": "cross-encoder", "when_poor": "when poor"}  # fmt: skip
+WHEN_EMPTY = {"clearance.department": "none", "retrieval.source_pattern": "all files"}
+"""What a text setting means that is left empty."""
+NO_LLM = "needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL"
+JUDGE_COSTS = "Comes last, since it costs time and money; asked by its button only"
+ORDERED = ("quality.min_top_k", "quality.max_top_k")
+"""The first must not exceed the second; moving one takes the other along."""
+
+
+def key(path: str) -> str:
+    """The widget key of a setting: ``set-cutoff-gap_threshold``."""
+    return "set-" + path.replace(".", "-")
+
+
+def brand() -> None:
+    """The product's name."""
+    html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
+
+
+def choices(labels: dict[str, str]) -> None:
+    """Collection and profile."""
+    names = list(labels)
+    with st.container(key="choices", gap="small"):
+        brand()
+        _show("collection-box", st.session_state.collection)
+        st.selectbox(
+            "Collection",
+            names,
+            key="collection-box",
+            format_func=lambda name: labels.get(name, name),
+            help="Which collection is searched, its size and its distance.",
+            placeholder="none yet",
+            on_change=_choose_collection,
+            disabled=not names,
+        )
+        _show("profile-box", st.session_state.profile)
+        st.selectbox(
+            "Profile",
+            list(profiles.PROFILES),
+            key="profile-box",
+            help="A named set of layers and figures to begin with.",
+            on_change=_choose_profile,
+        )
+    html.draw(f'<p class="rf-hint">{html.text(_about(st.session_state.profile))}</p>')
+
+
+def layers(
+    settings: Settings, summary: Summary | None, resources: Resources, *, judged: str = ""
+) -> None:
+    """One card a layer, then the other settings and what may be done with all of them.
+
+    `judged` is what the judge did and took, in one line.
+    """
+    lines = {} if summary is None else {layer.name: layer for layer in summary.layers}
+    with st.container(key="layers", gap=None):
+        st.caption("Layers, in order", help=costs.ORDER)
+        for name in SWITCHED:
+            aside = _side_by_side(summary) if name == "cutoff" and summary is not None else ""
+            if name == "judge":
+                aside = judged or JUDGE_COSTS
+            _card(name, settings, lines.get(name), resources, aside)
+    with st.expander("Retrieval, context, confidence", key="others"):
+        for section in OTHERS:
+            html.draw(f'<p class="rf-caption">{section.capitalize()}</p>')
+            for info in fields():
+                if info.section == section:
+                    _control(info, settings)
+    changed = state.changed()
+    with st.container(key="settings-actions", horizontal=True, gap="small"):
+        st.button(
+            "Reset",
+            key="reset",
+            icon=":material/restart_alt:",
+            on_click=state.reset,
+            disabled=not changed,
+            help=f"Back to the profile: {changed} settings differ from it."
+            if changed
+            else "Nothing differs from the profile.",
+        )
+        st.download_button(
+            "Settings",
+            # Made when it is pressed: a file for every move of a slider would soon be gone again.
+            data=partial(config.to_toml, settings, st.session_state.profile),
+            file_name="ragfilter.toml",
+            mime="application/toml",
+            key="download-settings",
+            icon=":material/download:",
+            on_click="ignore",
+            help="These settings as a TOML file, for `ragfilter query --config` and the library.",
+        )
+
+
+def _card(
+    name: LayerName,
+    settings: Settings,
+    line: LayerSummary | None,
+    resources: Resources,
+    aside: str,
+) -> None:
+    on = bool(settings.get(f"{name}.enabled"))
+    no_llm = name == "judge" and resources.bench.chat is None
+    info = field(f"{name}.enabled")
+    with st.container(key=f"layer-{name}", border=True, gap=None):
+        _show(key(info.path), on)
+        st.toggle(
+            f"{TITLES[name]} :small[:gray[{costs.word(name, settings)}]]",
+            key=key(info.path),
+            help=f"{info.help} {costs.told(name, settings)}",
+            on_change=_changed,
+            args=(info.path,),
+            disabled=no_llm and not on,
+            width="stretch",
+        )
+        said = NO_LLM if no_llm else _line(name, on, line, settings)
+        mark = theme.LAYERS[name]
+        drops = on and line is not None and line.n_out < line.n_in
+        sign = html.sign(mark, f"layer-{name}") if drops else ""
+        # Room is kept free where the text changes with a slider of the same card.
+        room = {"quality": "rf-two", "cutoff": "rf-two", "judge": "rf-five"}.get(name, "")
+        also = f"<span>{html.text(aside)}</span>" if on and aside and name == "judge" else ""
+        html.draw(
+            f'<p class="rf-line {room if on else ""}" title="{html.text(said)}">{sign}'
+            f"{html.text(said)}{also}</p>"
+        )
+        if on:
+            if name == "clearance":
+                clearance.draw_choice()
+            if aside and not also:
+                html.draw(f'<p class="rf-line">{html.text(aside)}</p>')
+            first, more = _used(name, settings)
+            for used in first:
+                _control(used, settings)
+            if more:
+                with st.expander("More", key=f"more-{name}", type="compact"):
+                    for used in more:
+                        _control(used, settings)
+
+
+def _side_by_side(summary: Summary) -> str:
+    """How many hits each strategy would keep, so that one is chosen with open eyes."""
+    kept = " · ".join(f"{_word(name)} {n}" for name, n in summary.strategies)
+    return f"keeps: {kept}" if kept else ""
+
+
+def _line(name: LayerName, on: bool, line: LayerSummary | None, settings: Settings) -> str:
+    if on:
+        return line.line if line is not None else "waits for a question"
+    if name == "quality":
+        return f"off; similarity ≥ {settings.quality.score_threshold:.3f}"
+    if name == "cutoff":
+        return f"off; the first {settings.retrieval.k} stay"
+    return {"clearance": "off; everyone sees all", "query_must": "off; rules are not read",
+            "entities": "off; comparisons are not split",
+            "judge": "off; no LLM is asked about the chunks"}.get(name, "off")  # fmt: skip
+
+
+def _used(name: LayerName, settings: Settings) -> tuple[list[FieldInfo], list[FieldInfo]]:
+    """The controls that the layer's present choices use: those shown at once, and the others."""
+    unused = {"enabled"}
+    if name == "cutoff":
+        every = {n for uses in STRATEGY_USES.values() for n in uses}
+        unused |= every - set(STRATEGY_USES[settings.cutoff.strategy])
+    if name == "quality" and settings.quality.reranker != "cross_encoder":
+        unused |= {"reranker_model"}
+    if name == "quality" and settings.quality.reranker == "none":
+        unused |= {"mode", "reranker_top_k", "reranker_threshold", "reranker_timeout_ms"}
+    own = {f.name: f for f in fields() if f.section == name and f.name not in unused}
+    shown = FIRST.get(name, ())
+    return [own[n] for n in shown if n in own], [f for n, f in own.items() if n not in shown]
+
+
+def _control(info: FieldInfo, settings: Settings) -> None:
+    value = settings.get(info.path)
+    where = key(info.path)
+    _show(where, value)
+    given: dict[str, Any] = {
+        "key": where,
+        "help": f"{info.help} Unit: {info.unit}." if info.unit else info.help,
+        "on_change": _changed,
+        "args": (info.path,),
+    }
+    if info.choices and len(info.choices) <= 4 and info.name in ("strategy", "mode"):
+        st.segmented_control(
+            info.label, info.choices, format_func=_word, required=True, width="stretch", **given
+        )
+    elif info.choices:
+        st.selectbox(info.label, info.choices, format_func=_word, **given)
+    elif info.type is bool:
+        st.toggle(info.label, **given)
+    elif info.type is str:
+        st.text_input(info.label, placeholder=WHEN_EMPTY.get(info.path), **given)
+    elif info.ceiling is None:
+        st.number_input(info.label, min_value=info.low, max_value=info.high, **given)
+    else:
+        # A value beyond the ceiling, from a file or a link, widens the slider.
+        low, high = info.type(info.low or 0), info.type(max(info.ceiling, value))
+        step = info.type(info.step or 1)
+        form = "%d" if info.type is int else "%.1f" if info.unit == "times" else "%.3f"
+        st.slider(info.label, low, high, step=step, format=form, **given)
+
+
+def _show(where: str, value: Any) -> None:
+    """Let a widget show `value`, without disturbing one that does."""
+    if st.session_state.get(where) != value:
+        st.session_state[where] = value
+
+
+def _changed(path: str) -> None:
+    value = st.session_state[key(path)]
+    if value is None:
+        return
+    values = {path: value}
+    if path in ORDERED:
+        low, high = ORDERED
+        other = high if path == low else low
+        there = state.settings().get(other)
+        values[other] = max(value, there) if other == high else min(value, there)
+    state.change(values)
+
+
+def _choose_profile() -> None:
+    st.session_state.profile = st.session_state["profile-box"]
+    state.choose_profile()
+
+
+def _choose_collection() -> None:
+    st.session_state.collection = st.session_state["collection-box"]
+    st.session_state.chunk = None
+    state.renew()
+
+
+def _about(profile: str) -> str:
+    return profiles.PROFILES[profile].help
+
+
+def _word(choice: str) -> str:
+    return WORDS.get(choice, choice)

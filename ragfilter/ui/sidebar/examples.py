@@ -1,0 +1,111 @@
+"""Example questions: a demo's own with what each shows, or a few titles of another collection."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from ragfilter.errors import RagfilterError
+
+if TYPE_CHECKING:
+    from ragfilter.ui.session.resources import Resources
+
+DEMO = "demo"
+ADSAPI = "adsapi"
+MOST = 6
+LONGEST = 34
+
+
+class Example(NamedTuple):
+    """A question, its short name on a chip, and what it shows ("" for a collection of the user)."""
+
+    label: str
+    question: str
+    shows: str = ""
+
+
+DEMO_WANTED = {
+    "cleric-ac6": (
+        "cleric vs AC 6",
+        "84 tables look alike; their rules leave the one that was asked for.",
+    ),
+    "fighter-fighter": (
+        "fighter vs fighter",
+        "Two opponents of one class: a table for each, and what modifies the roll.",
+    ),
+    "fighter-druid": (
+        "fighter vs druid",
+        "A comparison: each side is searched for itself and its best chunk pinned.",
+    ),
+    "monsters-09": (
+        "hill giant or troll",
+        "Both sides stay; other giants, however near, fall at the cliff.",
+    ),
+    "monsters-11": (
+        "Black Dragon vs Gold Dragon",
+        "Dragons of every colour look alike; two were asked for.",
+    ),
+    "monsters-07": ("owlbears", "One monster among owls, bears and bugbears."),
+}
+ADSAPI_WANTED = {
+    "sd-authenticate": (
+        "authenticate",
+        "The operations are near the question; the schemas they need are only referred to.",
+    ),
+    "create-campaign": ("create a campaign", "Several products have campaigns; one was asked for."),
+    "category-target": ("target a category", "An operation, and the schemas that it takes."),
+    "retry-429": ("status 429", "Limits and errors are told in several places."),
+    "audience-upload": ("upload an audience", "One step of a longer procedure."),
+    "request-report": ("request a report", "The reports of all products compete."),
+}
+
+
+def of(collection: str, resources: Resources) -> tuple[Example, ...]:
+    """The examples of a collection; read from it once, and then remembered."""
+    if collection == DEMO:
+        return demo()
+    if collection == ADSAPI:
+        return adsapi()
+    found = resources.examples.get(collection)
+    if found is None:
+        found = resources.examples.put(collection, _titles(collection, resources))
+    return found
+
+
+@cache
+def demo() -> tuple[Example, ...]:
+    """Some of the demo's labelled questions."""
+    from ragfilter.ingest.demo import queries
+
+    every = queries()
+    return tuple(Example(label, every[i], shows) for i, (label, shows) in DEMO_WANTED.items())
+
+
+@cache
+def adsapi() -> tuple[Example, ...]:
+    """Some of the advertising API's labelled questions."""
+    from ragfilter.ingest.adsapi import queries
+
+    every = queries()
+    return tuple(Example(label, every[i], shows) for i, (label, shows) in ADSAPI_WANTED.items())
+
+
+def short(question: str) -> str:
+    """A question as a chip shows it."""
+    plain = question.strip().rstrip("?")
+    if len(plain) <= LONGEST:
+        return question.strip()
+    return plain[: LONGEST - 1].rsplit(" ", 1)[0] + " …"
+
+
+def _titles(collection: str, resources: Resources) -> tuple[Example, ...]:
+    try:
+        source = resources.bench.collection(collection)
+        # Whoever reads the page may not see every chunk: only what all may see is an example.
+        every = source.catalogue().values()
+        ids = sorted(c.id for c in every if c.clearance == 0 and c.department is None)
+        picked = ids[:: max(1, len(ids) // MOST)][:MOST]
+        titles = [chunk.title for chunk in source.chunks(picked).values() if chunk.title]
+    except RagfilterError:
+        return ()
+    return tuple(Example(short(title), title) for title in titles)

@@ -1,0 +1,224 @@
+"""Opens everything a query needs, once: workspace, store, models, journal.
+
+Source: design, section 6. The command line opens a bench for one command, the app keeps one for as
+long as its server runs. It is safe for the threads of one process. Heavy modules (torch, chromadb)
+are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from ragfilter.engine.backends import Sources
+from ragfilter.errors import CollectionMissing, SettingsError, StoreError
+from ragfilter.judge.cache import Judgements
+from ragfilter.layers.quality import reranker_key
+from ragfilter.protocols import Reranker
+from ragfilter.rules.edits import STALE_S, recover
+from ragfilter.rules.journal import Journal
+from ragfilter.settings.environment import Deployment
+from ragfilter.settings.schema import Quality
+from ragfilter.stores.workspace import Workspace
+
+if TYPE_CHECKING:
+    from ragfilter.models.chat import OpenAIChat
+    from ragfilter.models.embedder import SentenceEmbedder
+    from ragfilter.stores.chroma.store import ChromaCollection, CollectionInfo
+
+log = logging.getLogger(__name__)
+
+INDEX_DEMO = "Index one with `ragfilter index demo --collection demo`."
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The open parts. Made by `open_bench`; use it in a `with` or close it.
+
+    `chat` is None where no LLM endpoint is configured. `judgements` are what its judge said.
+    """
+
+    deployment: Deployment
+    workspace: Workspace
+    embedder: SentenceEmbedder
+    chat: OpenAIChat | None
+    _closing: ExitStack
+    judgements: Judgements = field(default_factory=Judgements)
+    _rerankers: dict[str, Reranker] = field(default_factory=dict)
+    _journal: list[Journal] = field(default_factory=list)
+    _making: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def journal(self) -> Journal:
+        """The journal of edits, opened once. Raises StoreError where its database fails, and
+        InputError for its URL."""
+        with self._making:
+            if not self._journal:
+                self._journal.append(Journal(self.workspace.database_url))
+                self._closing.callback(self._journal[0].close)
+            return self._journal[0]
+
+    def collections(self) -> tuple[CollectionInfo, ...]:
+        """Every collection, by name. Raises StoreError."""
+        return self.workspace.store().collections()
+
+    def collection(self, name: str) -> ChromaCollection:
+        """The collection called `name`.
+
+        Raises CollectionMissing, and StoreError where another model made its vectors.
+        """
+        try:
+            return self.workspace.store().collection(name, embedder=self.embedder.name)
+        except CollectionMissing:
+            names = [info.name for info in self.collections()]
+            known = f"There are: {', '.join(names)}. " if names else ""
+            raise CollectionMissing(
+                f"There is no collection {name!r}.", remedy=f"{known}{INDEX_DEMO}"
+            ) from None
+
+    def reranker(self, quality: Quality) -> Reranker:
+        """The reranker that the settings ask for, made once; a cross-encoder is loaded.
+
+        Raises ModelError.
+        """
+        from ragfilter.models.rerankers import CrossEncoderReranker
+
+        key = reranker_key(quality)
+        with self._making:
+            if key not in self._rerankers:
+                self._rerankers[key] = self._make_reranker(quality)
+            made = self._rerankers[key]
+        if isinstance(made, CrossEncoderReranker):
+            # Now, since loading may take longer than scoring is given.
+            made.model()
+        return made
+
+    def sources(self, name: str) -> Sources:
+        """What `gather` asks for a query of this collection. Raises StoreError."""
+        return Sources(
+            self.collection(name), self.embedder, self.reranker, self.chat, self.judgements
+        )
+
+    def close(self) -> None:
+        """Close everything, in reverse order; again does nothing."""
+        self._closing.close()
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _make_reranker(self, quality: Quality) -> Reranker:
+        from ragfilter.models.embedder import BUNDLED
+        from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
+
+        if quality.reranker == "cross_encoder":
+            fetch = self.deployment.fetch_models
+            return CrossEncoderReranker(quality.reranker_model, fetch=fetch)
+        # Its scores are fitted for the bundled model, whichever model the collection is made with.
+        return LateInteraction(self.embedder if self.embedder.name == BUNDLED else None)
+
+
+def open_bench(deployment: Deployment, *, kind: str = "ragfilter") -> Bench:
+    """Open the workspace that `deployment` names, and settle what a stopped process left there.
+
+    `kind` tells others what holds the workspace ("app", "query"). No model is loaded yet. Raises
+    WorkspaceLocked, StoreError, InputError; then nothing stays open.
+    """
+    from ragfilter.models.embedder import BUNDLED, SentenceEmbedder
+
+    with ExitStack() as closing:
+        workspace = closing.enter_context(open_workspace(deployment, kind=kind))
+        chat = chat_of(deployment)
+        if chat is not None:
+            closing.callback(chat.close)
+        bench = Bench(
+            deployment=deployment,
+            workspace=workspace,
+            embedder=SentenceEmbedder(
+                deployment.embedding_model or BUNDLED, fetch=deployment.fetch_models
+            ),
+            chat=chat,
+            _closing=closing.pop_all(),
+        )
+    try:
+        _settle_edits(bench)
+    except BaseException:
+        bench.close()
+        raise
+    return bench
+
+
+def open_workspace(deployment: Deployment, *, kind: str = "ragfilter") -> Workspace:
+    """The workspace alone, locked unless a Chroma server holds the vectors."""
+    server = None
+    if deployment.chroma_url:
+        from ragfilter.stores.chroma.client import Server
+
+        server = Server(deployment.chroma_url, timeout_s=deployment.chroma_timeout_s)
+    return Workspace.open(
+        deployment.data_dir, kind=kind, server=server, database_url=deployment.database_url
+    )
+
+
+def read_deployment(*, data_dir: Path | None = None) -> Deployment:
+    """The deployment that the environment describes. Raises SettingsError naming the variable."""
+    given: dict[str, Any] = {} if data_dir is None else {"data_dir": data_dir}
+    try:
+        return Deployment(**given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        variable = name if name.isupper() else f"RAGFILTER_{name.upper()}"
+        # The value is left out: it might be a key.
+        raise SettingsError(
+            f"The environment variable {variable} is not allowed: {first['msg']}.",
+            remedy="Correct or unset it.",
+        ) from None
+
+
+def chat_of(deployment: Deployment) -> OpenAIChat | None:
+    """The LLM that is configured, to be closed by whoever asked for it; None without one."""
+    if not deployment.has_llm:
+        return None
+    from ragfilter.models.chat import OpenAIChat
+
+    return OpenAIChat(
+        model=deployment.openai_model,
+        api_key=deployment.openai_api_key.get_secret_value(),
+        base_url=deployment.openai_base_url,
+    )
+
+
+def _settle_edits(bench: Bench) -> None:
+    """Finish or roll back the rule edits that were under way when a process was stopped. A journal
+    that fails is only told: searching needs none."""
+    age = STALE_S if bench.workspace.server is not None else 0.0
+    try:
+        unfinished = bench.journal.unfinished()
+    except StoreError as error:
+        log.warning("rules cannot be edited or restored: %s", error)
+        return
+    for name in sorted({edit.collection for edit in unfinished}):
+        try:
+            settled = recover(
+                bench.workspace.store().collection(name), bench.journal, min_age_s=age
+            )
+        except StoreError as error:
+            log.warning("unfinished edits in %s stay so: %s", name, error)
+            continue
+        for edit in settled:
+            log.warning("the unfinished edit of %s is now %s", edit.chunk_id, edit.state)

@@ -1,0 +1,137 @@
+"""The second demo collection: size, references, labels, and the noise that it is there for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragfilter.errors import InputError
+from ragfilter.evaluate import labels
+from ragfilter.ingest import adsapi
+from ragfilter.ingest.load import load
+from ragfilter.ingest.openapi.read import records
+from ragfilter.model import Chunk
+from ragfilter.models.embedder import SentenceEmbedder
+
+CHUNKS: dict[str, Chunk] = {record.chunk.id: record.chunk for record in load("adsapi")}
+SEED = "How do I authenticate with sponsored-display API?"
+
+
+def reached(start: str) -> dict[str, int]:
+    """Every chunk that references lead to, with the number of steps."""
+    steps = {start: 0}
+    waiting = [start]
+    for chunk_id in waiting:
+        for ref in CHUNKS[chunk_id].refs:
+            if ref not in steps:
+                steps[ref] = steps[chunk_id] + 1
+                waiting.append(ref)
+    return steps
+
+
+def test_size_kinds_and_files() -> None:
+    kinds = Counter(chunk.type for chunk in CHUNKS.values())
+    assert kinds["operation"] >= 60
+    assert kinds["schema"] >= 90
+    assert kinds["guide"] >= 30
+    assert {chunk.source for chunk in CHUNKS.values()} == set(adsapi.FILES)
+    assert {chunk_id.partition(":")[0] for chunk_id in CHUNKS} == {
+        "auth-api", "sd-api", "dsp-api", "reports-api", "platform-api", "common-api"
+    }  # fmt: skip
+    assert {"sd-api:CreateCampaign", "dsp-api:GetAudiences", "sd-api:ErrorCodes"} <= CHUNKS.keys()
+
+
+def test_every_reference_resolves_and_nothing_was_left_out() -> None:
+    assert [w for record in records(adsapi.trees()) for w in record.warnings] == []
+    assert {ref for chunk in CHUNKS.values() for ref in chunk.refs} <= CHUNKS.keys()
+
+
+def test_the_folder_loaded_as_files_gives_the_same_chunks(tmp_path: Path) -> None:
+    folder = Path(adsapi.__file__).parent
+    for name in adsapi.FILES:
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    assert {record.chunk.id: record.chunk for record in load(tmp_path)} == CHUNKS
+
+
+def test_references_nest_deeply_and_form_cycles() -> None:
+    assert reached("sd-api:CreateTargets")["common-api:CurrencyCode"] >= 5
+    deep = [i for i in CHUNKS if max(reached(i).values()) >= 4]
+    assert len(deep) >= 50
+    group = CHUNKS["sd-api:ExpressionGroup"]
+    assert "sd-api:TargetingExpression" in group.refs
+    assert "sd-api:ExpressionGroup" in CHUNKS["sd-api:TargetingExpression"].refs
+    for name in ("sd-api:Category", "common-api:Problem", "dsp-api:AudienceRule"):
+        # A schema that holds itself: told in its text, and no reference to itself.
+        assert name.partition(":")[2] in CHUNKS[name].text.partition("\n")[2]
+        assert name not in CHUNKS[name].refs
+
+
+def test_a_schema_of_another_file_is_a_reference() -> None:
+    assert "common-api:Money" in CHUNKS["sd-api:Budget"].refs
+    assert "auth-api:security/adsOAuth" in CHUNKS["sd-api:CreateCampaign"].refs
+    token = CHUNKS["sd-api:guide/calling-sponsored-display-with-a-token"]
+    assert token.refs == ("auth-api:ExchangeToken",)
+
+
+def test_every_operation_says_what_it_is() -> None:
+    for chunk in CHUNKS.values():
+        assert chunk.title
+        if chunk.type == "operation":
+            assert len(chunk.text.splitlines()[1].split()) >= 4, chunk.id
+
+
+def test_labels_resolve() -> None:
+    queries, qrels = adsapi.queries(), adsapi.qrels()
+    assert len(queries) >= 25
+    assert queries.keys() == qrels.keys()
+    assert queries["sd-authenticate"] == SEED
+    assert len(set(queries.values())) == len(queries)
+    for query, labelled in qrels.items():
+        assert labelled.keys() <= CHUNKS.keys(), query
+        assert set(labelled.values()) <= {1, 2}, query
+        assert 2 in labelled.values(), query
+
+
+def test_some_answers_need_schemas_that_only_references_lead_to() -> None:
+    needed = [i for i, score in adsapi.qrels()["create-campaign"].items() if score == 2]
+    steps = reached("sd-api:CreateCampaign")
+    assert {"sd-api:CampaignDraft", "sd-api:Budget", "common-api:CurrencyCode"} <= set(needed)
+    assert {i: steps[i] for i in needed} == {
+        "sd-api:CreateCampaign": 0,
+        "sd-api:CampaignDraft": 1,
+        "sd-api:Budget": 2,
+        "sd-api:BidStrategy": 2,
+        "common-api:DateRange": 2,
+        "sd-api:BudgetKind": 3,
+        "common-api:Money": 3,
+        "common-api:CurrencyCode": 4,
+    }
+
+
+def test_the_name_stands_for_its_labels() -> None:
+    assert labels.load("adsapi", "adsapi") == labels.Labels(adsapi.queries(), adsapi.qrels())
+    with pytest.raises(InputError, match="Only one of --queries and --qrels is adsapi"):
+        labels.load("adsapi", "qrels.tsv")
+
+
+@pytest.mark.model
+def test_the_seed_question_brings_mostly_noise() -> None:
+    embedder = SentenceEmbedder()
+    vectors = embedder.embed([chunk.passage for chunk in CHUNKS.values()])
+    order = np.argsort(-(vectors @ embedder.embed([SEED])[0]))
+    ranked = [list(CHUNKS)[i] for i in order]
+    relevant = adsapi.qrels()["sd-authenticate"]
+    first = [i in relevant for i in ranked[:40]]
+    # A judge finds enough among 40, and has more than half of them to throw away.
+    assert sum(first) >= 8
+    assert first[0]
+    assert first.count(False) / 40 >= 0.6
+    assert first[:15].count(False) >= 7
+    noise = [i for i in ranked[:25] if i not in relevant]
+    assert any("error" in i or "refuse" in i.lower() or "Refusal" in i for i in noise)
+    assert any("limit" in i for i in noise)
+    assert any(CHUNKS[i].type == "schema" for i in noise)
+    assert any("validation" in i for i in noise)

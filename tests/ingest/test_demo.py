@@ -1,0 +1,172 @@
+"""The demo collection keeps what the rest of the product is tuned and shown on."""
+
+import re
+from itertools import pairwise
+
+import pytest
+
+from ragfilter.ingest import demo
+from ragfilter.ingest.demo import tables
+
+RECORDS = {record["id"]: record for record in demo.records()}
+
+
+def test_size_and_unique_ids() -> None:
+    assert len(RECORDS) == len(list(demo.records()))
+    assert len(RECORDS) >= 400
+    assert len(demo.queries()) >= 60
+
+
+def test_there_are_84_attack_matrices() -> None:
+    matrices = [record for record in RECORDS.values() if "ATTACK MATRIX" in record["title"]]
+    assert len(matrices) == 84
+    assert (
+        RECORDS["attack-matrix-fighters-ac-minus-6"]["title"]
+        == "I.B. ATTACK MATRIX FOR FIGHTERS, PALADINS, RANGERS AND BARDS - "
+        "Opponent Armor Class -6"
+    )
+
+
+@pytest.mark.parametrize(
+    ("chunk", "row"),
+    [
+        ("attack-matrix-clerics-ac-6", "Level 7-9: 10;"),
+        ("attack-matrix-fighters-ac-3", "Level 7-8: 11;"),
+        ("attack-matrix-fighters-ac-9", "Level 3-4: 9;"),
+        ("attack-matrix-fighters-ac-10", "Level 17 and above: -6."),
+        ("attack-matrix-magic-users-ac-minus-10", "Level 1-5: 31;"),
+        ("attack-matrix-thieves-ac-0", "Level 21 and above: 10."),
+    ],
+)
+def test_hand_worked_scores(chunk: str, row: str) -> None:
+    assert row in RECORDS[chunk]["text"]
+
+
+def test_the_spellings_name_the_class_and_only_that_class() -> None:
+    assert {"armor class 3", "armor class of 3", "ac 3", "ac of 3", "a.c. 3", "ac3"} <= set(
+        tables.ac_spellings(3)
+    )
+    assert {"armor class -6", "armor class minus 6", "ac -6", "ac minus 6"} <= set(
+        tables.ac_spellings(-6)
+    )
+    assert not set(tables.ac_spellings(6)) & set(tables.ac_spellings(-6))
+
+
+def test_percentiles_cover_the_die() -> None:
+    for record in (*tables.encounter_tables(), *tables.psionic_tables()):
+        lines = re.findall(r"\b(\d{2,3})-(\d{2,3}) [a-z]", record["text"].partition("d100")[2])
+        ends = [(int(low), int(high)) for low, high in lines]
+        assert ends[0][0] == 1, record["id"]
+        assert ends[-1][1] == 100, record["id"]
+        assert all(b[0] == a[1] + 1 for a, b in pairwise(ends)), record["id"]
+
+
+def test_records_are_well_formed() -> None:
+    known = {
+        "id",
+        "title",
+        "text",
+        "type",
+        "source",
+        "page",
+        "refs",
+        "clearance",
+        "department",
+        "query_must",
+    }
+    for record in RECORDS.values():
+        name = record["id"]
+        assert set(record) <= known, name
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name), name
+        assert all(record[key].strip() for key in ("title", "text", "type", "source")), name
+        assert isinstance(record["page"], int), name
+        assert 40 <= len(record["text"].split()) <= 190, name
+
+
+def test_references_resolve() -> None:
+    missing = {
+        (record["id"], ref)
+        for record in RECORDS.values()
+        for ref in record.get("refs", [])
+        if ref not in RECORDS or ref == record["id"]
+    }
+    assert missing == set()
+
+
+def test_rules_use_known_keys_and_match_words() -> None:
+    known = {"contain_one_of", "contain_all_of", "contain", "contain_none_of", "match"}
+    ruled = [record for record in RECORDS.values() if "query_must" in record]
+    assert len(ruled) >= 84 + 8 + 25
+    for record in ruled:
+        rule = record["query_must"]
+        assert set(rule) <= known, record["id"]
+        assert rule["match"] == "word", record["id"]
+        assert all(group and all(group) for group in rule["contain_one_of"]), record["id"]
+
+
+def test_secrets_are_guarded_and_never_labelled() -> None:
+    secrets = {record["id"] for record in RECORDS.values() if record["type"] == "secret"}
+    assert len(secrets) >= 12
+    assert all(RECORDS[name]["clearance"] >= 1 for name in secrets)
+    labelled = {chunk for labels in demo.qrels().values() for chunk in labels}
+    assert not labelled & {name for name, record in RECORDS.items() if record.get("clearance", 0)}
+
+
+def test_labels_are_complete() -> None:
+    assert demo.qrels().keys() <= demo.queries().keys()
+    # Two questions have no answer here, so that finding nothing can be shown and tested.
+    assert {text for query, text in demo.queries().items() if query not in demo.qrels()} == {
+        "What is a lightsaber?",
+        "How does a starship hyperdrive work?",
+    }
+    for query, labels in demo.qrels().items():
+        assert labels.keys() <= RECORDS.keys(), query
+        assert set(labels.values()) <= {1, 2}, query
+
+
+FIGHT = "Who is more likely to win in a fight - a 4th level fighter with an armor class of 3 or a "
+BOTH = (
+    " have a strength of 16, a constitution of 16, and a dexterity of 12. "
+    "They both wield long swords."
+)
+SEED_QUERIES = {
+    # Filtering
+    "cleric-ac6": (
+        "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
+    ),
+    "cleric-ac6-strength": (
+        "What does a 7th level cleric with strength 17 need to roll to hit armor class 6?"
+    ),
+    "cleric-ac6-strength-short": (
+        "What does a 7th level cleric with strength 17 need to roll to hit AC 6?"
+    ),
+    "fighter-fighter": (f"{FIGHT}7th level fighter with an armor class of 9? Both fighters{BOTH}"),
+    "fighter-druid": f"{FIGHT}7th level druid with an armor class of 9? Both characters{BOTH}",
+    "fighter-fighter-short": "Who wins: 4th level fighter (AC 3) vs 7th level fighter (AC 9)?",
+    "fighter-druid-short": "Who wins: 4th level fighter (AC 3) vs 7th level druid (AC 9)?",
+    # Adaptive Filtering Algorithm
+    "abilities": "abilities",
+    "monsters-01": "Tell me about beholders",
+    "monsters-02": "beholder",
+    "monsters-03": "What is a beholder?",
+    "monsters-04": "Tell me about dragons",
+    "monsters-05": "dragon",
+    "monsters-06": "monsters",
+    "monsters-07": "Tell me about owlbears",
+    "monsters-08": "What is a lightsaber?",
+    "monsters-68": "Tell me about monsters",
+    # Adaptive Result Filtering
+    "monsters-09": "What monster is more powerful, a hill giant or a troll?",
+    "monsters-10": "hill giant vs troll",
+    "monsters-11": "Black Dragon vs Gold Dragon",
+}
+"""Every question that the source documents ask of such a collection, to the letter."""
+
+
+def test_the_source_documents_questions_stand_verbatim() -> None:
+    queries = demo.queries()
+    assert {name: queries.get(name) for name in SEED_QUERIES} == SEED_QUERIES
+
+
+def test_the_source_documents_questions_are_labelled_where_they_have_an_answer() -> None:
+    assert SEED_QUERIES.keys() - demo.qrels().keys() == {"monsters-08"}

@@ -1,0 +1,96 @@
+"""The YAML of OpenAPI descriptions: what was written stays, and no bomb goes off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pets import described
+from waiting import ends_soon
+
+from ragfilter.errors import InputError
+from ragfilter.ingest.openapi.yaml import parse_yaml
+
+
+def test_yaml_scalars_stay_what_was_written() -> None:
+    text = """
+on: no
+version: 1.10
+date: 2024-01-01
+404: {yes: true, "no": "true", n: null, tilde: ~, e: , sex: 12:30, big: 0o17}
+tagged: !!str true
+custom: !thing {a: 1}
+"""
+    assert parse_yaml(text, place="x") == {
+        "on": "no",
+        "version": "1.10",
+        "date": "2024-01-01",
+        "404": {
+            "yes": True, "no": "true", "n": None, "tilde": None, "e": None, "sex": "12:30",
+            "big": "0o17",
+        },
+        "tagged": "true",
+        "custom": {"a": "1"},
+    }  # fmt: skip
+
+
+def test_yaml_merge_keys_give_way_to_own_ones() -> None:
+    text = "a: &a {x: 1, y: 1}\nb: {z: 3, <<: [*a, {y: 2, w: 2}], x: 3}"
+    assert parse_yaml(text, place="x") == {
+        "a": {"x": "1", "y": "1"},
+        "b": {"z": "3", "x": "3", "y": "1", "w": "2"},
+    }
+
+
+def test_an_alias_is_the_same_object_and_may_hold_itself() -> None:
+    tree: Any = parse_yaml("a: &a [1, *a]\nb: *a", place="x")
+    assert tree["a"] is tree["b"]
+    assert tree["a"][1] is tree["a"]
+
+
+def test_a_bomb_of_aliases_neither_explodes_nor_hangs() -> None:
+    lines = ["openapi: 3.0.0", "components:", "  schemas:", "    S0: &a0 {type: string}"]
+    for i in range(1, 40):
+        members = ", ".join([f"*a{i - 1}"] * 9)
+        inner = f"anyOf: [{members}], properties: {{p: *a{i - 1}, q: *a{i - 1}}}, <<: *a{i - 1}"
+        lines.append(f"    S{i}: &a{i} {{{inner}}}")
+    lines.append("    Loop: &loop {properties: {again: *loop}, items: *loop, default: *loop}")
+    with ends_soon():
+        found = described(parse_yaml("\n".join(lines), place="x"))
+    assert len(found) == 41
+    assert max(len(record.chunk.text) for record in found.values()) < 25_000
+
+
+def test_reading_yaml_shows_progress() -> None:
+    calls: list[tuple[int, int]] = []
+    text = "\n".join(f"key{i}: {{a: b}}" for i in range(20_000))
+    parse_yaml(text, place="x", progress=lambda done, total: calls.append((done, total)))
+    assert len(calls) >= 4
+    assert calls == sorted(calls)
+    assert calls[-1] == (len(text), len(text))
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+@given(PLAIN)
+def test_what_yaml_writes_is_read_back(tree: object) -> None:
+    assert parse_yaml(yaml.safe_dump(tree), place="x") == tree
+
+
+@given(st.text(alphabet="ab:{}[]&*!<>-?|\"' \n\t#,%~", max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    refused: InputError | None = None
+    try:
+        parse_yaml(text, place="x")
+    except InputError as error:
+        refused = error
+    assert refused is None or (refused.message.startswith("x") and refused.remedy)

@@ -1,0 +1,641 @@
+"""The chat adapter against a real HTTP server that behaves well, and in every way badly."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import re
+import socket
+import threading
+import time
+from typing import Any
+
+import pytest
+from faults import (
+    FAULTS,
+    KEY,
+    LATE,
+    SSE,
+    WORD,
+    Behave,
+    Handler,
+    Serve,
+    Server,
+    cut_chunked,
+    cut_off,
+    drip,
+    error_body,
+    events,
+    half_a_json,
+    hang,
+    hang_midway,
+    page,
+    raw,
+    well,
+)
+from waiting import PATIENT_MS, PATIENT_S, SILENT_S, ends_after
+
+from ragfilter.errors import ChatError, SettingsError
+from ragfilter.judge import call
+from ragfilter.model import Chunk, Hit
+from ragfilter.models.chat import MOST_EVENT_BYTES, OpenAIChat
+from ragfilter.models.reply import MOST_BYTES
+from ragfilter.protocols import Delta, Message, Usage
+from ragfilter.settings.schema import Judge
+
+ASK = (Message("system", "be short"), Message("user", "why?"))
+SCHEMA: dict[str, object] = {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+def chat(server: Server) -> OpenAIChat:
+    return OpenAIChat(model="tiny", api_key=KEY, base_url=server.url)
+
+
+def ask(
+    server: Server, *, timeout_s: float = PATIENT_S, schema: dict[str, object] | None = None
+) -> tuple[str, Usage | None, ChatError | None]:
+    """The text and usage that came, and the failure, if any."""
+    text, usage, failure = "", None, None
+    try:
+        for delta in chat(server).stream(ASK, timeout_s=timeout_s, schema=schema):
+            text += delta.text
+            usage = delta.usage or usage
+    except ChatError as error:
+        failure = error
+    return text, usage, failure
+
+
+def test_a_streamed_answer_with_usage(serve: Serve) -> None:
+    server = serve(well)
+    deltas = list(chat(server).stream(ASK, timeout_s=PATIENT_S))
+    assert deltas == [Delta("Trolls "), Delta("fear fire [1]."), Delta(usage=Usage(11, 5))]
+    (asked,) = server.asked
+    assert asked["path"] == "/v1/chat/completions"
+    assert asked["key"] == f"Bearer {KEY}"
+    assert asked["body"] == {
+        "model": "tiny",
+        "messages": [
+            {"role": "system", "content": "be short"},
+            {"role": "user", "content": "why?"},
+        ],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+def test_without_a_key_none_of_the_environment_is_sent(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    server = serve(well)
+    list(OpenAIChat(model="tiny", base_url=server.url).stream(ASK, timeout_s=PATIENT_S))
+    assert server.asked[0]["key"] == "Bearer none"
+
+
+def test_pieces_arrive_while_the_model_still_writes(serve: Serve) -> None:
+    go_on = threading.Event()
+
+    def waits(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        handler.piece("first")
+        go_on.wait(SILENT_S)
+        handler.piece("second", "stop")
+
+    pieces = chat(serve(waits)).stream(ASK, timeout_s=PATIENT_S)
+    assert next(pieces) == Delta("first")
+    go_on.set()
+    assert list(pieces) == [Delta("second")]
+
+
+def test_a_server_that_ignores_stream_is_understood(serve: Serve) -> None:
+    def whole(handler: Handler, body: dict[str, Any]) -> None:
+        choice = {"message": {"role": "assistant", "content": "All."}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 3, "completion_tokens": 1}
+        handler.reply(200, json.dumps({"choices": [choice], "usage": usage}))
+
+    assert ask(serve(whole)) == ("All.", Usage(3, 1), None)
+
+
+def picky(refuses: list[str], *, names: bool) -> Behave:
+    """A server that knows some parts of a request not; `names`: and says which."""
+
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        wrong = [part for part in refuses if part in body]
+        if wrong:
+            message = f"Unknown parameter: {wrong[0]}" if names else "Bad request"
+            handler.reply(400, json.dumps({"error": {"message": message}}))
+        else:
+            well(handler, body)
+
+    return behave
+
+
+@pytest.mark.parametrize(
+    ("refuses", "names", "requests"),
+    [
+        (["response_format"], True, 2),
+        (["stream_options"], True, 2),
+        (["response_format", "stream_options"], True, 3),
+        (["response_format"], False, 2),
+        (["stream_options"], False, 3),
+    ],
+)
+def test_parts_that_a_server_refuses_are_left_out(
+    serve: Serve, refuses: list[str], names: bool, requests: int
+) -> None:
+    server = serve(picky(refuses, names=names))
+    text, usage, failure = ask(server, schema=SCHEMA)
+    assert (text, failure) == ("Trolls fear fire [1].", None)
+    assert len(server.asked) == requests
+    kept = {"response_format", "stream_options"} - set(refuses) if names else set()
+    assert kept <= set(server.asked[-1]["body"])
+    assert (usage is None) == ("stream_options" not in server.asked[-1]["body"])
+
+
+@pytest.mark.parametrize(
+    ("refuses", "names", "requests", "sent_at_last"),
+    [
+        (["response_format"], True, [2, 1, 1], {"stream_options"}),
+        (["response_format"], False, [2, 1, 1], {"stream_options"}),
+        (["response_format", "stream_options"], True, [3, 1, 1], set()),
+        # Left out by trial, the schema was not to blame: it is sent again.
+        (["stream_options"], False, [3, 1, 1], {"response_format"}),
+        (["response_format", "stream_options"], False, [3, 2, 1], set()),
+    ],
+)
+def test_a_refusal_is_paid_for_once(
+    serve: Serve, refuses: list[str], names: bool, requests: list[int], sent_at_last: set[str]
+) -> None:
+    server = serve(picky(refuses, names=names))
+    client = chat(server)
+    made = []
+    for _ in requests:
+        before = len(server.asked)
+        text = "".join(d.text for d in client.stream(ASK, timeout_s=PATIENT_S, schema=SCHEMA))
+        assert text == "Trolls fear fire [1]."
+        made.append(len(server.asked) - before)
+    assert made == requests
+    assert {"response_format", "stream_options"} & set(server.asked[-1]["body"]) == sent_at_last
+    # Another client knows nothing of it.
+    ask(server, schema=SCHEMA)
+    assert len(server.asked) == sum(requests) + requests[0]
+
+
+def test_a_request_that_fails_anyway_teaches_nothing(serve: Serve) -> None:
+    refusing = True
+
+    def too_long(handler: Handler, body: dict[str, Any]) -> None:
+        if refusing:
+            handler.reply(400, json.dumps({"error": {"message": "maximum context length"}}))
+        else:
+            well(handler, body)
+
+    server = serve(too_long)
+    client = chat(server)
+    with pytest.raises(ChatError):
+        list(client.stream(ASK, timeout_s=PATIENT_S, schema=SCHEMA))
+    refusing = False
+    list(client.stream(ASK, timeout_s=PATIENT_S, schema=SCHEMA))
+    assert {"response_format", "stream_options"} <= set(server.asked[-1]["body"])
+
+
+def test_the_schema_is_sent_in_strict_form(serve: Serve) -> None:
+    server = serve(well)
+    ask(server, schema=SCHEMA)
+    shape = {"name": "answer", "schema": SCHEMA, "strict": True}
+    assert server.asked[0]["body"]["response_format"] == {
+        "type": "json_schema",
+        "json_schema": shape,
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "kind", "retry_after", "says"),
+    [
+        (401, error_body(f"Incorrect API key provided: {KEY}"), {}, "auth", None, "HTTP 401"),
+        (403, error_body("no access"), {}, "auth", None, "HTTP 403"),
+        (404, error_body("model not found"), {}, "protocol", None, "'tiny'"),
+        (429, error_body("slow down"), {"Retry_After": "7"}, "rate_limit", 7.0, "slow down"),
+        (
+            429,
+            error_body("quota"),
+            {"Retry_After": "Wed, 21 Oct 2026"},
+            "rate_limit",
+            None,
+            "quota",
+        ),
+        (500, error_body(f"key {KEY} is\x1b[31m bad"), {}, "server", None, "key *** is"),
+        (503, "<html>down</html>", {"Retry_After": "2.5"}, "server", 2.5, "HTTP 503"),
+        (504, "upstream timed out", {}, "timeout", None, "upstream timed out"),
+        (400, error_body("context too long"), {}, "protocol", None, "context too long"),
+        (422, "[]", {}, "protocol", None, "HTTP 422"),
+    ],
+)
+def test_refusals(
+    serve: Serve,
+    status: int,
+    body: str,
+    headers: dict[str, str],
+    kind: str,
+    retry_after: float | None,
+    says: str,
+) -> None:
+    text, usage, failure = ask(serve(lambda h, _: h.reply(status, body, **headers)))
+    assert (text, usage) == ("", None)
+    assert failure is not None
+    assert (failure.kind, failure.retry_after) == (kind, retry_after)
+    assert says in failure.message
+    assert failure.remedy
+    for banned in (KEY, "\x1b", "<html>"):
+        assert banned not in str(failure)
+
+
+def finished(reason: str, text: str | None = "Trolls") -> Behave:
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        handler.piece(text, reason)
+        handler.event("[DONE]")
+
+    return behave
+
+
+@pytest.mark.parametrize(
+    ("behave", "kind", "text"),
+    [
+        pytest.param(raw(b""), "interrupted", "", id="closes at once"),
+        pytest.param(raw(b"\x00\xffgarbage\r\n\r\n"), "protocol", "", id="not HTTP"),
+        pytest.param(page(200, "<p>login</p>", "text/html"), "protocol", "", id="a page"),
+        pytest.param(page(200, "not json", "application/json"), "protocol", "", id="bad json"),
+        pytest.param(page(200, "[1]", "application/json"), "protocol", "", id="a list"),
+        pytest.param(page(200, "{}", "application/json"), "protocol", "", id="no choices"),
+        pytest.param(page(200, '{"error": "x"}', "application/json"), "server", "", id="error"),
+        pytest.param(page(200, "", "application/json"), "empty", "", id="empty json"),
+        pytest.param(page(200, "", SSE), "empty", "", id="empty stream"),
+        pytest.param(page(200, "\n\n", SSE), "empty", "", id="blank stream"),
+        pytest.param(page(200, "hello\nthere", SSE), "protocol", "", id="no events"),
+        pytest.param(raw(b"HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+                         b"data: \xff\xfe\n\n"), "protocol", "", id="not UTF-8"),
+        pytest.param(events("garbage"), "protocol", "", id="event is no JSON"),
+        pytest.param(events(5, [1], {"choices": None}, {"choices": "x"}), "protocol", "",
+                     id="events of other shapes"),
+        pytest.param(events({"error": {"message": "overloaded"}}), "server", "", id="error event"),
+        pytest.param(events({"choices": []}), "interrupted", "", id="no end"),
+        pytest.param(half_a_json, "protocol", "Trolls", id="half a JSON"),
+        pytest.param(cut_off, "interrupted", "Trolls", id="cut within an event"),
+        pytest.param(cut_chunked, "interrupted", "Trolls", id="cut within a chunk"),
+        pytest.param(finished("stop", None), "empty", "", id="no text"),
+        pytest.param(finished("stop", "  "), "empty", "  ", id="only blanks"),
+        pytest.param(finished("length"), "interrupted", "Trolls", id="length limit"),
+        pytest.param(finished("content_filter"), "interrupted", "Trolls", id="filtered"),
+    ],
+)  # fmt: skip
+def test_bad_answers(serve: Serve, behave: Behave, kind: str, text: str) -> None:
+    came, _, failure = ask(serve(behave))
+    assert came == text
+    assert failure is not None
+    assert failure.kind == kind, failure
+    assert failure.remedy
+
+
+def drip_headers(handler: Handler, body: dict[str, Any]) -> None:
+    handler.send_response(200)
+    handler.flush_headers()
+    for n in range(160):
+        handler.send(f"X-{n}: 1\r\n")
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("behave", "has_text"),
+    [
+        pytest.param(hang, False, id="hangs"),
+        pytest.param(hang_midway, True, id="hangs midway"),
+        pytest.param(drip(": keep-alive\n\n"), False, id="drips comments"),
+        pytest.param(drip(WORD), True, id="never stops talking"),
+        pytest.param(drip_headers, False, id="drips headers"),
+    ],
+)
+def test_the_deadline_holds_for_the_whole_call(
+    serve: Serve, behave: Behave, has_text: bool
+) -> None:
+    # A word that is late on a busy machine is waited for longer.
+    for timeout_s in (0.5, 5.0, PATIENT_S):
+        with ends_after(timeout_s):
+            text, _, failure = ask(serve(behave), timeout_s=timeout_s)
+        assert failure is not None
+        assert failure.kind == "timeout"
+        assert f"within {timeout_s:g} s" in failure.message
+        if text or not has_text:
+            break
+    assert text.startswith("Trolls") == has_text
+
+
+def test_whoever_stops_listening_ends_the_call(serve: Serve) -> None:
+    server = serve(drip(WORD))
+    pieces = chat(server).stream(ASK, timeout_s=PATIENT_S)
+    assert next(pieces) == Delta("Trolls")
+    pieces.close()  # type: ignore[attr-defined]
+    assert server.hung_up.wait(PATIENT_S)
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("http://127.0.0.1:{free}/v1", "refused the connection"),
+        ("http://chat.invalid/v1", "cannot be resolved"),
+        ("https://127.0.0.1:{open}/v1", "TLS"),
+    ],
+)
+def test_unreachable(serve: Serve, monkeypatch: pytest.MonkeyPatch, url: str, says: str) -> None:
+    resolve = socket.getaddrinfo
+
+    def unknown(host: Any, *args: Any, **kwargs: Any) -> Any:
+        # A resolver without a network may take many seconds to say so.
+        if str(host).endswith(".invalid"):
+            raise socket.gaierror(socket.EAI_NONAME, "unknown")
+        return resolve(host, *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        free = probe.getsockname()[1]
+    server = serve(well)
+    address = url.format(free=free, open=server.server_address[1])
+    with pytest.raises(ChatError) as caught:
+        list(OpenAIChat(model="m", api_key=KEY, base_url=address).stream(ASK, timeout_s=PATIENT_S))
+    assert caught.value.kind == "unreachable"
+    assert says in caught.value.message
+    assert caught.value.remedy
+
+
+# -- the judge over the same wire ------------------------------------------------------------------
+
+PATIENT = Judge(timeout_ms=PATIENT_MS)
+HITS = tuple(Hit(Chunk(f"c{n}", f"text {n}"), 0.1 * n, n) for n in range(1, 4))
+
+
+def test_a_judge_is_asked_and_read(serve: Serve) -> None:
+    def judge(handler: Handler, body: dict[str, Any]) -> None:
+        ids = re.findall(r"^id: (.*)$", body["messages"][1]["content"], re.MULTILINE)
+        said = [{"chunk_id": i, "action": "EXPAND_1" if i == "c2" else "DISCARD"} for i in ids]
+        handler.start()
+        handler.piece(json.dumps({"decisions": said}), "stop")
+
+    server = serve(judge)
+    judgement = call.ask(call.prompt("why?", HITS, Judge(), "l2"), chat(server), PATIENT)
+    assert judgement.error == ""
+    assert [(v.chunk_id, v.action) for v in judgement.verdicts] == [
+        ("c1", "DISCARD"),
+        ("c2", "EXPAND"),
+        ("c3", "DISCARD"),
+    ]
+    assert "response_format" in server.asked[0]["body"]
+
+
+@pytest.mark.parametrize("fault", LATE)
+def test_a_late_judge_is_a_failed_judgement_in_time(serve: Serve, fault: str) -> None:
+    model = chat(serve(FAULTS[fault]))
+    with ends_after(0.4):
+        judgement = call.ask(call.prompt("why?", HITS, Judge(), "l2"), model, Judge(timeout_ms=400))
+    assert "within 0.4 s" in judgement.error
+    assert judgement.verdicts == ()
+    assert judgement.asked == ("c1", "c2", "c3")
+
+
+def test_a_stopped_judge_is_a_failed_judgement(serve: Serve) -> None:
+    server = serve(well)
+    model = chat(server)
+    server.shutdown()
+    server.server_close()
+    judgement = call.ask(call.prompt("why?", HITS, Judge(), "l2"), model, PATIENT)
+    assert "refused the connection" in judgement.error
+
+
+# -- what an endpoint may do to whoever listens ----------------------------------------------------
+
+
+def test_an_emoji_split_over_two_deltas_is_one_character(serve: Serve) -> None:
+    def split(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        for piece in ("a\ud83d", "\ude00b\ud83d", "c\ud83d"):
+            handler.piece(piece)
+        handler.piece(None, "stop")
+
+    assert ask(serve(split))[0] == "a😀b\ufffdc\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "completion"),
+    [
+        (-5, 3),
+        (3, -5),
+        (10**30, 3),
+        (3, 10**30),
+        (True, 3),
+        (3, 2.0),
+        ("3", 2),
+        (None, 2),
+        ([3], 2),
+    ],
+)
+def test_token_counts_that_cannot_be_are_not_taken(
+    serve: Serve, prompt: object, completion: object
+) -> None:
+    usage = {"prompt_tokens": prompt, "completion_tokens": completion}
+    choice = {"delta": {"content": "All."}, "finish_reason": "stop"}
+    assert ask(serve(events({"choices": [choice], "usage": usage}))) == ("All.", None, None)
+    message = {"message": choice["delta"], "finish_reason": "stop"}
+    whole = page(200, json.dumps({"choices": [message], "usage": usage}), "application/json")
+    assert ask(serve(whole)) == ("All.", None, None)
+
+
+def to(status: int, address: str) -> Behave:
+    return lambda handler, _: handler.reply(status, "", Location=address)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_other_address_is_sent_the_prompt(serve: Serve, status: int) -> None:
+    other = serve(well)
+    path = f"/v1/{KEY}?key={KEY}"
+    _, _, failure = ask(serve(to(status, f"http://me:{KEY}@{other.url[7:-3]}{path}")))
+    assert other.asked == []
+    assert failure is not None
+    assert failure.kind == "protocol"
+    assert other.url.removesuffix("/v1") in failure.message
+    assert "OPENAI_BASE_URL" in failure.remedy
+    assert KEY not in str(failure)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://127.0.0.1:{port}/v1", "http://localhost:{port}/v1", "//127.0.0.1/v1", "http://[bad",
+     "file:///etc/passwd", f"http://{KEY}.example/"],
+)  # fmt: skip
+def test_a_redirect_to_another_scheme_host_or_port_is_refused(serve: Serve, address: str) -> None:
+    server = serve(hang)
+    server.behave = to(307, address.format(port=server.server_address[1]))
+    _, _, failure = ask(server)
+    assert failure is not None
+    assert failure.kind == "protocol"
+    assert KEY not in str(failure)
+    assert len(server.asked) == 1
+
+
+def test_a_redirect_within_the_endpoint_is_followed(serve: Serve) -> None:
+    def moved(handler: Handler, body: dict[str, Any]) -> None:
+        (well if handler.path.startswith("/new/") else to(308, "/new/chat/completions"))(
+            handler, body
+        )
+
+    server = serve(moved)
+    assert ask(server)[0] == "Trolls fear fire [1]."
+    assert [asked["path"] for asked in server.asked] == [
+        "/v1/chat/completions", "/new/chat/completions",
+    ]  # fmt: skip
+
+
+MEGABYTE = 1_000_000
+
+
+def flood(*sent: bytes, kind: str = SSE, status: int = 200, **headers: str) -> Behave:
+    """Sends this and the last of it over and over, as fast as it is read."""
+
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.send_response(status)
+        handler.send_header("Content-Type", kind)
+        for name, value in headers.items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.end_headers()
+        for part in sent:
+            handler.wfile.write(part)
+        while True:
+            handler.wfile.write(sent[-1])
+
+    return behave
+
+
+def delta(text: str) -> bytes:
+    choice = {"index": 0, "delta": {"content": text}, "finish_reason": None}
+    return f"data: {json.dumps({'choices': [choice]})}\n\n".encode()
+
+
+def of_tiny(size: int) -> Behave:
+    return flood(b"".join(delta("{} ") for _ in range(size // 3)))
+
+
+@pytest.mark.parametrize(
+    ("behave", "kind"),
+    [
+        pytest.param(flood(delta("x" * MEGABYTE)), "interrupted", id="large deltas"),
+        pytest.param(of_tiny(MEGABYTE // 10), "interrupted", id="tiny deltas"),
+        pytest.param(flood(b"data: " + b"x" * MEGABYTE), "interrupted", id="one line"),
+        pytest.param(flood(b"data: 1\n" * 10_000), "interrupted", id="one event of many lines"),
+        pytest.param(flood(b": keep-alive\n\n" * 9999), "interrupted", id="comments"),
+        pytest.param(flood(b"data: {}\n\n" * 9999), "interrupted", id="events without text"),
+        pytest.param(flood(b"[1]," * 99_999, kind="application/json"), "interrupted", id="JSON"),
+        pytest.param(flood(b" \n\n" * 99_999, kind="application/json"), "interrupted", id="blank"),
+        pytest.param(flood(b"[" * MEGABYTE + b"\n\n"), "interrupted", id="no events"),
+        pytest.param(flood(b"data: " + b"[" * MEGABYTE + b"\n\n"), "protocol", id="deeply nested"),
+        pytest.param(flood(b"x" * MEGABYTE, status=500), "interrupted", id="an error's body"),
+        pytest.param(flood(b"x" * MEGABYTE, status=308, Location="/v1"), "interrupted",
+                     id="a redirect's body"),
+        pytest.param(flood(gzip.compress(b"0" * 9 * MEGABYTE), Content_Encoding="gzip"),
+                     "protocol", id="a gzip bomb"),
+    ],
+)  # fmt: skip
+def test_no_endpoint_is_read_without_end(serve: Serve, behave: Behave, kind: str) -> None:
+    server = serve(behave)
+    began = time.monotonic()
+    text, _, failure = ask(server, timeout_s=3)
+    assert time.monotonic() - began < 4
+    assert failure is not None
+    assert failure.kind in (kind, "timeout")
+    assert failure.remedy
+    assert len(text) <= MOST_BYTES
+    assert server.hung_up.wait(5)
+
+
+def test_nothing_compressed_is_asked_for(serve: Serve) -> None:
+    said: list[str] = []
+
+    def look(handler: Handler, body: dict[str, Any]) -> None:
+        said.append(handler.headers["Accept-Encoding"])
+        well(handler, body)
+
+    ask(serve(look))
+    assert said == ["identity"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_blank_lines_are_seen_wherever_the_bytes_are_split(serve: Serve, end: str) -> None:
+    """Two events of more than half of what one may be, in pieces that end within a blank line."""
+
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        for event in (f": {'x' * (MOST_EVENT_BYTES * 2 // 3)}", delta("All.").decode().strip()):
+            for part in (event, end, end):
+                handler.send(part)
+                time.sleep(0.05)
+        handler.send(f": {'x' * (MOST_EVENT_BYTES * 2 // 3)}{end}{end}")
+        handler.piece(None, "stop")
+
+    assert ask(serve(behave))[::2] == ("All.", None)
+
+
+@pytest.mark.parametrize(
+    "said", ['{"c1": "KEEP"}\n' * 45_000, '["c1"]' * 107_000, "c1 -> keep a -> " * 40_000]
+)
+def test_640_kilobytes_of_an_answer_are_judged_in_time(serve: Serve, said: str) -> None:
+    server = serve(finished("stop", said))
+    began = time.monotonic()
+    judgement = call.ask(call.prompt("why?", HITS, Judge(), "l2"), chat(server), Judge())
+    assert time.monotonic() - began < 6
+    assert "longer than" in judgement.error
+    assert judgement.verdicts == ()
+
+
+# -- secrets and settings --------------------------------------------------------------------------
+
+
+def test_the_key_is_in_no_log_and_no_repr(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    for status in (200, 400, 401, 500):
+        body = error_body(f"bad key {KEY}")
+        server = serve(well if status == 200 else page(status, body, "application/json"))
+        _, _, failure = ask(server, schema=SCHEMA)
+        assert KEY not in repr(failure)
+        assert KEY not in repr(chat(server))
+        assert failure is None or failure.__cause__ is None
+    assert caplog.records
+    assert KEY not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"model": " "}, "No model"),
+        ({"model": "m", "base_url": "127.0.0.1:8080"}, "no http"),
+        ({"model": "m", "base_url": "http://"}, "no http"),
+        ({"model": "m", "base_url": "http://host:port/v1"}, "no http"),
+        ({"model": "m", "base_url": f"http://me:{KEY}@host/v1"}, "credentials"),
+        ({"model": "m", "base_url": f"http://host/v1?key={KEY}"}, "credentials"),
+        ({"model": "m", "api_key": f"{KEY}\nx"}, "characters"),
+        ({"model": "m", "api_key": "schlüssel"}, "characters"),
+    ],
+)
+def test_unusable_settings(settings: dict[str, str], says: str) -> None:
+    with pytest.raises(SettingsError, match=says) as caught:
+        OpenAIChat(**settings)
+    assert caught.value.remedy
+    assert KEY not in str(caught.value)
+
+
+def test_a_key_with_a_line_break_at_its_end_is_taken(serve: Serve) -> None:
+    server = serve(well)
+    list(
+        OpenAIChat(model="m", api_key=f"{KEY}\n", base_url=server.url).stream(
+            ASK, timeout_s=PATIENT_S
+        )
+    )
+    assert server.asked[0]["key"] == f"Bearer {KEY}"

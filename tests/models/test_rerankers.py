@@ -1,0 +1,238 @@
+"""Late interaction and cross-encoders, with real models."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from waiting import PROCESS_S
+
+from ragfilter.errors import ModelError
+from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.models.rerankers import OFFSET, SLOPE, CrossEncoderReranker, LateInteraction
+
+ROOT = Path(__file__).resolve().parents[2]
+GIANT = "The hill giant hurls rocks and is stronger than a troll."
+OWL = "An owl sees in the dark and flies without a sound."
+RECIPE = "Beat the eggs with sugar, then fold in the flour."
+
+
+class Counting(SentenceEmbedder):
+    """The real model; counts the texts whose tokens were encoded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoded: list[str] = []
+
+    def model(self) -> Any:
+        real = super().model()
+        counting = self
+
+        class Model:
+            max_seq_length = real.max_seq_length
+
+            def encode(self, texts: list[str], **options: Any) -> Any:
+                counting.encoded += texts
+                return real.encode(texts, **options)
+
+        return Model()
+
+
+@pytest.fixture(scope="module")
+def embedder() -> Counting:
+    return Counting()
+
+
+@pytest.fixture
+def late(embedder: Counting) -> LateInteraction:
+    embedder.encoded.clear()
+    return LateInteraction(embedder)
+
+
+@pytest.mark.model
+def test_late_interaction_is_the_mean_best_cosine_over_query_tokens(
+    late: LateInteraction, embedder: Counting
+) -> None:
+    model = SentenceEmbedder().model()
+    asked, chunk = (
+        np.asarray(tokens) / np.linalg.norm(np.asarray(tokens), axis=1, keepdims=True)
+        for tokens in model.encode(["hill giant", GIANT], output_value="token_embeddings")
+    )
+    best = [max(float(q @ c) for c in chunk) for q in asked[1:-1]]
+    raw = sum(best) / len(best)
+    assert late.raw("hill giant", [GIANT]) == pytest.approx([raw], abs=1e-3)
+    expected = 1 / (1 + np.exp(-(SLOPE * raw + OFFSET)))
+    assert late.score("hill giant", [GIANT]) == pytest.approx([expected], abs=5e-3)
+
+
+@pytest.mark.model
+def test_late_interaction_ranks_what_is_about_the_query_first(late: LateInteraction) -> None:
+    owl, giant, recipe = late.score("how strong is a hill giant", [OWL, GIANT, RECIPE])
+    assert 1 > giant > owl > 0
+    assert giant > recipe > 0
+
+
+@pytest.mark.model
+def test_a_second_query_over_the_same_chunks_encodes_only_itself(
+    late: LateInteraction, embedder: Counting
+) -> None:
+    first = late.score("hill giant", [GIANT, OWL, GIANT])
+    assert sorted(embedder.encoded) == sorted(["hill giant", GIANT, OWL])
+    embedder.encoded.clear()
+    late.score("owl", [OWL, GIANT])
+    assert embedder.encoded == ["owl"]
+    assert late.score("hill giant", [GIANT, OWL, GIANT]) == first
+
+
+@pytest.mark.model
+def test_the_cache_of_chunks_is_bounded_and_drops_the_oldest(embedder: Counting) -> None:
+    size = 2 * 384 * 20
+    late = LateInteraction(embedder, cache_bytes=2 * size)
+    for text in (GIANT, OWL, RECIPE):
+        late.score("x", [text])
+    assert sum(tokens.nbytes for tokens in late._cache.values()) <= 2 * size
+    embedder.encoded.clear()
+    late.score("x", [RECIPE])
+    late.score("x", [GIANT])
+    assert embedder.encoded.count(RECIPE) == 0
+    assert embedder.encoded.count(GIANT) == 1
+
+
+@pytest.mark.model
+def test_more_chunks_than_the_cache_holds_are_all_scored(embedder: Counting) -> None:
+    small = LateInteraction(embedder, cache_bytes=1)
+    large = LateInteraction(embedder)
+    assert small.score("owl", [GIANT, OWL]) == large.score("owl", [GIANT, OWL])
+
+
+@pytest.mark.model
+def test_threads_get_the_same_scores(late: LateInteraction) -> None:
+    texts = [GIANT, OWL, RECIPE]
+    expected = late.score("owl", texts)
+    fresh = LateInteraction(SentenceEmbedder())
+    with ThreadPoolExecutor(4) as pool:
+        for scores in pool.map(lambda _: fresh.score("owl", texts), range(8)):
+            assert scores == pytest.approx(expected, abs=5e-3)
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("odd", ["", "\x00", "a\ud800", "x" * 100_000, "🙂"])
+def test_odd_texts_and_queries_get_a_score(late: LateInteraction, odd: str) -> None:
+    for score in (*late.score("owl", [odd, OWL]), *late.score(odd, [OWL])):
+        assert 0 < score < 1
+
+
+@pytest.mark.model
+def test_no_texts_need_no_model(late: LateInteraction, embedder: Counting) -> None:
+    assert late.score("owl", []) == []
+    assert embedder.encoded == []
+
+
+def test_late_interaction_without_its_model_says_so(tmp_path: Path) -> None:
+    late = LateInteraction(SentenceEmbedder(str(tmp_path)))
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        late.score("owl", [OWL])
+
+
+def test_a_cross_encoder_scores_through_a_sigmoid(cross_encoders: Path) -> None:
+    import torch
+    from transformers import BertForSequenceClassification, BertTokenizer
+
+    reranker = CrossEncoderReranker(str(cross_encoders / "one"))
+    assert reranker.name == f"cross_encoder:{cross_encoders / 'one'}"
+    texts = ["the giant", "a owl", "the giant", ""]
+    scores = reranker.score("owl", texts)
+
+    tokenizer = BertTokenizer.from_pretrained(cross_encoders / "one")
+    model = BertForSequenceClassification.from_pretrained(cross_encoders / "one").eval()
+    for text, score in zip(texts, scores, strict=True):
+        with torch.no_grad():
+            logit = float(model(**tokenizer("owl", text, return_tensors="pt")).logits[0, 0])
+        assert score == pytest.approx(1 / (1 + np.exp(-logit)), abs=1e-5)
+    assert scores[0] == pytest.approx(scores[2])
+
+
+@pytest.mark.parametrize("odd", ["a\ud800", "\x00", "giant " * 5000])
+def test_a_cross_encoder_takes_any_text(cross_encoders: Path, odd: str) -> None:
+    reranker = CrossEncoderReranker(str(cross_encoders / "one"))
+    assert all(0 < s < 1 for s in reranker.score(odd, [odd, "owl"]))
+
+
+def test_a_cross_encoder_is_loaded_only_when_it_is_used(tmp_path: Path) -> None:
+    missing = CrossEncoderReranker(str(tmp_path / "nowhere"))
+    assert missing.score("owl", []) == []
+    with pytest.raises(ModelError, match="cannot be loaded") as error:
+        missing.score("owl", [OWL])
+    assert "late_interaction" in error.value.remedy
+
+
+@pytest.fixture
+def hub(
+    tmp_path: Path, cross_encoders: Path, bare_environ: dict[str, str]
+) -> Iterator[dict[str, str]]:
+    """The environment of a machine to which `me/tiny` was fetched. Nobody may ask for more."""
+    repo = tmp_path / "hub" / "models--me--tiny"
+    shutil.copytree(cross_encoders / "one", repo / "snapshots" / "abc")
+    (repo / "refs").mkdir()
+    (repo / "refs" / "main").write_text("abc")
+    with socket.create_server(("127.0.0.1", 0)) as home:
+        home.setblocking(False)
+        address = f"http://127.0.0.1:{home.getsockname()[1]}"
+        yield bare_environ | {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path)}
+        with pytest.raises(BlockingIOError):
+            home.accept()
+
+
+def test_a_name_is_looked_up_on_this_machine_alone(hub: dict[str, str]) -> None:
+    made = subprocess.run(
+        [sys.executable, "-c", SCORE, "me/tiny", "me/other", "other"],
+        cwd=ROOT, env=hub, capture_output=True, text=True, timeout=PROCESS_S,
+    )  # fmt: skip
+    assert made.stdout.splitlines() == [
+        "scored",
+        "Not on this machine: the cross-encoder me/other. Fetch it once with `hf download "
+        "me/other`, let ragfilter fetch it with RAGFILTER_FETCH_MODELS=true, or choose "
+        "late_interaction.",
+        "Not on this machine: the cross-encoder other. Fetch it once with `hf download "
+        "cross-encoder/other`, let ragfilter fetch it with RAGFILTER_FETCH_MODELS=true, or choose "
+        "late_interaction.",
+    ], made.stderr
+
+
+SCORE = """
+import sys
+from ragfilter.models.rerankers import CrossEncoderReranker
+from ragfilter.errors import ModelError
+for name in sys.argv[1:]:
+    try:
+        CrossEncoderReranker(name).score("owl", ["the giant"])
+        print("scored")
+    except ModelError as error:
+        print(error)
+"""
+
+
+def test_a_model_that_is_no_cross_encoder_is_refused_and_not_given_random_scores(
+    cross_encoders: Path,
+) -> None:
+    with pytest.raises(ModelError, match="not a cross-encoder"):
+        CrossEncoderReranker(str(cross_encoders / "headless")).score("owl", [OWL])
+
+
+def test_a_classifier_with_several_classes_is_refused(cross_encoders: Path) -> None:
+    with pytest.raises(ModelError, match="3 scores"):
+        CrossEncoderReranker(str(cross_encoders / "three")).score("owl", [OWL])
+
+
+def test_loading_has_a_deadline(cross_encoders: Path) -> None:
+    hurried = CrossEncoderReranker(str(cross_encoders / "one"), load_timeout_s=0.0)
+    with pytest.raises(ModelError, match="no answer within 0 s"):
+        hurried.score("owl", [OWL])

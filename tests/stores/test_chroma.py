@@ -1,0 +1,461 @@
+"""The Chroma adapter over a real embedded Chroma."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ragfilter.errors import CollectionMissing, InputError, StoreError
+from ragfilter.model import Chunk
+from ragfilter.protocols import Vectors, Where
+from ragfilter.stores.chroma import collection as chroma_collection
+from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore, Row
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ChromaStore]:
+    store = ChromaStore.folder(tmp_path / "chroma")
+    yield store
+    store.close()
+
+
+def unit(*values: float) -> Vectors:
+    vector = np.array(values, dtype=np.float32)
+    return vector / np.float32(np.linalg.norm(vector))
+
+
+def around(count: int) -> list[Vectors]:
+    """Unit vectors at growing angles from (1, 0)."""
+    angles = np.linspace(0, np.pi, count)
+    return [unit(float(np.cos(a)), float(np.sin(a))) for a in angles]
+
+
+def filled(store: ChromaStore, chunks: list[Chunk], name: str = "demo") -> ChromaCollection:
+    collection = store.create(name, embedder="fake")
+    vectors = around(len(chunks))
+    collection.write([Row(c, v) for c, v in zip(chunks, vectors, strict=True)])
+    return collection
+
+
+def numbered(count: int) -> list[Chunk]:
+    return [Chunk(f"c{i:04d}", f"text {i}") for i in range(count)]
+
+
+FULL = Chunk(
+    id="a/1 #ä",
+    text="A text with \u0000, \u202e and 🙂.",
+    title="Title",
+    type="special",
+    source="book.md",
+    page=7,
+    refs=("b", "c"),
+    clearance=3,
+    department="ops",
+    rule='{"contain":"x"}',
+)
+
+
+def test_chunks_come_back_whole_in_the_order_asked(store: ChromaStore) -> None:
+    collection = filled(store, [FULL, Chunk("b")])
+    found = collection.chunks(["b", FULL.id, "nobody", "b"])
+    assert list(found.items()) == [("b", Chunk("b")), (FULL.id, FULL)]
+    assert collection.chunks([]) == {}
+
+
+def test_catalogue_has_what_rules_and_clearance_need_and_no_text(store: ChromaStore) -> None:
+    entry = filled(store, [FULL]).catalogue()[FULL.id]
+    assert (entry.rule, entry.clearance, entry.department) == (FULL.rule, 3, "ops")
+    assert (entry.refs, entry.type, entry.source) == (FULL.refs, "special", "book.md")
+    assert (entry.loaded, entry.text, entry.title) == (False, "", "")
+
+
+def test_writing_again_replaces_text_and_drops_old_metadata(store: ChromaStore) -> None:
+    collection = filled(store, [FULL, Chunk("b")])
+    plain = Chunk(FULL.id, "new")
+    collection.write([Row(plain, unit(0, 1)), Row(Chunk("c"), unit(1, 1))])
+    assert collection.chunks([FULL.id]) == {FULL.id: plain}
+    assert collection.count() == 3
+    assert collection.nearest(unit(0, 1), 1) == [(FULL.id, pytest.approx(0.0))]
+
+
+def test_distances_are_squared_l2_on_unit_vectors(store: ChromaStore) -> None:
+    # 0, 90 and 180 degrees: |a - b|² = 2 - 2 cos = 0, 2, 4.
+    collection = filled(store, numbered(3))
+    assert collection.space == "l2"
+    found = collection.nearest(unit(1, 0), 9)
+    assert [i for i, _ in found] == ["c0000", "c0001", "c0002"]
+    assert [d for _, d in found] == pytest.approx([0, 2, 4], abs=1e-6)
+
+
+def test_equal_distances_stand_by_id(store: ChromaStore) -> None:
+    collection = store.create("demo", embedder="fake")
+    collection.write([Row(Chunk(i), unit(1, 0)) for i in ("c", "a", "b")])
+    assert [i for i, _ in collection.nearest(unit(0, 1), 3)] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("n", "ids", "expected"),
+    [
+        (0, None, []),
+        (-3, None, []),
+        (2, None, ["c0000", "c0001"]),
+        (10**9, None, ["c0000", "c0001", "c0002"]),
+        (2, [], []),
+        (2, ["nobody"], []),
+        (9, ["c0002", "nobody", "c0001", "c0002"], ["c0001", "c0002"]),
+        (1, ["c0002", "c0001"], ["c0001"]),
+    ],
+)
+def test_nearest_takes_any_n_and_any_ids(
+    store: ChromaStore, n: int, ids: list[str] | None, expected: list[str]
+) -> None:
+    found = filled(store, numbered(3)).nearest(unit(1, 0), n, ids=ids)
+    assert [i for i, _ in found] == expected
+
+
+def test_an_empty_collection_answers_with_nothing(store: ChromaStore) -> None:
+    collection = store.create("demo", embedder="fake")
+    assert collection.nearest(unit(1, 0), 5) == []
+    assert (collection.count(), dict(collection.catalogue()), collection.chunks(["a"])) == (
+        0, {}, {},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [
+        np.array([np.nan, 0], dtype=np.float32),
+        np.array([np.inf, 0], dtype=np.float32),
+        np.array([1, 0, 0], dtype=np.float32),
+        np.array([[1, 0], [0, 1]], dtype=np.float32),
+        np.float32(1),
+    ],
+    ids=["nan", "inf", "dimension", "two queries", "scalar"],
+)
+def test_unusable_query_vectors_are_refused(store: ChromaStore, vector: Any) -> None:
+    with pytest.raises(StoreError) as error:
+        filled(store, numbered(3)).nearest(vector, 2)
+    assert error.value.remedy
+
+
+CLEARANCES: list[Any] = ["missing", 0, 1, 2, 5, -1, 1.5, 2.0, True, "1", "abc", ""]
+DEPARTMENTS: list[Any] = ["missing", "", "ops", "hr", 5]
+USERS = [Where(level, department) for level in (0, 1, 2, 100) for department in ("", "ops", "5")]
+
+
+def readable(clearance: Any, department: Any, user: Where) -> bool:
+    """The rule in words: a whole number up to the user's level, no department or the user's."""
+    if clearance == "missing":
+        clearance = 0
+    if type(clearance) is not int or not 0 <= clearance <= (user.max_clearance or 0):
+        return False
+    return department in ("missing", "") or str(department) == user.department
+
+
+@pytest.mark.parametrize("user", USERS, ids=str)
+def test_a_foreign_collection_shows_only_what_the_user_may_see(
+    store: ChromaStore, user: Where
+) -> None:
+    rows = {
+        f"{c}-{d}": (clearance, department)
+        for c, clearance in enumerate(CLEARANCES)
+        for d, department in enumerate(DEPARTMENTS)
+    }
+    metadatas: list[Any] = [
+        {k: v for k, v in (("clearance", c), ("department", d), ("other", 1)) if v != "missing"}
+        for c, d in rows.values()
+    ]
+    raw = store.client.create_collection("foreign", embedding_function=None)
+    raw.add(ids=list(rows), embeddings=np.stack(around(len(rows))), metadatas=metadatas)
+    expected = {i for i, (c, d) in rows.items() if readable(c, d, user)}
+    collection = store.collection("foreign")
+    everything = collection.nearest(unit(1, 0), 1000)
+    seen = collection.nearest(unit(1, 0), 1000, where=user)
+    assert {i for i, _ in seen} == expected
+    assert seen == [hit for hit in everything if hit[0] in expected]
+
+
+@pytest.mark.parametrize("user", USERS, ids=str)
+def test_the_stores_own_condition_equals_the_rule_in_memory(
+    store: ChromaStore, user: Where
+) -> None:
+    chunks = [
+        Chunk(f"{c}-{d}", clearance=c if c >= 0 else None, department=d)
+        for c in (-1, 0, 1, 2, 5)
+        for d in (None, "ops", "hr", "5")
+    ]
+    collection = filled(store, chunks)
+    pushed = collection.nearest(unit(1, 0), 1000, where=user)
+    in_memory = collection.nearest(unit(1, 0), 1000, ids=[c.id for c in chunks], where=user)
+    allowed = {c.id for c in chunks if readable(c.clearance, c.department or "", user)}
+    assert pushed == in_memory
+    assert {i for i, _ in pushed} == allowed
+
+
+@pytest.mark.parametrize("given", ["abc", "1.5", "-1", "1", ""])
+def test_a_chunk_with_unreadable_clearance_is_hidden_from_everybody(
+    store: ChromaStore, given: str
+) -> None:
+    collection = store.create("demo", embedder="fake")
+    row = Row(Chunk("a", clearance=None), unit(1, 0), clearance_as_given=given)
+    collection.write([row, Row(Chunk("b"), unit(0, 1))])
+    found = collection.nearest(unit(1, 0), 9, where=Where(100, "ops"))
+    assert [i for i, _ in found] == ["b"]
+
+
+@pytest.mark.parametrize(("space", "distance"), [("cosine", 1.0), ("ip", 1.0), ("l2", 2.0)])
+def test_the_space_is_the_collections_own(store: ChromaStore, space: Any, distance: float) -> None:
+    raw = store.client.create_collection(
+        "foreign", configuration={"hnsw": {"space": space}}, embedding_function=None
+    )
+    raw.add(ids=["a"], embeddings=[[0.0, 1.0]])
+    collection = store.collection("foreign")
+    assert collection.space == space
+    assert collection.nearest(unit(1, 0), 1) == [("a", pytest.approx(distance))]
+
+
+def test_a_foreign_row_without_document_and_metadata_is_a_public_chunk(store: ChromaStore) -> None:
+    raw = store.client.create_collection("foreign", embedding_function=None)
+    raw.add(ids=["a"], embeddings=[[0.0, 1.0]])
+    assert store.collection("foreign").chunks(["a"]) == {"a": Chunk("a")}
+
+
+def test_a_stored_embedding_function_is_never_built(
+    store: ChromaStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from chromadb.utils.embedding_functions import DefaultEmbeddingFunction
+
+    built: list[Any] = []
+    raw = store.client.create_collection("foreign", embedding_function=DefaultEmbeddingFunction())
+    raw.add(ids=["a"], embeddings=[[0.0, 1.0]], documents=["text"])
+    monkeypatch.setattr(DefaultEmbeddingFunction, "build_from_config", staticmethod(built.append))
+    collection = store.collection("foreign")
+    assert collection.nearest(unit(0, 1), 1)[0][0] == "a"
+    assert collection.space in ("l2", "cosine")
+    collection.set_rule("a", "{}")
+    assert collection.rule("a") == "{}"
+    assert [info.name for info in store.collections()] == ["foreign"]
+    assert built == []
+
+
+def test_everything_is_paged(store: ChromaStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in (("PAYLOAD_PAGE", 7), ("IDS_PAGE", 5), ("WRITE_BATCH", 4)):
+        monkeypatch.setattr(chroma_collection, name, size)
+    chunks = numbered(30)
+    collection = filled(store, chunks)
+    assert collection.count() == 30
+    assert list(collection.chunks([c.id for c in chunks]).values()) == chunks
+    assert set(collection.catalogue()) == {c.id for c in chunks}
+    some = [c.id for c in chunks[::-2]]
+    found = [i for i, _ in collection.nearest(unit(1, 0), 8, ids=some)]
+    assert found == sorted(some)[:8]
+
+
+def test_more_chunks_than_one_batch_of_chroma_takes(store: ChromaStore) -> None:
+    chunks = numbered(5600)
+    collection = filled(store, chunks)
+    assert collection.count() == len(collection.catalogue()) == 5600
+    assert len(collection.chunks([c.id for c in chunks])) == 5600
+    assert len(collection.nearest(unit(1, 0), 5600)) == 5600
+
+
+def test_a_rule_is_written_replaced_and_removed(store: ChromaStore) -> None:
+    collection = filled(store, [FULL, Chunk("b")])
+    collection.set_rule("b", '{"contain":"y"}')
+    collection.set_rule("b", '{"contain":"y"}')
+    assert collection.rule("b") == '{"contain":"y"}'
+    collection.set_rule(FULL.id, None)
+    collection.set_rule(FULL.id, None)
+    assert collection.rule(FULL.id) is None
+    assert collection.chunks([FULL.id])[FULL.id].page == FULL.page
+
+
+def test_a_rule_of_an_unknown_chunk_is_refused(store: ChromaStore) -> None:
+    collection = filled(store, [Chunk("b")])
+    with pytest.raises(StoreError, match="nobody"):
+        collection.set_rule("nobody", "{}")
+    with pytest.raises(StoreError, match="nobody"):
+        collection.rule("nobody")
+    assert collection.count() == 1
+
+
+def test_each_write_changes_the_version_and_the_catalogue_follows(store: ChromaStore) -> None:
+    collection = filled(store, numbered(3))
+    again = store.collection("demo")
+    versions = [collection.version]
+    assert again.version == versions[0]
+    assert collection.catalogue() is again.catalogue()
+
+    collection.set_rule("c0001", "{}")
+    versions.append(collection.version)
+    assert again.catalogue()["c0001"].rule == "{}"
+    collection.set_rule("c0001", None)
+    versions.append(collection.version)
+    assert again.catalogue()["c0001"].rule is None
+    collection.write([Row(Chunk("new"), unit(1, 1))])
+    versions.append(collection.version)
+    assert "new" in again.catalogue()
+    assert len(set(versions)) == 4
+
+
+def test_the_version_survives_a_restart_and_not_a_reset(tmp_path: Path) -> None:
+    store = ChromaStore.folder(tmp_path)
+    before = filled(store, numbered(2)).version
+    store.close()
+    store = ChromaStore.folder(tmp_path)
+    assert store.collection("demo").version == before
+    store.delete("demo")
+    assert filled(store, numbered(2)).version != before
+    store.close()
+
+
+def test_the_renewed_catalogue_equals_one_read_afresh(store: ChromaStore) -> None:
+    collection = filled(store, [FULL, *numbered(4)])
+    collection.catalogue()
+    collection.set_rule(FULL.id, '{"contain":"z"}')
+    renewed = dict(collection.catalogue())
+    store.catalogues.clear()
+    assert renewed == dict(collection.catalogue())
+
+
+def test_eight_threads_read_and_edit_without_losing_an_edit(store: ChromaStore) -> None:
+    collection = filled(store, numbered(80))
+    barrier = threading.Barrier(8)
+
+    def work(worker: int) -> None:
+        barrier.wait()
+        mine = store.collection("demo")
+        for i in range(worker, 80, 8):
+            mine.set_rule(f"c{i:04d}", f'{{"contain":"{i}"}}')
+            assert len(mine.nearest(unit(1, 0), 5)) == 5
+            assert mine.catalogue()[f"c{i:04d}"].rule == f'{{"contain":"{i}"}}'
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    expected = {f"c{i:04d}": f'{{"contain":"{i}"}}' for i in range(80)}
+    assert {i: c.rule for i, c in collection.catalogue().items()} == expected
+    assert {i: c.rule for i, c in collection.chunks(list(expected)).items()} == expected
+
+
+def test_a_query_with_another_model_is_refused(store: ChromaStore) -> None:
+    filled(store, numbered(2))
+    assert store.collection("demo", embedder="fake").embedder == "fake"
+    with pytest.raises(StoreError, match="fake") as error:
+        store.collection("demo", embedder="other")
+    assert "--reset" in error.value.remedy
+
+
+def test_a_missing_collection_is_said_to_be_missing(store: ChromaStore) -> None:
+    with pytest.raises(CollectionMissing, match="nobody"):
+        store.collection("nobody")
+    collection = filled(store, numbered(2))
+    store.delete("demo")
+    store.delete("demo")
+    with pytest.raises(CollectionMissing):
+        collection.count()
+
+
+def test_a_collection_made_anew_is_found_by_those_who_hold_it(store: ChromaStore) -> None:
+    collection = filled(store, numbered(2))
+    collection.catalogue()
+    store.delete("demo")
+    filled(store, numbered(5))
+    assert (collection.count(), len(collection.catalogue())) == (5, 5)
+
+
+@pytest.mark.parametrize("name", ["", "ab", "a b", "-abc", "abc.", "ümlaut", "a/b", "a" * 513])
+def test_names_that_chroma_would_refuse(store: ChromaStore, name: str) -> None:
+    with pytest.raises(InputError) as error:
+        store.create(name, embedder="fake")
+    assert error.value.remedy
+
+
+@pytest.mark.parametrize("name", ["abc", "a-b_c.9", "a" * 512])
+def test_names_that_chroma_takes(store: ChromaStore, name: str) -> None:
+    assert store.create(name, embedder="fake").name == name
+
+
+def test_collections_are_listed_with_what_is_known_of_them(store: ChromaStore) -> None:
+    filled(store, numbered(3), "ours").mark_content("abc")
+    filled(store, numbered(2), "half")
+    store.client.create_collection(
+        "foreign", configuration={"hnsw": {"space": "cosine"}}, embedding_function=None
+    )
+    rows = [(i.name, i.count, i.space, i.embedder, i.ours, i.complete) for i in store.collections()]
+    assert rows == [
+        ("foreign", 0, "cosine", "", False, True),
+        ("half", 2, "l2", "fake", True, False),
+        ("ours", 3, "l2", "fake", True, True),
+    ]
+
+
+def test_a_damaged_index_is_told_with_a_way_out(tmp_path: Path) -> None:
+    store = ChromaStore.folder(tmp_path)
+    filled(store, numbered(1500))
+    store.close()
+    next(tmp_path.rglob("header.bin")).unlink()
+    store = ChromaStore.folder(tmp_path)
+    with pytest.raises(StoreError, match=r"Chroma") as error:
+        store.collection("demo").nearest(unit(1, 0), 3)
+    assert "--rebuild" in error.value.remedy
+    store.close()
+
+
+def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+    (tmp_path / "chroma.sqlite3").write_bytes(b"no database" * 1000)
+    with pytest.raises(StoreError) as error:
+        ChromaStore.folder(tmp_path)
+    assert str(tmp_path) in error.value.message
+    # Again in the same process, then mended: nothing of the failure stays.
+    with pytest.raises(StoreError, match="not a database"):
+        ChromaStore.folder(tmp_path)
+    (tmp_path / "chroma.sqlite3").unlink()
+    store = ChromaStore.folder(tmp_path)
+    assert store.collections() == ()
+    store.close()
+    with pytest.raises(StoreError, match="was closed") as error:
+        store.collections()
+    assert "bindings" not in str(error.value)
+
+
+# A store whose files may not be written, opened and then written to, by a process of its own.
+READ_ONLY = """
+import sys
+from pathlib import Path
+from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.errors import StoreError
+
+folder = Path(sys.argv[1])
+try:
+    store = ChromaStore.folder(folder)
+    store.collection("demo").renew()
+except StoreError as error:
+    print(error)
+"""
+
+
+def test_a_read_only_store_is_not_to_be_moved_away(tmp_path: Path) -> None:
+    store = ChromaStore.folder(tmp_path)
+    filled(store, numbered(3))
+    store.close()
+    (tmp_path / "chroma.sqlite3").chmod(0o444)
+    # Root without this may write no more than a file's mode says.
+    plain = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
+    command = [*(plain if os.geteuid() == 0 else []), sys.executable, "-c", READ_ONLY]
+    made = subprocess.run(
+        [*command, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
+    )
+    assert "read" in made.stdout
+    assert "make it writable" in made.stdout
+    assert "do not move it away" in made.stdout

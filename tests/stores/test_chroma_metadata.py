@@ -1,0 +1,149 @@
+"""Chunk to flat metadata and back; what cannot be read is hidden, not guessed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragfilter.model import Chunk
+from ragfilter.stores.chroma.metadata import (
+    clearance_level,
+    references,
+    to_chunk,
+    to_entry,
+    to_metadata,
+)
+
+TEXT = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=20)
+NAME = TEXT.map(str.strip).filter(bool)
+
+
+@pytest.mark.parametrize(
+    ("stored", "level"),
+    [
+        (0, 0),
+        (3, 3),
+        (-1, None),
+        (1.5, None),
+        (2.0, None),
+        (True, None),
+        (False, None),
+        ("abc", None),
+        ("2", None),
+        ("", None),
+        (None, None),
+        ([1], None),
+        (2**63, None),
+    ],
+)
+def test_only_whole_numbers_from_zero_are_a_clearance(stored: object, level: int | None) -> None:
+    assert clearance_level(stored) == level
+
+
+@pytest.mark.parametrize(
+    ("metadata", "clearance", "department"),
+    [
+        (None, 0, None),
+        ({}, 0, None),
+        ({"clearance": 2, "department": ""}, 2, None),
+        ({"clearance": 2, "department": "ops"}, 2, "ops"),
+        ({"department": 7}, 0, "7"),
+        ({"clearance": "secret"}, None, None),
+        ({"clearance": None}, None, None),
+        ({"clearance": 0, "department": ["ops", "hr"]}, None, None),
+    ],
+)
+def test_access_of_stored_rows(
+    metadata: dict[str, Any] | None, clearance: int | None, department: str | None
+) -> None:
+    whole, entry = to_chunk("a", metadata, "text"), to_entry("a", metadata)
+    assert (whole.clearance, whole.department) == (clearance, department)
+    assert (entry.clearance, entry.department) == (clearance, department)
+
+
+@pytest.mark.parametrize(
+    ("stored", "refs"),
+    [
+        ('["a", "b", "a"]', ("a", "b")),
+        ("[1, 2]", ("1", "2")),
+        (["a", "b"], ("a", "b")),
+        ("a", ("a",)),
+        ('{"a": 1}', ('{"a": 1}',)),
+        ("[broken", ("[broken",)),
+        ("", ()),
+        (None, ()),
+        (5, ()),
+    ],
+)
+def test_references_of_stored_rows(stored: object, refs: tuple[str, ...]) -> None:
+    assert references(stored) == refs
+
+
+@pytest.mark.parametrize(
+    ("stored", "page"),
+    [(3, 3), (3.0, 3), ("12", 12), (" 12 ", 12), ("xii", None), (3.5, None), (True, None)],
+)
+def test_page_of_stored_rows(stored: object, page: int | None) -> None:
+    assert to_chunk("a", {"page": stored}, "").page == page
+
+
+def test_rule_text_is_kept_as_it_is_stored() -> None:
+    assert to_chunk("a", {"query_must": "{not json"}, "").rule == "{not json"
+    assert to_chunk("a", {"query_must": ""}, "").rule is None
+    assert to_chunk("a", {"query_must": ["x"]}, "").rule == '["x"]'
+
+
+def test_absent_fields_are_left_out_but_access_is_always_there() -> None:
+    assert to_metadata(Chunk("a", "text")) == {"clearance": 0, "department": ""}
+
+
+def test_unreadable_clearance_is_stored_as_text_that_matches_no_number() -> None:
+    chunk = Chunk("a", clearance=None)
+    assert to_metadata(chunk, clearance_as_given="1.5")["clearance"] == "1.5"
+    assert to_metadata(chunk)["clearance"] == ""
+    assert to_chunk("a", to_metadata(chunk, clearance_as_given="1.5"), "").clearance is None
+
+
+def test_lone_surrogates_do_not_reach_the_store() -> None:
+    half = "x\ud800"
+    chunk = Chunk("a", title=half, refs=(half,), department=half, rule=half, clearance=None)
+    stored = to_metadata(chunk, clearance_as_given=half)
+    assert set(stored.values()) == {"x\ufffd", '["x\ufffd"]'}
+
+
+def test_whole_characters_come_out_of_a_foreign_collection() -> None:
+    half = "x\ud83d"
+    row = {
+        "title": half, "type": half, "source": half, "refs": '["x\\ud83d", "\\ud83d\\ude00"]',
+        "department": half, "query_must": half,
+    }  # fmt: skip
+    read = "x\ufffd"
+    assert to_chunk("a", row, half) == Chunk(
+        "a", read, read, read, read, None, (read, "😀"), 0, read, read
+    )
+    assert to_entry("a", row) == Chunk(
+        "a", type=read, source=read, refs=(read, "😀"), department=read, rule=read, loaded=False
+    )
+    assert to_chunk("a", {"refs": "[" * 100_000}, None).refs == ("[" * 100_000,)
+
+
+@given(
+    st.builds(
+        Chunk,
+        id=NAME,
+        text=st.text(st.characters(exclude_categories=("Cs",))),
+        title=TEXT,
+        type=TEXT,
+        source=TEXT,
+        page=st.none() | st.integers(0, 2**40),
+        refs=st.lists(NAME, unique=True, max_size=3).map(tuple),
+        clearance=st.none() | st.integers(0, 100),
+        department=st.none() | NAME,
+        rule=st.none() | TEXT,
+    )
+)
+def test_a_chunk_comes_back_as_it_was(chunk: Chunk) -> None:
+    assert to_chunk(chunk.id, to_metadata(chunk), chunk.text) == chunk

@@ -1,0 +1,197 @@
+"""Chroma over HTTP: a real server, and servers that are dead, deaf or not Chroma."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from waiting import PATIENT_S, SILENT_S, ends_after
+
+from ragfilter.errors import InputError, StoreError, StoreUnavailable
+from ragfilter.model import Chunk
+from ragfilter.protocols import Where
+from ragfilter.stores.chroma.client import Server
+from ragfilter.stores.chroma.store import ChromaStore, Row
+from ragfilter.stores.workspace import Workspace
+
+RIGHT = np.array([1, 0], dtype=np.float32)
+UP = np.array([0, 1], dtype=np.float32)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def chroma_run(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A real Chroma server on loopback (URL, process), ended in any case."""
+    port = free_port()
+    command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(folder)]
+    process = subprocess.Popen(
+        [*command, "--host", "127.0.0.1", "--port", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(300):
+            with contextlib.suppress(httpx.HTTPError):
+                if httpx.get(f"{url}/api/v2/heartbeat", timeout=1).is_success:
+                    break
+            if process.poll() is not None:
+                pytest.fail("the Chroma server did not start")
+            time.sleep(0.1)
+        else:
+            pytest.fail("the Chroma server did not answer")
+        yield url, process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_real_server_does_all_that_the_folder_does(tmp_path: Path) -> None:
+    with chroma_run(tmp_path / "server") as (url, _):
+        store = ChromaStore.server(Server(f"{url}/", timeout_s=PATIENT_S))
+        collection = store.create("demo", embedder="fake")
+        collection.write([Row(Chunk("a", "text a"), RIGHT), Row(Chunk("b", clearance=2), UP)])
+        assert collection.nearest(RIGHT, 9) == [("a", 0.0), ("b", 2.0)]
+        assert collection.nearest(RIGHT, 9, ids=["b", "nobody"]) == [("b", 2.0)]
+        assert collection.nearest(RIGHT, 9, where=Where(1)) == [("a", 0.0)]
+        assert collection.chunks(["a", "nobody"]) == {"a": Chunk("a", "text a")}
+        with pytest.raises(StoreError, match="dimension"):
+            collection.nearest(np.ones(3, dtype=np.float32), 1)
+
+        # What a second client writes is seen: versions are asked of the server.
+        other = ChromaStore.server(Server(url, timeout_s=PATIENT_S)).collection("demo")
+        collection.catalogue()
+        before = collection.version
+        other.set_rule("a", "{}")
+        assert collection.version != before
+        assert collection.catalogue()["a"].rule == "{}"
+        assert [(i.name, i.count, i.embedder) for i in store.collections()] == [("demo", 2, "fake")]
+    with pytest.raises(StoreUnavailable) as error:
+        collection.nearest(RIGHT, 1)
+    assert url in error.value.message
+
+
+def test_two_processes_share_a_workspace_through_a_server(tmp_path: Path) -> None:
+    with chroma_run(tmp_path / "server") as (url, _):
+        program = (
+            "import sys; from ragfilter.stores.workspace import Workspace;"
+            "from ragfilter.stores.chroma.client import Server;"
+            "w = Workspace.open(sys.argv[1], server=Server(sys.argv[2]));"
+            "print([i.name for i in w.store().collections()])"
+        )
+        with Workspace.open(tmp_path / "ws", server=Server(url)) as workspace:
+            workspace.store().create("demo", embedder="fake")
+            command = [sys.executable, "-c", program, str(tmp_path / "ws"), url]
+            other = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert other.stdout.strip() == "['demo']"
+
+
+def test_a_dead_server_is_told_at_once() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(StoreUnavailable, match=url) as error:
+        ChromaStore.server(Server(url, timeout_s=PATIENT_S))
+    assert error.value.remedy
+
+
+def test_a_server_that_never_answers_is_given_up() -> None:
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen()
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        with ends_after(0.5), pytest.raises(StoreUnavailable, match="in time"):
+            ChromaStore.server(Server(url, timeout_s=0.5))
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers the heartbeat and nothing else: then `hang` waits, `page` is not Chroma."""
+
+    hang = threading.Event()
+
+    def do_GET(self) -> None:
+        if self.path.endswith("/heartbeat") and self.server.server_name != "page":
+            body = b'{"nanosecond heartbeat": 1}'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+        elif self.server.server_name == "page":
+            self.send_error(404, "Not Found")
+        else:
+            self.hang.wait(SILENT_S)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def serve(name: str) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.server_name = name
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        Handler.hang.set()
+        server.shutdown()
+        server.server_close()
+        Handler.hang.clear()
+
+
+def test_a_server_that_hangs_after_the_heartbeat_is_given_up() -> None:
+    late = pytest.raises(StoreUnavailable, match="in time")
+    with serve("hang") as url, ends_after(0.5), late:
+        ChromaStore.server(Server(url, timeout_s=0.5))
+
+
+def test_a_web_server_that_is_not_chroma_is_told() -> None:
+    with serve("page") as url, pytest.raises(StoreUnavailable, match="404"):
+        ChromaStore.server(Server(url, timeout_s=PATIENT_S))
+
+
+def test_a_server_that_goes_deaf_later_is_given_up(tmp_path: Path) -> None:
+    with chroma_run(tmp_path) as (url, process):
+        store = ChromaStore.server(Server(url, timeout_s=PATIENT_S))
+        collection = store.create("demo", embedder="fake")
+        session: httpx.Client = store.client._server._session  # type: ignore[attr-defined]
+        assert session.timeout == httpx.Timeout(PATIENT_S)
+        process.send_signal(signal.SIGSTOP)
+        # Short only while it is deaf: on a busy machine it may take long to answer.
+        session.timeout = httpx.Timeout(0.5)
+        try:
+            with ends_after(0.5), pytest.raises(StoreUnavailable, match="in time"):
+                collection.count()
+        finally:
+            session.timeout = httpx.Timeout(PATIENT_S)
+            process.send_signal(signal.SIGCONT)
+        assert collection.count() == 0
+
+
+@pytest.mark.parametrize(
+    "url", ["", "localhost:8000", "ftp://host", "http://", "http://host:99999", "http://[::1"]
+)
+def test_what_is_not_the_url_of_a_server(url: str) -> None:
+    with pytest.raises(InputError) as error:
+        ChromaStore.server(Server(url))
+    assert "http://127.0.0.1:8000" in error.value.remedy
+
+
+def test_headers_do_not_show_in_messages() -> None:
+    assert "secret" not in repr(Server("http://host", headers={"Authorization": "secret"}))

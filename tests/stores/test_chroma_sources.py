@@ -1,0 +1,144 @@
+"""The file filter in the store: pushed as a condition or resolved to ids, it admits the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ragfilter.model import Chunk
+from ragfilter.protocols import Vectors, Where
+from ragfilter.stores.chroma import where as chroma_where
+from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore, Row
+
+N = 60
+FILES = ("a.json", "b.json", "", "c/d.json")
+
+
+def vectors(n: int) -> Vectors:
+    made = np.random.default_rng(3).normal(size=(n, 8)).astype(np.float32)
+    return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
+CHUNKS = [
+    Chunk(
+        f"c{i:02d}",
+        "text",
+        source=FILES[i % 4],
+        clearance=i % 3,
+        department="ops" if i % 5 == 0 else None,
+    )
+    for i in range(N)
+]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaStore]:
+    store = ChromaStore.folder(tmp_path_factory.mktemp("chroma"))
+    made = vectors(N)
+    ours = store.create("ours", embedder="given")
+    ours.write([Row(chunk, vector) for chunk, vector in zip(CHUNKS, made, strict=True)])
+    raw = store.client.create_collection(
+        "foreign", configuration={"hnsw": {"space": "l2"}}, embedding_function=None
+    )
+    metadatas: list[Any] = [
+        {"clearance": c.clearance or 0, "department": c.department or "", "source": c.source}
+        for c in CHUNKS
+    ]
+    raw.add(ids=[c.id for c in CHUNKS], embeddings=made, metadatas=metadatas)
+    yield store
+    store.close()
+
+
+def admitted(where: Where) -> set[str]:
+    """The rule in words: of these files, and (where asked) what the user may see."""
+    return {
+        c.id
+        for c in CHUNKS
+        if (where.sources is None or c.source in where.sources)
+        and (
+            where.max_clearance is None
+            or (
+                (c.clearance or 0) <= where.max_clearance
+                and c.department in (None, where.department)
+            )
+        )
+    }
+
+
+WHERES = [
+    Where(sources=sources) if user is None else Where(*user, sources)
+    for sources in (None, (), ("a.json",), ("a.json", "c/d.json"), ("",), ("b.json", ""), ("zz",))
+    for user in (None, (0, ""), (1, "ops"), (2, "hr"))
+]
+
+
+@pytest.mark.parametrize("where", WHERES, ids=str)
+@pytest.mark.parametrize("name", ["ours", "foreign"])
+@pytest.mark.parametrize("few", [0, 20])
+def test_only_the_named_files_are_searched(
+    store: ChromaStore, name: str, where: Where, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chroma_where, "FEW_SOURCES", few)
+    collection = store.collection(name)
+    query = vectors(1)[0]
+    everything = collection.nearest(query, N)
+    assert len(everything) == N
+    expected = [pair for pair in everything if pair[0] in admitted(where)]
+    assert collection.nearest(query, N, where=where) == expected
+    assert collection.nearest(query, 3, where=where) == expected[:3]
+    some = [c.id for c in CHUNKS[::2]]
+    among = [pair for pair in expected if pair[0] in some]
+    assert collection.nearest(query, N, ids=some, where=where) == among
+
+
+class Told:
+    """Chroma's own collection, with what it was asked written down."""
+
+    def __init__(self, raw: Any) -> None:
+        self.raw = raw
+        self.asked: list[tuple[Any, Any]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.raw, name)
+
+    def query(self, **given: Any) -> Any:
+        self.asked.append((given["where"], given["ids"]))
+        return self.raw.query(**given)
+
+
+@pytest.mark.parametrize(
+    ("where", "pushed"),
+    [
+        (Where(sources=("a.json", "b.json")), {"source": {"$in": ["a.json", "b.json"]}}),
+        (Where(sources=("a.json", "")), None),
+        (Where(sources=("a.json", *(f"{i}.json" for i in range(20)))), None),
+        (
+            Where(1, "ops", ("a.json",)),
+            {
+                "$and": [
+                    {"clearance": {"$gte": 0}},
+                    {"clearance": {"$lte": 1}},
+                    {"department": {"$in": ["", "ops"]}},
+                    {"source": {"$in": ["a.json"]}},
+                ]
+            },
+        ),
+    ],
+    ids=["few", "a chunk without a file", "many", "with clearance"],
+)
+def test_few_files_go_into_the_stores_own_condition(
+    store: ChromaStore, where: Where, pushed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection = store.collection("ours")
+    told = Told(collection._raw())
+    monkeypatch.setattr(ChromaCollection, "_raw", lambda self: told)
+    collection.nearest(vectors(1)[0], 5, where=where)
+    if pushed is None:
+        ((condition, ids),) = told.asked
+        assert condition is None
+        assert set(ids) == admitted(where)
+    else:
+        assert told.asked == [(pushed, None)]

@@ -1,0 +1,114 @@
+"""Our own copy of a collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from ragfilter.errors import StoreError
+from ragfilter.model import Chunk
+from ragfilter.stores import copies
+from ragfilter.stores.copies import CopyRow
+
+FULL = CopyRow(
+    Chunk(
+        "a\x00ä🙂", "text", "title", "type", "source", 7, ("b", "c"), None, "ops", '{"contain":"x"}'
+    ),
+    np.array([0.6, 0.8], dtype=np.float32),
+    "f" * 64,
+    "1.5",
+)  # fmt: skip
+PLAIN = CopyRow(Chunk("b"), np.array([1, 0], dtype=np.float32), "0" * 64)
+
+
+def same(left: CopyRow, right: CopyRow) -> bool:
+    return (
+        (left.chunk, left.fingerprint, left.clearance_as_given)
+        == (right.chunk, right.fingerprint, right.clearance_as_given)
+        and left.vector.dtype == right.vector.dtype
+        and np.array_equal(left.vector, right.vector)
+    )
+
+
+@pytest.mark.parametrize("rows", [[PLAIN], [FULL, PLAIN]], ids=["one", "two"])
+def test_rows_come_back_as_they_were(tmp_path: Path, rows: list[CopyRow]) -> None:
+    path = tmp_path / "demo.parquet"
+    copies.write_copy(path, rows, embedder="modèle")
+    found = copies.read_copy(path)
+    assert len(found) == len(rows)
+    assert all(same(left, right) for left, right in zip(found, rows, strict=True))
+    summary = copies.read_summary(path)
+    assert summary is not None
+    assert summary.embedder == "modèle"
+    assert summary.fingerprints == {row.chunk.id: row.fingerprint for row in rows}
+
+
+def test_no_copy_is_no_error(tmp_path: Path) -> None:
+    assert copies.read_copy(tmp_path / "demo.parquet") == []
+    assert copies.read_summary(tmp_path / "demo.parquet") is None
+
+
+def test_the_copy_is_a_plain_parquet_file(tmp_path: Path) -> None:
+    path = tmp_path / "demo.parquet"
+    copies.write_copy(path, [FULL], embedder="m")
+    table = pq.read_table(path)
+    assert table["refs"].to_pylist() == [["b", "c"]]
+    assert table["vector"].to_pylist() == [pytest.approx([0.6, 0.8])]
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1", b"no parquet" * 100])
+def test_a_damaged_copy_is_told(tmp_path: Path, damage: bytes) -> None:
+    path = tmp_path / "demo.parquet"
+    path.write_bytes(damage)
+    for read in (copies.read_copy, copies.read_summary):
+        with pytest.raises(StoreError, match=r"demo\.parquet") as error:
+            read(path)
+        assert "--reset" in error.value.remedy
+
+
+def test_a_failed_write_leaves_the_old_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "demo.parquet"
+    copies.write_copy(path, [PLAIN], embedder="m")
+
+    def full(*args: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pq, "write_table", full)
+    with pytest.raises(StoreError, match="No space left"):
+        copies.write_copy(path, [FULL, PLAIN], embedder="m")
+    assert [row.chunk.id for row in copies.read_copy(path)] == ["b"]
+    assert [file.name for file in tmp_path.iterdir()] == ["demo.parquet"]
+
+
+def test_the_fingerprint_of_the_content_knows_ids_contents_and_model_but_no_order() -> None:
+    content = copies.content_fingerprint("m", {"a": "1", "b": "2"})
+    assert content == copies.content_fingerprint("m", {"b": "2", "a": "1"})
+    for model, prints in (
+        ("n", {"a": "1", "b": "2"}),
+        ("m", {"a": "1", "b": "3"}),
+        ("m", {"a": "1"}),
+        ("m", {"a": "1', 'b", "b": "2"}),
+        ("m", {}),
+    ):
+        assert copies.content_fingerprint(model, prints) != content
+
+
+def test_parts_of_an_interrupted_run_are_kept_by_model(tmp_path: Path) -> None:
+    parts = tmp_path / "demo.parts"
+    assert copies.read_parts(parts, embedder="m") == {}
+    first, second = np.eye(2, dtype=np.float32), np.ones((1, 2), dtype=np.float32)
+    copies.save_part(parts, ["a", "b"], first, embedder="m")
+    copies.save_part(parts, ["c"], second, embedder="m")
+    copies.save_part(parts, ["d"], second, embedder="other")
+    (parts / "000009.parquet").write_bytes(b"half a file")
+    found = copies.read_parts(parts, embedder="m")
+    assert sorted(found) == ["a", "b", "c"]
+    assert found["b"].tolist() == [0, 1]
+    copies.remove_parts(parts)
+    copies.remove_parts(parts)
+    assert not parts.exists()

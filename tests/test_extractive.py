@@ -1,0 +1,144 @@
+"""Extractive answers: sentences and rows, and which are quoted. The model is the real one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from waiting import ends_soon
+
+from ragfilter.answer.extractive import MOST_QUOTES, extract, sentences, units
+from ragfilter.model import Chunk, Hit
+from ragfilter.models.embedder import SentenceEmbedder
+
+MATRIX = (
+    "The score needed to hit, by the level of the attacker. Level 1-3: {0}; Level 4-6: {1}; "
+    "Level 7-9: {2}; Level 19 and above: {3}. Add strength bonuses to the roll."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
+        ("It costs 3.5 gold. Pay now.", ["It costs 3.5 gold.", "Pay now."]),
+        ("Ask Dr. Moreau. He knows.", ["Ask Dr. Moreau.", "He knows."]),
+        ("Use fire, e.g. Torches, i.e. Heat.", ["Use fire, e.g. Torches, i.e. Heat."]),
+        ("See fig. 3 and p. 12. Then stop.", ["See fig. 3 and p. 12.", "Then stop."]),
+        ("The answer is no. Try again.", ["The answer is no.", "Try again."]),
+        ("J. R. R. Tolkien wrote it. Read it.", ["J. R. R. Tolkien wrote it.", "Read it."]),
+        ("Table I.A. Attack Matrix", ["Table I.A. Attack Matrix"]),
+        ('He said "Run!" Then he ran.', ['He said "Run!"', "Then he ran."]),
+        ("火が怖い。水は平気だ。", ["火が怖い。", "水は平気だ。"]),
+        ("1. First item", ["1. First item"]),
+        ("no end", ["no end"]),
+        ("", []),
+    ],
+)
+def test_sentences(text: str, expected: list[str]) -> None:
+    assert sentences(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        (MATRIX.format(14, 12, 10, 4), ["Level 1-3: 14", "Level 4-6: 12", "Level 7-9: 10",
+                                        "Level 19 and above: 4"]),
+        ("Strength 16: +1 hit. Strength 17: +1 hit, +1 damage. Done.",
+         ["Strength 16: +1 hit.", "Strength 17: +1 hit, +1 damage."]),
+        ("Human: 18; Elf: 17; Dwarf: 16", ["Human: 18", "Elf: 17", "Dwarf: 16"]),
+        ("| Level | Score |\n|---|:--:|\n| 1-3 | 14 |\n| 7-9 | 10 |",
+         ["Level 1-3: Score 14", "Level 7-9: Score 10"]),
+        ("| 1-3 | 14 |\n| 7-9 | 10 |", ["1-3: 14", "7-9: 10"]),
+        ("He came; he saw: nothing.", []),
+        ("Plain text. Nothing else.", []),
+    ],
+)  # fmt: skip
+def test_rows_stay_whole(text: str, rows: list[str]) -> None:
+    assert [unit.text for unit in units(text) if unit.is_row] == rows
+
+
+def test_hard_wrapped_lines_are_one_sentence_and_list_items_are_their_own() -> None:
+    text = "A troll\nregenerates.\n\n- Fire ends it\n- Acid too"
+    assert [u.text for u in units(text)] == ["A troll regenerates.", "- Fire ends it", "- Acid too"]
+
+
+@given(st.text(alphabet="aB1 .!?;:-\n|“", max_size=200))
+def test_no_word_is_lost(text: str) -> None:
+    def words(s: str) -> str:
+        return "".join(c for c in s if c.isalnum())
+
+    assert words("".join(unit.text for unit in units(text))) == words(text)
+
+
+@pytest.mark.parametrize("text", ["." * 100_000, ". " * 50_000, "a: 1;" * 20_000, " " * 100_000])
+def test_splitting_is_linear(text: str) -> None:
+    with ends_soon():
+        units(text)
+
+
+def hits(*chunks: tuple[str, str]) -> tuple[Hit, ...]:
+    return tuple(
+        Hit(Chunk(f"c{n}", text, title=title), 0.5, n)
+        for n, (title, text) in enumerate(chunks, start=1)
+    )
+
+
+@pytest.fixture(scope="module")
+def embedder() -> SentenceEmbedder:
+    return SentenceEmbedder()
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(
+    ("query", "row"),
+    [
+        ("What does a 7th level cleric need to roll to hit armor class 6?", "Level 7-9: 10"),
+        ("a cleric of level 2 against armor class 6", "Level 1-3: 14"),
+        ("Can a 23rd-level cleric hit armor class 6?", "Level 19 and above: 4"),
+    ],
+)
+def test_the_row_that_the_query_asks_for_comes_first(
+    embedder: SentenceEmbedder, query: str, row: str
+) -> None:
+    context = hits(
+        ("Clerics", "Clerics of level 7 wear any armor and turn the undead."),
+        ("ATTACK MATRIX FOR CLERICS - Opponent Armor Class 6", MATRIX.format(14, 12, 10, 4)),
+    )
+    quotes = extract(query, context, embedder)
+    assert quotes[0].is_row
+    assert quotes[0].number == 2
+    assert quotes[0].text == f"ATTACK MATRIX FOR CLERICS - Opponent Armor Class 6: {row}"
+    # The rows of other levels would be wrong answers.
+    assert sum(quote.is_row for quote in quotes) == 1
+
+
+@pytest.mark.model
+def test_quotes_name_their_chunk_and_repeat_nothing(embedder: SentenceEmbedder) -> None:
+    fire = "Only fire or acid kills a troll for good."
+    context = hits(("Weather", "It rains in autumn."), ("Troll", fire), ("Troll again", fire))
+    quotes = extract("How do I kill a troll for good?", context, embedder)
+    assert [q.text for q in quotes] == [fire]
+    assert quotes[0].number in (2, 3)
+
+
+@pytest.mark.model
+def test_at_most_four_quotes(embedder: SentenceEmbedder) -> None:
+    text = (
+        "Trolls hate fire. Trolls eat sheep. Trolls live in caves. Trolls fear acid. "
+        "Trolls smell bad. Trolls never sleep. Trolls grow old."
+    )
+    quotes = extract("Tell me about trolls", hits(("", text)), embedder)
+    assert 1 < len(quotes) <= MOST_QUOTES
+    assert [q.score for q in quotes] == sorted((q.score for q in quotes), reverse=True)
+
+
+def test_nothing_to_quote_asks_no_model() -> None:
+    class NoModel:
+        name = "none"
+
+        def embed(self, texts: object, progress: object = None) -> object:
+            raise AssertionError("asked")
+
+    assert extract("q", (), NoModel()) == ()  # type: ignore[arg-type]
+    assert extract("q", hits(("Title", " \n ")), NoModel()) == ()  # type: ignore[arg-type]
