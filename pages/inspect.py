@@ -67,7 +67,7 @@ if pool is None or put is None:
         st.rerun()
     st.stop()
 
-result = replay(pool, settings)
+result = replay(pool, settings, state.user())
 state.share(unscored=any(need.kind == "rerank" for need in result.needs))
 mine = seen(result)
 operator = bool(st.session_state.operator)

@@ -5,9 +5,12 @@ A query is gathered into a `Pool` (effects), the pool is replayed into a `Result
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import nan
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeGuard
+
+from ragfilter.errors import InputError
 
 if TYPE_CHECKING:
     from ragfilter.settings.schema import Settings
@@ -54,6 +57,59 @@ class Chunk:
     def passage(self) -> str:
         """What is embedded and reranked: title and text."""
         return f"{self.title}\n{self.text}" if self.title else self.text
+
+
+def _is_level(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who asks. `level` is 0 for the public and larger for those who may see more; a chunk of a
+    department is seen by a user of that department only.
+
+    `refusal` alone decides who may see what; it fails closed. An `unrestricted` user sees all: for
+    where the clearance layer is off. Raises InputError for a level that is not a whole number of at
+    least 0 and for departments that are not text.
+    """
+
+    level: int = 0
+    departments: tuple[str, ...] = ()
+    unrestricted: bool = False
+
+    def __post_init__(self) -> None:
+        if not _is_level(self.level) or self.level < 0:
+            raise InputError(
+                f"The user's level is {self.level!r}.",
+                remedy="It must be a whole number of at least 0.",
+            )
+        given: object = self.departments
+        names = (given,) if isinstance(given, str) else given
+        if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
+            raise InputError(f"The user's departments are {given!r}.", remedy="Each must be text.")
+        object.__setattr__(self, "departments", tuple(filter(None, names)))
+
+    def refusal(self, chunk: Chunk) -> str:
+        """Why the user may not see `chunk`, in words; empty where they may."""
+        if self.unrestricted:
+            return ""
+        if not _is_level(chunk.clearance):
+            return "clearance unreadable, hidden"
+        if chunk.clearance > self.level:
+            return f"clearance {chunk.clearance} > {self.level}"
+        if chunk.department is not None and chunk.department not in self.departments:
+            return f"department {chunk.department}, not {', '.join(self.departments) or 'none'}"
+        return ""
+
+    def sees(self, chunk: Chunk) -> bool:
+        """Whether the user may see `chunk`."""
+        return not self.refusal(chunk)
+
+
+PUBLIC = User()
+"""Sees what is public."""
+UNRESTRICTED = User(unrestricted=True)
+"""Sees all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +336,10 @@ class LayerTrace:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The decisions over one pool. `hits` is every hit seen, `kept` those that stay, in order."""
+    """The decisions over one pool. `hits` is every hit seen, `kept` those that stay, in order.
+
+    `user` is whom they were made for: unrestricted where the clearance layer is off.
+    """
 
     query: str
     settings: Settings
@@ -291,6 +350,7 @@ class Result:
     needs: tuple[Need, ...] = ()
     status: Status = "ok"
     message: str = ""
+    user: User = PUBLIC
 
     def trace(self, layer: LayerName) -> LayerTrace:
         """The trace of `layer`. Raises KeyError where it took no part."""

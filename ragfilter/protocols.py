@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ragfilter.model import Chunk, Space
+from ragfilter.model import Chunk, Space, User
 
 Vectors = npt.NDArray[np.float32]
 Progress = Callable[[int, int], None]
@@ -20,13 +20,11 @@ Progress = Callable[[int, int], None]
 class Where:
     """The part of a filter that is pushed into the store; None means no condition.
 
-    `max_clearance`: only chunks of at most this clearance; `department`: only chunks of no
-    department or this one (used together with `max_clearance`). `sources`: only chunks of these
-    sources, exactly as the catalogue names them.
+    `user`: only chunks that this user may see. `sources`: only chunks of these sources, exactly as
+    the catalogue names them.
     """
 
-    max_clearance: int | None = None
-    department: str = ""
+    user: User | None = None
     sources: tuple[str, ...] | None = None
 
 

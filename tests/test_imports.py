@@ -19,7 +19,7 @@ ALLOWED = {
     "errors": set(),
     "text": set(),
     "deadline": set(),
-    "model": set(),
+    "model": {"errors"},
     "protocols": {"model"},
     "settings.field": set(),
     "judge.prompts": {"errors"},

@@ -22,9 +22,11 @@ from ragfilter.cli.options import (
     CollectionName,
     ConfigFile,
     DataDir,
+    Departments,
     Except,
     GapThreshold,
     Json,
+    Level,
     Only,
     ProfileName,
     QrelsFile,
@@ -89,6 +91,8 @@ def query(
     profile: ProfileName = None,
     config: ConfigFile = None,
     values: SetValues = None,
+    level: Level = None,
+    department: Departments = None,
     k: Annotated[
         str | None,
         typer.Option(
@@ -144,6 +148,7 @@ def query(
         "--rerank": {"judge.enabled": rerank or None},
     }
     loaded = parts.load_config(profile, config, values, flags)
+    user = parts.user_of(level, department, values)
     from ragfilter import report
     from ragfilter.cli import text as words
     from ragfilter.judge import call
@@ -154,7 +159,7 @@ def query(
         loaded = replace(loaded, settings=call.without(loaded.settings))
 
     with parts.open_for(data_dir, "query") as bench:
-        result = parts.ask(text, loaded, parts.sources(bench, collection))
+        result = parts.ask(text, loaded, parts.sources(bench, collection), user)
         answered = parts.answer_of(result, bench) if answer else None
     if as_json:
         document = report.document(result, references=references) | {
@@ -239,6 +244,8 @@ def evaluate(
     profile: ProfileName = None,
     config: ConfigFile = None,
     values: SetValues = None,
+    level: Level = None,
+    department: Departments = None,
     only: Only = None,
     leave_out: Except = None,
     data_dir: DataDir = None,
@@ -248,6 +255,7 @@ def evaluate(
     """Measure the filtered result beside the unfiltered first k, over labelled queries."""
     parts.start_logging(verbose)
     loaded = parts.load_config(profile, config, values, {})
+    user = parts.user_of(level, department, values)
     from ragfilter.cli import text as words
     from ragfilter.evaluate import labels, run
 
@@ -263,6 +271,7 @@ def evaluate(
             labelled.qrels,
             loaded.settings,
             sources,
+            user,
             progress=parts.progress("queries"),
         )
     if as_json:

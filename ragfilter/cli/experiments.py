@@ -21,8 +21,10 @@ from ragfilter.cli.options import (
     CollectionName,
     ConfigFile,
     DataDir,
+    Departments,
     Except,
     Json,
+    Level,
     Limit,
     Only,
     ProfileName,
@@ -38,6 +40,7 @@ from ragfilter.settings.profiles import PROFILES
 if TYPE_CHECKING:
     from ragfilter.evaluate.beir import Labels
     from ragfilter.evaluate.experiment import Side
+    from ragfilter.model import User
 
 
 @app.command()
@@ -59,6 +62,8 @@ def compare(
     ] = None,
     config: ConfigFile = None,
     values: SetValues = None,
+    level: Level = None,
+    department: Departments = None,
     only: Only = None,
     leave_out: Except = None,
     limit: Limit = None,
@@ -75,7 +80,8 @@ def compare(
     from ragfilter.evaluate.experiment import before_and_after
 
     labels = _labels(queries, qrels, only or (), leave_out or (), limit)
-    _run("compare", before_and_after(made), labels, collection, data_dir, as_json=as_json)
+    user = parts.user_of(level, department, values)
+    _run("compare", before_and_after(made), labels, collection, data_dir, user, as_json=as_json)
 
 
 @app.command()
@@ -89,6 +95,8 @@ def experiment(
     profile: ProfileName = None,
     config: ConfigFile = None,
     values: SetValues = None,
+    level: Level = None,
+    department: Departments = None,
     only: Only = None,
     leave_out: Except = None,
     limit: Limit = None,
@@ -115,7 +123,8 @@ def experiment(
     labels = _labels(queries, qrels, only or (), leave_out or (), limit)
     if not labels.qrels:
         raise InputError("--qrels is missing.", remedy="An experiment needs labelled queries.")
-    _run("experiment", sides, labels, collection, data_dir, as_json=as_json)
+    user = parts.user_of(level, department, values)
+    _run("experiment", sides, labels, collection, data_dir, user, as_json=as_json)
 
 
 def _sides(
@@ -180,6 +189,7 @@ def _run(
     labels: Labels,
     collection: str,
     data_dir: Path | None,
+    user: User,
     *,
     as_json: bool,
 ) -> None:
@@ -214,6 +224,6 @@ def _run(
         incomplete = sources.incomplete
         unknown += parts.unknown_labels(labels, sources)
         with parts.at_the_end(report):
-            for one in measuring.measure(labels.queries, labels.qrels, sides, sources):
+            for one in measuring.measure(labels.queries, labels.qrels, sides, sources, user):
                 measured.append(one)
                 show(len(measured), total)

@@ -46,6 +46,14 @@ SetValues = Annotated[
     list[str] | None,
     typer.Option("--set", help="Any setting, as layer.field=value; may be repeated."),
 ]
+Level = Annotated[
+    int | None,
+    typer.Option("--level", min=0, help="The user's clearance, where the clearance layer is on."),
+]
+Departments = Annotated[
+    list[str] | None,
+    typer.Option("--department", help="A department of the user; may be repeated."),
+]
 DataDir = Annotated[
     Path | None,
     typer.Option("--data-dir", help="Workspace folder. Also RAGFILTER_DATA_DIR."),

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ragfilter.errors import CollectionMissing, InputError
+from ragfilter.errors import CollectionMissing, InputError, SettingsError
+from ragfilter.model import User
 from ragfilter.protocols import Progress
 from ragfilter.settings import config as configuration
 from ragfilter.text.characters import whole
@@ -51,13 +52,34 @@ def load_config(
 
     `flags`: name → what it sets, by path; a None was not given.
     """
-    given = [
-        configuration.Given("--set", dict(configuration.parse_set(text) for text in values or ()))
-    ]
+    settings = [text for text in values or () if not _is_identity(text)]
+    given = [configuration.Given("--set", dict(configuration.parse_set(text) for text in settings))]
     for name, paths in flags.items():
         there = {path: value for path, value in paths.items() if value is not None}
         given.append(configuration.Given(name, there))
     return configuration.load(profile=profile, file=file, flags=given)
+
+
+def user_of(
+    level: int | None, departments: Sequence[str] | None, values: Sequence[str] | None
+) -> User:
+    """Who asks: ``--level`` and ``--department``, or the same as ``--set clearance.level=N``, as
+    earlier versions had it. Raises SettingsError, InputError."""
+    own = dict(configuration.parse_set(text) for text in values or () if _is_identity(text))
+    text = own.get("clearance.level", "0")
+    if not text.isascii() or not text.isdigit():
+        raise SettingsError(
+            f"clearance.level = {text!r} (from --set) is no level.",
+            remedy="Give a whole number of at least 0: --level N.",
+        )
+    return User(
+        int(text) if level is None else level,
+        tuple(departments or filter(None, [own.get("clearance.department", "")])),
+    )
+
+
+def _is_identity(text: str) -> bool:
+    return text.partition("=")[0].strip() in ("clearance.level", "clearance.department")
 
 
 def looking_first_at_k(settings: Settings) -> Settings:
@@ -86,11 +108,11 @@ def sources(bench: Bench, name: str) -> Sources:
     return sources
 
 
-def ask(text: str, loaded: Config, sources: Sources) -> Result:
+def ask(text: str, loaded: Config, sources: Sources, user: User) -> Result:
     from ragfilter.engine import retrieve as gather
 
     # Not pushed into the store, whose own filter is slow in a large collection.
-    return gather.run(text, loaded.settings, sources, push_down=False)
+    return gather.run(text, loaded.settings, sources, user, push_down=False)
 
 
 def unknown_labels(labels: Labels, sources: Sources) -> list[str]:

@@ -19,7 +19,9 @@ from ragfilter.cli.options import (
     CollectionName,
     ConfigFile,
     DataDir,
+    Departments,
     Json,
+    Level,
     SetValues,
     Verbose,
     Where,
@@ -28,8 +30,8 @@ from ragfilter.cli.options import (
 
 if TYPE_CHECKING:
     from ragfilter.cli.selecting import Selection
+    from ragfilter.model import User
     from ragfilter.rules.journal import Edit, Journal
-    from ragfilter.settings.schema import Clearance
     from ragfilter.stores.chroma.collection import ChromaCollection
     from ragfilter.workbench import Bench
 
@@ -53,9 +55,17 @@ def _group(context: typer.Context) -> None:
         parts.emit(f"{context.get_help()}\n")
 
 
-def clearance_of(config: Path | None, values: list[str] | None) -> Clearance:
-    """The clearance settings in force."""
-    return parts.load_config(None, config, values, {}).settings.clearance
+def viewer_of(
+    config: Path | None,
+    values: list[str] | None,
+    level: int | None,
+    departments: list[str] | None,
+) -> User:
+    """As whom the settings in force let the user look."""
+    from ragfilter.layers.clearance import viewer
+
+    settings = parts.load_config(None, config, values, {}).settings
+    return viewer(parts.user_of(level, departments, values), settings)
 
 
 def tell(notice: str) -> None:
@@ -69,16 +79,16 @@ def _with_rules(
     where: list[str] | None,
     config: Path | None,
     values: list[str] | None,
+    level: int | None,
+    departments: list[str] | None,
     data_dir: Path | None,
 ) -> Selection:
     """The selected chunks that have a rule; what is missing among them is told."""
-    clearance = clearance_of(config, values)
+    user = viewer_of(config, values, level, departments)
     from ragfilter.cli.selecting import select
 
     with parts.open_for(data_dir, "rules") as bench:
-        selected = select(
-            bench.collection(collection), [*(where or ()), "rule=any"], clearance=clearance
-        )
+        selected = select(bench.collection(collection), [*(where or ()), "rule=any"], user=user)
     tell(selected.notice)
     return selected
 
@@ -89,13 +99,15 @@ def lint(
     where: Where = None,
     config: ConfigFile = None,
     values: SetValues = None,
+    level: Level = None,
+    department: Departments = None,
     data_dir: DataDir = None,
     as_json: Json = False,
     verbose: Verbose = 0,
 ) -> int:
     """Find rules that do not do their work. Exit code 1 where there are errors."""
     parts.start_logging(verbose)
-    chosen = _with_rules(collection, where, config, values, data_dir)
+    chosen = _with_rules(collection, where, config, values, level, department, data_dir)
     from ragfilter.cli import rule_text
     from ragfilter.rules.lint import lint as find
 
@@ -116,12 +128,14 @@ def export(
     where: Where = None,
     config: ConfigFile = None,
     values: SetValues = None,
+    level: Level = None,
+    department: Departments = None,
     data_dir: DataDir = None,
     verbose: Verbose = 0,
 ) -> None:
     """Write the rules as JSONL: id, title and query_must."""
     parts.start_logging(verbose)
-    chosen = _with_rules(collection, where, config, values, data_dir)
+    chosen = _with_rules(collection, where, config, values, level, department, data_dir)
     from ragfilter.cli import rule_files
 
     lines = list(rule_files.lines(chosen.chunks))

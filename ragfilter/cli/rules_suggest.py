@@ -19,12 +19,14 @@ from ragfilter.cli.options import (
     CollectionName,
     ConfigFile,
     DataDir,
+    Departments,
     Json,
+    Level,
     SetValues,
     Verbose,
     Where,
 )
-from ragfilter.cli.rules import clearance_of, rules, tell
+from ragfilter.cli.rules import rules, tell, viewer_of
 from ragfilter.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
@@ -57,6 +59,8 @@ def suggest(
     ] = None,
     config: ConfigFile = None,
     values: SetValues = None,
+    level: Level = None,
+    department: Departments = None,
     data_dir: DataDir = None,
     as_json: Json = False,
     verbose: Verbose = 0,
@@ -65,7 +69,7 @@ def suggest(
     parts.start_logging(verbose)
     if not llm:
         raise SettingsError("Say who drafts the rules.", remedy="Add --llm to ask the LLM.")
-    clearance = clearance_of(config, values)
+    user = viewer_of(config, values, level, department)
     from ragfilter.cli import drafting
     from ragfilter.cli.selecting import select
     from ragfilter.rules.templates import chosen as chosen_templates
@@ -76,9 +80,7 @@ def suggest(
         deployment = bench.deployment
         prompts = chosen_templates(templates or deployment.rule_templates)
         chat = _chat(deployment)
-        selected = select(
-            bench.collection(collection), where or (), clearance=clearance, limit=limit
-        )
+        selected = select(bench.collection(collection), where or (), user=user, limit=limit)
     tell(selected.notice)
     chosen = selected.chunks
     waiting = [chunk for chunk in chosen if chunk.id not in done]

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragfilter.errors import CollectionMissing, InputError
-from ragfilter.layers.clearance import may_see
-from ragfilter.model import Chunk
-from ragfilter.settings.schema import Clearance
+from ragfilter.model import Chunk, User
 
 if TYPE_CHECKING:
     from ragfilter.protocols import Collection
@@ -56,7 +54,7 @@ class Selection:
         what = "1 chunk is" if self.hidden == 1 else f"{self.hidden:,} chunks are"
         return (
             f"{what} left out: above the clearance in force. "
-            "--set clearance.level=N raises it, --set clearance.enabled=false lifts it."
+            "--level N raises it, --set clearance.enabled=false lifts it."
         )
 
 
@@ -77,12 +75,12 @@ def select(
     collection: Collection,
     where: Sequence[str] = (),
     *,
-    clearance: Clearance,
+    user: User,
     limit: int | None = None,
 ) -> Selection:
     """The chunks of `collection` that fit, in stored order, at most `limit`.
 
-    Where `clearance` is enabled, only what its user may see. Raises InputError, StoreError, and
+    Only what `user` may see. Raises InputError, StoreError, and
     CollectionMissing where the collection is empty.
     """
     conditions = [condition(text) for text in where]
@@ -98,7 +96,7 @@ def select(
         # The catalogue has no titles.
         loaded = collection.chunks([chunk.id for chunk in fitting])
         fitting = [chunk for chunk in loaded.values() if all(c.holds(chunk) for c in late)]
-    seen = [c.id for c in fitting if not clearance.enabled or may_see(c, clearance)]
+    seen = [c.id for c in fitting if user.sees(c)]
     found = collection.chunks(seen[:limit])
     return Selection(
         tuple(found.values()),

@@ -19,7 +19,7 @@ from ragfilter.judge import call
 from ragfilter.judge.references import Finder, walk
 from ragfilter.layers.judge import may_bring, question
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import Chunk, Failure, Hit, Judgement, Need, NeedKind, Pool
+from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Judgement, Need, NeedKind, Pool, User
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings, field
 
@@ -31,6 +31,7 @@ def fulfil(
     needs: Sequence[Need],
     settings: Settings,
     sources: Sources,
+    user: User = PUBLIC,
     *,
     push_down: bool = False,
 ) -> Pool:
@@ -42,20 +43,26 @@ def fulfil(
         if need.kind == "rerank":
             pool = _rerank(pool, need, settings, sources)
         elif need.kind == "judge":
-            pool = _judge(pool, need, settings, sources, push_down=push_down)
+            pool = _judge(pool, need, settings, sources, user, push_down=push_down)
     return pool
 
 
-def recall(pool: Pool, needs: Sequence[Need], settings: Settings, sources: Sources) -> Pool:
+def recall(
+    pool: Pool,
+    needs: Sequence[Need],
+    settings: Settings,
+    sources: Sources,
+    user: User = PUBLIC,
+) -> Pool:
     """The pool with what the judge said before of exactly what is needed. No model is asked."""
     if sources.chat is None or sources.judgements is None:
         return pool
     for need in needs:
         if need.kind == "judge":
-            ready = question(_hits(pool, need), pool, settings)
+            ready = question(_hits(pool, need), pool, settings, user)
             judgement = call.recall(ready, sources.chat, sources.judgements)
             if judgement is not None:
-                pool = _judged(pool, judgement, settings, sources)
+                pool = _judged(pool, judgement, settings, sources, user)
     return pool
 
 
@@ -140,7 +147,7 @@ def _scores(
 
 
 def _judge(
-    pool: Pool, need: Need, settings: Settings, sources: Sources, *, push_down: bool
+    pool: Pool, need: Need, settings: Settings, sources: Sources, user: User, *, push_down: bool
 ) -> Pool:
     asked = _hits(pool, need)
     if sources.chat is None:
@@ -149,9 +156,9 @@ def _judge(
             error="no LLM is configured; set OPENAI_API_KEY or OPENAI_BASE_URL",
         )
     else:
-        ready = question(asked, pool, settings)
+        ready = question(asked, pool, settings, user)
         judgement = call.ask(ready, sources.chat, settings.judge, remembered=sources.judgements)
-    return _judged(pool, judgement, settings, sources, push_down=push_down)
+    return _judged(pool, judgement, settings, sources, user, push_down=push_down)
 
 
 def _hits(pool: Pool, need: Need) -> list[Hit]:
@@ -164,11 +171,12 @@ def _judged(
     judgement: Judgement,
     settings: Settings,
     sources: Sources,
+    user: User,
     *,
     push_down: bool = False,
 ) -> Pool:
     """The pool with one more judgement, and what that can reach."""
-    new = _reachable(pool, judgement, settings, sources, push_down=push_down)
+    new = _reachable(pool, judgement, settings, sources, user, push_down=push_down)
     reachable = (*pool.reachable, *new)
     chunks = (hit.chunk for hit in (*pool.hits, *reachable))
     return replace(
@@ -180,7 +188,13 @@ def _judged(
 
 
 def _reachable(
-    pool: Pool, judgement: Judgement, settings: Settings, sources: Sources, *, push_down: bool
+    pool: Pool,
+    judgement: Judgement,
+    settings: Settings,
+    sources: Sources,
+    user: User,
+    *,
+    push_down: bool,
 ) -> tuple[Hit, ...]:
     """The chunks that the verdicts' expansions can reach and the pool does not hold whole: under
     the settings, and (but for `push_down`) under any other clearance and with rules off or on."""
@@ -195,7 +209,7 @@ def _reachable(
 
     def permitted(chunk_id: str) -> Chunk | None:
         chunk = None if chunk_id in discarded else catalogue.get(chunk_id)
-        return chunk if chunk is not None and may_bring(chunk, settings, scan) else None
+        return chunk if chunk is not None and may_bring(chunk, settings, scan, user) else None
 
     finders: list[Finder] = [permitted] if push_down else [permitted, catalogue.get]
     most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))

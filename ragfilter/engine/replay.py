@@ -22,7 +22,7 @@ from ragfilter.layers import (
     top_k,
 )
 from ragfilter.layers.base import Layer, Look, Step
-from ragfilter.model import Hit, LayerName, LayerTrace, Need, Pool, Result, Status
+from ragfilter.model import PUBLIC, Hit, LayerName, LayerTrace, Need, Pool, Result, Status, User
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 
@@ -50,15 +50,18 @@ def enabled(layer: LayerName, settings: Settings) -> bool:
     return layer == "context" or bool(settings.get(f"{layer}.enabled"))
 
 
-def replay(pool: Pool, settings: Settings) -> Result:
+def replay(pool: Pool, settings: Settings, user: User = PUBLIC) -> Result:
     """Decide over a gathered pool. Pure and deterministic; asks no store and no model.
+
+    `user` is who asks, where the clearance layer is on.
 
     What a layer lacks (rerank scores, verdicts) is listed in `Result.needs`; until it is there the
     layer falls back to what it can do without and says so in its trace's note.
     """
     scan = rule_book(_distinct_rules((*pool.hits, *pool.reachable))).scan(pool.query)
-    hits = retrieved(pool, settings)
-    sides = clearance.visible_entities(pool, settings.clearance)
+    user = clearance.viewer(user, settings)
+    hits = retrieved(pool, settings, user)
+    sides = clearance.visible_entities(pool, user)
     shown = replace(pool, entities=sides)
     seen = {hit.id: hit for hit in hits}
     pinned: frozenset[str] = frozenset()
@@ -71,7 +74,7 @@ def replay(pool: Pool, settings: Settings) -> Result:
             traces.append(LayerTrace(name, False, len(hits), len(hits)))
             continue
         started = perf_counter()
-        step: Step = apply(hits, Look(settings, shown, scan, pinned))
+        step: Step = apply(hits, Look(settings, shown, scan, user, pinned))
         ms = (perf_counter() - started) * 1000
         traces.append(
             LayerTrace(
@@ -99,6 +102,7 @@ def replay(pool: Pool, settings: Settings) -> Result:
         needs=tuple(needs),
         status=status,
         message=message,
+        user=user,
     )
 
 
@@ -108,17 +112,16 @@ def as_user(result: Result) -> Result:
     Ranks, gaps, counts and reasons are then those of what is there for the user, so that nothing
     tells where a hidden chunk stands. Only that the clearance is insufficient is still said.
     """
-    user = result.settings.clearance
-    pool = result.pool
-    if not user.enabled or all(clearance.may_see(hit.chunk, user) for hit in pool.hits):
+    user, pool = result.user, result.pool
+    if all(user.sees(hit.chunk) for hit in pool.hits):
         return result
-    made = replay(clearance.visible(pool, user), result.settings)
+    made = replay(clearance.visible(pool, user), result.settings, user)
     if result.status == "insufficient_clearance":
         made = replace(made, status=result.status, message=result.message)
     return made
 
 
-def retrieved(pool: Pool, settings: Settings) -> tuple[Hit, ...]:
+def retrieved(pool: Pool, settings: Settings, user: User = PUBLIC) -> tuple[Hit, ...]:
     """The hits that enter the first layer: the query's own, and the entities' where switched on.
 
     All are of the files that `source_pattern` admits, also where the pool was gathered without it;
@@ -126,9 +129,8 @@ def retrieved(pool: Pool, settings: Settings) -> tuple[Hit, ...]:
     """
     own = ("query", "rules")
     found = _of_files(pool.hits, settings)
-    user = settings.clearance
-    barred = user.enabled and not any(clearance.may_see(hit.chunk, user) for hit in found)
-    if barred and settings.retrieval.source_pattern.strip():
+    user = clearance.viewer(user, settings)
+    if not any(user.sees(hit.chunk) for hit in found) and settings.retrieval.source_pattern.strip():
         return ()
     if not settings.entities.enabled:
         return tuple(hit for hit in found if hit.found_by in own)
@@ -137,16 +139,14 @@ def retrieved(pool: Pool, settings: Settings) -> tuple[Hit, ...]:
     return tuple(hit for hit in found if hit.found_by in own or hit.id in wanted)
 
 
-def unfiltered(pool: Pool, settings: Settings) -> tuple[Hit, ...]:
+def unfiltered(pool: Pool, settings: Settings, user: User = PUBLIC) -> tuple[Hit, ...]:
     """What a plain search would have put into the prompt: the first k of the query's own hits.
 
     Clearance, where it is on, holds here too: the comparison must not show what is hidden.
     """
-    user = settings.clearance
-    hits: Iterable[Hit] = (hit for hit in _of_files(pool.hits, settings) if hit.found_by == "query")
-    if user.enabled:
-        hits = (hit for hit in hits if clearance.may_see(hit.chunk, user))
-    return tuple(hits)[: settings.retrieval.k]
+    user = clearance.viewer(user, settings)
+    found = (hit for hit in _of_files(pool.hits, settings) if hit.found_by == "query")
+    return tuple(hit for hit in found if user.sees(hit.chunk))[: settings.retrieval.k]
 
 
 def _of_files(hits: tuple[Hit, ...], settings: Settings) -> tuple[Hit, ...]:

@@ -17,12 +17,12 @@ from ragfilter.engine.file_filter import matcher
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Search, by_distance
 from ragfilter.errors import InputError
-from ragfilter.layers.clearance import may_see
+from ragfilter.layers.clearance import viewer
 from ragfilter.layers.comparison import alternatives, detect, title_is
-from ragfilter.model import Chunk, Entity, Hit, Pool, Result
+from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool, Result, User
 from ragfilter.protocols import Collection, Vectors
 from ragfilter.rules.match import rule_book
-from ragfilter.settings.schema import Clearance, Settings
+from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
 
 log = logging.getLogger(__name__)
@@ -35,25 +35,39 @@ WIDEST = 16
 """A pool that still runs dry at this many times its first size goes to `ids=`."""
 
 
-def run(query: str, settings: Settings, sources: Sources, *, push_down: bool = True) -> Result:
+def run(
+    query: str,
+    settings: Settings,
+    sources: Sources,
+    user: User = PUBLIC,
+    *,
+    push_down: bool = True,
+) -> Result:
     """Gather and replay until nothing is needed: the library's and command line's one call.
 
-    With `push_down` the clearance condition is also part of the store's own filter.
-    Raises InputError for an empty query and for a file pattern that matches nothing, StoreError,
-    ModelError (the embedder's). Where the collection is incomplete or damaged, the message says so
-    in any case, and the status where it would be `ok`.
+    `user` is who asks, where the clearance layer is on. With `push_down` the clearance condition is
+    also part of the store's own filter. Raises InputError for an empty query and for a file pattern
+    that matches nothing, StoreError, ModelError (the embedder's). Where the collection is
+    incomplete or damaged, the message says so in any case, and the status where it would be `ok`.
     """
-    pool = gather(query, settings, sources, push_down=push_down)
-    result = replay(pool, settings)
+    pool = gather(query, settings, sources, user, push_down=push_down)
+    result = replay(pool, settings, user)
     for _ in range(3):
         if not result.needs:
             break
-        pool = fulfil(pool, result.needs, settings, sources, push_down=push_down)
-        result = replay(pool, settings)
+        pool = fulfil(pool, result.needs, settings, sources, user, push_down=push_down)
+        result = replay(pool, settings, user)
     return result
 
 
-def gather(query: str, settings: Settings, sources: Sources, *, push_down: bool = False) -> Pool:
+def gather(
+    query: str,
+    settings: Settings,
+    sources: Sources,
+    user: User = PUBLIC,
+    *,
+    push_down: bool = False,
+) -> Pool:
     """A pool wide enough for every layer: hits, and what each side of a comparison found.
 
     Raises like `run`.
@@ -67,13 +81,13 @@ def gather(query: str, settings: Settings, sources: Sources, *, push_down: bool 
     incomplete = sources.incomplete
     if incomplete:
         log.warning(incomplete)
-    user = settings.clearance
-    only = _only_sources(settings, collection.name, catalogue)
+    user = viewer(user, settings)
+    only = _only_sources(settings, user, collection.name, catalogue)
     compared = detect(query)
     names = compared or alternatives(query)
     vectors = sources.embedder.embed([query, *names])
-    search = Search(collection, catalogue, user, only, pushed=push_down and user.enabled)
-    passes = _clean_test(query, settings, catalogue)
+    search = Search(collection, catalogue, user, only, pushed=push_down and not user.unrestricted)
+    passes = _clean_test(query, settings, user, catalogue)
     pairs, exact, calls = _wide(vectors[0], settings, search, passes)
     bare = search.pushed and not pairs
     if bare:
@@ -126,16 +140,13 @@ def gather(query: str, settings: Settings, sources: Sources, *, push_down: bool 
     )
 
 
-def _known(entities: list[Entity], collection: Collection, user: Clearance) -> list[Entity]:
+def _known(entities: list[Entity], collection: Collection, user: User) -> list[Entity]:
     """The sides of a bare "X or Y", where the collection holds a chunk titled like each that the
     user may see; none otherwise."""
     chunks = collection.chunks(list({i for entity in entities for i in entity.ids}))
     for entity in entities:
         found = (chunks[i] for i in entity.ids if i in chunks)
-        if not any(
-            title_is(entity.name, chunk) and (not user.enabled or may_see(chunk, user))
-            for chunk in found
-        ):
+        if not any(title_is(entity.name, chunk) and user.sees(chunk) for chunk in found):
             return []
     return entities
 
@@ -152,7 +163,7 @@ def target(settings: Settings) -> int:
 
 
 def _only_sources(
-    settings: Settings, name: str, catalogue: Mapping[str, Chunk]
+    settings: Settings, user: User, name: str, catalogue: Mapping[str, Chunk]
 ) -> tuple[str, ...] | None:
     """The sources that the file pattern admits, None where it admits all. Raises InputError.
 
@@ -162,9 +173,8 @@ def _only_sources(
     pattern = settings.retrieval.source_pattern
     if not pattern.strip():
         return None
-    user = settings.clearance
     fits = matcher(pattern)
-    seen = {c.source for c in catalogue.values() if not user.enabled or may_see(c, user)}
+    seen = {chunk.source for chunk in catalogue.values() if user.sees(chunk)}
     if catalogue and not any(map(fits, seen)):
         raise InputError(
             f"No file of the collection {name!r} matches {pattern!r}.", remedy=_files_there(seen)
@@ -183,18 +193,17 @@ def _files_there(sources: Iterable[str]) -> str:
 
 
 def _clean_test(
-    query: str, settings: Settings, catalogue: Mapping[str, Chunk]
+    query: str, settings: Settings, user: User, catalogue: Mapping[str, Chunk]
 ) -> Callable[[str], bool]:
     rules = tuple(dict.fromkeys(chunk.rule for chunk in catalogue.values() if chunk.rule))
     scan = rule_book(rules).scan(query)
-    user = settings.clearance
     fits = matcher(settings.retrieval.source_pattern)
 
     def passes(chunk_id: str) -> bool:
         chunk = catalogue.get(chunk_id)
         if chunk is None or not fits(chunk.source):
             return False
-        return scan.passes(chunk.rule) and (not user.enabled or may_see(chunk, user))
+        return scan.passes(chunk.rule) and user.sees(chunk)
 
     return passes
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ragfilter.layers.clearance import may_see
-from ragfilter.model import Chunk
+from ragfilter.model import Chunk, User
 from ragfilter.protocols import Collection, Vectors, Where
-from ragfilter.settings.schema import Clearance
 
 Pairs = list[tuple[str, float]]
 
@@ -32,16 +30,16 @@ class Search:
 
     collection: Collection
     catalogue: Mapping[str, Chunk]
-    user: Clearance
+    user: User
     files: tuple[str, ...] | None = None
     pushed: bool = False
 
     def seen(self, chunk_id: str) -> bool:
         """Whether the user may see the chunk; what the catalogue lacks is hidden from a user."""
-        if not self.user.enabled:
+        if self.user.unrestricted:
             return True
         chunk = self.catalogue.get(chunk_id)
-        return chunk is not None and may_see(chunk, self.user)
+        return chunk is not None and self.user.sees(chunk)
 
     def nearest(self, vector: Vectors, n: int) -> Pairs:
         """The `n` nearest that the user may see and, unless `pushed`, what is hidden among them;
@@ -64,7 +62,7 @@ class Search:
 
     def _where(self) -> Where | None:
         if self.pushed:
-            return Where(self.user.level, self.user.department, self.files)
+            return Where(self.user, self.files)
         return None if self.files is None else Where(sources=self.files)
 
 

@@ -27,7 +27,7 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Qrels, Queries
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1
 from ragfilter.judge import call
-from ragfilter.model import Hit, Result
+from ragfilter.model import PUBLIC, Hit, Result, User
 from ragfilter.protocols import ChatModel
 from ragfilter.report import judge_stats, tokens
 from ragfilter.settings.schema import Settings
@@ -107,7 +107,11 @@ def prompt_sides(settings: Settings, variants: Sequence[str]) -> tuple[Side, ...
 
 
 def measure(
-    queries: Queries, qrels: Qrels, sides: Sequence[Side], sources: Sources
+    queries: Queries,
+    qrels: Qrels,
+    sides: Sequence[Side],
+    sources: Sources,
+    user: User = PUBLIC,
 ) -> Iterator[Measured]:
     """Every query under every side, one after the other, as they are finished.
 
@@ -118,9 +122,9 @@ def measure(
     for number, (query_id, text) in enumerate(queries.items()):
         if number == 0:
             # What is loaded and read once is not the first side's cost.
-            gather(text, sides[0].settings, sources)
+            gather(text, sides[0].settings, sources, user)
         for side in sides:
-            yield _measure(query_id, text, qrels.get(query_id), side, sources)
+            yield _measure(query_id, text, qrels.get(query_id), side, sources, user)
 
 
 def check(sides: Iterable[Side], chat: ChatModel | None) -> None:
@@ -152,10 +156,15 @@ def document(measured: Sequence[Measured], sides: Sequence[Side]) -> dict[str, A
 
 
 def _measure(
-    query_id: str, text: str, labels: Mapping[str, int] | None, side: Side, sources: Sources
+    query_id: str,
+    text: str,
+    labels: Mapping[str, int] | None,
+    side: Side,
+    sources: Sources,
+    user: User,
 ) -> Measured:
     started = perf_counter()
-    result = run(text, side.settings, sources)
+    result = run(text, side.settings, sources, user)
     ms = (perf_counter() - started) * 1000
     kept = _kept(result, side)
     ids = tuple(hit.id for hit in kept)
@@ -180,7 +189,7 @@ def _measure(
 
 
 def _kept(result: Result, side: Side) -> tuple[Hit, ...]:
-    return unfiltered(result.pool, side.settings) if side.plain else result.kept
+    return unfiltered(result.pool, side.settings, result.user) if side.plain else result.kept
 
 
 def _means(name: str, rows: Sequence[Measured], base: int | None) -> SideMeans:

@@ -28,7 +28,7 @@ from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.engine.retrieve import run
 from ragfilter.evaluate.beir import Qrels, Queries
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1
-from ragfilter.model import Pool, Status
+from ragfilter.model import PUBLIC, Pool, Status, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
 
@@ -115,6 +115,7 @@ def evaluate(
     qrels: Qrels,
     settings: Settings,
     sources: Sources,
+    user: User = PUBLIC,
     *,
     progress: Progress | None = None,
 ) -> Evaluation:
@@ -123,22 +124,23 @@ def evaluate(
     Raises ValueError where no query has a label, and what `gather.run` raises.
     """
     labelled = {i: text for i, text in queries.items() if i in qrels}
-    pools = gather_all(labelled, settings, sources, progress=progress)
+    pools = gather_all(labelled, settings, sources, user, progress=progress)
     unlabelled = tuple(i for i in queries if i not in qrels)
-    return score(pools, qrels, settings, unlabelled=unlabelled)
+    return score(pools, qrels, settings, user, unlabelled=unlabelled)
 
 
 def gather_all(
     queries: Queries,
     settings: Settings,
     sources: Sources,
+    user: User = PUBLIC,
     *,
     progress: Progress | None = None,
 ) -> dict[str, Pool]:
     """The pool of every query, with all that `settings` need."""
     pools: dict[str, Pool] = {}
     for query_id, text in queries.items():
-        pools[query_id] = run(text, settings, sources).pool
+        pools[query_id] = run(text, settings, sources, user).pool
         if progress is not None:
             progress(len(pools), len(queries))
     return pools
@@ -148,11 +150,12 @@ def score(
     pools: Mapping[str, Pool],
     qrels: Qrels,
     settings: Settings,
+    user: User = PUBLIC,
     *,
     unlabelled: Sequence[str] = (),
 ) -> Evaluation:
     """Replay every pool under `settings` and score it. Pure. Raises ValueError without labels."""
-    rows = tuple(_row(i, pool, qrels[i], settings) for i, pool in pools.items() if i in qrels)
+    rows = tuple(_row(i, pool, qrels[i], settings, user) for i, pool in pools.items() if i in qrels)
     if not rows:
         raise ValueError("no query has a label")
     return Evaluation(
@@ -200,10 +203,12 @@ def document(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _row(query_id: str, pool: Pool, labels: Mapping[str, int], settings: Settings) -> QueryRow:
+def _row(
+    query_id: str, pool: Pool, labels: Mapping[str, int], settings: Settings, user: User
+) -> QueryRow:
     relevant = frozenset(i for i, label in labels.items() if label > 0)
-    result = replay(pool, settings)
-    first = tuple(hit.id for hit in unfiltered(pool, settings))
+    result = replay(pool, settings, user)
+    first = tuple(hit.id for hit in unfiltered(pool, settings, user))
     kept = tuple(hit.id for hit in result.kept)
     deep = settings.with_values({"retrieval.k": DEEPEST})
     return QueryRow(
@@ -213,7 +218,7 @@ def _row(query_id: str, pool: Pool, labels: Mapping[str, int], settings: Setting
         unfiltered=_side(first, relevant),
         filtered=_side(kept, relevant),
         lost=tuple(i for i in first if i in relevant and i not in kept),
-        ranking=tuple(hit.id for hit in islice(unfiltered(pool, deep), DEEPEST)),
+        ranking=tuple(hit.id for hit in islice(unfiltered(pool, deep, user), DEEPEST)),
         status=result.status,
         waiting=bool(result.needs),
     )

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ragfilter.model import Decision, Detail, Hit, Need, Pool, Status, similarity
+from ragfilter.model import Decision, Detail, Hit, Need, Pool, Status, User, similarity
 from ragfilter.rules.match import Scan
 from ragfilter.settings.schema import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a layer may look at: the settings, the pool, the scanned query, the pins."""
+    """What a layer may look at: the settings, the pool, the scanned query, the pins, as whom."""
 
     settings: Settings
     pool: Pool
     rules: Scan
+    user: User
     pinned: frozenset[str] = frozenset()
 
     def similarity(self, hit: Hit) -> float:

@@ -1,6 +1,7 @@
 """Clearance: hide what the user may not see. First of all layers, and it fails closed.
 
-Source: Adaptive Retrieval System, "Security Filtering"; order decided in the design, section 3.
+Who may see what is decided by `model.User`. Source: Adaptive Retrieval System, "Security
+Filtering"; order decided in the design, section 3.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from ragfilter.layers.base import Look, Step
-from ragfilter.model import Chunk, Decision, Entity, Hit, Pool
-from ragfilter.settings.schema import Clearance
+from ragfilter.model import UNRESTRICTED, Chunk, Decision, Entity, Hit, Pool, User
+from ragfilter.settings.schema import Settings
 
 BARRED = "You do not have the clearance for any of the chunks that match this query."
 MESSAGE = f"{BARRED} The highest level among them is {{level}}."
@@ -18,23 +19,24 @@ DEPARTMENT_MESSAGE = f"{BARRED} They are for another department."
 UNREADABLE_MESSAGE = "The chunks that match this query carry no readable clearance: all are hidden."
 
 
-def may_see(chunk: Chunk, user: Clearance) -> bool:
-    """True where `user` may see `chunk`; an unreadable clearance hides it."""
-    return _refusal(chunk, user) == ""
+def viewer(user: User, settings: Settings) -> User:
+    """As whom the settings let `user` look: as themselves, or without any limit where the layer is
+    off."""
+    return user if settings.clearance.enabled else UNRESTRICTED
 
 
-def level_needed(chunks: Iterable[Chunk], user: Clearance) -> int | None:
+def level_needed(chunks: Iterable[Chunk], user: User) -> int | None:
     """The highest level among `chunks` that are too high for `user`; None where none of them is, so
     that no level would help."""
     levels = (chunk.clearance for chunk in chunks if chunk.clearance is not None)
     return max((level for level in levels if level > user.level), default=None)
 
 
-def visible(pool: Pool, user: Clearance) -> Pool:
+def visible(pool: Pool, user: User) -> Pool:
     """The pool without what `user` may not see, as if it had never been in the store."""
     hits: list[Hit] = []
     for hit in pool.hits:
-        if may_see(hit.chunk, user):
+        if user.sees(hit.chunk):
             rank = len(hits) + 1
             place = float(rank) if pool.space == "rank" else hit.distance
             hits.append(replace(hit, rank=rank, distance=place))
@@ -42,38 +44,38 @@ def visible(pool: Pool, user: Clearance) -> Pool:
         pool,
         hits=tuple(hits),
         entities=visible_entities(pool, user),
-        reachable=tuple(hit for hit in pool.reachable if may_see(hit.chunk, user)),
-        references=tuple(chunk for chunk in pool.references if may_see(chunk, user)),
+        reachable=tuple(hit for hit in pool.reachable if user.sees(hit.chunk)),
+        references=tuple(filter(user.sees, pool.references)),
     )
 
 
-def visible_entities(pool: Pool, user: Clearance) -> tuple[Entity, ...]:
+def visible_entities(pool: Pool, user: User) -> tuple[Entity, ...]:
     """The sides of a comparison, each with what it found that `user` may see."""
-    if not user.enabled:
+    if user.unrestricted:
         return pool.entities
-    ids = {hit.id for hit in pool.hits if may_see(hit.chunk, user)}
+    ids = {hit.id for hit in pool.hits if user.sees(hit.chunk)}
     return tuple(
         replace(entity, ids=tuple(i for i in entity.ids if i in ids)) for entity in pool.entities
     )
 
 
-def visible_refs(pool: Pool, user: Clearance) -> Callable[[Chunk], tuple[str, ...]]:
+def visible_refs(pool: Pool, user: User) -> Callable[[Chunk], tuple[str, ...]]:
     """A function from a chunk to those of its references that may be named to `user`: ids alone
     can tell a secret. What the pool knows nothing of is not named either."""
-    if not user.enabled:
+    if user.unrestricted:
         return lambda chunk: chunk.refs
     hits = (*pool.hits, *pool.reachable)
     known = {chunk.id: chunk for chunk in (*pool.references, *(hit.chunk for hit in hits))}
 
     def named(chunk: Chunk) -> tuple[str, ...]:
-        return tuple(r for r in chunk.refs if r in known and may_see(known[r], user))
+        return tuple(r for r in chunk.refs if r in known and user.sees(known[r]))
 
     return named
 
 
-def with_visible_refs(hits: Iterable[Hit], pool: Pool, user: Clearance) -> tuple[Hit, ...]:
+def with_visible_refs(hits: Iterable[Hit], pool: Pool, user: User) -> tuple[Hit, ...]:
     """The hits with the references that may be named to `user`, to be shown to a model as them."""
-    if not user.enabled:
+    if user.unrestricted:
         return tuple(hits)
     named = visible_refs(pool, user)
     return tuple(replace(hit, chunk=replace(hit.chunk, refs=named(hit.chunk))) for hit in hits)
@@ -81,12 +83,12 @@ def with_visible_refs(hits: Iterable[Hit], pool: Pool, user: Clearance) -> tuple
 
 def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     """Keep the accessible hits. Status `insufficient_clearance` where hits existed and none is."""
-    user = look.settings.clearance
+    user = look.user
     kept: list[Hit] = []
     decisions: list[Decision] = []
     for hit in hits:
         level = hit.chunk.clearance
-        refusal = _refusal(hit.chunk, user)
+        refusal = user.refusal(hit.chunk)
         value = None if level is None else float(level)
         if refusal:
             decisions.append(
@@ -104,19 +106,9 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     return Step(tuple(kept), tuple(decisions))
 
 
-def _message(chunks: Sequence[Chunk], user: Clearance) -> str:
+def _message(chunks: Sequence[Chunk], user: User) -> str:
     level = level_needed(chunks, user)
     if level is not None:
         return MESSAGE.format(level=level)
     readable = any(chunk.clearance is not None for chunk in chunks)
     return DEPARTMENT_MESSAGE if readable else UNREADABLE_MESSAGE
-
-
-def _refusal(chunk: Chunk, user: Clearance) -> str:
-    if chunk.clearance is None:
-        return "clearance unreadable, hidden"
-    if chunk.clearance > user.level:
-        return f"clearance {chunk.clearance} > {user.level}"
-    if chunk.department is not None and chunk.department != user.department:
-        return f"department {chunk.department}, not {user.department or 'none'}"
-    return ""

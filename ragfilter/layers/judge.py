@@ -25,8 +25,9 @@ from dataclasses import replace
 from ragfilter.judge import call
 from ragfilter.judge.references import Reached, walk
 from ragfilter.layers.base import Look, Step
-from ragfilter.layers.clearance import may_see, with_visible_refs
+from ragfilter.layers.clearance import viewer, with_visible_refs
 from ragfilter.model import (
+    PUBLIC,
     Brought,
     Chunk,
     Decision,
@@ -37,6 +38,7 @@ from ragfilter.model import (
     Outcome,
     Pool,
     Status,
+    User,
     Verdict,
 )
 from ragfilter.rules.match import Scan
@@ -59,7 +61,7 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     if not asked:
         message = NOTHING_SIMILAR.format(limit=settings.min_relevance)
         return Step((), unasked, status="low_quality_results", message=message)
-    ready = question(asked, look.pool, look.settings)
+    ready = question(asked, look.pool, look.settings, look.user)
     if not ready.asked:
         return _fall_back(asked, unasked, call.no_room(settings), look)
     judgement = _judgement_of(ready, look.pool.judgements)
@@ -74,17 +76,18 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     return _wait(asked, unasked, ready, look, changed=bool(look.pool.judgements))
 
 
-def question(asked: Sequence[Hit], pool: Pool, settings: Settings) -> call.JudgePrompt:
+def question(
+    asked: Sequence[Hit], pool: Pool, settings: Settings, user: User = PUBLIC
+) -> call.JudgePrompt:
     """The prompt over `asked` as the user: references to what they may not see are not in it."""
-    shown = with_visible_refs(asked, pool, settings.clearance)
+    shown = with_visible_refs(asked, pool, viewer(user, settings))
     return call.prompt(pool.query, shown, settings.judge, pool.space)
 
 
-def may_bring(chunk: Chunk, settings: Settings, rules: Scan) -> bool:
+def may_bring(chunk: Chunk, settings: Settings, rules: Scan, user: User) -> bool:
     """Whether an expansion may bring `chunk`: the user may see it, and its rule holds where rules
     are on."""
-    user = settings.clearance
-    if user.enabled and not may_see(chunk, user):
+    if not viewer(user, settings).sees(chunk):
         return False
     return not settings.query_must.enabled or rules.passes(chunk.rule)
 
@@ -264,7 +267,7 @@ def _finder(look: Look) -> Finder:
             if whole is None or not whole.chunk.loaded:
                 return None
             hit = replace(hit, chunk=whole.chunk)
-        return hit if may_bring(hit.chunk, look.settings, look.rules) else None
+        return hit if may_bring(hit.chunk, look.settings, look.rules, look.user) else None
 
     return find
 

@@ -27,7 +27,7 @@ def document(
     highest = max_security_level(result)
     result = seen(result, as_operator=as_operator)
     listed = rows(result, as_operator=as_operator)
-    plain = unfiltered(result.pool, result.settings)
+    plain = unfiltered(result.pool, result.settings, result.user)
     return {
         "query": result.query,
         "collection": result.pool.collection,

@@ -15,11 +15,11 @@ from ragfilter.answer.stream import Prices
 from ragfilter.judge.cache import Judgements
 from ragfilter.judge.call import JudgePrompt
 from ragfilter.judge.references import DEPTHS, Reached, walk
-from ragfilter.layers.clearance import may_see
+from ragfilter.layers.clearance import viewer
 from ragfilter.layers.judge import may_bring, question
-from ragfilter.model import Chunk, Result
+from ragfilter.model import PUBLIC, Chunk, Result, User
 from ragfilter.rules.match import rule_book
-from ragfilter.settings.schema import Clearance, Settings
+from ragfilter.settings.schema import Settings
 from ragfilter.text.tokens import estimate
 
 
@@ -97,26 +97,25 @@ def judge_prompt(result: Result) -> JudgePrompt | None:
     by_id = {hit.id: hit for hit in result.pool.hits}
     if not ids or not by_id.keys() >= set(ids):
         return None
-    return question([by_id[i] for i in ids], result.pool, result.settings)
+    return question([by_id[i] for i in ids], result.pool, result.settings, result.user)
 
 
 def preview_expansion(
     chunk_id: str,
     collection: Library,
     settings: Settings,
-    user: Clearance | None = None,
+    user: User = PUBLIC,
     *,
     query: str = "",
 ) -> dict[int, tuple[Reached, ...]]:
     """What EXPAND_1, EXPAND_3 and EXPAND_5 of a chunk would bring: depth to chunks, whole, in the
     order in which they would come. Asks the store for their texts, and no model.
 
-    `user` is by default the user of `settings`. With `query` and query_must on, chunks whose rule
+    With `query` and query_must on, chunks whose rule
     fails are left out, as they would be. Empty for a chunk that is unknown or hidden. Raises
     StoreError.
     """
-    if user is not None:
-        settings = settings.model_copy(update={"clearance": user})
+    user = viewer(user, settings)
     if not query.strip():
         off = settings.query_must.model_copy(update={"enabled": False})
         settings = settings.model_copy(update={"query_must": off})
@@ -125,7 +124,7 @@ def preview_expansion(
 
     def permitted(wanted: str) -> Chunk | None:
         chunk = catalogue.get(wanted)
-        return chunk if chunk is not None and may_bring(chunk, settings, rules) else None
+        return chunk if chunk is not None and may_bring(chunk, settings, rules, user) else None
 
     root = permitted(chunk_id)
     if root is None:
@@ -133,13 +132,12 @@ def preview_expansion(
     most = settings.judge.max_expansion
     found = list(walk(root, depth=max(DEPTHS), most=most, find=permitted))
     whole = collection.chunks([reached.chunk.id for reached in found])
-    user = settings.clearance
-    if user.enabled:
+    if not user.unrestricted:
         whole = {i: _without_hidden_refs(c, catalogue, user) for i, c in whole.items()}
     there = [replace(r, chunk=whole[r.chunk.id]) for r in found if r.chunk.id in whole]
     return {depth: tuple(r for r in there if r.step <= depth) for depth in DEPTHS}
 
 
-def _without_hidden_refs(chunk: Chunk, catalogue: Mapping[str, Chunk], user: Clearance) -> Chunk:
-    refs = tuple(r for r in chunk.refs if r in catalogue and may_see(catalogue[r], user))
+def _without_hidden_refs(chunk: Chunk, catalogue: Mapping[str, Chunk], user: User) -> Chunk:
+    refs = tuple(r for r in chunk.refs if r in catalogue and user.sees(catalogue[r]))
     return replace(chunk, refs=refs)

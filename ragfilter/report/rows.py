@@ -15,8 +15,16 @@ from dataclasses import fields as dataclass_fields
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.engine.replay import as_user
-from ragfilter.layers.clearance import may_see, visible_refs
-from ragfilter.model import Decision, Hit, LayerName, Outcome, Result, similarity
+from ragfilter.layers.clearance import visible_refs
+from ragfilter.model import (
+    UNRESTRICTED,
+    Decision,
+    Hit,
+    LayerName,
+    Outcome,
+    Result,
+    similarity,
+)
 from ragfilter.report.confidence import confidence
 
 if TYPE_CHECKING:
@@ -82,10 +90,7 @@ def seen(result: Result, *, as_operator: bool = False) -> Result:
 
 def visible(result: Result, *, as_operator: bool = False) -> frozenset[str]:
     """The ids of the hits that may be named: all, unless the clearance layer is on."""
-    user = result.settings.clearance
-    return frozenset(
-        hit.id for hit in result.hits if as_operator or not user.enabled or may_see(hit.chunk, user)
-    )
+    return frozenset(hit.id for hit in result.hits if as_operator or result.user.sees(hit.chunk))
 
 
 def rows(result: Result, *, as_operator: bool = False) -> tuple[Row, ...]:
@@ -124,10 +129,7 @@ def frame(rows: Iterable[Row]) -> pd.DataFrame:
 def references(result: Result, *, as_operator: bool = False) -> dict[str, tuple[str, ...]]:
     """What every hit refers to, by id: as the user, only what they may know of."""
     result = seen(result, as_operator=as_operator)
-    user = result.settings.clearance
-    if as_operator:
-        user = user.model_copy(update={"enabled": False})
-    named = visible_refs(result.pool, user)
+    named = visible_refs(result.pool, UNRESTRICTED if as_operator else result.user)
     return {hit.id: named(hit.chunk) for hit in result.hits}
 
 

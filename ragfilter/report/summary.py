@@ -53,7 +53,7 @@ class Summary:
 def summary(result: Result, *, as_operator: bool = False) -> Summary:
     """How many stay of how many, why, what it saves in tokens, and what each layer did."""
     result = seen(result, as_operator=as_operator)
-    plain = unfiltered(result.pool, result.settings)
+    plain = unfiltered(result.pool, result.settings, result.user)
     return Summary(
         kept=len(result.kept),
         retrieved=sum(hit.rank > 0 for hit in result.hits),
@@ -88,7 +88,7 @@ def max_security_level(result: Result) -> int | None:
     read. Source: Adaptive Retrieval System, "Return Format".
     """
     if result.status == "insufficient_clearance":
-        return level_needed((hit.chunk for hit in result.hits), result.settings.clearance)
+        return level_needed((hit.chunk for hit in result.hits), result.user)
     levels = [hit.chunk.clearance for hit in result.kept]
     readable = [level for level in levels if level is not None]
     return max(readable, default=None) if len(readable) == len(levels) else None
@@ -140,8 +140,9 @@ def layer_line(trace: LayerTrace, result: Result) -> str:
 
 
 def _may_see(result: Result) -> str:
-    user = result.settings.clearance
-    return f"what level {user.level}{f' of {user.department}' if user.department else ''} may see"
+    user = result.user
+    of = f" of {', '.join(user.departments)}" if user.departments else ""
+    return f"what level {user.level}{of} may see"
 
 
 def _fail_their_rule(n: int) -> str:

@@ -39,17 +39,9 @@ class Retrieval(Section):
 
 
 class Clearance(Section):
+    """Who the user is, is no setting: it is the argument `user` beside the settings."""
+
     enabled: bool = setting(False, "Hide what the user may not see, before anything else.")
-    level: int = setting(
-        0,
-        "The user's clearance. Chunks of a higher level are hidden.",
-        unit="level", ge=0, le=100, ceiling=5, label="User's clearance",
-    )  # fmt: skip
-    department: str = setting(
-        "",
-        "The user's department. Chunks of another department are hidden; empty means none.",
-        label="User's department",
-    )
 
 
 class QueryMust(Section):

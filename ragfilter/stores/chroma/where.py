@@ -25,11 +25,11 @@ def can_push(where: Where) -> bool:
 def condition(where: Where) -> dict[str, Any]:
     """`where` (which says something) as Chroma's own filter."""
     parts: list[dict[str, Any]] = []
-    if where.max_clearance is not None:
+    if where.user is not None and not where.user.unrestricted:
         parts += [
             {"clearance": {"$gte": 0}},
-            {"clearance": {"$lte": where.max_clearance}},
-            {"department": {"$in": sorted({"", where.department})}},
+            {"clearance": {"$lte": where.user.level}},
+            {"department": {"$in": sorted({"", *where.user.departments})}},
         ]
     if where.sources is not None:
         parts.append({"source": {"$in": list(where.sources)}})
@@ -43,12 +43,6 @@ def admission(where: Where) -> Callable[[Chunk], bool]:
     def admits(chunk: Chunk) -> bool:
         if sources is not None and chunk.source not in sources:
             return False
-        return where.max_clearance is None or _may_see(chunk, where.max_clearance, where.department)
+        return where.user is None or where.user.sees(chunk)
 
     return admits
-
-
-def _may_see(chunk: Chunk, level: int, department: str) -> bool:
-    if chunk.clearance is None or chunk.clearance > level:
-        return False
-    return chunk.department in (None, department)

@@ -85,7 +85,7 @@ def nothing_kept(result: Result) -> None:
     """Every hit fell: the layer that dropped the last, and one click to relax it."""
     if result.status == "insufficient_clearance" and not st.session_state.operator:
         # A user cannot grant themselves what they may not see.
-        asking = clearance.whom_to_ask((hit.chunk for hit in result.hits), result.settings)
+        asking = clearance.whom_to_ask((hit.chunk for hit in result.hits), result.user)
         said = html.text(result.message)
         html.draw(f'<p class="rf-empty"><b>Nothing is kept.</b> {said}</p>')
         html.draw(f'<p class="rf-empty">{html.text(asking)}</p>')

@@ -62,7 +62,7 @@ def reranking(result: Result) -> tuple[Need | None, bool]:
     needs = result.needs
     if any(failure.kind == "rerank" for failure in result.pool.failures):
         again = not any(need.kind == "rerank" for need in needs)
-        needs = replay(unfailed(result.pool, "rerank"), result.settings).needs
+        needs = replay(unfailed(result.pool, "rerank"), result.settings, result.user).needs
     return next((need for need in needs if need.kind == "rerank"), None), again
 
 
@@ -73,7 +73,7 @@ def judging_costs(result: Result, resources: Resources) -> Forecast | None:
     if chat is None:
         return None
     if failed(result):
-        result = replay(unfailed(result.pool, "judge"), result.settings)
+        result = replay(unfailed(result.pool, "judge"), result.settings, result.user)
     remembered = resources.bench.judgements
     return forecast(result, model=chat.name, judgements=remembered, prices=resources.prices)
 

@@ -33,7 +33,7 @@ def draw(result: Result, mine: Result, asked: Asked, resources: Resources) -> No
     if hit.id not in visible(result, as_operator=st.session_state.operator):
         html.draw(
             f'<p class="rf-empty"><b>Hidden.</b> The user may not see this chunk. '
-            f"{html.text(clearance.whom_to_ask([hit.chunk], result.settings))}</p>"
+            f"{html.text(clearance.whom_to_ask([hit.chunk], result.user))}</p>"
         )
         return
     if not st.session_state.operator:
@@ -91,7 +91,7 @@ def _named_refs(result: Result, chunk: Chunk) -> tuple[str, ...]:
     """The references that may be named: as a user, only those to chunks that the user may see."""
     if st.session_state.operator:
         return chunk.refs
-    return visible_refs(result.pool, result.settings.clearance)(chunk)
+    return visible_refs(result.pool, result.user)(chunk)
 
 
 def _whole(chunk: Chunk, asked: Asked, resources: Resources) -> Chunk:

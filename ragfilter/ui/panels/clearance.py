@@ -10,12 +10,13 @@ from collections.abc import Iterable
 
 import streamlit as st
 
-from ragfilter.layers.clearance import may_see
-from ragfilter.model import Chunk
-from ragfilter.settings.schema import Clearance, Settings
+from ragfilter.model import Chunk, User
 from ragfilter.ui.look import html
+from ragfilter.ui.session import state
 
 USER, OPERATOR = "User", "Operator"
+LEVEL, DEPARTMENTS = "user-level", "user-departments"
+MOST_LEVEL = 5
 AS_USER = "Hidden chunks are left out, as if they were not there."
 AS_OPERATOR = "You see all, with the reason. Prompt, answer and exports stay the user's."
 SENT_AS_USER = ("Answer", "Prompt", "Judge", "Debug")
@@ -40,30 +41,62 @@ def draw_choice() -> None:
         "production your service passes the user's level to the library.",
     )
     html.draw(f'<p class="rf-line rf-two">{AS_OPERATOR if operator else AS_USER}</p>')
+    _draw_user()
 
 
-def note(panel: str, user: Clearance) -> None:
+def _draw_user() -> None:
+    """Who the user is: level and departments. No profile and no settings file holds them."""
+    user = state.user()
+    _show(LEVEL, user.level)
+    st.slider(
+        "User's clearance",
+        0,
+        max(MOST_LEVEL, user.level),
+        key=LEVEL,
+        on_change=_change_user,
+        help="Chunks of a higher level are hidden. Unit: level.",
+    )
+    _show(DEPARTMENTS, ", ".join(user.departments))
+    st.text_input(
+        "User's departments",
+        key=DEPARTMENTS,
+        placeholder="none",
+        on_change=_change_user,
+        help="Chunks of other departments are hidden. Separate several by commas.",
+    )
+
+
+def _show(where: str, value: object) -> None:
+    if st.session_state.get(where) != value:
+        st.session_state[where] = value
+
+
+def _change_user() -> None:
+    state.become(User(st.session_state[LEVEL], state.departments(st.session_state[DEPARTMENTS])))
+
+
+def note(panel: str, user: User) -> None:
     """Tell an operator that this panel is the user's."""
-    if user.enabled and st.session_state.operator and panel in SENT_AS_USER:
+    if not user.unrestricted and st.session_state.operator and panel in SENT_AS_USER:
         html.draw(f'<p class="rf-aside">Made as the user: {html.text(called(user))}.</p>')
 
 
-def called(user: Clearance) -> str:
+def called(user: User) -> str:
     """``level 1, department referee``."""
-    department = f"department {user.department}" if user.department else "no department"
+    names = " and ".join(user.departments)
+    department = f"department {names}" if names else "no department"
     return f"level {user.level}, {department}"
 
 
-def whom_to_ask(chunks: Iterable[Chunk], settings: Settings) -> str:
+def whom_to_ask(chunks: Iterable[Chunk], user: User) -> str:
     """Who may see the ones of `chunks` that the user may not, in words for the user."""
-    user = settings.clearance
-    hidden = [chunk for chunk in chunks if not may_see(chunk, user)]
+    hidden = [chunk for chunk in chunks if not user.sees(chunk)]
     levels = [chunk.clearance for chunk in hidden if chunk.clearance is not None]
     if not levels:
         return "Their clearance cannot be read: ask whoever keeps this collection."
     level = f"clearance level {max(levels)}" if max(levels) > user.level else ""
     departments = sorted(
-        {c.department for c in hidden if c.department and c.department != user.department}
+        {c.department for c in hidden if c.department and c.department not in user.departments}
     )
     of = " or ".join(departments)
     parts = [f"with {level}" if level else "", f"of the department {of}" if of else ""]

@@ -6,11 +6,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.errors import RagfilterError
-from ragfilter.layers.clearance import may_see
-from ragfilter.model import Chunk
+from ragfilter.model import Chunk, User
 from ragfilter.rules.draft import Draft, messages
 from ragfilter.rules.templates import chosen, recognise
-from ragfilter.settings.schema import Clearance
 from ragfilter.text.tokens import estimate
 from ragfilter.ui.look import html, numbers
 from ragfilter.ui.look.prose import literal
@@ -25,9 +23,7 @@ NO_LLM_MORE = "`make local-llm` serves a tiny one for trying it."
 TICK_S = 0.2
 
 
-def button(
-    chunk: Chunk, asked: Asked, user: Clearance, resources: Resources, *, busy: bool
-) -> None:
+def button(chunk: Chunk, asked: Asked, user: User, resources: Resources, *, busy: bool) -> None:
     """Draft a rule. Disabled, it says why."""
     chat = resources.bench.chat
     hidden = _is_hidden(chunk, user)
@@ -54,7 +50,7 @@ def button(
 
 
 def draw(
-    chunk: Chunk, asked: Asked, shown: str, user: Clearance, resources: Resources, *, busy: bool
+    chunk: Chunk, asked: Asked, shown: str, user: User, resources: Resources, *, busy: bool
 ) -> DeltaGenerator | None:
     """Who drafted what by which template, doubts and tokens, or why there is no draft. While one is
     under way: the place in which `wait` tells how long, beside a button that stops it."""
@@ -94,7 +90,7 @@ def wait(place: DeltaGenerator, chunk: Chunk, asked: Asked, resources: Resources
     st.rerun()
 
 
-def _said(found: Drafted, shown: str, chunk: Chunk, user: Clearance, resources: Resources) -> str:
+def _said(found: Drafted, shown: str, chunk: Chunk, user: User, resources: Resources) -> str:
     if found.error == STOPPED:
         return f'<p class="rf-verdict">{STOPPED}</p>'
     if found.error:
@@ -138,8 +134,8 @@ def _state(found: Drafted, shown: str) -> str:
     return "Drafted, put aside," if aside else "Drafted, then edited,"
 
 
-def _is_hidden(chunk: Chunk, user: Clearance) -> bool:
-    return user.enabled and not may_see(chunk, user)
+def _is_hidden(chunk: Chunk, user: User) -> bool:
+    return not user.sees(chunk)
 
 
 def _tokens(draft: Draft | None, resources: Resources) -> str:

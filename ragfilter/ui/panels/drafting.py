@@ -20,7 +20,7 @@ from uuid import uuid4
 import streamlit as st
 
 from ragfilter.errors import RagfilterError, RuleError
-from ragfilter.layers.clearance import may_see
+from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk
 from ragfilter.rules.draft import Draft, suggest
 from ragfilter.rules.rule import canonical, parse, pretty
@@ -102,7 +102,7 @@ def begin(chunk_id: str, asked: Asked) -> None:
     before = replace(of(chunk_id), error="", draft=None)
     _all()[chunk_id] = before
     try:
-        user, resources = state.settings().clearance, open_resources()
+        user, resources = viewer(state.user(), state.settings()), open_resources()
         # As it is now: the pool may be older than a change of its text or its clearance.
         chunk = resources.bench.collection(asked.collection).chunks([chunk_id]).get(chunk_id)
         templates = chosen(resources.deployment.rule_templates)
@@ -112,7 +112,7 @@ def begin(chunk_id: str, asked: Asked) -> None:
     chat = resources.bench.chat
     if chat is None:
         return
-    if chunk is None or (user.enabled and not may_see(chunk, user)):
+    if chunk is None or not user.sees(chunk):
         _all()[chunk_id] = replace(before, error=GONE if chunk is None else HIDDEN)
         return
     timeout_s = resources.deployment.answer_timeout_s

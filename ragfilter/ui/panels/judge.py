@@ -183,7 +183,7 @@ def _prompt(result: Result) -> None:
 
 def _may_read(result: Result) -> bool:
     """Whether the raw answer may be shown: it may name any chunk that someone else could see."""
-    return bool(st.session_state.operator) or not result.settings.clearance.enabled
+    return bool(st.session_state.operator) or result.user.unrestricted
 
 
 def _say(body: str) -> None:

@@ -48,7 +48,7 @@ def draw(result: Result, mine: Result, asked: Asked, resources: Resources) -> No
                 "sent. Chunk: text, rule and references. Judge: what an LLM says of each chunk, "
                 "and what that costs. Rounds: the re-query loop. Debug: the whole trace."
             )
-        clearance.note(st.session_state.panel, result.settings.clearance)
+        clearance.note(st.session_state.panel, result.user)
         match st.session_state.panel:
             case "Prompt":
                 other_panels.prompt(mine)

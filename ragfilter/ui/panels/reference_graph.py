@@ -68,7 +68,7 @@ def _known(chunk: Chunk, asked: Asked, result: Result, resources: Resources) -> 
     found = resources.neighbours.get(key)
     if found is None:
         collection = resources.bench.collection(asked.collection)
-        found = references.learn(chunk.id, collection, result.settings, result.query)
+        found = references.learn(chunk.id, collection, result.settings, result.user, result.query)
         resources.neighbours.put(key, found)
     return found
 

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ragfilter.judge.references import DEPTHS, Reached, walk
-from ragfilter.layers.clearance import may_see
-from ragfilter.model import Chunk, Result
+from ragfilter.model import Chunk, Result, User
 from ragfilter.protocols import Collection
 from ragfilter.report.forecast import preview_expansion
 from ragfilter.settings.schema import Settings, field
@@ -82,7 +81,9 @@ class Tree:
     names: tuple[str, ...] = ()
 
 
-def learn(chunk_id: str, collection: Collection, settings: Settings, query: str) -> Known:
+def learn(
+    chunk_id: str, collection: Collection, settings: Settings, user: User, query: str
+) -> Known:
     """What is known around a chunk: all of it bare, and the texts that an expansion would show now
     or with other settings. Raises StoreError."""
     catalogue = collection.catalogue()
@@ -93,7 +94,7 @@ def learn(chunk_id: str, collection: Collection, settings: Settings, query: str)
     bare = {chunk_id: root, **{reached.chunk.id: reached.chunk for reached in around}}
     most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))
     shown = dict.fromkeys(reached.chunk.id for reached in around[:most])
-    now = preview_expansion(chunk_id, Known(bare, {}), settings, query=query)
+    now = preview_expansion(chunk_id, Known(bare, {}), settings, user, query=query)
     shown |= dict.fromkeys(reached.chunk.id for reached in now[max(DEPTHS)])
     return Known(bare, collection.chunks([chunk_id, *shown]))
 
@@ -101,7 +102,7 @@ def learn(chunk_id: str, collection: Collection, settings: Settings, query: str)
 def tree(chunk_id: str, known: Known, result: Result, *, as_operator: bool = False) -> Tree:
     """The references of a chunk as an expansion of `result`'s user would walk them."""
     settings = result.settings
-    found = preview_expansion(chunk_id, known, settings, query=result.query)
+    found = preview_expansion(chunk_id, known, settings, result.user, query=result.query)
     reached = found[max(DEPTHS)]
     fates = _fates(result)
     below: dict[str, list[Reached]] = {}
@@ -126,18 +127,17 @@ def tree(chunk_id: str, known: Known, result: Result, *, as_operator: bool = Fal
         for depth in DEPTHS
     )
     root = known.bare.get(chunk_id)
-    user = settings.clearance
-    if root is None or (user.enabled and not may_see(root, user)):
+    if root is None or not result.user.sees(root):
         return Tree((), sums, open_root=False)
     walked = [root, *(known.bare[r.chunk.id] for r in reached if r.step < max(DEPTHS))]
-    return _shut(Tree(tuple(nodes), sums), walked, known, settings, as_operator=as_operator)
+    return _shut(Tree(tuple(nodes), sums), walked, known, result, as_operator=as_operator)
 
 
 def _shut(
-    made: Tree, walked: Sequence[Chunk], known: Known, settings: Settings, *, as_operator: bool
+    made: Tree, walked: Sequence[Chunk], known: Known, result: Result, *, as_operator: bool
 ) -> Tree:
     """The tree, with the references that it does not follow, each once."""
-    user, rules_on = settings.clearance, settings.query_must.enabled
+    settings, user = result.settings, result.user
     inside = {walked[0].id, *(node.id for node in made.nodes)}
     refs = [ref for chunk in walked for ref in chunk.refs]
     outside = dict.fromkeys(ref for ref in refs if ref not in inside)
@@ -149,15 +149,15 @@ def _shut(
         title = known.whole[ref].name if ref in known.whole else ref
         if chunk is None:
             unknown += 1
-            if as_operator or not user.enabled:
+            if as_operator or user.unrestricted:
                 names.append(f"{ref} (unknown)")
-        elif user.enabled and not may_see(chunk, user):
+        elif not user.sees(chunk):
             hidden += 1
             if as_operator:
                 names.append(f"{title} (hidden)")
         elif full:
             beyond += 1
-        elif rules_on:
+        elif settings.query_must.enabled:
             ruled += 1
             names.append(f"{title} (its rule fails)")
         else:

@@ -9,11 +9,10 @@ import streamlit as st
 
 from ragfilter.engine.replay import replay
 from ragfilter.errors import ConflictError, RagfilterError, RuleError
-from ragfilter.model import Chunk, Result
+from ragfilter.model import Chunk, Result, User
 from ragfilter.rules import edits
 from ragfilter.rules.match import rule_book
 from ragfilter.rules.rule import canonical, parse, pretty, template
-from ragfilter.settings.schema import Clearance
 from ragfilter.text.characters import whole
 from ragfilter.ui.look import html
 from ragfilter.ui.panels import draft_note, drafting
@@ -54,17 +53,15 @@ def draw(result: Result, chunk: Chunk, asked: Asked, resources: Resources) -> No
         help="All parts must hold: contain_one_of (groups of alternatives), contain, "
         "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
     )
-    _buttons(chunk, asked, resources, result.settings.clearance, busy=busy)
+    _buttons(chunk, asked, resources, result.user, busy=busy)
     if not _trouble(chunk.id):
         _preview(result, chunk, shown)
-    place = draft_note.draw(chunk, asked, shown, result.settings.clearance, resources, busy=busy)
+    place = draft_note.draw(chunk, asked, shown, result.user, resources, busy=busy)
     if place is not None:
         draft_note.wait(place, chunk, asked, resources)
 
 
-def _buttons(
-    chunk: Chunk, asked: Asked, resources: Resources, user: Clearance, *, busy: bool
-) -> None:
+def _buttons(chunk: Chunk, asked: Asked, resources: Resources, user: User, *, busy: bool) -> None:
     journal, name = resources.bench.journal, asked.collection
     can_undo = journal.undoable(name, chunk.id) is not None
     can_redo = journal.redoable(name, chunk.id) is not None
@@ -145,7 +142,7 @@ def _sentence(reason: str) -> str:
 
 
 def _changes(result: Result, chunk: Chunk, rule: str | None) -> str:
-    after = replay(with_rule(result.pool, chunk.id, rule), result.settings)
+    after = replay(with_rule(result.pool, chunk.id, rule), result.settings, result.user)
     old = {hit.id: hit.chunk.name for hit in result.kept}
     new = {hit.id: hit.chunk.name for hit in after.kept}
     enters = [i for i in new if i not in old]

@@ -40,7 +40,7 @@ class Side:
 
 def sides(result: Result) -> tuple[Side, Side]:
     """The filtered context, and that of the first k of a plain search."""
-    plain = unfiltered(result.pool, result.settings)
+    plain = unfiltered(result.pool, result.settings, result.user)
     return (
         Side("filtered", pack(result.kept, result.settings)),
         Side("unfiltered", pack(plain, result.settings)),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragfilter.errors import SettingsError
+from ragfilter.model import PUBLIC, User
 from ragfilter.settings import config, profiles
 from ragfilter.settings.config import Given
 from ragfilter.settings.schema import Settings
@@ -19,7 +20,9 @@ from ragfilter.text.characters import whole
 QUERY, COLLECTION, PROFILE = "q", "collection", "profile"
 UNSCORED = "unscored"
 """In the link where rerank scores were wanted and not fetched, so that it shows the same again."""
-NAMES = (QUERY, COLLECTION, PROFILE, UNSCORED)
+LEVEL, DEPARTMENTS = "level", "departments"
+"""Whom the page is seen as. They are no settings, and stand in the link for themselves."""
+NAMES = (QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS)
 ORIGIN = "the link"
 
 
@@ -33,6 +36,7 @@ class Opened:
     changes: Mapping[str, Any] = field(default_factory=dict)
     refused: tuple[str, ...] = ()
     unscored: bool = False
+    user: User = PUBLIC
 
 
 def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Opened:
@@ -52,6 +56,10 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         refused.append(f"There is no profile {unknown!r}; {name} is used instead.")
     wanted = {k: v for k, v in params.items() if k not in NAMES}
     changes, errors = _take(name, changes, wanted)
+    level = params.get(LEVEL, "0")
+    if not (level.isascii() and level.isdigit() and len(level) < 10):
+        errors.append(f"The level {level!r} is not a whole number; 0 is used instead.")
+        level = "0"
     return Opened(
         query=params.get(QUERY, "").strip(),
         collection=params.get(COLLECTION, "").strip(),
@@ -59,7 +67,13 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         changes=settings(name, changes).changed_from(base(name)),
         refused=(*refused, *errors),
         unscored=UNSCORED in params,
+        user=User(int(level), departments(params.get(DEPARTMENTS, ""))),
     )
+
+
+def departments(text: str) -> tuple[str, ...]:
+    """The departments in ``ops, referee``, each once."""
+    return tuple(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
 
 
 def _take(
@@ -95,11 +109,19 @@ def _fault(profile: str, values: Mapping[str, Any]) -> SettingsError | None:
 
 
 def write(
-    *, query: str, collection: str, profile: str, changes: Mapping[str, Any], unscored: bool = False
+    *,
+    query: str,
+    collection: str,
+    profile: str,
+    changes: Mapping[str, Any],
+    unscored: bool = False,
+    user: User = PUBLIC,
 ) -> dict[str, str]:
     """The parameters that bring this state back."""
     params = {QUERY: query, COLLECTION: collection, PROFILE: profile}
     params[UNSCORED] = "true" if unscored else ""
+    params[LEVEL] = str(user.level) if user.level else ""
+    params[DEPARTMENTS] = ",".join(user.departments)
     params = {name: value for name, value in params.items() if value}
     return params | {path: _text(value) for path, value in sorted(changes.items())}
 

@@ -13,7 +13,8 @@ from dataclasses import replace
 from ragfilter.engine.complete import fulfil, joined, recall, unfailed
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather, target
-from ragfilter.model import Need, Pool, Result
+from ragfilter.layers.clearance import viewer
+from ragfilter.model import Need, Pool, Result, User
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.state import Asked, Reach
@@ -21,21 +22,20 @@ from ragfilter.ui.session.state import Asked, Reach
 MAX_STEPS = 3
 
 
-def reach(settings: Settings) -> Reach:
+def reach(settings: Settings, user: User) -> Reach:
     """How far a question asked now is gathered."""
-    user = settings.clearance
     return Reach(
         pool_size=settings.retrieval.pool_size,
         wanted=target(settings),
-        user=(user.level, user.department) if user.enabled else None,
+        user=viewer(user, settings),
         source_pattern=settings.retrieval.source_pattern,
     )
 
 
-def put(query: str, collection: str, settings: Settings, resources: Resources) -> Asked:
+def put(query: str, collection: str, settings: Settings, user: User, resources: Resources) -> Asked:
     """A question put now, of the collection as it is now. Raises StoreError."""
     version = resources.bench.collection(collection).version
-    return Asked(query, collection, version, reach(settings))
+    return Asked(query, collection, version, reach(settings, user))
 
 
 def pool_of(asked: Asked, settings: Settings, resources: Resources) -> Pool:
@@ -45,7 +45,7 @@ def pool_of(asked: Asked, settings: Settings, resources: Resources) -> Pool:
         reach = asked.reach
         wide = settings.with_values({"retrieval.pool_size": reach.pool_size,
                                      "retrieval.source_pattern": reach.source_pattern})  # fmt: skip
-        pool = gather(asked.query, wide, resources.sources(asked.collection))
+        pool = gather(asked.query, wide, resources.sources(asked.collection), reach.user)
         pool = keep(asked, pool, resources)
     return pool
 
@@ -56,7 +56,13 @@ def keep(asked: Asked, pool: Pool, resources: Resources) -> Pool:
 
 
 def settle(
-    asked: Asked, pool: Pool, settings: Settings, resources: Resources, *, score: bool = True
+    asked: Asked,
+    pool: Pool,
+    settings: Settings,
+    user: User,
+    resources: Resources,
+    *,
+    score: bool = True,
 ) -> Pool:
     """The pool with the rerank scores that the settings want (but for `score`), and what the LLM
     said before of the same prompt; it is never asked here. A reranking that failed is tried again,
@@ -64,25 +70,30 @@ def settle(
     pool = unfailed(pool, "rerank")
     sources = resources.sources(asked.collection)
     for _ in range(MAX_STEPS if score else 0):
-        needs = [need for need in replay(pool, settings).needs if need.kind == "rerank"]
+        needs = [need for need in replay(pool, settings, user).needs if need.kind == "rerank"]
         if not needs:
             break
-        pool = fulfil(pool, needs, settings, sources)
-    pool = recall(pool, replay(pool, settings).needs, settings, sources)
+        pool = fulfil(pool, needs, settings, sources, user)
+    pool = recall(pool, replay(pool, settings, user).needs, settings, sources, user)
     return keep(asked, pool, resources)
 
 
 def meet(
-    asked: Asked, pool: Pool, needs: Sequence[Need], settings: Settings, resources: Resources
+    asked: Asked,
+    pool: Pool,
+    needs: Sequence[Need],
+    settings: Settings,
+    user: User,
+    resources: Resources,
 ) -> Pool:
     """The pool with these needs met, because a button was pressed. It is not kept yet."""
-    return fulfil(pool, needs, settings, resources.sources(asked.collection))
+    return fulfil(pool, needs, settings, resources.sources(asked.collection), user)
 
 
 def falls_short(asked: Asked, result: Result, settings: Settings) -> bool:
     """Whether asking again would bring what the pool lacks: it was limited to other files, a wider
     one was set, or too few of its hits are clean for the settings that are in force by now."""
-    now = reach(settings)
+    now = reach(settings, result.user)
     if result.pool.source_pattern not in ("", now.source_pattern):
         return True
     if result.pool.complete:

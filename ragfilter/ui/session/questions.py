@@ -56,18 +56,18 @@ def label(info: CollectionInfo) -> str:
 
 def pool(settings: Settings, resources: Resources) -> Pool | None:
     """The pool of the question in force, None where there is none. Raises RagfilterError."""
-    pending = st.session_state.pending
+    pending, user = st.session_state.pending, state.user()
     question = _question(pending)
     if pending and question:
         asking.forget()
         with _waiting("Searching …"):
             # Loaded first, so that the search's time is the search's.
             resources.bench.embedder.model()
-            asked = pools.put(question, st.session_state.collection, settings, resources)
+            asked = pools.put(question, st.session_state.collection, settings, user, resources)
             found = pools.pool_of(asked, settings, resources)
             # A link says whether it was shared before scores were fetched.
             scored = not st.session_state.pop("unscored", False)
-            found = pools.settle(asked, found, settings, resources, score=scored)
+            found = pools.settle(asked, found, settings, user, resources, score=scored)
         st.session_state.fresh = True
         _remember(asked, question)
         return found
@@ -78,7 +78,7 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
     found = pools.pool_of(asked_before, settings, resources)
     if st.session_state.pop("settle", False):
         with _waiting("Scoring …"):
-            found = pools.settle(asked_before, found, settings, resources)
+            found = pools.settle(asked_before, found, settings, user, resources)
         st.session_state.fresh = True
     wish = asking.wished()
     return found if wish is None else _meet(wish, found, asked_before, settings, resources)
@@ -89,10 +89,11 @@ def _meet(
 ) -> Pool:
     """The pool with what a button asked for."""
     found = asking.before(found, wish)
-    wanted = [need for need in replay(found, settings).needs if need.kind == wish.kind]
+    user = state.user()
+    wanted = [need for need in replay(found, settings, user).needs if need.kind == wish.kind]
     if wanted:
         word = "Asking the LLM …" if wish.kind == "judge" else "Scoring …"
-        work = partial(pools.meet, asked, found, wanted, settings, resources)
+        work = partial(pools.meet, asked, found, wanted, settings, user, resources)
         try:
             with _waiting(word):
                 found = asking.wait(wish, work, resources.jobs)

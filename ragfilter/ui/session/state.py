@@ -13,6 +13,7 @@ from typing import Any, cast
 import streamlit as st
 
 from ragfilter.errors import SettingsError
+from ragfilter.model import User
 from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
 from ragfilter.ui.session import link
@@ -26,7 +27,7 @@ class Reach:
 
     pool_size: int
     wanted: int
-    user: tuple[int, str] | None
+    user: User
     source_pattern: str = ""
 
 
@@ -63,12 +64,28 @@ def begin() -> None:
         zoom=None,
         drafts={},
         operator=False,
+        user=opened.user,
     )
 
 
 def settings() -> Settings:
     """The settings in force."""
     return link.settings(st.session_state.profile, st.session_state.changes)
+
+
+def user() -> User:
+    """Whom the page is seen as, where the clearance layer is on."""
+    return cast(User, st.session_state.user)
+
+
+def become(user: User) -> None:
+    """See the page as `user`."""
+    st.session_state.user = user
+
+
+def departments(text: str) -> tuple[str, ...]:
+    """The departments in ``ops, referee``, each once."""
+    return link.departments(text)
 
 
 def change(values: Mapping[str, Any]) -> None:
@@ -151,6 +168,7 @@ def share(*, unscored: bool = False) -> None:
         profile=st.session_state.profile,
         changes=st.session_state.changes,
         unscored=unscored,
+        user=user(),
     )
     if st.query_params.to_dict() != params:
         st.query_params.from_dict(params)

@@ -40,7 +40,6 @@ STRATEGY_USES = {
     "adaptive_k": ("max_results", "min_results", "b_extra"),
 }
 FIRST = {
-    "clearance": ("level", "department"),
     "quality": ("score_threshold", "reranker", "reranker_model", "reranker_threshold"),
     "cutoff": ("strategy", "gap_threshold", "distance_offset", "max_results", "jumps", "b_extra"),
     "judge": ("max_chunks", "min_relevance"),
@@ -48,7 +47,7 @@ FIRST = {
 """What a layer shows at once, in this order; the rest of its controls is one click away."""
 WORDS = {"adaptive_k": "adaptive-k", "late_interaction": "late interaction",
          "cross_encoder": "cross-encoder", "when_poor": "when poor"}  # fmt: skip
-WHEN_EMPTY = {"clearance.department": "none", "retrieval.source_pattern": "all files"}
+WHEN_EMPTY = {"retrieval.source_pattern": "all files"}
 """What a text setting means that is left empty."""
 NO_LLM = "needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL"
 JUDGE_COSTS = "Comes last, since it costs time and money; asked by its button only"
