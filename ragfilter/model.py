@@ -5,10 +5,10 @@ A query is gathered into a `Pool` (effects), the pool is replayed into a `Result
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from math import nan
-from typing import TYPE_CHECKING, Literal, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 from ragfilter.errors import InputError
 
@@ -34,6 +34,7 @@ class Chunk:
     `clearance` is 0 for public, larger for more secret, and None where the stored value cannot be
     read (such a chunk is hidden). `rule` is the `query_must` JSON text as stored, readable or not.
     `loaded` is False for a chunk known only by id, rule and clearance (its text was not fetched).
+    `metadata` are the source's own fields: plain JSON values, kept as they are and never read here.
     """
 
     id: str
@@ -47,6 +48,7 @@ class Chunk:
     department: str | None = None
     rule: str | None = None
     loaded: bool = True
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def name(self) -> str:

@@ -207,17 +207,29 @@ def test_a_collection_of_somebody_else_is_not_touched(workspace: Workspace) -> N
     assert set(stored(workspace)) == {"c0", "c1", "c2"}
 
 
-def test_warnings_name_the_place_and_unused_fields_once(workspace: Workspace) -> None:
-    given = some(50, author="x") + records(
-        {"id": "a", "text": "t", "query_must": "{", "clearance": "?"}
-    )
+def test_warnings_name_the_place(workspace: Workspace) -> None:
+    given = some(50) + records({"id": "a", "text": "t", "query_must": "{", "clearance": "?"})
     report = index(given, name="demo", workspace=workspace, embedder=FakeEmbedder())
-    assert len(report.warnings) == 3
-    assert all("x.jsonl, line 1" in warning for warning in report.warnings[:2])
-    assert report.warnings[2].endswith("author.")
+    assert len(report.warnings) == 2
+    assert all("x.jsonl, line 1" in warning for warning in report.warnings)
     # The invalid rule is kept for the curator, the unreadable clearance keeps hiding the chunk.
     chunk = stored(workspace)["a"]
     assert (chunk.rule, chunk.clearance) == ("{", None)
+
+
+def test_a_sources_own_fields_are_kept_in_store_and_copy(workspace: Workspace) -> None:
+    own = {"author": "x", "year": 1987, "tags": ["a", "ü"], "query_must_by": None}
+    given = records({"id": "a", "text": "t", "special_handler": "Tables", "metadata": own})
+    wanted = {**own, "special_handler": "Tables"}
+    index(given, name="demo", workspace=workspace, embedder=FakeEmbedder())
+    assert stored(workspace)["a"].metadata == wanted
+    rebuild("demo", workspace=workspace)
+    assert stored(workspace)["a"].metadata == wanted
+    # Left out later, they are gone.
+    index(
+        records({"id": "a", "text": "t"}), name="demo", workspace=workspace, embedder=FakeEmbedder()
+    )
+    assert stored(workspace)["a"].metadata == {}
 
 
 # --- interruptions

@@ -3,13 +3,15 @@
 Source: design, section 7 (the fields; BEIR's `_id` is taken too) and section 3 (unreadable
 clearance hides a chunk).
 
-    id (or _id), text         needed; a record with a title only has it as its text
+    id (or _id)               needed
+    text (or content)         needed; a record with a title only has it as its text
     title, type, source       text
     page                      a whole number from 0 up
     refs                      chunk ids: a list, JSON text of one, or ids separated by ; or ,
     clearance                 a whole number from 0 up; missing means 0, public
     department                text; missing means none
     query_must                a rule, as an object or as JSON text
+    metadata, and any other   the source's own fields, kept as they are
 """
 
 from __future__ import annotations
@@ -24,12 +26,12 @@ from typing import Any, NoReturn
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules.rule import canonical, parse
-from ragfilter.text.characters import whole
+from ragfilter.text.characters import loads, whole
 
 MAX_INT = 2**63 - 1
 FIELDS = frozenset(
-    ("id", "_id", "text", "title", "type", "source", "page", "refs", "clearance", "department")
-) | {"query_must", "metadata"}
+    ("id", "_id", "text", "content", "title", "type", "source", "page", "refs", "clearance")
+) | {"department", "query_must", "metadata"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +39,13 @@ class Record:
     """A chunk with the place it came from ("rules.jsonl, line 3").
 
     `clearance_as_given` is the text of a clearance or department that could not be read (then the
-    chunk's clearance is None). `warnings` are about what was taken, but not as it was meant;
-    `unused` names fields that mean nothing here.
+    chunk's clearance is None). `warnings` are about what was taken, but not as it was meant.
     """
 
     chunk: Chunk
     place: str
     clearance_as_given: str | None = None
     warnings: tuple[str, ...] = ()
-    unused: tuple[str, ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -53,6 +53,8 @@ class Record:
         c = self.chunk
         stored = [c.id, c.text, c.title, c.type, c.source, c.page, c.refs, c.clearance]
         stored += [self.clearance_as_given, c.department, c.rule]
+        # Left out where there is none, so that older fingerprints still hold.
+        stored += [c.metadata] if c.metadata else []
         return hashlib.sha256(json.dumps(stored).encode()).hexdigest()
 
 
@@ -84,9 +86,9 @@ def to_record(raw: Mapping[str, Any], *, place: str, source: str = "") -> Record
         clearance=clearance,
         department=_words(department) or None if _is_plain(department) else None,
         rule=rule,
+        metadata=_own_fields(raw, place),
     )
-    unused = tuple(sorted(str(key) for key in raw if key not in FIELDS))
-    return Record(chunk, place, as_given, tuple(warnings), unused)
+    return Record(chunk, place, as_given, tuple(warnings))
 
 
 def _id(raw: Mapping[str, Any], place: str) -> str:
@@ -101,15 +103,33 @@ def _id(raw: Mapping[str, Any], place: str) -> str:
 
 
 def _text(raw: Mapping[str, Any], place: str) -> str:
-    value, title = raw.get("text"), raw.get("title")
+    name = "text" if "text" in raw else "content"
+    value, title = raw.get(name), raw.get("title")
     if (value is None or value == "") and isinstance(title, str) and title.strip():
         # Public test collections hold documents that are a title and nothing else.
         return whole(title)
-    if "text" in raw and not isinstance(value, str):
+    if name in raw and not isinstance(value, str):
         _refuse(place, f"the text must be text, not {_kind(value)}", "Write it in quotes.")
     if not value or not value.strip():
         _refuse(place, "the text is missing or empty", 'Give every record a "text".')
     return whole(value)
+
+
+def _own_fields(raw: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """What the mapping holds besides our fields, as plain JSON values."""
+    inside = raw.get("metadata")
+    own = dict(inside) if isinstance(inside, Mapping) else {}
+    if inside is not None and not isinstance(inside, Mapping):
+        own["metadata"] = inside
+    own |= {key: value for key, value in raw.items() if key not in FIELDS}
+    # What a table has no value for; JSON has no NaN.
+    empty = [key for key, value in own.items() if isinstance(value, float) and math.isnan(value)]
+    own |= dict.fromkeys(empty)
+    try:
+        kept: dict[str, Any] = loads(json.dumps(own, default=str, skipkeys=True, allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        _refuse(place, "its own fields cannot be written as JSON", "Leave out what is nested.")
+    return kept
 
 
 def _kind(value: object) -> str:

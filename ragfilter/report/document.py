@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from math import isnan
 from typing import Any
 
 from ragfilter.engine.replay import unfiltered
-from ragfilter.model import CutoffDetail, LayerTrace, Result, Rounds
+from ragfilter.model import CutoffDetail, Decision, LayerTrace, Result, Rounds
 from ragfilter.report.judged import judge_document
 from ragfilter.report.rows import Row, rows, seen, visible
 from ragfilter.report.rows import references as refs_of
@@ -18,8 +19,9 @@ def document(
     result: Result, *, as_operator: bool = False, references: bool = False
 ) -> dict[str, Any]:
     """What `query --json` prints: plain values, ready for `json.dumps`. With `references` every hit
-    names the chunks it refers to, ``refs``. ``hidden`` counts what clearance dropped; a user is not
-    told (None).
+    names the chunks it refers to, ``refs``. Kept hits carry their ``text`` and ``metadata``;
+    ``decisions`` are those of every layer, in order. ``hidden`` counts what clearance dropped; a
+    user is not told (None).
 
     ``success``, ``message``, ``count`` and ``max_security_level`` are those of the Adaptive
     Retrieval System's return format; its context is ``kept``, its error ``status``.
@@ -43,6 +45,7 @@ def document(
         "layers": [_layer_document(trace) for trace in result.traces],
         "cutoff": _cutoff_document(result),
         "rounds": _rounds_document(result),
+        "decisions": [_decision(each) for trace in result.traces for each in trace.decisions],
         "judge": judge_document(result),
         "context_tokens": tokens(result.kept),
         "unfiltered": [hit.id for hit in plain],
@@ -62,12 +65,23 @@ def document(
 def _hits(
     result: Result, listed: Sequence[Row], as_operator: bool, references: bool
 ) -> list[dict[str, Any]]:
-    documents = [asdict(row) for row in listed]
+    kept = {hit.id: hit.chunk for hit in result.kept}
+    documents = []
+    for row in listed:
+        chunk = kept.get(row.id)
+        more = {} if chunk is None else {"text": chunk.text, "metadata": dict(chunk.metadata)}
+        documents.append(asdict(row) | more)
     if references:
         refs = refs_of(result, as_operator=as_operator)
         for made in documents:
             made["refs"] = list(refs[made["id"]])
     return documents
+
+
+def _decision(decision: Decision) -> dict[str, Any]:
+    value = decision.value
+    # A similarity where the store gives no distances is not a number.
+    return asdict(decision) | {"value": None if value is None or isnan(value) else value}
 
 
 def _layer_document(trace: LayerTrace) -> dict[str, Any]:

@@ -7,6 +7,7 @@ the sources said and the vectors made of it; edits of rules are in the journal.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ FIELDS = pa.schema(
         ("department", pa.string()),
         ("rule", pa.string()),
         ("fingerprint", pa.string()),
+        ("metadata", pa.string()),
     ]
 )
 
@@ -86,6 +88,7 @@ def write_copy(path: Path, rows: Sequence[CopyRow], *, embedder: str) -> None:
             columns[name].append(getattr(chunk, name))
         columns["refs"].append(list(chunk.refs))
         columns["rule"].append(chunk.rule)
+        columns["metadata"].append(json.dumps(dict(chunk.metadata)) if chunk.metadata else None)
         columns["clearance_as_given"].append(row.clearance_as_given)
         columns["fingerprint"].append(row.fingerprint)
     arrays = [pa.array(columns[field.name], field.type) for field in FIELDS]
@@ -140,7 +143,9 @@ def read_copy(path: Path) -> list[CopyRow]:
     rows = []
     for row, vector in zip(table.drop_columns(["vector"]).to_pylist(), vectors, strict=True):
         fingerprint, as_given = row.pop("fingerprint"), row.pop("clearance_as_given")
-        chunk = Chunk(**{**row, "refs": tuple(row["refs"])})
+        # Older copies have no such column.
+        own = json.loads(row.pop("metadata", None) or "{}")
+        chunk = Chunk(**{**row, "refs": tuple(row["refs"]), "metadata": own})
         rows.append(CopyRow(chunk, vector, fingerprint, as_given))
     return rows
 

@@ -181,14 +181,7 @@ def _unique(records: Iterable[Record]) -> dict[str, Record]:
 
 
 def _warnings(records: Iterable[Record]) -> tuple[str, ...]:
-    warnings: list[str] = []
-    unused: dict[str, None] = {}
-    for record in records:
-        warnings.extend(record.warnings)
-        unused.update(dict.fromkeys(record.unused))
-    if unused:
-        warnings.append(f"Fields that mean nothing here are left out: {', '.join(unused)}.")
-    return tuple(warnings)
+    return tuple(warning for record in records for warning in record.warnings)
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def test_a_record_with_every_field() -> None:
         title="T", type="special", source="book.md", page=7, refs=["b", "c", "b"], clearance=2,
         department="ops", query_must={"contain": "x", "match": "word"},
     )  # fmt: skip
-    assert found.warnings == found.unused == ()
+    assert found.warnings == ()
     assert found.chunk == Chunk(
         "a", "t", "T", "special", "book.md", 7, ("b", "c"), 2, "ops", '{"contain":"x"}'
     )
@@ -230,6 +230,19 @@ def test_any_mapping_is_a_storable_record_or_one_clear_error(raw: dict[str, Any]
         text.encode("utf-8")
 
 
+def test_the_seeds_record_form_is_read_as_it_is() -> None:
+    """Filtering, layer 1: id, title, content, special_handler, metadata, query_must."""
+    raw = {
+        "id": "m-6", "title": "Attack matrix", "content": "Armor class 6 ...",
+        "special_handler": "CombatTablesHandler", "year": float("nan"),
+        "query_must": {"contain_one_of": [["cleric"], ["ac 6"]]},
+    }  # fmt: skip
+    chunk = to_record(raw, place="p").chunk
+    assert chunk.text == "Armor class 6 ..."
+    assert chunk.rule == '{"contain_one_of":[["cleric"],["ac 6"]]}'
+    assert chunk.metadata == {"special_handler": "CombatTablesHandler", "year": None}
+
+
 # --- JSON lines
 
 
@@ -241,7 +254,6 @@ def test_jsonl_with_beir_ids_empty_lines_and_a_byte_order_mark(tmp_path: Path) -
         Chunk("2", "c", source="x.jsonl"),
     ]
     assert [r.place for r in load(path)] == ["x.jsonl, line 1", "x.jsonl, line 3"]
-    assert [r.unused for r in load(path)] == [(), ()]
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,15 @@ Metadata = Mapping[str, Any]
 FlatMetadata = dict[str, str | int | float | bool]
 
 RULE_KEY = "query_must"
+OWN_KEY = "metadata"
+"""The source's own fields, as JSON text."""
 MAX_INT = 2**63 - 1
 # An update that starts from these removes what the new chunk no longer has.
 NO_METADATA: Mapping[str, None] = dict.fromkeys(
-    ("title", "type", "source", "page", "refs", RULE_KEY)
+    ("title", "type", "source", "page", "refs", RULE_KEY, OWN_KEY)
 )
+
+OURS = frozenset(("clearance", "department", *NO_METADATA))
 
 
 def to_metadata(chunk: Chunk, *, clearance_as_given: object = None) -> FlatMetadata:
@@ -46,6 +50,8 @@ def to_metadata(chunk: Chunk, *, clearance_as_given: object = None) -> FlatMetad
         metadata["refs"] = whole(json.dumps(list(chunk.refs), ensure_ascii=False))
     if chunk.rule:
         metadata[RULE_KEY] = whole(chunk.rule)
+    if chunk.metadata:
+        metadata[OWN_KEY] = whole(json.dumps(dict(chunk.metadata), ensure_ascii=False))
     return metadata
 
 
@@ -64,6 +70,7 @@ def to_chunk(chunk_id: str, metadata: Metadata | None, text: str | None) -> Chun
         clearance=clearance_level(row.get("clearance", 0)) if department_readable else None,
         department=department,
         rule=_rule(row.get(RULE_KEY)),
+        metadata=_own_fields(row),
     )
 
 
@@ -81,6 +88,16 @@ def to_entry(chunk_id: str, metadata: Metadata | None) -> Chunk:
         rule=_rule(row.get(RULE_KEY)),
         loaded=False,
     )
+
+
+def _own_fields(row: Metadata) -> dict[str, Any]:
+    """The source's own fields; in a collection that others made, every key that is not ours."""
+    own = {key: value for key, value in row.items() if key not in OURS}
+    try:
+        inside = loads(str(row.get(OWN_KEY, "{}")))
+    except (ValueError, RecursionError):
+        inside = None
+    return own | (inside if isinstance(inside, dict) else {OWN_KEY: row[OWN_KEY]})
 
 
 def clearance_level(value: object) -> int | None:
