@@ -1,3 +1,61 @@
-"""ragfilter: see, tune and explain what is filtered out between a vector search and a prompt."""
+"""ragfilter: see, tune and explain what is filtered out between a vector search and a prompt.
+
+import ragfilter as rf
+
+flt = rf.Filter("full")
+result = flt(query, docs, scores, metric="cosine", user=rf.User(level=1))
+for hit in result:
+    print(hit.chunk.text)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ragfilter.errors import RagfilterError
+    from ragfilter.filter import Filter, cut
+    from ragfilter.model import Chunk, Cut, Hit, User
+    from ragfilter.result import Result
+    from ragfilter.settings.schema import Settings
+    from ragfilter.workbench import open_workspace
 
 __version__ = "0.1.0"
+__all__ = [
+    "Chunk",
+    "Cut",
+    "Filter",
+    "Hit",
+    "RagfilterError",
+    "Result",
+    "Settings",
+    "User",
+    "cut",
+    "open_workspace",
+]
+
+_PLACES = {
+    "Chunk": "model.Chunk",
+    "Cut": "model.Cut",
+    "Filter": "filter.Filter",
+    "Hit": "model.Hit",
+    "RagfilterError": "errors.RagfilterError",
+    "Result": "result.Result",
+    "Settings": "settings.schema.Settings",
+    "User": "model.User",
+    "cut": "filter.cut",
+    "open_workspace": "workbench.open_workspace",
+}
+"""Where each name is, so that importing the package loads nothing."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, attribute = _PLACES[name].rpartition(".")
+    return getattr(import_module(f"{__name__}.{module}"), attribute)
+
+
+def __dir__() -> list[str]:
+    return __all__

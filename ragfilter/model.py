@@ -199,7 +199,8 @@ class Pool:
     `judgements` are the judge's answers, one a prompt, the latest last: each holds over its own.
     `source_pattern` is the one that the search was limited to. `complete` says that the whole
     collection is in the pool. `incomplete` says why the collection itself may lack chunks, and is
-    empty where it is whole. `queries` counts the searches that were made, each once, also where
+    empty where it is whole. `warnings` say what looked wrong in scores and documents that were
+    passed. `queries` counts the searches that were made, each once, also where
     hidden chunks made it ask the store again.
     """
 
@@ -216,6 +217,7 @@ class Pool:
     source_pattern: str = ""
     complete: bool = False
     incomplete: str = ""
+    warnings: tuple[str, ...] = ()
     queries: int = 0
     gather_ms: float = field(default=0.0, compare=False)
 

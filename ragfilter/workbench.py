@@ -7,10 +7,12 @@ are imported when they are first used.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -21,16 +23,19 @@ from ragfilter.engine.backends import Sources
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers.quality import reranker_key
+from ragfilter.model import PUBLIC, User
 from ragfilter.protocols import Reranker
 from ragfilter.rules.edits import STALE_S, recover
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.environment import Deployment
-from ragfilter.settings.schema import Quality
+from ragfilter.settings.schema import Quality, Settings
 from ragfilter.stores.workspace import Workspace
 
 if TYPE_CHECKING:
+    from ragfilter.filter import Filter
     from ragfilter.models.chat import OpenAIChat
     from ragfilter.models.embedder import SentenceEmbedder
+    from ragfilter.result import Result
     from ragfilter.stores.chroma.store import ChromaCollection, CollectionInfo
 
 log = logging.getLogger(__name__)
@@ -106,6 +111,14 @@ class Bench:
             self.collection(name), self.embedder, self.reranker, self.chat, self.judgements
         )
 
+    def __getitem__(self, name: str) -> OpenCollection:
+        """The collection called `name`, to be searched. Raises StoreError."""
+        return OpenCollection(self.collection(name), self)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the collections. Raises StoreError."""
+        return iter(info.name for info in self.collections())
+
     def close(self) -> None:
         """Close everything, in reverse order; again does nothing."""
         self._closing.close()
@@ -132,6 +145,52 @@ class Bench:
         return LateInteraction(self.embedder if self.embedder.name == BUNDLED else None)
 
 
+@dataclass(frozen=True, slots=True)
+class OpenCollection:
+    """A collection of an open workspace."""
+
+    collection: ChromaCollection
+    bench: Bench = field(repr=False)
+
+    def search(
+        self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User = PUBLIC
+    ) -> Result:
+        """Retrieve for `query`, and filter what is found.
+
+        `flt` is a filter, or what one is made of. A reranker or LLM that it does not bring is the
+        workspace's own. `user` is who asks, where the clearance layer is on. Raises InputError,
+        StoreError, ModelError.
+        """
+        from ragfilter.engine.retrieve import run
+        from ragfilter.filter import Filter
+        from ragfilter.result import to_result
+
+        flt = flt if isinstance(flt, Filter) else Filter(flt)
+        own = flt.backends(self.collection, self.bench.embedder)
+        backends = replace(
+            own,
+            reranker=own.reranker or self.bench.reranker,
+            chat=own.chat or self.bench.chat,
+            judgements=own.judgements if own.chat else self.bench.judgements,
+        )
+        return to_result(run(query, flt.settings, backends, user, push_down=False))
+
+    async def asearch(
+        self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User = PUBLIC
+    ) -> Result:
+        """The same in a thread, for an event loop."""
+        return await asyncio.to_thread(self.search, query, flt, user=user)
+
+
+def open_workspace(folder: str | Path = "workspace") -> Bench:
+    """Open a workspace folder, its store and models; the environment says the rest.
+
+    Use it in a `with`: ``with open_workspace("workspace") as ws: ws["demo"].search(query)``. One
+    process owns a folder. Raises WorkspaceLocked, StoreError, SettingsError.
+    """
+    return open_bench(read_deployment(data_dir=Path(folder)))
+
+
 def open_bench(deployment: Deployment, *, kind: str = "ragfilter") -> Bench:
     """Open the workspace that `deployment` names, and settle what a stopped process left there.
 
@@ -141,7 +200,7 @@ def open_bench(deployment: Deployment, *, kind: str = "ragfilter") -> Bench:
     from ragfilter.models.embedder import BUNDLED, SentenceEmbedder
 
     with ExitStack() as closing:
-        workspace = closing.enter_context(open_workspace(deployment, kind=kind))
+        workspace = closing.enter_context(lock_workspace(deployment, kind=kind))
         chat = chat_of(deployment)
         if chat is not None:
             closing.callback(chat.close)
@@ -162,7 +221,7 @@ def open_bench(deployment: Deployment, *, kind: str = "ragfilter") -> Bench:
     return bench
 
 
-def open_workspace(deployment: Deployment, *, kind: str = "ragfilter") -> Workspace:
+def lock_workspace(deployment: Deployment, *, kind: str = "ragfilter") -> Workspace:
     """The workspace alone, locked unless a Chroma server holds the vectors."""
     server = None
     if deployment.chroma_url:

@@ -51,7 +51,7 @@ class Record:
     def fingerprint(self) -> str:
         """sha256 of everything that is stored; equal means that nothing has to be done."""
         c = self.chunk
-        stored = [c.id, c.text, c.title, c.type, c.source, c.page, c.refs, c.clearance]
+        stored: list[Any] = [c.id, c.text, c.title, c.type, c.source, c.page, c.refs, c.clearance]
         stored += [self.clearance_as_given, c.department, c.rule]
         # Left out where there is none, so that older fingerprints still hold.
         stored += [c.metadata] if c.metadata else []

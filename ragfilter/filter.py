@@ -1,0 +1,164 @@
+"""The filter, for hits from any store: settings in, kept and dropped hits out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ragfilter.documents import to_hits
+from ragfilter.engine.backends import Sources
+from ragfilter.engine.complete import fulfil, referred_to
+from ragfilter.engine.replay import replay
+from ragfilter.errors import InputError
+from ragfilter.judge.cache import Judgements
+from ragfilter.layers.comparison import detect
+from ragfilter.layers.cutoff import cut as cut_values
+from ragfilter.model import PUBLIC, Cut, Entity, Pool, User
+from ragfilter.protocols import ChatModel, Reranker
+from ragfilter.result import Result, to_result
+from ragfilter.scores import Metric, check_thresholds
+from ragfilter.settings.config import Given, load, merge
+from ragfilter.settings.profiles import PROFILES
+from ragfilter.settings.schema import Settings
+from ragfilter.stores.memory import HitCollection
+from ragfilter.text.characters import whole
+
+log = logging.getLogger(__name__)
+
+ROUNDS = 3
+"""How often layers may ask for more: a reranker's scores can change what the judge is asked."""
+
+
+class Filter:
+    """Filters hits with the settings of a profile, a TOML file, or `Settings`.
+
+    `reranker` is an object with the methods of `protocols.Reranker`, or a name:
+    ``late_interaction`` (bundled) or a cross-encoder's. `judge` is an object with the methods of
+    `protocols.ChatModel`, or the name of a model at the endpoint of ``OPENAI_BASE_URL``. Without
+    them the layers that want one do without it, and `Result.needs` says so. Safe for threads.
+    Raises SettingsError, and MissingExtra for a name whose package is not installed.
+    """
+
+    def __init__(
+        self,
+        settings: str | Path | Settings = "full",
+        *,
+        reranker: Reranker | str | None = None,
+        judge: ChatModel | str | None = None,
+    ) -> None:
+        self.settings = read_settings(settings)
+        self.reranker = _named_reranker(reranker) if isinstance(reranker, str) else reranker
+        self.judge = _named_judge(judge) if isinstance(judge, str) else judge
+        self._judgements = Judgements()
+
+    def __repr__(self) -> str:
+        on = [name for name, section in self.settings if getattr(section, "enabled", False)]
+        return f"<Filter: {', '.join(on) or 'no layer on'}>"
+
+    def __call__(
+        self,
+        query: str,
+        docs: Iterable[Any],
+        scores: Iterable[float] | None = None,
+        *,
+        metric: Metric | None = None,
+        user: User = PUBLIC,
+    ) -> Result:
+        """Decide which of `docs` stay.
+
+        `docs` are texts, mappings (``id``, ``text``, ``title``, ``query_must``, ``clearance`` …),
+        hits, or documents of LangChain, LlamaIndex or Haystack. `scores` go with them, unless the
+        documents bring their own; `metric` says what they are. Without scores the order is the
+        rank. `user` is who asks, where the clearance layer is on. Raises InputError, SettingsError.
+        """
+        query = whole(query)
+        hits, space, warnings = to_hits(docs, scores, metric)
+        check_thresholds(self.settings, space)
+        for warning in warnings:
+            log.warning("%s", warning)
+        catalogue = {hit.id: hit.chunk for hit in hits}
+        pool = Pool(
+            query=query,
+            collection="",
+            space=space,
+            hits=hits,
+            entities=tuple(Entity(name, tuple(catalogue)) for name in detect(query)),
+            references=referred_to(catalogue.values(), catalogue),
+            complete=True,
+            warnings=warnings,
+        )
+        return to_result(self._complete(pool, user))
+
+    async def arun(
+        self,
+        query: str,
+        docs: Iterable[Any],
+        scores: Iterable[float] | None = None,
+        *,
+        metric: Metric | None = None,
+        user: User = PUBLIC,
+    ) -> Result:
+        """The same in a thread, for an event loop."""
+        return await asyncio.to_thread(self, query, docs, scores, metric=metric, user=user)
+
+    def backends(self, collection: Any, embedder: Any) -> Sources:
+        """The outside world of one query: where the chunks are, and this filter's models."""
+        reranker = self.reranker
+        make = None if reranker is None else lambda _: reranker
+        return Sources(collection, embedder, make, self.judge, self._judgements)
+
+    def _complete(self, pool: Pool, user: User) -> Any:
+        result = replay(pool, self.settings, user)
+        backends = self.backends(HitCollection(pool.hits, pool.space), None)
+        able = {"rerank": self.reranker is not None, "judge": self.judge is not None}
+        for _ in range(ROUNDS):
+            needs = [need for need in result.needs if able[need.kind]]
+            if not needs:
+                break
+            pool = fulfil(pool, needs, self.settings, backends, user, push_down=True)
+            result = replay(pool, self.settings, user)
+        return result
+
+
+def cut(distances: Iterable[float], **settings: Any) -> Cut:
+    """Where the cutoff alone cuts: ``cut([0.12, 0.18, 0.22, 0.35, 0.50]).kept == 4``.
+
+    `distances` stand best first; lower is nearer. `settings` are those of the cutoff, such as
+    ``strategy="fixed"`` or ``gap_threshold=0.2``; left out, they are the seeds' figures. Raises
+    SettingsError, and InputError for what is not a finite number.
+    """
+    values = {f"cutoff.{name}": value for name, value in settings.items()}
+    made, _ = merge([Given("cut()", values)])
+    try:
+        return cut_values([float(value) for value in distances], made.cutoff)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"The distances cannot be cut: {error}.", remedy="Pass numbers.") from None
+
+
+def read_settings(given: str | Path | Settings) -> Settings:
+    """The settings of a profile's name or a TOML file. The environment is not read.
+
+    Raises SettingsError.
+    """
+    if isinstance(given, Settings):
+        return given
+    if isinstance(given, str) and (given in PROFILES or not given.endswith(".toml")):
+        return load(profile=given, environ={}).settings
+    return load(file=Path(given), environ={}).settings
+
+
+def _named_reranker(name: str) -> Reranker:
+    from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
+
+    return LateInteraction() if name == "late_interaction" else CrossEncoderReranker(name)
+
+
+def _named_judge(model: str) -> ChatModel:
+    from ragfilter.models.chat import OpenAIChat
+
+    key, url = (os.environ.get(f"OPENAI_{name}", "") for name in ("API_KEY", "BASE_URL"))
+    return OpenAIChat(model=model, api_key=key, base_url=url)

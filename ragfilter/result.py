@@ -1,0 +1,77 @@
+"""The result as a caller of the library reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from ragfilter import model, report
+from ragfilter.answer import prompts
+from ragfilter.answer.context import Context, pack
+from ragfilter.model import Hit
+from ragfilter.protocols import Message
+from ragfilter.report import Row
+from ragfilter.report.explain import explain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Result(model.Result):
+    """What a filter decided. Iterating gives the kept hits, in order.
+
+    Everything here is as its `user` may see it: a hidden chunk is in none of it.
+    """
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.kept)
+
+    def __len__(self) -> int:
+        """How many hits are kept."""
+        return len(self.kept)
+
+    def __repr__(self) -> str:
+        told = report.summary(self)
+        return f"<Result: {told.kept} of {told.retrieved} kept, {told.headline}>"
+
+    def __bool__(self) -> bool:
+        """True, also where nothing is kept: a result is there."""
+        return True
+
+    @property
+    def dropped(self) -> tuple[Row, ...]:
+        """What fell, by rank: title, layer, reason, and the value compared with which limit."""
+        return tuple(row for row in report.rows(self) if not row.kept)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What looked wrong in what was passed."""
+        return self.pool.warnings
+
+    @property
+    def context(self) -> Context:
+        """The kept chunks, numbered and packed under the token budget, as the answer gets them."""
+        return pack(self.kept, self.settings)
+
+    def prompt(self) -> tuple[Message, ...]:
+        """The messages that ask an LLM to answer the query from the context."""
+        return prompts.messages(self.query, self.context)
+
+    def explain(self, chunk_id: str) -> str:
+        """Every layer's decision about one chunk, as text. Raises InputError: no such hit."""
+        return explain(self, chunk_id)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a hit. Needs pandas."""
+        return report.frame(report.rows(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON document of the command line: hits, texts of what is kept, decisions."""
+        return report.document(self)
+
+
+def to_result(made: model.Result) -> Result:
+    """The engine's result, as a caller reads it."""
+    return Result(**{f.name: getattr(made, f.name) for f in fields(made)})

@@ -1,0 +1,87 @@
+"""What a store's scores are: distances made of them by their declared metric, and what looks wrong.
+
+Metric and direction are never guessed. What contradicts the metric is a warning; a threshold that
+no value of the metric can reach is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import isfinite
+from typing import Literal, get_args
+
+from ragfilter.errors import InputError, SettingsError
+from ragfilter.model import Space
+from ragfilter.settings.schema import Settings
+
+Metric = Literal["l2", "cosine", "ip", "similarity"]
+"""``l2`` (squared), ``cosine`` and ``ip`` are distances as Chroma gives them, lower is nearer;
+``similarity`` is a cosine similarity, higher is nearer."""
+
+SPAN: dict[Space, float] = {"l2": 4.0, "cosine": 2.0}
+"""How far apart two distances of unit vectors can be."""
+EDGE = 1e-3
+"""How far beyond its range a value may lie, since stores compute in single precision."""
+
+
+def check_metric(metric: str) -> None:
+    """Raises InputError where `metric` is none."""
+    if metric not in get_args(Metric):
+        raise InputError(
+            f"There is no metric {metric!r}.",
+            remedy=f"Choose one of: {', '.join(get_args(Metric))}.",
+        )
+
+
+def space_of(metric: Metric) -> Space:
+    """The space of the distances that `to_distances` makes."""
+    return "cosine" if metric == "similarity" else metric
+
+
+def to_distances(scores: Sequence[float], metric: Metric) -> tuple[float, ...]:
+    """Distances, lower is nearer: a similarity s becomes the cosine distance 1 − s."""
+    if metric == "similarity":
+        return tuple(1.0 - float(score) for score in scores)
+    return tuple(map(float, scores))
+
+
+def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
+    """What in `scores`, best hit first, contradicts `metric`, in words; () where nothing does."""
+    found: list[str] = []
+    n = len(scores)
+    broken = sum(not isfinite(score) for score in scores)
+    if broken:
+        return (f"{broken} of {n} scores are not numbers, so only the order given is used.",)
+    if n > 1 and len(set(scores)) == 1:
+        found.append(f"All {n} scores are equal, so there is no gap to cut at.")
+    steps = [right - left for left, right in pairwise(scores)]
+    rising, falling = any(s > 0 for s in steps), any(s < 0 for s in steps)
+    if metric == "similarity" and rising and not falling:
+        found.append(
+            "The similarities rise from hit to hit: if they are distances, pass their metric."
+        )
+    if metric != "similarity" and falling and not rising:
+        found.append(
+            "The distances fall from hit to hit: if they are similarities, say metric='similarity'."
+        )
+    low, high = (-1.0, 1.0) if metric == "similarity" else (0.0, SPAN.get(metric, float("inf")))
+    outside = [score for score in scores if not low - EDGE <= score <= high + EDGE]
+    if outside and metric != "ip":
+        found.append(
+            f"{len(outside)} of {n} scores, such as {outside[0]:g}, lie outside {low:g} to "
+            f"{high:g}, the range of {metric} for unit vectors: thresholds may mean little."
+        )
+    return tuple(found)
+
+
+def check_thresholds(settings: Settings, space: Space) -> None:
+    """Raises SettingsError for a threshold that no value of `space` can reach."""
+    cutoff, span = settings.cutoff, SPAN.get(space)
+    uses_gap = cutoff.enabled and cutoff.strategy == "gap"
+    if uses_gap and span is not None and cutoff.gap_threshold > span:
+        raise SettingsError(
+            f"cutoff.gap_threshold = {cutoff.gap_threshold:g} can never be reached: {space} "
+            f"distances of unit vectors are at most {span:g} apart.",
+            remedy="Lower it, or correct the metric.",
+        )

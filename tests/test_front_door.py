@@ -1,0 +1,268 @@
+"""`import ragfilter as rf`: what a caller passes, and what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ragfilter as rf
+from ragfilter.model import Hit
+
+GAP = (0.12, 0.18, 0.22, 0.35, 0.50)
+"""Adaptive Filtering Algorithm, first example: the gap of 0.15 after hit 4, with the largest."""
+QUERY = "How strong is a troll?"
+DOCS = [{"id": f"troll-{i}", "title": f"Troll {i}", "text": f"Trolls, part {i}."} for i in range(5)]
+
+
+def test_every_name_of_the_front_door_is_there() -> None:
+    assert [name for name in rf.__all__ if not hasattr(rf, name)] == []
+    assert dir(rf) == rf.__all__
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        rf.nothing  # noqa: B018
+
+
+def test_importing_it_loads_nothing_else() -> None:
+    code = "import sys, ragfilter; print([m for m in sys.modules if m.startswith('ragfilter.')])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+def test_the_cutoff_alone() -> None:
+    made = rf.cut(GAP)
+    assert (made.kept, made.cliff_after_rank) == (4, 4)
+    assert rf.cut(GAP, strategy="fixed", max_results=2).kept == 2
+    assert rf.cut([]).kept == 0
+
+
+@pytest.mark.parametrize("given", [["a"], [math.nan], [None], [math.inf]])
+def test_what_cannot_be_cut_is_refused(given: list[Any]) -> None:
+    with pytest.raises(rf.RagfilterError, match="cannot be cut"):
+        rf.cut(given)
+
+
+def test_a_setting_that_is_none_is_refused() -> None:
+    with pytest.raises(rf.RagfilterError, match=r"no setting 'cutoff\.gap'"):
+        rf.cut(GAP, gap=0.1)
+
+
+# --- what is passed
+
+
+@dataclass
+class LangChainDocument:
+    page_content: str
+    metadata: dict[str, Any]
+    id: str | None = None
+
+
+@dataclass
+class HaystackDocument:
+    id: str
+    content: str
+    meta: dict[str, Any]
+    score: float | None = None
+
+
+FORMS: dict[str, Callable[[dict[str, str]], Any]] = {
+    "mapping": lambda d: d,
+    "hit": lambda d: Hit(rf.Chunk(d["id"], d["text"], d["title"]), 9.0, 1),
+    "langchain": lambda d: LangChainDocument(d["text"], {"title": d["title"]}, d["id"]),
+    "haystack": lambda d: HaystackDocument(d["id"], d["text"], {"title": d["title"]}),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_documents_of_every_form_are_the_same_chunks(form: str) -> None:
+    docs = [FORMS[form](doc) for doc in DOCS]
+    result = rf.Filter("adaptive-gap")(QUERY, docs, GAP, metric="l2")
+    assert [(h.id, h.chunk.title, h.chunk.text) for h in result] == [
+        (d["id"], d["title"], d["text"]) for d in DOCS[:4]
+    ]
+
+
+def test_texts_get_their_place_as_id_and_order_is_by_distance() -> None:
+    result = rf.Filter("adaptive-gap")(
+        QUERY, ["far", "near", "nearer"], [0.9, 0.2, 0.1], metric="l2"
+    )
+    assert [(hit.id, hit.chunk.text) for hit in result] == [("3", "nearer"), ("2", "near")]
+
+
+def test_pairs_and_scored_documents_bring_their_scores() -> None:
+    pairs = [(doc, score) for doc, score in zip(DOCS, GAP, strict=True)]
+    scored = [
+        HaystackDocument(d["id"], d["text"], {}, 1 - s) for d, s in zip(DOCS, GAP, strict=True)
+    ]
+    flt = rf.Filter("adaptive-gap")
+    kept = [d["id"] for d in DOCS[:4]]
+    assert [h.id for h in flt(QUERY, pairs, metric="cosine")] == kept
+    assert [h.id for h in flt(QUERY, scored, metric="similarity")] == kept
+
+
+def test_hits_without_scores_are_ranks() -> None:
+    result = rf.Filter("adaptive-gap")(QUERY, DOCS)
+    assert [h.id for h in result] == [d["id"] for d in DOCS]
+    assert "first 5" in repr(result)
+    assert [row.distance for row in result.dropped] == []
+
+
+@pytest.mark.parametrize(
+    ("docs", "scores", "metric", "words"),
+    [
+        (DOCS, GAP, None, "no metric"),
+        (DOCS, GAP[:2], "l2", "2 scores for 5 documents"),
+        (DOCS, GAP, "dot", "no metric 'dot'"),
+        ([3], None, None, "unknown type int"),
+        ([{"title": ""}], None, None, "text is missing"),
+        (["a"], ["x"], "l2", "score of document 1"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_one_sentence(
+    docs: list[Any], scores: Sequence[Any] | None, metric: Any, words: str
+) -> None:
+    with pytest.raises(rf.RagfilterError, match=words):
+        rf.Filter("full")(QUERY, docs, scores, metric=metric)
+
+
+@pytest.mark.parametrize(
+    ("scores", "metric", "warning"),
+    [
+        ((0.1, 0.2, 0.3), "similarity", "similarities rise"),
+        ((0.9, 0.5, 0.1), "cosine", "distances fall"),
+        ((0.5, 0.5, 0.5), "l2", "are equal"),
+        ((0.1, math.nan, 0.3), "l2", "not numbers"),
+        ((0.1, 2.5, 3.0), "cosine", "outside 0 to 2"),
+        ((0.9, 0.5, 0.1), "similarity", ""),
+        ((0.1, 0.5, 3.9), "l2", ""),
+    ],
+)
+def test_scores_that_contradict_their_metric_are_told(
+    scores: tuple[float, ...], metric: Any, warning: str
+) -> None:
+    warnings = rf.Filter("adaptive-gap")(QUERY, ["a", "b", "c"], scores, metric=metric).warnings
+    assert warning in " ".join(warnings)
+    assert bool(warnings) is bool(warning)
+
+
+def test_a_threshold_that_no_value_can_reach_is_refused() -> None:
+    settings = rf.Settings().with_values({"cutoff.gap_threshold": 2.5})
+    with pytest.raises(rf.RagfilterError, match="can never be reached: cosine"):
+        rf.Filter(settings)(QUERY, DOCS, GAP, metric="cosine")
+    # Best + 0.4 is 0.52, and nothing lies beyond.
+    assert len(rf.Filter(settings)(QUERY, DOCS, GAP, metric="l2")) == 5
+
+
+def test_the_nearest_of_equal_ids_stays() -> None:
+    result = rf.Filter("adaptive-gap")(QUERY, [DOCS[0], DOCS[0]], [0.2, 0.3], metric="l2")
+    assert [hit.distance for hit in result] == [0.2]
+    assert "repeat the id" in result.warnings[0]
+
+
+# --- what comes back
+
+
+def secretive() -> rf.Result:
+    docs = [{**doc, "clearance": i, "author": "x"} for i, doc in enumerate(DOCS)]
+    docs[1]["department"] = "ops"
+    user = rf.User(level=2, departments=("ops", "hr"))
+    return rf.Filter("full")(QUERY, docs, GAP, metric="cosine", user=user)
+
+
+def test_a_result_is_read_as_its_user() -> None:
+    result = secretive()
+    assert (
+        repr(result)
+        == "<Result: 3 of 3 kept, no gap ≥ 0.100; kept values ≤ 0.420 (best 0.120 + 0.300)>"
+    )
+    document = result.to_dict()
+    assert document["kept"] == ["troll-0", "troll-1", "troll-2"]
+    assert document["hits"][0]["text"] == "Trolls, part 0."
+    assert document["hits"][0]["metadata"] == {"author": "x"}
+    assert {d["layer"] for d in document["decisions"]} >= {"clearance", "query_must", "cutoff"}
+    assert "troll-3" not in str(document)
+    assert list(result.to_frame()["id"]) == document["kept"]
+    assert "Trolls, part 2." in result.context.text
+    assert result.prompt()[1].content.endswith(QUERY)
+    with pytest.raises(rf.RagfilterError, match="no chunk 'troll-4' among the hits"):
+        result.explain("troll-4")
+
+
+def test_what_fell_says_why() -> None:
+    rule = '{"contain": "dragon"}'
+    docs = [DOCS[0], {**DOCS[1], "query_must": rule}, *DOCS[2:]]
+    result = rf.Filter("full")(QUERY, docs, GAP, metric="cosine")
+    fell = [(row.title, row.layer) for row in result.dropped]
+    assert fell == [("Troll 1", "query_must"), ("Troll 4", "cutoff")]
+    told = result.explain("troll-1").splitlines()
+    assert told[0].startswith("Troll 1 (troll-1): dropped by query_must; ")
+    assert told[1] == "  clearance: kept, public"
+    assert bool(rf.Filter("full")(QUERY, []))
+
+
+# --- models
+
+
+class Reversed:
+    """A reranker that turns the order around."""
+
+    name = "reversed"
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        return [0.5 + 0.1 * i for i in range(len(texts))]
+
+
+POOR = (1.30, 1.35, 1.40, 1.45, 1.50)
+
+
+def test_a_layer_says_what_it_lacks_and_takes_what_it_is_given() -> None:
+    settings = rf.Settings().with_values({"quality.enabled": True, "cutoff.enabled": False})
+    without = rf.Filter(settings)(QUERY, DOCS, POOR, metric="l2")
+    assert [need.kind for need in without.needs] == ["rerank"]
+    result = rf.Filter(settings, reranker=Reversed())(QUERY, DOCS, POOR, metric="l2")
+    assert [hit.id for hit in result] == ["troll-4", "troll-3", "troll-2"]
+    assert result.needs == ()
+
+
+@pytest.mark.model
+def test_a_reranker_may_be_named() -> None:
+    settings = rf.Settings().with_values({"quality.enabled": True, "cutoff.enabled": False})
+    result = rf.Filter(settings, reranker="late_interaction")(QUERY, DOCS, POOR, metric="l2")
+    assert result.needs == ()
+    assert any(hit.rerank_score is not None for hit in result.hits)
+
+
+def test_it_runs_in_an_event_loop() -> None:
+    async def both() -> list[rf.Result]:
+        flt = rf.Filter("adaptive-gap")
+        return await asyncio.gather(*(flt.arun(QUERY, DOCS, GAP, metric="l2") for _ in range(2)))
+
+    assert [len(result) for result in asyncio.run(both())] == [4, 4]
+
+
+def test_settings_come_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('profile = "adaptive-gap"\n[cutoff]\nmax_results = 2\n')
+    for given in (path, str(path)):
+        assert len(rf.Filter(given)(QUERY, DOCS, GAP, metric="l2")) == 2
+    assert repr(rf.Filter(path)) == "<Filter: cutoff>"
+    with pytest.raises(rf.RagfilterError, match="no profile 'ful'"):
+        rf.Filter("ful")
+
+
+@pytest.mark.model
+def test_a_workspace_is_searched(copy_demo: Callable[[], Path]) -> None:
+    question = "What monster is more powerful, a hill giant or a troll?"
+    with rf.open_workspace(copy_demo()) as ws:
+        assert list(ws) == ["demo"]
+        result = ws["demo"].search(question, "full", user=rf.User(level=1))
+        again = asyncio.run(ws["demo"].asearch(question, rf.Filter("full"), user=rf.User(level=1)))
+        assert {"monster-hill-giant", "monster-troll"} <= {hit.id for hit in result}
+        assert [hit.id for hit in result] == [hit.id for hit in again]
+        with pytest.raises(rf.RagfilterError, match="no collection 'x'"):
+            ws["x"]
