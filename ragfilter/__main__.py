@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
-from ragfilter.cli import run
+import sys
+from typing import NoReturn
 
-run()
+from ragfilter.errors import DependencyError
+
+
+def start() -> NoReturn:
+    """Run the command line, or say what to install for it."""
+    try:
+        from ragfilter.cli import run
+    except DependencyError as error:
+        print(f"ragfilter: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+    run()
+
+
+if __name__ == "__main__":
+    start()

@@ -10,7 +10,8 @@ RagfilterError
 │   └── WorkspaceLocked   another process owns the workspace folder
 ├── ModelError            an embedding model or reranker cannot be loaded or run
 ├── ChatError             the chat endpoint failed; `kind` says how
-└── ConflictError         somebody else changed the same chunk first
+├── ConflictError         somebody else changed the same chunk first
+└── DependencyError       an optional package is missing or of another version; an ImportError too
 """
 
 from __future__ import annotations
@@ -88,3 +89,7 @@ class ChatError(RagfilterError):
 
 class ConflictError(RagfilterError):
     """The chunk was changed by somebody else since it was read."""
+
+
+class DependencyError(RagfilterError, ImportError):
+    """An optional package is missing, or of a version that does not work here."""

@@ -40,7 +40,7 @@ class Filter:
     ``late_interaction`` (bundled) or a cross-encoder's. `judge` is an object with the methods of
     `protocols.ChatModel`, or the name of a model at the endpoint of ``OPENAI_BASE_URL``. Without
     them the layers that want one do without it, and `Result.needs` says so. Safe for threads.
-    Raises SettingsError, and MissingExtra for a name whose package is not installed.
+    Raises SettingsError, and DependencyError for a name whose package is not installed.
     """
 
     def __init__(

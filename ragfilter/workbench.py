@@ -27,7 +27,7 @@ from ragfilter.model import PUBLIC, User
 from ragfilter.protocols import Reranker
 from ragfilter.rules.edits import STALE_S, recover
 from ragfilter.rules.journal import Journal
-from ragfilter.settings.environment import Deployment
+from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality, Settings
 from ragfilter.stores.workspace import Workspace
 

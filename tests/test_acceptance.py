@@ -15,7 +15,7 @@ from ragfilter.evaluate.run import Evaluation, evaluate
 from ragfilter.ingest import demo
 from ragfilter.report import rows as report_rows
 from ragfilter.settings.config import load
-from ragfilter.settings.environment import Deployment
+from ragfilter.settings.deployment import Deployment
 from ragfilter.workbench import Bench, open_bench
 
 pytestmark = pytest.mark.model

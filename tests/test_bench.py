@@ -19,7 +19,7 @@ from ragfilter.model import Chunk
 from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.protocols import Vectors
 from ragfilter.rules.edits import save
-from ragfilter.settings.environment import Deployment
+from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
 from ragfilter.stores.chroma.store import Row
 from ragfilter.stores.workspace import Workspace

@@ -11,19 +11,29 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "ragfilter"
 
 # Each part may import itself and the parts named here; the rest of the world is not restricted.
-GROUND = {"errors", "model", "protocols", "text", "deadline", "settings.field", "judge.prompts"}
+GROUND = {
+    "errors",
+    "extras",
+    "model",
+    "protocols",
+    "text",
+    "deadline",
+    "settings.field",
+    "judge.prompts",
+}
 CORE = GROUND | {"models", "rules", "answer", "judge", "layers", "settings"}
 WIRING = CORE | {"engine", "stores", "ingest"}
 ALL = WIRING | {"report", "evaluate", "workbench"}
 ALLOWED = {
     "errors": set(),
+    "extras": {"errors"},
     "text": set(),
     "deadline": set(),
     "model": {"errors"},
     "protocols": {"model"},
     "settings.field": set(),
     "judge.prompts": {"errors"},
-    "settings": {"errors", "text", "settings.field", "judge.prompts"},
+    "settings": {"errors", "extras", "text", "settings.field", "judge.prompts"},
     "models": GROUND,
     "answer": GROUND | {"settings", "models"},
     "rules": GROUND | {"answer", "models"},
@@ -41,7 +51,7 @@ ALLOWED = {
     "workbench": WIRING | {"filter", "result"},
     "cli": ALL,
     "ui": ALL,
-    "__main__": {"cli"},
+    "__main__": {"errors", "cli"},
     "__init__": ALL,
 }
 APART = {"settings.field", "judge.prompts"}

@@ -16,7 +16,7 @@ import pytest
 from ragfilter.engine.retrieve import run
 from ragfilter.ingest import demo
 from ragfilter.settings.config import load
-from ragfilter.settings.environment import Deployment
+from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.workbench import open_bench
 

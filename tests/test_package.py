@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from email import message_from_bytes
+from email.message import Message
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 from waiting import PROCESS_S
 
 import ragfilter
@@ -19,13 +25,13 @@ from ragfilter.judge import prompts as judge_prompts
 from ragfilter.rules import templates
 
 ROOT = Path(__file__).resolve().parents[1]
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
 BUILT_FROM = ("pyproject.toml", "README.md", "LICENSE")
 
 
 def pip(*args: str, cwd: Path) -> None:
     """Pip without the network."""
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
-    made = subprocess.run([*command, *args, "--no-index", "--no-deps"],
+    made = subprocess.run([*PIP, *args, "--no-index", "--no-deps"],
                           cwd=cwd, capture_output=True, text=True, timeout=PROCESS_S)  # fmt: skip
     assert made.returncode == 0, made.stderr
 
@@ -70,17 +76,70 @@ def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
     assert {name for name in packed if ".dist-info/" not in name} == tree
 
 
-def test_the_wheel_wants_what_the_pinned_list_names_but_for_the_tests(wheel: Path) -> None:
-    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    pinned = {line.strip() for line in lines if line.strip() and not line.startswith("#")}
-    only_tests = {line for line in pinned if line.startswith("pytest==")}
+def metadata(wheel: Path) -> Message:
     with ZipFile(wheel) as opened:
         (name,) = (n for n in opened.namelist() if n.endswith("/METADATA"))
-        metadata = opened.read(name).decode().splitlines()
-    wanted = {line.removeprefix("Requires-Dist: ") for line in metadata if "Requires-Dist" in line}
-    assert wanted == pinned - only_tests
-    assert len(only_tests) == 1
-    assert f"Version: {ragfilter.__version__}" in metadata
+        return message_from_bytes(opened.read(name))
+
+
+def wanted(wheel: Path) -> dict[str, list[Requirement]]:
+    """What the core ("") and each extra require."""
+    found: dict[str, list[Requirement]] = {"": []}
+    for line in metadata(wheel).get_all("Requires-Dist", []):
+        requirement = Requirement(line)
+        found.setdefault(extra_of(requirement), []).append(requirement)
+    return found
+
+
+def extra_of(requirement: Requirement) -> str:
+    named = re.search(r'extra == "(\w+)"', str(requirement.marker))
+    return named[1] if named else ""
+
+
+def pinned() -> dict[str, str]:
+    """The product's packages in requirements.txt, with their versions."""
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    pairs = (line.split("==") for line in lines if line.strip() and not line.startswith("#"))
+    return {canonicalize_name(name): version for name, version in pairs if name != "pytest"}
+
+
+def test_the_wheel_says_its_version(wheel: Path) -> None:
+    assert metadata(wheel)["Version"] == ragfilter.__version__
+
+
+def test_the_core_is_light(wheel: Path) -> None:
+    assert {r.name for r in wanted(wheel)[""]} == {"numpy", "pydantic", "ahocorasick-rs"}
+
+
+def test_the_extra_all_brings_every_other(wheel: Path) -> None:
+    extras = wanted(wheel)
+    brought = {"all"}
+    for _ in extras:
+        brought |= {e for extra in brought for r in extras[extra] for e in r.extras}
+    assert brought == set(extras) - {""}
+
+
+def test_every_pin_is_in_its_range_and_every_range_of_the_app_has_a_pin(wheel: Path) -> None:
+    extras = wanted(wheel)
+    parts = ["", "chroma", "models", "openai", "eval", "ingest", "app"]
+    ranges = [r for part in parts for r in extras[part] if r.name != "ragfilter"]
+    pins = pinned()
+    assert {canonicalize_name(r.name) for r in ranges} == set(pins)
+    for requirement in ranges:
+        assert pins[canonicalize_name(requirement.name)] in requirement.specifier, requirement
+
+
+def test_what_reaches_into_a_package_supports_the_range_that_is_installed(wheel: Path) -> None:
+    checked = re.compile(r'^check_version\("([\w-]+)", "(\S+)", extra="(\w+)"\)$', re.MULTILINE)
+    ranges = {(r.name, extra): r.specifier for extra, many in wanted(wheel).items() for r in many}
+    found = [
+        groups
+        for path in (ROOT / "ragfilter").rglob("insides.py")
+        for groups in checked.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert {name for name, _, _ in found} == {"chromadb", "openai", "httpx2"}
+    for name, supported, extra in found:
+        assert ranges[name, extra] == SpecifierSet(supported)
 
 
 def test_the_script_runs_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:
@@ -127,3 +186,132 @@ def test_its_collections_prompts_and_templates_are_read_from_it(
         "templates": [template.category for template in templates.packaged()],
         "stylesheet": True,
     }
+
+
+# The core alone
+
+CORE = """
+from ragfilter.engine.replay import replay
+from ragfilter.layers.cutoff import cut
+from ragfilter.model import Chunk, Hit, Pool
+from ragfilter.report import csv, document, rows, summary
+from ragfilter.settings.config import load
+
+settings = load(profile="full").settings
+print(cut([0.12, 0.18, 0.22, 0.35, 0.50], settings.cutoff).kept)
+
+rule = '{"contain": "troll"}'
+chunks = [Chunk("c1"), Chunk("c2", rule=rule), Chunk("c3"), Chunk("c4"), Chunk("c5")]
+distances = [0.12, 0.18, 0.22, 0.75, 0.80]
+hits = tuple(Hit(c, d, rank) for rank, (c, d) in enumerate(zip(chunks, distances), start=1))
+result = replay(Pool("hill giant", "c", "l2", hits), settings)
+print([hit.id for hit in result.kept])
+print(csv(rows(result)).count("\\n"), len(document(result)) > 5)
+"""
+"""What a user of the core writes, and what it prints below."""
+
+CORE_PRINTS = """\
+4
+['c1', 'c3']
+6 True
+"""
+
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+import ragfilter
+
+NEEDS_EXTRAS = tuple(sys.argv[1:])
+for found in pkgutil.walk_packages(ragfilter.__path__, "ragfilter.", onerror=lambda name: None):
+    if not found.name.startswith(NEEDS_EXTRAS):
+        importlib.import_module(found.name)
+"""
+BEYOND_THE_CORE = [
+    "ragfilter.__main__",
+    "ragfilter.cli",
+    "ragfilter.evaluate",
+    "ragfilter.ingest",
+    "ragfilter.models.chat",
+    "ragfilter.models.insides",
+    "ragfilter.rules.edits",
+    "ragfilter.rules.journal",
+    "ragfilter.settings.deployment",
+    "ragfilter.stores",
+    "ragfilter.ui",
+    "ragfilter.workbench",
+]
+"""Modules that may need an extra when they are imported; no other may."""
+
+LACKING = [
+    ("import ragfilter.stores.chroma.store", "chroma"),
+    ("import ragfilter.stores.copies", "chroma"),
+    ("import ragfilter.workbench", "chroma"),
+    ("import ragfilter.models.chat", "openai"),
+    (
+        "from ragfilter.models.embedder import SentenceEmbedder; SentenceEmbedder().model()",
+        "models",
+    ),
+    ("from ragfilter.models.rerankers import *; CrossEncoderReranker('m').model()", "models"),
+    ("from ragfilter.report import frame; frame([])", "app"),
+    ("import ragfilter.evaluate.run", "eval"),
+    ("import ragfilter.ingest.load", "ingest"),
+    ("import ragfilter.ingest.openapi.yaml", "ingest"),
+    ("import ragfilter.cli", "app"),
+]
+
+
+@pytest.fixture(scope="module")
+def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scripts' folder of a fresh environment with the core alone, as `pip install` makes it."""
+    folder = tmp_path_factory.mktemp("bare")
+    for command in (
+        [sys.executable, "-m", "venv", "--without-pip", str(folder)],
+        [*PIP, "--python", str(folder / "bin" / "python"), "install", str(wheel)],
+    ):
+        made = subprocess.run(command, capture_output=True, text=True, timeout=PROCESS_S)
+        assert made.returncode == 0, made.stderr
+    return folder / "bin"
+
+
+def ask(command: list[str], cwd: Path, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=PROCESS_S
+    )
+
+
+@pytest.mark.slow
+def test_the_core_filters_without_any_extra(
+    bare: Path, tmp_path: Path, bare_environ: dict[str, str]
+) -> None:
+    made = ask([str(bare / "python"), "-c", CORE], tmp_path, bare_environ)
+    assert (made.stderr, made.stdout) == ("", CORE_PRINTS)
+
+
+@pytest.mark.slow
+def test_no_module_of_the_core_needs_an_extra(
+    bare: Path, tmp_path: Path, bare_environ: dict[str, str]
+) -> None:
+    made = ask([str(bare / "python"), "-c", IMPORT_ALL, *BEYOND_THE_CORE], tmp_path, bare_environ)
+    assert made.stderr == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("code", "extra"), LACKING, ids=[code for code, _ in LACKING])
+def test_a_missing_extra_is_named(
+    bare: Path, tmp_path: Path, bare_environ: dict[str, str], code: str, extra: str
+) -> None:
+    made = ask([str(bare / "python"), "-c", code], tmp_path, bare_environ)
+    last = made.stderr.splitlines()[-1]
+    assert re.fullmatch(
+        rf"ragfilter\.errors\.DependencyError: \w+ is not installed\. "
+        rf"Run: pip install 'ragfilter\[{extra}\]'",
+        last,
+    )
+
+
+@pytest.mark.slow
+def test_the_command_without_its_extra_says_so_in_one_line(
+    bare: Path, tmp_path: Path, bare_environ: dict[str, str]
+) -> None:
+    made = ask([str(bare / "ragfilter"), "cut", "0.1", "0.2"], tmp_path, bare_environ)
+    assert made.returncode == 2
+    assert made.stderr == ("ragfilter: typer is not installed. Run: pip install 'ragfilter[app]'\n")

@@ -15,7 +15,7 @@ import pytest
 
 from ragfilter.cli import main
 from ragfilter.errors import InputError, RagfilterError, StoreUnavailable
-from ragfilter.settings.environment import Deployment
+from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.chroma.client import Server
 from ragfilter.stores.chroma.store import ChromaStore
 from ragfilter.text.urls import UNSHOWN, shown

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from ragfilter.extras import extra
+
+# Before the commands, which are made of it.
+with extra("app"):
+    import typer as typer
+
 from ragfilter.cli import experiments, lists, rules, rules_suggest
 from ragfilter.cli.commands import app
 from ragfilter.cli.running import main, run

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.beir import Labels
     from ragfilter.model import Result
     from ragfilter.settings.config import Config
-    from ragfilter.settings.environment import Deployment
+    from ragfilter.settings.deployment import Deployment
     from ragfilter.settings.schema import Settings
     from ragfilter.stores.chroma.store import CollectionInfo
     from ragfilter.workbench import Bench

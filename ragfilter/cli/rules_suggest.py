@@ -32,7 +32,7 @@ from ragfilter.errors import InputError, SettingsError
 if TYPE_CHECKING:
     from ragfilter.models.chat import OpenAIChat
     from ragfilter.rules.draft import Draft
-    from ragfilter.settings.environment import Deployment
+    from ragfilter.settings.deployment import Deployment
 
 
 @rules.command()

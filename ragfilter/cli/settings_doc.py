@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from ragfilter.settings.config import PREFIX, SEED_VARIABLES, variable
-from ragfilter.settings.environment import Deployment
+from ragfilter.settings.environment import Places
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.profiles import DEFAULT, PROFILES
 from ragfilter.settings.schema import fields
@@ -67,7 +67,7 @@ def _seed_variables() -> str:
 
 def _deployment() -> str:
     rows = []
-    for name, info in Deployment.model_fields.items():
+    for name, info in Places.model_fields.items():
         alias = info.validation_alias
         variable_name = alias if isinstance(alias, str) else f"{PREFIX}{name.upper()}"
         default = info.default.get_secret_value() if _is_secret(info.default) else info.default

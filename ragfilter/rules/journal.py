@@ -19,12 +19,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
-import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
-from sqlalchemy.schema import CreateIndex, CreateTable
-
 from ragfilter.errors import ConflictError, InputError, StoreError
+from ragfilter.extras import extra
 from ragfilter.text.urls import shown
+
+with extra("chroma"):
+    import sqlalchemy as sa
+    from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
+    from sqlalchemy.schema import CreateIndex, CreateTable
 
 State = Literal["pending", "done", "undone", "rolled_back"]
 Kind = Literal["edit", "undo", "redo"]

@@ -15,12 +15,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-import tomli_w
 from pydantic import ValidationError
 
 from ragfilter.errors import SettingsError
+from ragfilter.extras import extra
 from ragfilter.settings import profiles
-from ragfilter.settings.environment import Deployment
+from ragfilter.settings.environment import Places
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.text.characters import whole
 
@@ -207,7 +207,7 @@ def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given
         elif reranker == "none" and not environ.get("RERANKER_MODEL"):
             given.append(Given(origin, {"quality.reranker": "late_interaction"}))
     known = {variable(f.path): f.path for f in fields()}
-    others = {f"{PREFIX}{n.upper()}" for n in Deployment.model_fields} | {f"{PREFIX}PROFILE"}
+    others = {f"{PREFIX}{n.upper()}" for n in Places.model_fields} | {f"{PREFIX}PROFILE"}
     for name, value in environ.items():
         if not name.startswith(PREFIX) or name in others or name.startswith(f"{PREFIX}TEST_"):
             continue
@@ -244,6 +244,9 @@ def to_toml(settings: Settings, profile: str) -> str:
     for path, value in settings.changed_from(base).items():
         section, _, name = path.partition(".")
         tree.setdefault(section, {})[name] = value
+    with extra("app"):
+        import tomli_w
+
     return tomli_w.dumps(tree)
 
 

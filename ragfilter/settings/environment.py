@@ -6,20 +6,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, Field, SecretStr
 
 
-class Deployment(BaseSettings):
-    """Read from the environment (``RAGFILTER_DATA_DIR`` …); the OpenAI names are the usual ones."""
-
-    model_config = SettingsConfigDict(
-        env_prefix="RAGFILTER_",
-        frozen=True,
-        extra="ignore",
-        populate_by_name=True,
-        hide_input_in_errors=True,
-    )
+class Places(BaseModel):
+    """What `Deployment` reads. Apart from it, so that the names are known without its package."""
 
     data_dir: Path = Field(
         Path("workspace"), description="Folder of the store, its copies, journal and labels."

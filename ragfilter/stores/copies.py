@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ragfilter.errors import StoreError
+from ragfilter.extras import extra
 from ragfilter.model import Chunk
 from ragfilter.protocols import Vectors
+
+with extra("chroma"):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 FORMAT = b"1"
 FIELDS = pa.schema(

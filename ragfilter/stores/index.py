@@ -22,9 +22,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 
-from filelock import FileLock
-
 from ragfilter.errors import CollectionMissing, InputError, StoreError, WorkspaceLocked
+from ragfilter.extras import extra
 from ragfilter.ingest.records import Record
 from ragfilter.model import Chunk
 from ragfilter.protocols import Embedder, Progress, Vectors
@@ -32,6 +31,9 @@ from ragfilter.stores import copies
 from ragfilter.stores.chroma.store import ChromaStore, Row, check_name
 from ragfilter.stores.copies import CopyRow
 from ragfilter.stores.workspace import Workspace, taken
+
+with extra("chroma"):
+    from filelock import FileLock
 
 Rules = Mapping[str, str | None]
 EMBED_PART = 2_000

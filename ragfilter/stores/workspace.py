@@ -24,9 +24,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from filelock import BaseFileLock, FileLock, Timeout
-
 from ragfilter.errors import InputError, WorkspaceLocked
+from ragfilter.extras import extra
+
+with extra("chroma"):
+    from filelock import BaseFileLock, FileLock, Timeout
 
 if TYPE_CHECKING:
     from ragfilter.stores.chroma.client import Server

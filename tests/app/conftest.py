@@ -28,7 +28,7 @@ from ragfilter.models.chat import OpenAIChat
 from ragfilter.models.embedder import SentenceEmbedder
 from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.settings import config
-from ragfilter.settings.environment import Deployment
+from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
 from ragfilter.ui.session import resources
 from ragfilter.ui.sidebar.controls import key

@@ -29,7 +29,7 @@ import numpy as np
 from ragfilter.stores.chroma.store import Row
 from ragfilter.stores.copies import CopyRow, write_copy
 from ragfilter.workbench import open_bench
-from ragfilter.settings.environment import Deployment
+from ragfilter.settings.deployment import Deployment
 from ragfilter.errors import RagfilterError
 from ragfilter.stores.index import rebuild
 from ragfilter.rules import edits

@@ -15,20 +15,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import yaml
-from yaml.events import (
-    AliasEvent,
-    DocumentStartEvent,
-    MappingEndEvent,
-    MappingStartEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-    StreamEndEvent,
-)
-
 from ragfilter.errors import InputError
+from ragfilter.extras import extra
 from ragfilter.protocols import Progress
+
+with extra("ingest"):
+    import yaml
+    from yaml.events import (
+        AliasEvent,
+        DocumentStartEvent,
+        MappingEndEvent,
+        MappingStartEvent,
+        ScalarEvent,
+        SequenceEndEvent,
+        SequenceStartEvent,
+        StreamEndEvent,
+    )
 
 REMEDY = "Correct the YAML there."
 DEEPEST = 500

@@ -1,0 +1,10 @@
+"""Chroma as a store. All of it needs the extra `chroma`."""
+
+from __future__ import annotations
+
+from ragfilter.extras import extra
+
+with extra("chroma"):
+    import chromadb as chromadb
+    import httpx as httpx
+    import packaging as packaging

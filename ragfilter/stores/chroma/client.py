@@ -16,7 +16,6 @@ from urllib.parse import SplitResult
 import chromadb
 import httpx
 from chromadb.api import ClientAPI
-from chromadb.api.shared_system_client import SharedSystemClient
 from chromadb.config import DEFAULT_DATABASE, DEFAULT_TENANT
 from chromadb.config import Settings as ChromaSettings
 from chromadb.errors import (
@@ -34,6 +33,7 @@ from ragfilter.errors import (
     StoreUnavailable,
 )
 from ragfilter.stores import disk
+from ragfilter.stores.chroma import insides
 from ragfilter.text.urls import basic_auth, shown, web_address
 
 REBUILD = "`ragfilter index --rebuild --collection NAME`"
@@ -59,8 +59,7 @@ def open_folder(folder: Path) -> ClientAPI:
     try:
         return chromadb.PersistentClient(str(folder), settings=settings)
     except BaseException as error:
-        # Chroma would hand out what it could not start at the next opening.
-        SharedSystemClient._identifier_to_system.pop(str(folder), None)
+        insides.forget_folder(folder)
         if _is_interruption(error):
             raise
         what = f"The vector store in {folder} cannot be opened"
@@ -106,8 +105,7 @@ def open_server(server: Server) -> ClientAPI:
                 database=server.database,
             ),
         )
-    # The only place where this client's timeout can be set; the version is pinned.
-    client._server._session.timeout = httpx.Timeout(server.timeout_s)  # type: ignore[attr-defined]
+    insides.set_timeout(client, server.timeout_s)
     return client
 
 
@@ -136,7 +134,7 @@ def guard(where: str) -> Iterator[None]:
     except BaseException as error:
         if _is_interruption(error):
             raise
-        if isinstance(error, AttributeError) and error.name == "bindings":
+        if insides.is_closed(error):
             raise StoreError(f"The vector store in {where} was closed.", remedy=CLOSED) from error
         raise _failure("Chroma failed", error, where, DAMAGED) from error
 
@@ -188,8 +186,8 @@ def _checked(url: str) -> SplitResult:
 
 
 def _is_interruption(error: BaseException) -> bool:
-    # A panic inside Chroma's Rust core is a BaseException too; that one is a failure of the store.
-    return not isinstance(error, Exception) and type(error).__name__ != "PanicException"
+    # A panic is a failure of the store.
+    return not isinstance(error, Exception) and not insides.is_panic(error)
 
 
 def _words(error: BaseException) -> str:

@@ -22,6 +22,7 @@ from chromadb.errors import InternalError
 from ragfilter.errors import StoreError
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Vectors, Where
+from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma import metadata as rows
 from ragfilter.stores.chroma.client import REBUILD, guard
 from ragfilter.stores.chroma.where import admission, can_push, condition
@@ -244,8 +245,7 @@ class ChromaCollection:
     def _raw(self) -> RawCollection:
         with guard(self._store.where):
             raw = self._store.client.get_collection(self._name, embedding_function=None)
-        # A write reads the stored schema and builds the embedding function that it names.
-        raw._model.serialized_schema = None
+        insides.forget_embedding_function(raw)
         return raw
 
     def _readable(self) -> RawCollection:
@@ -286,7 +286,7 @@ class ChromaCollection:
         return self._store.lost[raw.id]
 
     def _read_lost(self, raw: RawCollection) -> set[str]:
-        probe: Any = np.eye(1, raw._model.dimension or 1, dtype=np.float32)
+        probe: Any = np.eye(1, insides.dimension(raw) or 1, dtype=np.float32)
         with guard(self._store.where):
             ids = raw.get(include=[])["ids"]
             try:

@@ -14,6 +14,7 @@ from chromadb.errors import InternalError
 
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.model import Chunk
+from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma.client import (
     Server,
     guard,
@@ -155,7 +156,7 @@ class ChromaStore:
                 return
             make_sure_of_room(self.where)
             with self._opening:
-                self._client.close()  # type: ignore[attr-defined]
+                insides.close(self._client)
                 self._client = open_folder(Path(self.where))
             self.catalogues.clear()
             names, self._failed = self._failed, set()
@@ -164,7 +165,7 @@ class ChromaStore:
                     self.collection(name).renew()
 
     def close(self) -> None:
-        self.client.close()  # type: ignore[attr-defined]
+        insides.close(self.client)
 
 
 def check_name(name: str) -> None:

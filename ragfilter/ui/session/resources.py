@@ -16,7 +16,7 @@ from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Chunk, Pool
 from ragfilter.protocols import Reranker, Vectors
 from ragfilter.rules.draft import Draft
-from ragfilter.settings.environment import Deployment
+from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Quality
 from ragfilter.ui.panels.references import Known
 from ragfilter.ui.session.background import Job

@@ -1,0 +1,40 @@
+"""Optional packages: one that is missing, or of a version that does not work, is named with the
+command that installs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+
+from ragfilter.errors import DependencyError
+
+
+@contextmanager
+def extra(name: str) -> Iterator[None]:
+    """Imports of packages that only the extra `name` installs stand in this block.
+
+    Raises DependencyError where one of them is missing.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise DependencyError(f"{error.name} is not installed.", remedy=_install(name)) from error
+
+
+def check_version(package: str, supported: str, *, extra: str) -> None:
+    """Raises DependencyError unless the version of `package` is in the `supported` range.
+
+    For code that relies on what the package does not document. `pyproject.toml` has the same range.
+    """
+    from packaging.specifiers import SpecifierSet
+
+    found = version(package)
+    if found not in SpecifierSet(supported, prereleases=True):
+        raise DependencyError(
+            f"{package} {found} is not supported, only {supported}.", remedy=_install(extra)
+        )
+
+
+def _install(name: str) -> str:
+    return f"Run: pip install 'ragfilter[{name}]'"

@@ -1,0 +1,49 @@
+"""Optional packages that are missing or of another version."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragfilter.errors import DependencyError, RagfilterError
+from ragfilter.extras import check_version, extra
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
+    with pytest.raises(DependencyError) as error, extra("chroma"):
+        import no_such_package  # type: ignore[import-not-found]  # noqa: F401
+    assert str(error.value) == (
+        "no_such_package is not installed. Run: pip install 'ragfilter[chroma]'"
+    )
+    assert isinstance(error.value, RagfilterError)
+    assert isinstance(error.value, ImportError)
+
+
+def test_what_else_fails_in_an_import_is_passed_on() -> None:
+    with pytest.raises(ZeroDivisionError), extra("chroma"):
+        _ = 1 / 0
+
+
+@pytest.mark.parametrize(
+    ("found", "fits"),
+    [
+        ("1.5.1", False),
+        ("1.5.2", True),
+        ("1.5.10", True),
+        ("1.5.3rc1", True),
+        ("1.6.0", False),
+        ("2.0", False),
+    ],
+)
+def test_another_version_is_refused(
+    monkeypatch: pytest.MonkeyPatch, found: str, fits: bool
+) -> None:
+    monkeypatch.setattr("ragfilter.extras.version", {"chromadb": found}.get)
+    if fits:
+        check_version("chromadb", ">=1.5.2,<1.6", extra="chroma")
+        return
+    with pytest.raises(DependencyError) as error:
+        check_version("chromadb", ">=1.5.2,<1.6", extra="chroma")
+    assert str(error.value) == (
+        f"chromadb {found} is not supported, only >=1.5.2,<1.6. "
+        "Run: pip install 'ragfilter[chroma]'"
+    )
