@@ -77,3 +77,23 @@ def test_every_promise_names_a_test_that_is_there() -> None:
             file = name or file
             text = (ROOT / "tests" / file).read_text(encoding="utf-8")
             assert f"def {case}(" in text if case else text, (file, case)
+
+
+LINK = re.compile(r"\]\((?!https?:)([\w./-]*)(?:#([\w-]+))?\)")
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors that a document sets itself."""
+    return set(re.findall(r'<a id="([\w-]+)"></a>', path.read_text(encoding="utf-8")))
+
+
+def documents() -> list[Path]:
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
+def test_every_link_leads_somewhere(path: Path) -> None:
+    for name, anchor in LINK.findall(path.read_text(encoding="utf-8")):
+        target = (path.parent / name).resolve() if name else path
+        assert target.exists(), name
+        assert not anchor or anchor in anchors(target), f"{name}#{anchor}"
