@@ -1,8 +1,8 @@
 """Opens everything a query needs, once: workspace, store, models, journal.
 
-Source: design, section 6. The command line opens a bench for one command, the app keeps one for as
-long as its server runs. It is safe for the threads of one process. Heavy modules (torch, chromadb)
-are imported when they are first used.
+Source: docs/design.md#parts. The command line opens a bench for one command, the app keeps one for
+as long as its server runs. It is safe for the threads of one process. Heavy modules (torch,
+chromadb) are imported when they are first used.
 """
 
 from __future__ import annotations

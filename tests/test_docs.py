@@ -80,6 +80,7 @@ def test_every_promise_names_a_test_that_is_there() -> None:
 
 
 LINK = re.compile(r"\]\((?!https?:)([\w./-]*)(?:#([\w-]+))?\)")
+CITATION = re.compile(r"docs/design\.md#([\w-]+)")
 
 
 def anchors(path: Path) -> set[str]:
@@ -97,3 +98,11 @@ def test_every_link_leads_somewhere(path: Path) -> None:
         target = (path.parent / name).resolve() if name else path
         assert target.exists(), name
         assert not anchor or anchor in anchors(target), f"{name}#{anchor}"
+
+
+def test_the_code_cites_sections_of_the_design_that_are_there() -> None:
+    folders = ("ragfilter", "pages", "tests", "benchmarks", "scripts")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    cited = {a for path in files for a in CITATION.findall(path.read_text(encoding="utf-8"))}
+    assert len(cited) >= 10
+    assert cited <= anchors(ROOT / "docs" / "design.md")

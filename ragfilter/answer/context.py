@@ -1,6 +1,6 @@
 """Packs the surviving chunks into the prompt: numbered, delimited, under a token budget.
 
-Source: design, section 3, point 6. The decisions:
+Source: docs/design.md#context. The decisions:
 
 - A chunk that does not fit is left out and the next one is tried, so that one long chunk does not
   shut out everything after it. Order and numbers follow the ranking.

@@ -1,8 +1,8 @@
 """Extractive answers: the sentences and table rows of the context nearest to the query. No LLM.
 
-Source: design, section 6. Each quote names the number of its chunk. A row such as "Level 7-9: 10"
-stays whole, is quoted with the title of its table, and moves up where the query names its number
-("7th level"), down where the query names another.
+Source: docs/design.md#parts. Each quote names the number of its chunk. A row such as "Level 7-9:
+10" stays whole, is quoted with the title of its table, and moves up where the query names its
+number ("7th level"), down where the query names another.
 """
 
 from __future__ import annotations

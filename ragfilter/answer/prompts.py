@@ -1,4 +1,4 @@
-"""The prompt that answers from numbered context. Source: design, section 3, point 6."""
+"""The prompt that answers from numbered context. Source: docs/design.md#context."""
 
 from __future__ import annotations
 

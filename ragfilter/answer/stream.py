@@ -1,7 +1,7 @@
 """Answers a query from a packed context: by a chat model, or without one by quoting.
 
-Source: design, sections 3 (point 6) and 6. A failure keeps what was already streamed and is told in
-`Answer.error`; nothing here raises for a model that fails.
+Source: docs/design.md#context and docs/design.md#parts. A failure keeps what was already streamed
+and is told in `Answer.error`; nothing here raises for a model that fails.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command line. Source: design, section 7."""
+"""The command line. Source: docs/design.md#cli."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: `index`, `query`, `cut` and `eval`. Source: design, section 7.
+"""The command line: `index`, `query`, `cut` and `eval`. Source: docs/design.md#cli.
 
 Standard output carries the result alone; with `--json` one JSON document. Progress and logs go to
 standard error. Exit codes are in `ragfilter.cli.running`.

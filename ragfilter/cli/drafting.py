@@ -1,8 +1,8 @@
 """What `ragfilter rules suggest` does: a draft for every chunk of a selection, one after the other.
 
-Source: issue "Quality, clearance and the LLM's judgement", section 5. Every draft is in the output
-file (JSONL) before the next chunk is asked about, so an interruption loses at most the draft under
-way, and the next run goes on behind it. Chunks whose draft failed are tried again by then.
+Source: docs/design.md#drafting. Every draft is in the output file (JSONL) before the next chunk is
+asked about, so an interruption loses at most the draft under way, and the next run goes on behind
+it. Chunks whose draft failed are tried again by then.
 """
 
 from __future__ import annotations

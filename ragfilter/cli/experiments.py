@@ -1,8 +1,8 @@
 """`ragfilter compare` and `ragfilter experiment`: the same queries under several settings.
 
 Source: Intelligent Chunk Filtering, "Before/After Comparison Framework" and "Experimental Tuning
-Process"; issue "Quality, clearance and the LLM's judgement", section 2. Each finished measurement
-counts: stopped early (Ctrl+C, a failure), both print what is there.
+Process"; docs/design.md#judge-prompts. Each finished measurement counts: stopped early (Ctrl+C, a
+failure), both print what is there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`ragfilter collections`, `profiles` and `settings`: what there is. Source: design, section 7."""
+"""`ragfilter collections`, `profiles` and `settings`: what there is. Source: docs/design.md#cli."""
 
 from __future__ import annotations
 

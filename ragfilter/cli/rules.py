@@ -1,8 +1,8 @@
 """The command group `ragfilter rules`: lint, export and import, history, undo and redo.
 
-Source: design, sections 5 and 7. `import`, `undo` and `redo` write, through the journal. `suggest`
-is in `ragfilter.cli.rules_suggest`. The clearance settings in force hold for the commands that
-read chunks, and what they leave out is told; the journal is for the one who keeps it.
+Source: docs/design.md#rules and docs/design.md#cli. `import`, `undo` and `redo` write, through the
+journal. `suggest` is in `ragfilter.cli.rules_suggest`. The clearance settings in force hold for the
+commands that read chunks, and what they leave out is told; the journal is for the one who keeps it.
 """
 
 from __future__ import annotations

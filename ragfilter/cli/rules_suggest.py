@@ -1,7 +1,7 @@
 """`ragfilter rules suggest`: drafts of rules by an LLM, for a selection of chunks.
 
-Source: design, sections 5 and 7. Nothing is written to the collection. What is printed and kept is
-made in `ragfilter.cli.drafting`.
+Source: docs/design.md#drafting and docs/design.md#cli. Nothing is written to the collection. What
+is printed and kept is made in `ragfilter.cli.drafting`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs a command: its exit code, and what becomes of errors and interruptions.
 
-Source: design, section 7. Exit codes: 0 done; 1 a check failed; 2 what was asked could not be done,
-with one line on standard error; 130 stopped, by Ctrl+C or by SIGTERM alike.
+Source: docs/design.md#cli. Exit codes: 0 done; 1 a check failed; 2 what was asked could not be
+done, with one line on standard error; 130 stopped, by Ctrl+C or by SIGTERM alike.
 """
 
 from __future__ import annotations

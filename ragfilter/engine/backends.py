@@ -1,4 +1,7 @@
-"""The outside world of one query, as `gather` and `fulfil` take it. Source: design, section 2."""
+"""The outside world of one query, as `gather` and `fulfil` take it.
+
+Source: docs/design.md#replay.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Fulfil: what a layer says it needs is asked for, and becomes part of the pool.
 
-Source: design, section 2. A reranker's scores, an LLM's verdicts, what its expansions reach. A
+Source: docs/design.md#replay. A reranker's scores, an LLM's verdicts, what its expansions reach. A
 failure is a part of the pool too; `replay` turns it into a visible fallback.
 """
 

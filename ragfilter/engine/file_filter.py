@@ -1,9 +1,9 @@
 """Which files a search is limited to: a text or glob on `Chunk.source`. Pure.
 
-Source: Intelligent Chunk Filtering (`file_filter`, such as "sponsored-display" or "dsp"); issue
-"Quality, clearance and the LLM's judgement", section 2. Case does not matter. A pattern without
-``*``, ``?`` and ``[`` matches wherever it stands in the name; one with them must match the whole
-name, with or without the folders before it.
+Source: Intelligent Chunk Filtering (`file_filter`, such as "sponsored-display" or "dsp");
+docs/design.md#file-filter. Case does not matter. A pattern without ``*``, ``?`` and ``[`` matches
+wherever it stands in the name; one with them must match the whole name, with or without the folders
+before it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The layers, in order, and `replay`: a pure function from pool and settings to result.
 
-Source: design, sections 2 and 3. The order is the meaning: clearance comes before everything, the
-rules before anything that counts results, the LLM after everything that is cheap.
+Source: docs/design.md#replay and docs/design.md#layers. The order is the meaning: clearance comes
+before everything, the rules before anything that counts results, the LLM after everything that is
+cheap.
 """
 
 from __future__ import annotations

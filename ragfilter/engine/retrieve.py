@@ -1,6 +1,6 @@
 """Gather: one wide query to the store. Beside `ragfilter.engine.complete` the only effects.
 
-Source: design, section 2; the measured reasons for "wide pool, doubled, then ids=" stand there.
+Source: docs/design.md#pool, with the measurements behind "wide pool, doubled, then `ids=`".
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Labelled queries in BEIR form: `queries.jsonl` (`_id`, `text`) and `qrels.tsv` (three columns).
 
-Source: design, section 7. A label of 1 or more means relevant, 0 means judged and not relevant.
+Source: docs/design.md#formats. A label of 1 or more means relevant, 0 means judged and not
+relevant.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The same queries under several settings: filtered beside unfiltered, one prompt beside another.
 
 Source: Intelligent Chunk Filtering, "Before/After Comparison Framework", "Experimental Tuning
-Process" and "Metrics to Track"; issue "Quality, clearance and the LLM's judgement", section 2.
+Process" and "Metrics to Track"; docs/design.md#judge-prompts.
 
 Conventions, beside those of `ragfilter.evaluate.run`:
 

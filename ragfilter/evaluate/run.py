@@ -1,7 +1,6 @@
 """The filtered result beside the unfiltered first k, over labelled queries.
 
-Source: design, section 7 (`eval`); Adaptive Filtering Algorithm, "Evaluation Metrics"; issue "The
-bench runs" (noise reduction, best fixed k).
+Source: Adaptive Filtering Algorithm, "Evaluation Metrics"; docs/design.md#json (`eval`).
 
 Conventions:
 

@@ -1,4 +1,4 @@
-"""CSV: a header that names the fields, one record a row. Source: design, section 7."""
+"""CSV: a header that names the fields, one record a row. Source: docs/design.md#formats."""
 
 from __future__ import annotations
 

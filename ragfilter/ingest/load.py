@@ -1,6 +1,6 @@
 """SOURCE into records: a demo collection by name, a file, or a folder.
 
-Source: design, section 7.
+Source: docs/design.md#formats.
 """
 
 from __future__ import annotations

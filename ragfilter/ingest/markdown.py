@@ -1,4 +1,7 @@
-"""Markdown: one chunk a section, titled with the headings above it. Source: design, section 7."""
+"""Markdown: one chunk a section, titled with the headings above it.
+
+Source: docs/design.md#formats.
+"""
 
 from __future__ import annotations
 

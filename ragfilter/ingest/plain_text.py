@@ -1,4 +1,4 @@
-"""Plain text: paragraphs packed into passages. Source: design, section 7."""
+"""Plain text: paragraphs packed into passages. Source: docs/design.md#formats."""
 
 from __future__ import annotations
 

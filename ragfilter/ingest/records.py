@@ -1,7 +1,7 @@
 """A record, as every input format gives it: a plain mapping turned into a checked chunk.
 
-Source: design, section 7 (the fields; BEIR's `_id` is taken too) and section 3 (unreadable
-clearance hides a chunk).
+Source: docs/design.md#formats (the fields; BEIR's `_id` is taken too) and docs/design.md#clearance
+(an unreadable one hides its chunk).
 
     id (or _id)               needed
     text (or content)         needed; a record with a title only has it as its text

@@ -1,9 +1,9 @@
 """What the judge said before, by exactly what it was asked. Bounded, safe in threads.
 
-Source: Intelligent Chunk Filtering, "Caching layer for repeated relevance assessments"; design,
-section 3, point 5: by query, chunk content, model and prompt version. One call is over a set of
-chunks, and what it says of one depends on the others, so the whole answer is kept by the model and
-the key of the whole prompt. Failures are not kept: asking again may help.
+Source: Intelligent Chunk Filtering, "Caching layer for repeated relevance assessments";
+docs/decisions/0011-a-judgement-belongs-to-its-prompt.md. One call is over a set of chunks, and what
+it says of one depends on the others, so the whole answer is kept by the model and the key of the
+whole prompt. Failures are not kept: asking again may help.
 """
 
 from __future__ import annotations

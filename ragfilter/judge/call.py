@@ -1,6 +1,6 @@
 """The judge's prompt and the one call to it. How the answer is read: `ragfilter.judge.parse`.
 
-Source: Intelligent Chunk Filtering; design, section 3, point 5. The words of each prompt variant:
+Source: Intelligent Chunk Filtering; docs/design.md#judge. The words of each prompt variant:
 `ragfilter.judge.prompts`. The decisions:
 
 - Chunks go into the prompt in order until the first that does not fit; it and all after it are left

@@ -1,6 +1,6 @@
 """Reads what a judge answered: lines ``chunk id -> ACTION``, a table, or the same as JSON. Pure.
 
-Source: Intelligent Chunk Filtering, response format; design, section 3, point 5. The decisions:
+Source: Intelligent Chunk Filtering, response format; docs/design.md#judge. The decisions:
 
 - The last decision for an id counts, since models think before they conclude; a changed one is
   reported. Ids that were not asked about and unknown actions are reported and never obeyed.

@@ -1,7 +1,7 @@
 """What a chunk's references lead to: the walk of EXPAND_n. Pure.
 
-Source: Intelligent Chunk Filtering; design, section 3, point 5: breadth first to a depth, at most
-so many chunks a root, each once, cycles ended.
+Source: Intelligent Chunk Filtering; docs/design.md#judge: breadth first to a depth, at most so many
+chunks a root, each once, cycles ended.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Comparison queries: which things does a query compare, and does a chunk name one of them?
 
 Source: Adaptive Result Filtering, "Comparison Detection Integration"; the phrasings are those of
-the design, "Entities". Rules of thumb over English wording, no model: what is no comparison, or
+docs/design.md#entities. Rules of thumb over English wording, no model: what is no comparison, or
 cannot be read as one with confidence, gives nothing, and the query is treated like any other.
 """
 

@@ -1,4 +1,4 @@
-"""context: what fits into the answer's prompt stays. Source: design, section 3, point 6."""
+"""context: what fits into the answer's prompt stays. Source: docs/design.md#context."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Cutoff: cut the ranked list where relevance falls off.
 
-Source: Adaptive Filtering Algorithm and Adaptive Result Filtering; design, section 3.4.
+Source: Adaptive Filtering Algorithm and Adaptive Result Filtering; docs/design.md#cutoff.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """judge: an LLM says of each chunk keep, discard, or expand along its references.
 
-Source: Intelligent Chunk Filtering; design, section 3, point 5. Pure: the verdicts lie in the pool;
-where none were given over this very prompt, the nearest stay and a `Need` is returned.
+Source: Intelligent Chunk Filtering; docs/design.md#judge. Pure: the verdicts lie in the pool; where
+none were given over this very prompt, the nearest stay and a `Need` is returned.
 
 Where the source is silent:
 

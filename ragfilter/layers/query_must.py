@@ -42,7 +42,7 @@ def replay_rounds(ids: Sequence[str], passes: Sequence[bool], *, k: int, max_rou
 
     `ids` stand by ascending distance. Stops at k kept, at a round that excluded nothing, at
     `max_rounds`, or where nothing is left. Kept ids are excluded from the next round too, so each
-    chunk is counted once (design, section 4).
+    chunk is counted once (docs/design.md#contradictions).
     """
     rounds: list[Round] = []
     kept: list[str] = []

@@ -1,7 +1,7 @@
 """The cutoff strategies: how many of a list of values stay, and why. One function each.
 
 Source: `gap`, `fixed`: Adaptive Filtering Algorithm and Adaptive Result Filtering. `autocut`: as
-Weaviate defines it. `adaptive_k`: Adaptive-k, EMNLP 2025. Design, section 3.4.
+Weaviate defines it. `adaptive_k`: Adaptive-k, EMNLP 2025. All: docs/design.md#cutoff.
 
 Every strategy takes the values that are looked at (lower is better, pins first), the settings and
 how many values are pins. It returns its own wish: `layers.cutoff.cut` then holds it to min_results,

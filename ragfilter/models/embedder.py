@@ -1,6 +1,6 @@
-"""sentence-transformers behind `ports.Embedder`; by default the bundled MiniLM, offline.
+"""sentence-transformers behind `protocols.Embedder`; by default the bundled MiniLM, offline.
 
-Source: design, section 6 (bundled weights, checked before first use).
+Source: docs/design.md#parts (bundled weights, checked before first use).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Rerankers behind `ports.Reranker`: late interaction with the bundled model, and cross-encoders.
+"""Rerankers behind one protocol: late interaction with the bundled model, and cross-encoders.
 
-Source: Adaptive Retrieval System, "Reranker Integration"; design, section 6. Late interaction is
+Source: Adaptive Retrieval System, "Reranker Integration"; docs/design.md#parts. Late interaction is
 the sum of maximal similarities of ColBERT (Khattab and Zaharia, 2020), as a mean.
 """
 

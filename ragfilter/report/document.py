@@ -1,4 +1,4 @@
-"""A result as the JSON document of `query --json`. Pure. Source: design, section 7."""
+"""A result as the JSON document of `query --json`. Pure. Source: docs/design.md#json."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """What asking the judge would bring and cost, before it is asked.
 
-Source: issue "Quality, clearance and the LLM's judgement", section 2 (what EXPAND_1/3/5 would
-bring, before it is brought; cost and time beforehand).
+Source: docs/design.md#forecast.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from ragfilter.text.tokens import estimate
 
 
 class Library(Protocol):
-    """The part of `ports.Collection` that is asked for what references lead to."""
+    """The part of `protocols.Collection` that is asked for what references lead to."""
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]: ...
 

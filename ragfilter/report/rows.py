@@ -1,6 +1,6 @@
 """Every hit of a result as one row: for tables, CSV and whoever lists hits. Pure.
 
-Source: issue "The bench runs", section 4 (Chunks); design, section 3 (clearance).
+Source: docs/design.md#page and docs/design.md#clearance.
 
 Who may read what: with the clearance layer on, everything here is made as its user. What they may
 not see is left out as if it were not in the store: ranks, gaps and counts are those of what they

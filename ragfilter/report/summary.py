@@ -1,6 +1,6 @@
 """A result at a glance: how many stay, why, what each layer did, tokens beside a plain search.
 
-Source: issue "The bench runs", section 4 (what the first screen answers). Pure.
+Source: docs/design.md#page (what the first screen answers). Pure.
 """
 
 from __future__ import annotations

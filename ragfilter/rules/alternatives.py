@@ -1,7 +1,7 @@
 """Find alternatives that were spread over groups, where every group must be met.
 
-Source: design, section 4. The source document's own attack matrix lists cleric, druid and monk as
-three groups, so no query about a cleric alone can meet it; they belong into one group.
+Source: docs/design.md#contradictions. Filtering's own attack matrix lists cleric, druid and monk as
+three groups, so no query about a cleric alone can meet it; they belong in one group.
 
 Two signs are taken as evidence:
 

@@ -1,7 +1,6 @@
 """Drafts a `query_must` rule for a chunk by asking a chat model. Nothing here saves a rule.
 
-Source: Filtering, "Layer 1: Metadata Generation"; issue "Quality, clearance and the LLM's
-judgement", section 5. The decisions:
+Source: Filtering, "Layer 1: Metadata Generation"; docs/design.md#drafting. The decisions:
 
 - What the model is told depends on the chunk's content category (`ragfilter.rules.templates`).
 - An answer in which `ragfilter.rules.reading` finds a fault or doubt is sent back once, with that

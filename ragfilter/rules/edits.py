@@ -1,7 +1,7 @@
 """Save, undo and redo a chunk's rule: journal, then store, then journal again.
 
-Source: design, section 5. No change is written over one that the user has not seen, and a stop at
-any moment leaves an entry that `recover` can settle.
+Source: docs/design.md#journal. No change is written over one that the user has not seen, and a stop
+at any moment leaves an entry that `recover` can settle.
 
 Of two edits of a chunk at the same time exactly one wins: the journal takes one pending entry a
 chunk, and whoever holds it compares the stored rule with the expected one before writing. This is

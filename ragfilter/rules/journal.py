@@ -1,6 +1,6 @@
 """The journal of rule edits: who changed which chunk's rule, when, from what, to what.
 
-Source: design, section 5 ("Every edit goes through a journal").
+Source: docs/design.md#journal.
 
 An edit is entered as ``pending`` before the store is touched, and ends as ``done`` or
 ``rolled_back``. Undo and redo are entries of their own that point to the edit they are about; once

@@ -1,6 +1,6 @@
 """What is wrong or doubtful in stored rules, with a better rule where one can be offered.
 
-Source: design, section 4 (the three-group mistake) and section 5.
+Source: docs/design.md#contradictions (the three-group mistake) and docs/design.md#rules.
 
 kind        severity  means
 unreadable  error     the rule is invalid, so its chunk always passes

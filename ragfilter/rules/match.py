@@ -1,6 +1,6 @@
 """Rules against a query: every rule of a collection is compiled once, a query is scanned once.
 
-Source: Filtering, "Layer 2: Post-Retrieval Filtering"; modes and compilation: design, section 5.
+Source: Filtering, "Layer 2: Post-Retrieval Filtering"; docs/design.md#matching.
 
 ``word`` mode compares normalised text (`ragfilter.text.normalise`). A term must begin and end at a
 token edge: where its first (last) character is a letter or digit, the character before (after) it

@@ -1,6 +1,6 @@
 """Which of many needles occur in a text, found in one pass (Aho-Corasick).
 
-Source: design, section 5 (`ahocorasick-rs`).
+Source: docs/design.md#matching.
 """
 
 from __future__ import annotations

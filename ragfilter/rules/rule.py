@@ -1,6 +1,6 @@
 """A `query_must` rule: which terms a query must hold for a chunk to be worth keeping.
 
-Source: Filtering, "query_must Structure"; design, section 5 (`contain_none_of`, `match`).
+Source: Filtering, "query_must Structure"; docs/design.md#rules (`contain_none_of`, `match`).
 
 All parts that are present must hold:
 

@@ -1,6 +1,6 @@
 """Our own copy of an indexed collection: a Parquet file beside the store.
 
-Source: design, section 6 (Chroma cannot rebuild a damaged index from its log). The copy holds what
+Source: docs/design.md#chroma (a damaged index cannot be rebuilt from the log). The copy holds what
 the sources said and the vectors made of it; edits of rules are in the journal.
 """
 

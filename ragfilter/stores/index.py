@@ -1,6 +1,6 @@
 """Index records into a collection, and rebuild one from our own copy.
 
-Source: design, section 6. In this order, so that an interruption at any point leaves the old
+Source: docs/design.md#chroma. In this order, so that an interruption at any point leaves the old
 collection, or one that says that it is incomplete and that the next run repairs without the model:
 
 1. where clearances change: put them into the copy, and withhold the collection until the end, so

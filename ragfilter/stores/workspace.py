@@ -1,6 +1,6 @@
 """The workspace folder: where things lie, and the lock that keeps a second process out.
 
-Source: design, section 6: two processes on one embedded Chroma folder lose data silently.
+Source: docs/design.md#chroma: two processes on one embedded Chroma folder lose data silently.
 
     chroma/         the embedded vector store
     copies/         our own copy of every indexed collection (Parquet)

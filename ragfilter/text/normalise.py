@@ -1,7 +1,7 @@
 """How text is made comparable in word mode: case, width, dashes, white space, invisible characters.
 
-Source: design, section 4 ("plain substring match"). Case and width follow Unicode's caseless
-compatibility matching (Unicode Standard, section 3.13, D146).
+Source: docs/design.md#contradictions ("plain substring match"). Case and width follow Unicode's
+caseless compatibility matching (Unicode Standard, section 3.13, D146).
 """
 
 from __future__ import annotations

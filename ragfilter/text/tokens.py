@@ -1,4 +1,4 @@
-"""An estimate of tokens that needs no tokenizer. Source: design, section 3, points 5 and 6.
+"""An estimate of tokens that needs no tokenizer. Source: docs/design.md#context.
 
 Four bytes of UTF-8 a token, and at least one token a word. On the demo collection, against the
 WordPiece vocabulary of the bundled embedding model, the median of estimate / count is 1.0 and nine

@@ -36,7 +36,7 @@ def clerics(ac: int) -> dict[str, Any]:
 
 
 def one_group(classes: list[str], ac: int) -> dict[str, Any]:
-    """The same as the design decides it: one group of classes, the spellings of the design."""
+    """As docs/design.md#contradictions settles it: one group of classes, and every spelling."""
     names = ("armor class", "armor class of", "ac", "ac of", "a.c.")
     return {"contain_one_of": [classes, [*(f"{name} {ac}" for name in names), f"ac{ac}"]]}
 

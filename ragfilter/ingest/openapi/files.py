@@ -1,4 +1,4 @@
-"""An OpenAPI file into a tree, or one line that says why not. Source: design, section 7."""
+"""An OpenAPI file into a tree, or one line that says why not. Source: docs/design.md#formats."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The parts of an API description that become chunks, and the id of each.
 
-Source: design, section 7. A chunk is an operation, a webhook, a schema, a shared response, a
+Source: docs/design.md#formats. A chunk is an operation, a webhook, a schema, a shared response, a
 security scheme, a described tag, or a section of the description's own prose ("guide"). Shared
 parameters, request bodies and headers are no chunks: they are told where they are used, and the
 references in them belong to the user.

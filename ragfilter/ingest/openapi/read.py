@@ -1,8 +1,8 @@
 """OpenAPI 3: one chunk an operation and one a schema, with references between them.
 
-Source: design, section 7, and the quality issue's section on API descriptions. Ids and kinds are
-told in `openapi_items`. References to files that are loaded together are resolved; others are left
-out and reported. What has the wrong type is left out and reported too; nothing else fails.
+Source: docs/design.md#formats. Ids and kinds are told in `openapi.items`. References to files that
+are loaded together are resolved; others are left out and reported. What has the wrong type is left
+out and reported too; nothing else fails.
 """
 
 from __future__ import annotations

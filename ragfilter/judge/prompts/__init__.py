@@ -1,7 +1,7 @@
 """The judge's prompt variants: one TOML file each, known by being in this folder.
 
-Source: Intelligent Chunk Filtering, "Experimental Tuning Process"; issue "Quality, clearance and
-the LLM's judgement", section 2. A file holds
+Source: Intelligent Chunk Filtering, "Experimental Tuning Process"; docs/design.md#judge-prompts. A
+file holds
 
     version        text; raise it with every change of the words
     about          one line for those who choose

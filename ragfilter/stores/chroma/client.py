@@ -1,4 +1,4 @@
-"""Opens Chroma clients and turns what they raise into our errors. Source: design, section 6.
+"""Opens Chroma clients and turns what they raise into our errors. Source: docs/design.md#chroma.
 
 Chroma's HTTP client waits for ever and raises `httpx` errors for a dead server; here every wait has
 a deadline. Telemetry is off and Chroma's own embedding functions are never built.

@@ -1,6 +1,6 @@
-"""One Chroma collection behind the ports: `ports.Collection` and `ports.RuleStore`.
+"""One Chroma collection behind two protocols: `Collection` and `RuleStore`.
 
-Source: design, sections 3 (distances, clearance) and 6 (facts about Chroma 1.5.9).
+Source: docs/design.md#distances, docs/design.md#clearance and docs/design.md#chroma.
 
 Our own collections hold unit vectors in the `l2` space (squared distance, 0..4) and carry
 `ragfilter:` keys in the collection's metadata. Any other collection can be read too; there nothing

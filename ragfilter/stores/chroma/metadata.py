@@ -1,7 +1,7 @@
 """A chunk as flat Chroma metadata and back.
 
-Source: design, sections 3 (clearance fails closed), 5 (`query_must` as JSON text) and 6 (Chroma
-refuses None, nested values and empty lists).
+Source: docs/design.md#clearance (it fails closed), docs/design.md#contradictions (`query_must` as
+JSON text) and docs/design.md#chroma (None, nested values and empty lists are refused).
 """
 
 from __future__ import annotations

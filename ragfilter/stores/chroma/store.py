@@ -1,4 +1,4 @@
-"""Chroma as a store of collections. Source: design, section 6 (facts about Chroma 1.5.9)."""
+"""Chroma as a store of collections. Source: docs/design.md#chroma."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""`ports.Where` as Chroma's own filter over the metadata of our collections, or checked in memory.
+"""`Where` as Chroma's own filter over the metadata of our collections, or checked in memory.
 
-Source: design, sections 3 (clearance fails closed) and 6 (a missing key matches no condition).
+Source: docs/design.md#clearance (it fails closed) and docs/design.md#chroma (a missing key matches
+no `$in`).
 """
 
 from __future__ import annotations

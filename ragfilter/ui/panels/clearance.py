@@ -1,7 +1,7 @@
 """Whose eyes the page is seen with: the choice, what it changes, and whom a user may ask.
 
-Source: Adaptive Retrieval System, "Security Filtering"; design, section 3. There is no login: this
-shows what a user would see, and the page says so where the choice is made.
+Source: Adaptive Retrieval System, "Security Filtering"; docs/design.md#clearance. There is no
+login: this shows what a user would see, and the page says so where the choice is made.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a layer costs, where it acts, and why the layers stand in the order in which they do.
 
-Source: issue "Quality, clearance and the LLM's judgement", "It is done when".
+Source: docs/design.md#forecast.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A rule drafted by the LLM for the open chunk: it fills the editor, and is saved by nobody.
 
-Source: issue "Quality, clearance and the LLM's judgement", section 5. The decisions:
+Source: docs/design.md#drafting. The decisions:
 
 - The LLM is asked by a button, in the background: the page works on, and the draft is there when
   the chunk is looked at again. A failure leaves the editor's text as it is.
