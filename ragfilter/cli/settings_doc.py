@@ -15,9 +15,9 @@ from ragfilter.settings.schema import fields
 INTRODUCTION = """\
 # Settings
 
-Values come from, lowest to highest: defaults, profile, settings file (`--config`, TOML with one
-`[section]` per layer), environment, flags (`--set section.name=value`). A bad value is refused with
-its name, what is allowed and where it came from. This page is made by `ragfilter settings`."""
+Later sources override earlier ones: defaults, profile, settings file (`--config`, TOML with one
+`[section]` per layer), environment, flags (`--set section.name=value`). An invalid value is refused
+with its name, the allowed values and its origin. `ragfilter settings` generates this page."""
 
 
 def markdown() -> str:
@@ -61,7 +61,7 @@ def _profiles() -> str:
 def _seed_variables() -> str:
     rows = [(f"`{name}`", f"`{path}`") for name, path in SEED_VARIABLES.items()]
     rows.append(("`ENABLE_RERANKER`", "`quality.reranker` (`false` sets `none`)"))
-    text = "These names are understood too. Naming a `RERANKER_MODEL` selects the cross-encoder."
+    text = "These names also work. Setting `RERANKER_MODEL` selects the cross-encoder."
     return f"## Other environment variables\n\n{text}\n\n{_table(('Variable', 'Sets'), rows)}"
 
 
@@ -72,7 +72,7 @@ def _deployment() -> str:
         variable_name = alias if isinstance(alias, str) else f"{PREFIX}{name.upper()}"
         default = info.default.get_secret_value() if _is_secret(info.default) else info.default
         rows.append((f"`{variable_name}`", _value(default), info.description or ""))
-    text = "Where things are. These are not part of the filter's settings, and never of a link."
+    text = "Where things are. These are never part of the filter's settings or of a link."
     return f"## Deployment\n\n{text}\n\n{_table(('Variable', 'Default', 'What it is'), rows)}"
 
 

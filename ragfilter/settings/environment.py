@@ -13,29 +13,32 @@ class Places(BaseModel):
     """What `Deployment` reads. Apart from it, so that the names are known without its package."""
 
     data_dir: Path = Field(
-        Path("workspace"), description="Folder of the store, its copies, journal and labels."
+        Path("workspace"),
+        description="Folder that holds the store, its copies, the journal and labels.",
     )
     # URLs may carry credentials, so no repr shows them.
     chroma_url: str = Field(
-        "", repr=False, description="URL of a Chroma server; empty uses the folder."
+        "", repr=False, description="URL of a Chroma server. Empty uses the folder."
     )
-    chroma_timeout_s: float = Field(10.0, gt=0, description="Deadline of one call to that server.")
+    chroma_timeout_s: float = Field(
+        10.0, gt=0, description="Timeout of one call to that server, in seconds."
+    )
     database_url: str = Field(
         "",
         repr=False,
-        description="SQLAlchemy URL of journal and labels; empty uses SQLite in the folder.",
+        description="SQLAlchemy URL of the journal and labels. Empty uses SQLite in the folder.",
     )
     embedding_model: str = Field(
-        "", description="sentence-transformers name or path; empty uses the bundled MiniLM."
+        "", description="sentence-transformers name or path. Empty uses the bundled MiniLM."
     )
     fetch_models: bool = Field(
         False,
-        description="Whether a model that is named and not on this machine is fetched from the "
-        "Hugging Face hub when it is first used.",
+        description="Whether to download a named model from the Hugging Face Hub when it is first "
+        "used and not on this machine.",
     )
-    user: str = Field("curator", description="Who edits, as the journal records it.")
+    user: str = Field("curator", description="Name that the journal records for edits.")
     openai_api_key: SecretStr = Field(
-        SecretStr(""), validation_alias="OPENAI_API_KEY", description="Key of the LLM endpoint."
+        SecretStr(""), validation_alias="OPENAI_API_KEY", description="API key of the LLM endpoint."
     )
     openai_base_url: str = Field(
         "",
@@ -48,15 +51,15 @@ class Places(BaseModel):
     )
     allowed_hosts: str = Field(
         "",
-        description="Names under which the app is served besides 127.0.0.1, localhost and [::1], "
-        "separated by commas; any port. A reverse proxy must hand on the Host header it was sent.",
+        description="Host names under which the app is served besides 127.0.0.1, localhost and "
+        "[::1], separated by commas; any port. A reverse proxy must pass on the Host header.",
     )
     rule_templates: str = Field(
-        "", description="Folder of prompt templates of one's own for drafting rules (.toml)."
+        "", description="Folder with your own prompt templates for drafting rules (.toml)."
     )
-    answer_timeout_s: float = Field(60.0, gt=0, description="Deadline of one answer.")
-    price_prompt: float = Field(0.0, ge=0, description="Price of a million prompt tokens.")
-    price_completion: float = Field(0.0, ge=0, description="Price of a million answer tokens.")
+    answer_timeout_s: float = Field(60.0, gt=0, description="Timeout of one answer, in seconds.")
+    price_prompt: float = Field(0.0, ge=0, description="Price per million prompt tokens.")
+    price_completion: float = Field(0.0, ge=0, description="Price per million answer tokens.")
 
     @property
     def has_llm(self) -> bool:

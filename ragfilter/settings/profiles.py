@@ -33,7 +33,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
         for profile in (
             _profile(
                 "full",
-                "All layers that need no LLM, with figures tuned on labelled queries.",
+                "All layers that need no LLM, with values tuned on labelled queries.",
                 clearance__enabled=True,
                 query_must__enabled=True,
                 entities__enabled=True,
@@ -61,7 +61,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
             ),
             _profile(
                 "adaptive-gap+entities",
-                "The cliff, both sides of a comparison pinned (Adaptive Result Filtering).",
+                "The cliff, with both sides of a comparison pinned (Adaptive Result Filtering).",
                 retrieval__k=5,
                 entities__enabled=True,
             ),
@@ -75,7 +75,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
             ),
             _profile(
                 "llm-filter",
-                "An LLM keeps, discards and expands, 25 chunks (Intelligent Chunk Filtering).",
+                "An LLM keeps, discards and expands up to 25 chunks (Intelligent Chunk Filtering).",
                 retrieval__k=25,
                 cutoff__enabled=False,
                 judge__enabled=True,

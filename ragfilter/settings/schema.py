@@ -20,21 +20,21 @@ Strategy = Literal["gap", "fixed", "autocut", "adaptive_k"]
 class Retrieval(Section):
     k: int = setting(
         15,
-        "How many chunks an unfiltered search puts into the prompt. The filtered result is "
-        "compared with these, query_must looks for this many clean chunks, and it is the limit "
-        "where neither cutoff nor judge is on.",
-        unit="chunks", ge=1, le=200, ceiling=50, label="k, unfiltered",
+        "Chunks that an unfiltered search puts into the prompt. The filtered result is compared "
+        "with them. Also how many chunks query_must looks for, and the limit of the result if "
+        "cutoff and judge are both off.",
+        unit="chunks", ge=1, le=200, ceiling=50, label="Unfiltered k",
     )  # fmt: skip
     pool_size: int = setting(
         200,
-        "How many hits are gathered at first. The pool is doubled while clean chunks run short.",
+        "Hits gathered at first. The pool is doubled until enough chunks pass clearance and rules.",
         unit="chunks", ge=10, le=5000, ceiling=1000, step=10, label="Pool size",
     )  # fmt: skip
     source_pattern: str = setting(
         "",
-        "Search only files whose name holds this text, or matches it where it has a * ? or [; "
-        "empty searches all. References may still lead to other files.",
-        label="Only files",
+        "Search only files whose name contains this text, or matches it as a pattern if it has a "
+        "* ? or [. Empty searches all files. References may still lead to other files.",
+        label="Limit to files",
     )  # fmt: skip
 
 
@@ -48,62 +48,64 @@ class QueryMust(Section):
     enabled: bool = setting(False, "Drop chunks whose query_must rule the query does not meet.")
     max_rounds: int = setting(
         3,
-        "How many rounds the replayed re-query loop may take. The wide pool finds the clean chunks "
-        "anyway; the rounds show what asking again would have done.",
-        unit="rounds", ge=1, le=20, ceiling=10, label="Re-query rounds shown",
+        "Maximum number of rounds of the replayed re-query loop. Only shown: the result does not "
+        "depend on it.",
+        unit="rounds", ge=1, le=20, ceiling=10, label="Max re-query rounds",
     )  # fmt: skip
 
 
 class Entities(Section):
     enabled: bool = setting(
-        False, "In a comparison (X vs Y), retrieve each side on its own and pin its best chunk."
+        False, "In a comparison (X vs Y), search for each side separately and pin its best chunk."
     )
     per_entity: int = setting(
         10,
-        "How many chunks each side's own retrieval brings.",
-        unit="chunks", ge=1, le=100, ceiling=50, label="Chunks per entity",
+        "Chunks retrieved for each side.",
+        unit="chunks", ge=1, le=100, ceiling=50, label="Chunks per side",
     )  # fmt: skip
 
 
 class Quality(Section):
-    enabled: bool = setting(False, "Keep only good matches; widen or rerank where there are none.")
+    enabled: bool = setting(
+        False, "Keep only good matches. If there are none, rerank or look further."
+    )
     mode: Literal["when_poor", "always"] = setting(
         "when_poor",
-        "Rerank only when the first results are poor, or always.",
+        "Rerank only if the first candidates are poor, or always.",
         label="Rerank",
     )
     min_top_k: int = setting(
-        3, "How many results are looked at first.",
-        unit="chunks", ge=1, le=200, ceiling=20, label="First look",
+        3, "Number of candidates whose similarity is checked first.",
+        unit="chunks", ge=1, le=200, ceiling=20, label="Candidates checked first",
     )  # fmt: skip
     max_top_k: int = setting(
-        10, "How many results are looked at in the end, or reranked.",
-        unit="chunks", ge=1, le=500, ceiling=50, label="Last look",
+        10, "Maximum number of candidates checked or reranked.",
+        unit="chunks", ge=1, le=500, ceiling=50, label="Candidates checked at most",
     )  # fmt: skip
     score_threshold: float = setting(
-        0.5, "A result is good when its similarity reaches this.",
+        0.5, "Similarity from which a candidate counts as good.",
         unit="similarity", ge=0, le=1, step=0.01, label="Similarity threshold",
     )  # fmt: skip
     reranker: Literal["late_interaction", "cross_encoder", "none"] = setting(
         "late_interaction",
-        "Which reranker looks again: late interaction (bundled), a cross-encoder model, or none.",
+        "Model that rescores the candidates: late interaction (bundled), a cross-encoder, or none.",
         label="Reranker",
     )
     reranker_model: str = setting(
         "cross-encoder/ms-marco-MiniLM-L-6-v2",
-        "Name or path of the cross-encoder; only used with the cross_encoder reranker.",
+        "Name or path of the cross-encoder. Used only if the reranker is cross_encoder.",
         label="Cross-encoder",
     )
     reranker_timeout_ms: int = setting(
-        10_000, "How long to wait for the reranker's scores before falling back.",
+        10_000, "Time to wait for the reranker before falling back.",
         unit="ms", ge=100, le=600_000, step=100, ceiling=60_000, label="Rerank timeout",
     )  # fmt: skip
     reranker_top_k: int = setting(
-        3, "How many results are kept after reranking.",
-        unit="chunks", ge=1, le=200, ceiling=30, label="Kept after reranking",
+        3, "Maximum number of candidates kept after reranking.",
+        unit="chunks", ge=1, le=200, ceiling=30, label="Max kept after reranking",
     )  # fmt: skip
     reranker_threshold: float = setting(
-        0.3, "A reranked result is good when its score reaches this.",
+        0.3, "Rerank score from which a candidate counts as good.",
         unit="rerank score", ge=0, le=1, step=0.01, label="Rerank threshold",
     )  # fmt: skip
 
@@ -117,71 +119,72 @@ class Quality(Section):
 
 
 class Cutoff(Section):
-    enabled: bool = setting(True, "Cut the ranked list where relevance falls off.")
+    enabled: bool = setting(True, "Cut the ranked list where relevance drops.")
     strategy: Strategy = setting(
         "gap",
-        "gap: the largest step of distance; fixed: first k; autocut: jumps in the curve; "
-        "adaptive_k: the largest drop of similarity.",
+        "Where to cut. gap: at the largest gap between distances; fixed: after the first k; "
+        "autocut: at a jump in the curve; adaptive_k: at the largest drop in similarity.",
         label="Strategy",
     )
     max_results: int = setting(
-        5, "The most results that may stay (k).",
-        unit="chunks", ge=1, le=200, ceiling=50, label="k, most results",
+        5, "Maximum number of chunks kept (k).",
+        unit="chunks", ge=1, le=200, ceiling=50, label="Max results (k)",
     )  # fmt: skip
     min_results: int = setting(
-        2, "The fewest results that stay, where there are so many. A smaller k wins.",
-        unit="chunks", ge=0, le=200, ceiling=20, label="Fewest results",
+        2, "Minimum number of chunks kept, if there are that many. A smaller k wins.",
+        unit="chunks", ge=0, le=200, ceiling=20, label="Min results",
     )  # fmt: skip
     gap_threshold: float = setting(
-        0.1, "The smallest step of distance that counts as a cliff. Lower cuts more.",
+        0.1, "Smallest gap between distances that counts as a cliff. Lower values cut more.",
         unit="distance", ge=0, le=4, step=0.005, ceiling=0.5, label="Gap threshold",
     )  # fmt: skip
     distance_offset: float = setting(
-        0.4, "Where there is no cliff: keep what lies within this of the best distance.",
+        0.4, "If there is no cliff, keep chunks within this distance of the best one.",
         unit="distance", ge=0, le=4, step=0.01, ceiling=1.5, label="Distance offset",
     )  # fmt: skip
     jumps: int = setting(
-        1, "autocut: cut before the jump with this number.",
+        1, "autocut: cut before this jump, counted from 1.",
         unit="jumps", ge=1, le=50, ceiling=10, label="Jumps",
     )  # fmt: skip
     b_extra: int = setting(
-        0, "adaptive_k: keep this many more after the drop.",
+        0, "adaptive_k: chunks kept beyond the drop.",
         unit="chunks", ge=0, le=100, ceiling=20, label="Extra after the drop",
     )  # fmt: skip
 
 
 class Judge(Section):
     enabled: bool = setting(
-        False, "Let an LLM decide chunk by chunk: keep, discard, or expand along references."
+        False, "Let an LLM decide on each chunk: keep it, discard it, or expand its references."
     )
     prompt: str = setting(
         judge_prompts.DEFAULT,
-        f"How the LLM is asked. {judge_prompts.described()}",
+        f"Prompt variant. {judge_prompts.described()}",
         label="Prompt",
         choices=judge_prompts.names(),
     )
     max_chunks: int = setting(
-        25, "How many chunks stay where the LLM does not decide.",
-        unit="chunks", ge=1, le=200, ceiling=50, label="Chunks wanted",
+        25, "Maximum number of chunks kept until the LLM has been asked, or if it fails.",
+        unit="chunks", ge=1, le=200, ceiling=50, label="Max chunks",
     )  # fmt: skip
     oversample: float = setting(
-        1.6, "How many times that many chunks the LLM is shown.",
+        1.6, "Candidates shown to the LLM, as a multiple of *Max chunks*.",
         unit="times", ge=1, le=10, step=0.1, ceiling=4, label="Oversample",
     )  # fmt: skip
     min_relevance: float = setting(
-        0.3, "Chunks below this similarity are not shown to the LLM and are dropped.",
-        unit="similarity", ge=0, le=1, step=0.01, label="Least similarity",
+        0.3, "Chunks below this similarity are dropped without asking the LLM.",
+        unit="similarity", ge=0, le=1, step=0.01, label="Min similarity",
     )  # fmt: skip
     timeout_ms: int = setting(
-        5000, "How long to wait for the LLM before falling back.",
+        5000, "Time to wait for the LLM before falling back.",
         unit="ms", ge=100, le=600_000, step=100, ceiling=30_000, label="Timeout",
     )  # fmt: skip
     max_prompt_tokens: int = setting(
-        2000, "The most tokens of the judge's prompt; chunks beyond are left out from the end.",
+        2000,
+        "Maximum tokens in the judge's prompt. Chunks that do not fit are left out, from the end.",
         unit="tokens", ge=200, le=200_000, step=100, ceiling=16_000, label="Prompt budget",
     )  # fmt: skip
     max_expansion: int = setting(
-        50, "The most chunks that one expansion may bring.",
+        50, "Maximum number of chunks that one expansion may bring in.",
         unit="chunks", ge=1, le=500, ceiling=100, label="Expansion limit",
     )  # fmt: skip
 
@@ -195,28 +198,28 @@ class Judge(Section):
 
 class ContextSettings(Section):
     max_context_tokens: int = setting(
-        4000, "The most tokens of chunk text in the answer's prompt.",
+        4000, "Maximum tokens of chunk text in the answer's prompt.",
         unit="tokens", ge=50, le=1_000_000, step=100, ceiling=32_000, label="Context budget",
     )  # fmt: skip
 
 
 class Confidence(Section):
     high_below: float = setting(
-        0.2, "High confidence: distance below this and no large gap before.",
+        0.2, "High confidence: a distance below this, without a large gap before it.",
         unit="distance", ge=0, le=4, step=0.01, ceiling=2, label="High below",
     )  # fmt: skip
     medium_below: float = setting(
-        0.4, "Medium confidence: distance up to this and no large gap before; low beyond.",
+        0.4, "Medium confidence: a distance up to this, without a large gap before it. Else low.",
         unit="distance", ge=0, le=4, step=0.01, ceiling=2, label="Medium up to",
     )  # fmt: skip
     large_gap: float = setting(
-        0.1, "A step of distance this large before a hit makes its confidence low.",
+        0.1, "A gap of at least this before a hit makes its confidence low.",
         unit="distance", ge=0, le=4, step=0.01, ceiling=1, label="Large gap",
     )  # fmt: skip
 
 
 class Settings(Section):
-    """All settings of the filter. `Settings()` holds the seeds' default figures."""
+    """All settings of the filter. `Settings()` holds the seeds' default values."""
 
     retrieval: Retrieval = Retrieval()
     clearance: Clearance = Clearance()
