@@ -24,7 +24,7 @@ KNOWN = Forecast(1, 0, "default@1-ab", 500, 20, 0.1, 5000, remembered=True)
         (PRICED, False, False,
          "Ask the LLM about 13 chunks · ~2,226 tokens · usually 1.2 s · cost 0.0004"),
         (PRICED, True, True, "Ask the LLM again about 13 chunks · ~2,226 tokens · cost 0.0004"),
-        (KNOWN, False, False, "Use what the LLM said before of 1 chunk · costs nothing"),
+        (KNOWN, False, False, "Use the cached answer for 1 chunk · free"),
     ],
 )  # fmt: skip
 def test_the_button_says_what_it_costs(
@@ -35,12 +35,12 @@ def test_the_button_says_what_it_costs(
 
 def test_before_asking() -> None:
     said = dict(judge_words.before(PRICED, Judge()))
-    assert said["Chunks"].startswith("13 in the prompt; 27 find no room in 2,000 tokens")
+    assert said["Chunks"].startswith("13 in the prompt; 27 do not fit into 2,000 tokens")
     assert said["Tokens"] == "about 1,986 sent, 240 back"
     assert said["Time"] == "usually 1.2 s, at most 5 s, then it falls back"
     assert said["Cost"] == "about 0.0004"
-    assert "no price is set" in dict(judge_words.before(FIRST, Judge()))["Cost"]
-    assert ("Tokens, time, cost", "nothing: the answer is remembered") in judge_words.before(
+    assert "no price set" in dict(judge_words.before(FIRST, Judge()))["Cost"]
+    assert ("Tokens, time, cost", "none: the answer is cached") in judge_words.before(
         KNOWN, Judge()
     )
 
@@ -54,7 +54,7 @@ def test_after_asking() -> None:
         ("Cost", "0.0003"),
     ]  # fmt: skip
     assert "Cost" not in dict(judge_words.after(stats, None))
-    assert judge_words.by_whom(stats) == "Judged by m; 27 chunks found no room in the prompt."
+    assert judge_words.by_whom(stats) == "Judged by m; 27 chunks did not fit into the prompt."
 
 
 JUDGEMENT = Judgement(asked=("a", "b"), left_out=("c",))

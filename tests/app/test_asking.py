@@ -77,10 +77,10 @@ def test_every_panel_draws(open_page: Callable[..., Any]) -> None:
     for panel in PANELS:
         page.choose("panel-box", panel)
         seen[panel] = "\n".join((*page.html, *(code.value for code in page.at.code)))
-    assert "extractive: the nearest sentences of the chunks, no LLM" in seen["Answer"]
+    assert "extractive: the sentences closest to the question, no LLM" in seen["Answer"]
     assert CLERIC in seen["Prompt"]
     assert "No chunk is open." in seen["Chunk"]
-    assert "A loop that excludes and asks again would take" in seen["Rounds"]
+    assert "A re-query loop would take" in seen["Rounds"]
     assert "query_must" in seen["Debug"]
 
 

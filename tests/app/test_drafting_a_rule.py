@@ -148,14 +148,14 @@ def test_a_chunk_without_a_rule_takes_the_general_template(page: Any, endpoint: 
 def test_a_draft_that_is_the_stored_rule_changes_nothing(page: Any, endpoint: Server) -> None:
     endpoint.behave = says(stored(MATRIX) or "")
     page.press("rule-draft")
-    assert "It is the rule that is stored." in told(page)
+    assert "It equals the stored rule." in told(page)
     assert "rule-discard" not in page.buttons
 
 
 def test_a_second_answer_and_doubts_are_told(page: Any, endpoint: Server) -> None:
     endpoint.behave = says('{"contains": "x"}', GOOD)
     page.press("rule-draft")
-    assert "Its first answer had a fault; this is the second." in told(page)
+    assert "The first answer had a fault; this is the second." in told(page)
     assert "14 + 6 tokens" in told(page)
     endpoint.behave = says(DOUBTFUL)
     page.press("rule-draft")
@@ -221,7 +221,7 @@ def test_a_whole_answer_without_a_rule(
     before = editor(page)
     page.press("rule-draft")
     assert words in told(page)
-    assert "Draft again, take the template, or name a larger model." in told(page)
+    assert "Draft again, start from the template, or use a larger model." in told(page)
     assert "14 + 6 tokens" in told(page)
     assert editor(page) == before
 

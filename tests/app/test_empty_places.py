@@ -51,7 +51,7 @@ def holder(tmp_path: Path, bare_environ: dict[str, str]) -> Iterator[subprocess.
 
 def test_no_question(open_page: Callable[..., Any]) -> None:
     page = open_page()
-    assert any("Ask a question to see what a filter makes of it" in text for text in page.html)
+    assert any("Ask a question to see the filter at work" in text for text in page.html)
     assert {"example-0", "ask-button"} <= page.buttons
     assert len(page.at.dataframe) == 0
 
@@ -69,7 +69,7 @@ def test_no_collection_offers_the_demo_and_builds_it(
     few = [Record(Chunk(f"c{i}", text=f"text {i}", title=f"Title {i}"), "x") for i in range(3)]
     monkeypatch.setattr(build, "load", lambda source: few)
     page = open_page(workspace=tmp_path)
-    assert any("There is no collection yet" in text for text in page.html)
+    assert any("No collection yet" in text for text in page.html)
     assert "ask-button" not in page.buttons
     page.press("build-demo")
     assert any("Ask a question" in text for text in page.html)
@@ -188,7 +188,7 @@ def test_a_workspace_that_another_process_holds(
     holder.communicate("let go\n", timeout=PROCESS_S)
     page.press("retry")
     assert page.errors == []
-    assert any("There is no collection yet" in text for text in page.html)
+    assert any("No collection yet" in text for text in page.html)
 
 
 @pytest.mark.parametrize(

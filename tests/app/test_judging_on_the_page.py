@@ -90,10 +90,10 @@ def test_nothing_is_asked_before_the_button_and_the_button_tells_the_price(
     assert label.startswith("Ask the LLM about 13 chunks · ~")
     assert "at most 60 s · cost 0.000" in label
     page.choose("panel-box", "Judge")
-    said = "40 chunks wait; until then the first 25 chunks by distance stay."
+    said = "40 chunks waiting; until then the first 25 chunks by distance are kept."
     assert any(said in text for text in page.html)
     told = facts(page)
-    assert "find no room in 2,000 tokens" in told["Chunks"]
+    assert "do not fit into 2,000 tokens" in told["Chunks"]
     assert told["Time"] == "at most 60 s, then it falls back"
     assert any("Prompt to be sent" in e.label for e in page.at.expander)
     assert QUERY in "".join(code.value for code in page.at.code)

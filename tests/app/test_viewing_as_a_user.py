@@ -133,7 +133,7 @@ def test_every_layer_says_what_it_costs_and_why_it_stands_there(
 ) -> None:
     page = open_page({"profile": "full"})
     (caption,) = page.at.caption
-    assert caption.value == "Layers, in order"
+    assert caption.value == "Layers, in order of execution"
     assert caption.help == costs.ORDER
     said = {name: page.at.toggle(key=key(f"{name}.enabled")) for name in SWITCHED}
     words = {

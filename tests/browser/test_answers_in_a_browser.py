@@ -131,7 +131,7 @@ def test_an_answer_that_hangs_is_waited_for_visibly_and_can_be_stopped(
     tab.rest().click("answer")
     expect(panel).to_contain_text(re.compile(r"Waiting for small-model … \d+ of at most 60 s"))
     tab.click("stop")
-    expect(panel).to_contain_text("Stopped before its end.")
+    expect(panel).to_contain_text("Stopped before the end.")
     tab.rest()
     expect(tab.keyed("answer", "button")).to_be_enabled()
 

@@ -91,7 +91,7 @@ def test_the_question_of_the_source_document(
     tab.rest().choose("panel-box", "Judge")
     panel = tab.keyed("panel")
     expect(panel).to_contain_text("Not asked yet. 40 chunks wait")
-    expect(panel).to_contain_text("27 find no room in 2,000 tokens")
+    expect(panel).to_contain_text("27 do not fit into 2,000 tokens")
     assert endpoint.asked == []
 
     # Asked: the numbers, the verdicts, and what references brought.
@@ -158,7 +158,7 @@ def test_a_stopped_endpoint_falls_back_and_is_asked_again_once_it_is_back(
     expect(headline(tab)).to_contain_text("■ LLM judge failed")
     alert = tab.keyed("panel").get_by_role("alert")
     expect(alert).to_contain_text("refused the connection")
-    expect(alert).to_contain_text("The first 8 chunks by distance stay, marked fallback.")
+    expect(alert).to_contain_text("The first 8 chunks by distance are kept, marked fallback.")
     rows = [row for row in download(tab, tmp_path) if row["place"]]
     assert [row["rank"] for row in rows] == [str(n) for n in range(1, 9)]
     assert {(row["outcome"], row["layer"]) for row in rows} == {("fallback", "judge")}

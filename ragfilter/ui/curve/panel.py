@@ -85,7 +85,7 @@ def _ranges(result: Result, points: curve_points.Points, last: int, by_distance:
             key="zoom-box",
             icon=":material/zoom_in:",
             type="tertiary",
-            help="Any first and last rank.",
+            help="Choose the first and last rank.",
         ):
             # Keyed by its value: a popover draws late and would else begin with the whole range.
             key = f"zoom-{now[0]}-{now[1]}"
@@ -98,12 +98,12 @@ def _ranges(result: Result, points: curve_points.Points, last: int, by_distance:
                     key=key,
                     on_change=_zoom,
                     args=(key,),
-                    help="The first and last rank on the curve.",
+                    help="First and last rank on the curve.",
                 )
-    scores = "By score: what the cutoff acted on after reranking. By distance: every hit. "
+    scores = "By score: the values that the cutoff used after reranking. By distance: every hit. "
     hint.beside(
         f"{scores if curve_points.reranked(curve_points.cut_of(result)) else ''}"
-        "Which ranks the curve shows. A click on a point opens its chunk."
+        "Choose which ranks the curve shows. Click a point to open its chunk."
     )
 
 

@@ -19,7 +19,7 @@ def draw(examples: Sequence[Example], *, ready: bool) -> None:
             st.text_input(
                 "Question",
                 key="question",
-                placeholder="Ask a question; Enter searches",
+                placeholder="Ask a question and press Enter",
                 label_visibility="collapsed",
                 disabled=not ready,
                 autocomplete="off",
@@ -30,7 +30,7 @@ def draw(examples: Sequence[Example], *, ready: bool) -> None:
                 type="primary",
                 on_click=_submit,
                 disabled=not ready,
-                help="One query to the store, then everything is replayed from what it found.",
+                help="Queries the store once. Everything else is replayed from what it found.",
             )
     if examples and ready:
         with st.container(key="examples", horizontal=True, gap="small"):
@@ -43,8 +43,8 @@ def draw(examples: Sequence[Example], *, ready: bool) -> None:
                     help=literal(example.question),
                 )
             hint.beside(
-                "A question is put when Enter or Ask is pressed: one search of the store. All "
-                "that follows, every switch and slider, replays what it found."
+                "Enter or Ask searches the store once. Every switch and slider then replays "
+                "what it found."
             )
 
 

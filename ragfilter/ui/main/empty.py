@@ -25,10 +25,10 @@ def no_question(examples: Sequence[Example], demos: list[str], resources: Resour
     yet. True once one of those has been built."""
     _place(
         "no-question",
-        "Ask a question to see what a filter makes of it",
-        "One wide search finds the chunks; the layers on the left then drop what the question does "
-        "not need. Every threshold acts at once, and every chunk says why it stayed or fell.",
-        ("Type a question above, or take an example.", "Watch the curve for the cliff.",
+        "Ask a question to see the filter at work",
+        "One wide search finds candidates, and the layers on the left drop what the question does "
+        "not need. Thresholds act immediately, and every chunk says why it was kept or dropped.",
+        ("Type a question above, or pick an example.", "Look for the cliff in the curve.",
          "Move a threshold, or open a chunk and edit its rule."),
     )  # fmt: skip
     told = [example for example in examples if example.shows]
@@ -46,7 +46,7 @@ def no_question(examples: Sequence[Example], demos: list[str], resources: Resour
                 )
     if not demos:
         return False
-    html.draw('<p class="rf-caption rf-more">Another collection to try</p>')
+    html.draw('<p class="rf-caption rf-more">More collections to try</p>')
     return build.offer(demos, resources)
 
 
@@ -54,13 +54,13 @@ def no_collection(resources: Resources) -> bool:
     """There is no collection. True once the demo has been built."""
     _place(
         "no-collection",
-        "There is no collection yet",
-        "ragfilter searches collections of text chunks. Two were written for trying it out.",
+        "No collection yet",
+        "ragfilter searches collections of text chunks. Two samples are included.",
         (),
     )
     if build.offer(list(build.DEMOS), resources):
         return True
-    _command("Or index your own, with the app stopped:", "ragfilter index FOLDER --collection NAME")
+    _command("Or stop the app and index your own:", "ragfilter index FOLDER --collection NAME")
     return False
 
 
@@ -69,16 +69,16 @@ def empty_collection(name: str) -> None:
     _place(
         "empty-collection",
         f"Collection {name} is empty",
-        "It exists, but holds no chunks; indexing may have been interrupted. Choose another on the "
-        "left, or fill it.",
+        "The collection exists but has no chunks. Indexing may have been interrupted. Choose "
+        "another one on the left, or fill this one.",
         (),
     )
-    _command("With the app stopped:", f"ragfilter index FOLDER --collection {name}")
+    _command("Stop the app, then run:", f"ragfilter index FOLDER --collection {name}")
 
 
 def nothing_found() -> None:
     """The store found nothing."""
-    _place("nothing-found", "Nothing was found", "The store gave no hit for this question.", ())
+    _place("nothing-found", "No results", "The store found nothing for this question.", ())
 
 
 def nothing_kept(result: Result) -> None:
@@ -106,7 +106,7 @@ def nothing_kept(result: Result) -> None:
         type="primary",
         on_click=state.change,
         args=(values,),
-        help="Changes this setting; Reset brings the profile back.",
+        help="Changes this setting. Reset goes back to the profile.",
     )
 
 
@@ -124,7 +124,7 @@ def relaxed(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]]:
     if trace.layer == "cutoff":
         return "Keep at least 2", {"cutoff.min_results": 2}
     if trace.layer == "context":
-        return "Widen the context to 4,000 tokens", {"context.max_context_tokens": 4000}
+        return "Raise the context budget to 4,000 tokens", {"context.max_context_tokens": 4000}
     return f"Switch {trace.layer} off", {f"{trace.layer}.enabled": False}
 
 

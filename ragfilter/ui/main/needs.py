@@ -41,7 +41,7 @@ def draw(result: Result, resources: Resources, *, wider: bool) -> None:
                 on_click=asking.press,
                 args=("rerank",),
                 kwargs={"again": again},
-                help=f"{literal(rerank.why)}. Until then the layer does without.",
+                help=f"{literal(rerank.why)}. Until then the layer works without it.",
             )
         if costs is not None:
             judge_button(costs, result, resources)
@@ -52,7 +52,7 @@ def draw(result: Result, resources: Resources, *, wider: bool) -> None:
                 key="gather-again",
                 icon=":material/refresh:",
                 on_click=state.renew,
-                help="The pool was gathered with other settings; this asks the store once more.",
+                help="The pool was gathered with other settings. This queries the store again.",
             )
 
 

@@ -11,8 +11,8 @@ from ragfilter.ui.look import prose
 MOST = 5
 TITLES: tuple[tuple[type[RagfilterError], str], ...] = (
     (WorkspaceLocked, "The workspace is in use"),
-    (StoreUnavailable, "The vector store does not answer"),
-    (ModelError, "A model is missing"),
+    (StoreUnavailable, "The vector store is not responding"),
+    (ModelError, "A model is not available"),
 )
 
 
@@ -38,4 +38,4 @@ def notices(messages: list[str]) -> None:
         listed = "\n".join(f"- {prose.message(each)}" for each in messages[:MOST])
         if len(messages) > MOST:
             listed += f"\n- and {len(messages) - MOST} more"
-        st.warning(f"Not everything could be used; the rest is.\n\n{listed}")
+        st.warning(f"Some values were ignored:\n\n{listed}")

@@ -107,8 +107,8 @@ def _step(name: str, sign: str, colour: str, n: int, most: int, time: str, help:
 
 def _context(summary: Summary) -> str:
     about = (
-        f"Estimated tokens of the kept chunks; the first {summary.unfiltered} of a plain search "
-        f"have {numbers.tokens(summary.tokens_unfiltered)}."
+        f"Estimated tokens in the kept chunks. The first {summary.unfiltered} of an unfiltered "
+        f"search have {numbers.tokens(summary.tokens_unfiltered)}."
     )
     return (
         f'<div class="rf-fact" title="{about}"><span>Context</span>'

@@ -40,14 +40,15 @@ def draw(result: Result, rows: Sequence[Row], exported: Sequence[Row]) -> None:
         shown = _matching(_ordered(rows, order), wanted or "")
         st.markdown(f":small[:gray[{numbers.count(len(shown))} of {numbers.chunks(len(rows))}]]")
         hint.beside(
-            "By rank: as the store found them. Kept first: the result, then what fell. The filter "
-            "shows the chunks in which all of its words stand. A click on a row opens its chunk."
+            "By rank: the order in which the store found them. Kept first: the result, then what "
+            "was dropped. The filter shows chunks that contain all of its words. Click a row to "
+            "open its chunk."
         )
         st.space("stretch")
         with_refs = st.toggle(
             "References",
             key="with-refs",
-            help="One more column, here and in the CSV, with the chunks that each refers to.",
+            help="Adds a column, here and in the CSV, with the chunks that each one refers to.",
         )
         st.download_button(
             "CSV",
@@ -60,8 +61,8 @@ def draw(result: Result, rows: Sequence[Row], exported: Sequence[Row]) -> None:
             key="download-csv",
             icon=":material/download:",
             on_click="ignore",
-            help="These chunks in this order, as the user may see them. Cells that a spreadsheet "
-            "would run are made harmless.",
+            help="Download these chunks in this order, as the user may see them. Cells that a "
+            "spreadsheet would run as formulas are escaped.",
         )
     refs = references(result, as_operator=st.session_state.operator) if with_refs else None
     with st.container(key="table"):
@@ -111,18 +112,20 @@ def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
     chips = theme.chips(dark=dark)
     farthest = max((row.distance for row in rows), default=1.0) or 1.0
     return {
-        "rank": column.NumberColumn("rank", width=44, help="Place by distance to the question."),
+        "rank": column.NumberColumn("rank", width=44, help="Rank by distance to the question."),
         "outcome": column.MultiselectColumn(
             "outcome",
             width=94,
-            help="What became of the chunk.",
+            help="What happened to the chunk.",
             options=list(chips),
             color=list(chips.values()),
         ),
-        "title": column.TextColumn("title", width=194, help="Long titles keep their end."),
+        "title": column.TextColumn(
+            "title", width=194, help="Long titles are shortened before their end."
+        ),
         "type": column.TextColumn("type", width=68),
         "refers to": column.TextColumn(
-            "refers to", width=214, help="Ids; hidden ones are not named."
+            "refers to", width=214, help="Chunk ids. Hidden chunks are not named."
         ),
         "distance": column.ProgressColumn(
             "distance",
@@ -130,16 +133,18 @@ def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
             min_value=0.0,
             max_value=float(farthest),
             width=90,
-            help="To the question, in the collection's space. Lower is nearer.",
+            help="Distance to the question in the collection's space. Lower is closer.",
         ),
         "gap": column.NumberColumn(
-            "gap", format="%.3f", width=50, help="The step from the hit one rank before."
+            "gap", format="%.3f", width=50, help="Difference from the hit one rank above."
         ),
-        "layer": column.TextColumn("layer", width=82, help="The layer that decided."),
+        "layer": column.TextColumn(
+            "layer", width=82, help="The layer that kept or dropped the chunk."
+        ),
         "reason": column.TextColumn(
             "reason",
             width=288,
-            help="What was compared with what. The open chunk's panel has it in full.",
+            help="What was compared. The chunk's panel shows it in full.",
         ),
         "similarity": column.NumberColumn(
             "similarity",
@@ -159,9 +164,9 @@ def _confidence(result: Result) -> str:
     given = result.settings.confidence
     return (
         f"By distance: high below {numbers.distance(given.high_below)}, medium up to "
-        f"{numbers.distance(given.medium_below)}, low beyond; a gap of at least "
+        f"{numbers.distance(given.medium_below)}, low beyond. A gap of at least "
         f"{numbers.distance(given.large_gap)} before a hit makes it low. The thresholds are "
-        "settings; what suits them is the embedding model's."
+        "settings and depend on the embedding model."
     )
 
 

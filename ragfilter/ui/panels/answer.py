@@ -21,7 +21,7 @@ TITLE_WIDTH = 31
 SHOWN_CHARS = 20_000
 """Of an answer: a browser takes seconds over longer ones, and an endpoint may send any."""
 MOST_UNKNOWN = 10
-INSTEAD = "Instead, without an LLM: the nearest sentences of the chunks."
+INSTEAD = "Without an LLM instead: the sentences of the chunks closest to the question."
 
 
 def draw(result: Result, mine: Result, resources: Resources) -> None:
@@ -60,7 +60,7 @@ def draw(result: Result, mine: Result, resources: Resources) -> None:
             elif answer is not None:
                 _show(result.query, side, answer, resources)
             else:
-                html.draw('<p class="rf-empty">Not answered yet, over these chunks.</p>')
+                html.draw('<p class="rf-empty">Not answered yet for these chunks.</p>')
     if asking:
         # Draws the same answers from memory, with their citations and without the stop button.
         st.rerun()
@@ -70,13 +70,16 @@ def _head(model: str, *, missing: bool, asking: bool) -> None:
     label = (
         f"answers by {html.text(models.called(model))}"
         if model
-        else "extractive: the nearest sentences of the chunks, no LLM"
+        else "extractive: the sentences closest to the question, no LLM"
     )
     with st.container(key="answer-bar", horizontal=True, vertical_alignment="center", gap="small"):
         html.draw(f'<p class="rf-aside">{label}</p>')
         if asking:
             st.button(
-                "Stop", key="stop", icon=":material/stop:", help="Keep what came and stop here."
+                "Stop",
+                key="stop",
+                icon=":material/stop:",
+                help="Stop here and keep what has arrived.",
             )
         elif missing:
             st.button(
@@ -84,9 +87,9 @@ def _head(model: str, *, missing: bool, asking: bool) -> None:
                 key="answer",
                 type="primary",
                 on_click=_ask,
-                help="Two calls, one for each context."
+                help="Makes two calls, one for each context."
                 if model
-                else "Compares the sentences of the new chunks with the question, locally.",
+                else "Compares the sentences of the new chunks with the question on this machine.",
             )
 
 
@@ -146,7 +149,7 @@ def _body(text: str, *, quoted: bool) -> str:
 
 def _failure(answer: Answer) -> None:
     if answer.error == UNFINISHED:
-        html.draw('<p class="rf-aside">Stopped before its end.</p>')
+        html.draw('<p class="rf-aside">Stopped before the end.</p>')
         return
     html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(answer.error)}</p>')
 
@@ -169,7 +172,7 @@ def _cites(side: Side, answer: Answer) -> None:
         numbers = ", ".join(f"[{n}]" for n in answer.unknown_citations[:MOST_UNKNOWN])
         more = len(answer.unknown_citations) - MOST_UNKNOWN
         numbers += f" and {more:,} more" if more > 0 else ""
-        html.draw(f'<p class="rf-aside">Cites {numbers}, which no chunk has.</p>')
+        html.draw(f'<p class="rf-aside">Cites {numbers}, which do not exist.</p>')
 
 
 def _cost(answer: Answer) -> None:

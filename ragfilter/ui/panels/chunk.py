@@ -25,8 +25,8 @@ def draw(result: Result, mine: Result, asked: Asked, resources: Resources) -> No
     hit = find(result, wanted)
     if hit is None:
         html.draw(
-            '<p class="rf-empty"><b>No chunk is open.</b> Click a point of the curve, a row of the '
-            "table or a citation. Here you read its text, edit its rule and follow its references."
+            '<p class="rf-empty"><b>No chunk is open.</b> Click a point on the curve, a row of '
+            "the table or a citation to read its text, edit its rule and follow its references."
             "</p>"
         )
         return
@@ -70,8 +70,8 @@ def _part() -> str:
             label_visibility="collapsed",
         )
         hint.beside(
-            "Text: what the chunk says. Rule: which questions it is for (query_must), to be edited "
-            "with a preview. References: what the judge's EXPAND would bring along them."
+            "Text: what the chunk says. Rule: which questions it is for (query_must), with an "
+            "editor and a preview. References: what the judge's EXPAND would bring in."
         )
     return str(shown)
 

@@ -9,18 +9,18 @@ from ragfilter.model import LayerName
 from ragfilter.settings.schema import Settings
 
 ORDER = (
-    "Each layer acts on what the one above let through. Clearance comes first, so that nothing "
-    "hidden reaches a model. Rules come before distances: a chunk that the question rules out "
-    "should not shape the curve. What costs more comes later, where fewer chunks are left: free "
-    "layers replay in milliseconds, a local model takes tenths of a second a question, an LLM "
-    "takes seconds and tokens and is asked by its button only."
+    "Each layer works on what the one above lets through. Clearance comes first so that nothing "
+    "hidden reaches a model. Rules come before distances so that chunks which the question rules "
+    "out do not shape the curve. Expensive layers come later, when fewer chunks are left: free "
+    "layers replay in milliseconds, a local model takes tenths of a second per question, and an "
+    "LLM takes seconds and tokens and is asked only by its button."
 )
 FREE, STORE, LOCAL, LLM = "free", "store query", "local model", "LLM call"
 HELP = {
-    FREE: "Free: decided in milliseconds, no store and no model is asked.",
-    STORE: "Costs one store query a side, made with the question; moving its controls is free.",
-    LOCAL: "Runs a model on this machine where first results are poor; its scores are remembered.",
-    LLM: "Costs one call of the LLM, only when its button is pressed; the answer is remembered.",
+    FREE: "Free: decided in milliseconds, without the store or a model.",
+    STORE: "Costs one store query per side when the question is asked; its controls are free.",
+    LOCAL: "Runs a model on this machine if the first results are poor. Its scores are cached.",
+    LLM: "Costs one LLM call, only when its button is pressed. The answer is cached.",
 }
 
 

@@ -19,7 +19,7 @@ from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.state import Asked
 
 NO_LLM = "Drafting needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL."
-NO_LLM_MORE = "`make local-llm` serves a tiny one for trying it."
+NO_LLM_MORE = "`make local-llm` serves a tiny one to try it with."
 TICK_S = 0.2
 
 
@@ -35,8 +35,9 @@ def button(chunk: Chunk, asked: Asked, user: User, resources: Resources, *, busy
     else:
         tokens = numbers.tokens(_estimated(chunk, resources))
         said = (
-            f"Asks {literal(models.called(chat.name))}: one call, or two to mend a fault, about "
-            f"{tokens} each, at most {timeout:g} s. It fills the editor; nothing is saved."
+            f"Asks {literal(models.called(chat.name))}: one call, or two if the first draft "
+            f"has a fault, about {tokens} each, at most {timeout:g} s. The draft goes into the "
+            "editor; nothing is saved."
         )
     st.button(
         "Draft a rule",
@@ -65,7 +66,7 @@ def draw(
                     icon=":material/stop:",
                     on_click=drafting.stop,
                     args=(chunk.id, asked),
-                    help="Leave it; the text in the editor stays.",
+                    help="Cancel the draft. The text in the editor stays.",
                 )
                 place = st.empty()
         elif said := _said(found, shown, chunk, user, resources):
@@ -105,8 +106,8 @@ def _said(found: Drafted, shown: str, chunk: Chunk, user: User, resources: Resou
         return f'<p class="rf-aside">{html.text(why)}</p>' if why else ""
     doubts = "".join(f"<br><b>Doubt:</b> {html.text(remark)}." for remark in draft.remarks)
     by = f"{models.called(draft.model)}," if models.is_tiny(draft.model) else draft.model
-    second = " Its first answer had a fault; this is the second." if draft.repaired else ""
-    there = " It is the rule that is stored." if found.same else ""
+    second = " The first answer had a fault; this is the second." if draft.repaired else ""
+    there = " It equals the stored rule." if found.same else ""
     return (
         f'<p class="rf-verdict"><b>{_state(found, shown)}</b> by {html.text(by)} with the '
         f"template <b>{html.text(draft.category)}</b>.{second}{there} {_tokens(draft, resources)}"
@@ -122,7 +123,7 @@ def _swap_button(aside: Aside, chunk_id: str, shown: str, *, busy: bool) -> None
         on_click=drafting.swap,
         args=(chunk_id, shown),
         disabled=busy,
-        help="Puts it into the editor; what stands there now stays at hand. Neither is saved.",
+        help="Puts it into the editor and sets the current text aside. Neither is saved.",
     )
 
 

@@ -32,10 +32,10 @@ from ragfilter.ui.session.state import Asked
 
 HIDDEN = "The user may not see this chunk, so it is not sent to an LLM."
 GONE = "This chunk is no longer in the collection. Ask the question again."
-LOST = "The draft is no longer here. Ask for it again."
+LOST = "The draft was lost. Request it again."
 STOPPED = "Stopped. Nothing was changed."
 REMEDIES = {
-    "rule": "Draft again, take the template, or name a larger model.",
+    "rule": "Draft again, start from the template, or use a larger model.",
     "chunk": "Write the rule by hand.",
     "model": "Try again.",
 }

@@ -34,7 +34,7 @@ def draw(result: Result, resources: Resources) -> None:
     if waits_for_judge(result):
         _waiting(costs, result, resources)
     elif stats is None:
-        _say("<b>Nothing came to the judge.</b> The layers before it let no chunk through.")
+        _say("<b>Nothing reached the judge.</b> The layers before it let no chunk through.")
     else:
         if stats.fallback:
             _failure(stats.error, costs, result, resources)
@@ -49,13 +49,16 @@ def draw(result: Result, resources: Resources) -> None:
 def _waiting(costs: Forecast | None, result: Result, resources: Resources) -> None:
     n = numbers.chunks(sum(len(need.chunk_ids) for need in result.needs if need.kind == "judge"))
     if costs is None:
-        _say(f"<b>{n} would be asked about.</b> {html.prose(judge_words.SETUP)}")
+        _say(f"<b>{n} would be judged.</b> {html.prose(judge_words.SETUP)}")
         return
     changed = ""
     if result.pool.judgements:
-        changed = " It was asked about other chunks, or by another prompt, before."
+        changed = " Earlier judgements were over other chunks or another prompt."
     stay = numbers.chunks(result.trace("judge").n_out)
-    _say(f"<b>Not asked yet.</b> {n} wait; until then the first {stay} by distance stay.{changed}")
+    _say(
+        f"<b>Not asked yet.</b> {n} waiting; until then the first {stay} by distance "
+        f"are kept.{changed}"
+    )
     html.draw(_facts(judge_words.before(costs, result.settings.judge)))
     needs.judge_button(costs, result, resources, short=True)
 
@@ -65,7 +68,7 @@ def _failure(error: str, costs: Forecast | None, result: Result, resources: Reso
     n = numbers.chunks(result.trace("judge").n_out)
     html.draw(
         f'<p class="rf-verdict rf-bad" role="alert">{sign}<b>The judge failed.</b> '
-        f"{html.text(_sentence(error))} The first {n} by distance stay, marked fallback.</p>"
+        f"{html.text(_sentence(error))} The first {n} by distance are kept, marked fallback.</p>"
     )
     if costs is not None:
         needs.judge_button(costs, result, resources, short=True)
@@ -97,14 +100,14 @@ def _verdicts(result: Result) -> None:
     config: dict[str, Any] = {
         "verdict": column.MultiselectColumn(
             "verdict", width=94, options=list(colours), color=list(colours.values()),
-            help="What the LLM said of the chunk, or why nothing.",
+            help="What the LLM said about the chunk, or why it said nothing.",
         ),
         "chunk": column.TextColumn(
-            "chunk", width=172 if came else 302, help="A click opens it."
+            "chunk", width=172 if came else 302, help="Click to open the chunk."
         ),
         "came from": column.TextColumn(
-            "came from", width=130, help="How many references away from the chunk that was "
-            "expanded, and the chunk whose reference brought it.",
+            "came from", width=130, help="Number of references from the expanded chunk, "
+            "and the chunk whose reference led here.",
         ),
     }  # fmt: skip
     height = ROW * min(len(rows), MOST_ROWS) + 38
@@ -149,7 +152,7 @@ def _remarks(result: Result) -> None:
     if judgement is None or not judgement.remarks or not _may_read(result):
         return
     said = "; ".join(judgement.remarks)
-    html.draw(f'<p class="rf-aside">Read, but not obeyed: {html.text(said)}.</p>')
+    html.draw(f'<p class="rf-aside">Ignored in the answer: {html.text(said)}.</p>')
 
 
 def _prompt(result: Result) -> None:
@@ -176,7 +179,7 @@ def _prompt(result: Result) -> None:
                 "been given for a user who sees more. View as operator to read it.</p>"
             )
         elif judgement is None or not judgement.reply:
-            html.draw('<p class="rf-aside">Nothing came back.</p>')
+            html.draw('<p class="rf-aside">The reply was empty.</p>')
         else:
             st.code(judgement.reply, language=None, wrap_lines=True)
 

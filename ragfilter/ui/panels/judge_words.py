@@ -12,25 +12,25 @@ from ragfilter.ui.look import numbers, theme
 from ragfilter.ui.session import models
 
 ABOUT = (
-    "An LLM reads the chunks that the layers before it let through, and says of each: keep it, "
-    "discard it, or keep it and bring what it refers to, 1, 3 or 5 references deep. It comes after "
-    "the cutoff because it is the only layer that costs money and seconds: what a rule or a "
-    "distance settles for nothing is never sent. It is asked by its button, never by a slider, and "
-    "what it said once is remembered."
+    "An LLM reads the chunks that earlier layers let through and decides on each: keep it, discard "
+    "it, or keep it and bring in what it refers to, 1, 3 or 5 references deep. It runs after the "
+    "cutoff because it is the only layer that costs money and takes seconds: what a rule or a "
+    "distance can settle for free is never sent. Only its button asks it, never a slider, and its "
+    "answers are cached."
 )
 SETUP = (
-    "No LLM is set up. Start ragfilter with OPENAI_API_KEY, or with OPENAI_BASE_URL for any server "
-    "that speaks the OpenAI protocol; `make local-llm` starts a tiny one on this machine."
+    "No LLM is configured. Start ragfilter with OPENAI_API_KEY, or with OPENAI_BASE_URL for any "
+    "OpenAI-compatible server; `make local-llm` starts a tiny one on this machine."
 )
-NO_PRICE = "no price is set (RAGFILTER_PRICE_PROMPT, RAGFILTER_PRICE_COMPLETION)"
-ASK, AGAIN, TAKE = "Ask the LLM", "Ask the LLM again", "Use what the LLM said before"
+NO_PRICE = "no price set (RAGFILTER_PRICE_PROMPT, RAGFILTER_PRICE_COMPLETION)"
+ASK, AGAIN, TAKE = "Ask the LLM", "Ask the LLM again", "Use the cached answer"
 
 
 def button(forecast: Forecast, *, again: bool = False, short: bool = False) -> str:
     """What the button says: chunks, tokens, price where one is set, and, but for `short`, time."""
     n = numbers.chunks(forecast.asked)
     if forecast.remembered:
-        return f"{TAKE} of {n} · costs nothing"
+        return f"{TAKE} for {n} · free"
     parts = [f"{AGAIN if again else ASK} about {n}"]
     parts.append(f"~{numbers.tokens(forecast.prompt_tokens + forecast.completion_tokens)}")
     if short:
@@ -48,12 +48,12 @@ def before(forecast: Forecast, settings: Judge) -> list[tuple[str, str]]:
     """What asking takes, as (what, how much)."""
     if forecast.remembered:
         said = f"{numbers.chunks(forecast.asked)}, as asked before"
-        return [("Chunks", said), ("Tokens, time, cost", "nothing: the answer is remembered")]
+        return [("Chunks", said), ("Tokens, time, cost", "none: the answer is cached")]
     chunks = f"{forecast.asked} in the prompt"
     if forecast.left_out:
         room = numbers.tokens(settings.max_prompt_tokens)
         chunks += (
-            f"; {forecast.left_out} find no room in {room} (Prompt budget) and will be dropped"
+            f"; {forecast.left_out} do not fit into {room} (Prompt budget) and will be dropped"
         )
     time = f"at most {numbers.limit(forecast.at_most_ms)}, then it falls back"
     if forecast.usual_ms is not None:
@@ -92,7 +92,7 @@ def by_whom(stats: JudgeStats) -> str:
     if stats.prompt_version:
         parts.append(f"prompt {stats.prompt_version}")
     if stats.left_out:
-        parts.append(f"{numbers.chunks(stats.left_out)} found no room in the prompt")
+        parts.append(f"{numbers.chunks(stats.left_out)} did not fit into the prompt")
     return "; ".join(parts) + "."
 
 
@@ -110,7 +110,7 @@ def card(result: Result, prices: Prices | None) -> str:
     if stats is None or stats.fallback:
         return ""
     parts = [f"{stats.original} → {stats.kept}, {-stats.reduction:.0%}"]
-    parts.append("remembered" if stats.cached else numbers.ms(stats.ms))
+    parts.append("cached" if stats.cached else numbers.ms(stats.ms))
     parts.append(numbers.tokens(stats.prompt_tokens + stats.completion_tokens))
     paid = cost(stats, prices)
     if paid is not None and not stats.cached:

@@ -24,7 +24,7 @@ def prompt(result: Result) -> None:
             required=True,
             label_visibility="collapsed",
         )
-        hint.beside("The prompt over the kept chunks, or over the first k of a plain search.")
+        hint.beside("The prompt with the kept chunks, or with the first k of an unfiltered search.")
     side = both[chosen or "filtered"]
     html.draw(
         f'<p class="rf-aside">{numbers.chunks(len(side.context.chunks))}, about '
@@ -40,8 +40,8 @@ def rounds(result: Result) -> None:
     detail = next((t.detail for t in result.traces if t.layer == "query_must" and t.enabled), None)
     if not isinstance(detail, Rounds):
         html.draw(
-            '<p class="rf-empty"><b>No rounds.</b> Switch query_must on to see how often a plain '
-            "loop would have had to ask again.</p>"
+            '<p class="rf-empty"><b>No rounds.</b> Switch query_must on to see how often a '
+            "re-query loop would have asked again.</p>"
         )
         return
     html.draw(f'<p class="rf-say">{html.text(_said(detail, result))}</p>')
@@ -61,7 +61,7 @@ def rounds(result: Result) -> None:
 def _said(detail: Rounds, result: Result) -> str:
     n = len(detail.rounds)
     calls = result.pool.queries
-    loop = f"A loop that excludes and asks again would take {n} round{'' if n == 1 else 's'}"
+    loop = f"A re-query loop would take {n} round{'' if n == 1 else 's'}"
     found = f"{loop} to find {len(detail.kept)} of {detail.k} clean chunks"
     if detail.short:
         missed = f"and miss {numbers.chunks(detail.short)} that the wide pool holds"
@@ -82,6 +82,6 @@ def debug(result: Result) -> None:
         key="download-trace",
         icon=":material/download:",
         on_click="ignore",
-        help="This trace as a text file.",
+        help="Download this trace as a text file.",
     )
     st.code(text, language=None, wrap_lines=False)

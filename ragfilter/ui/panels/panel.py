@@ -44,9 +44,9 @@ def draw(result: Result, mine: Result, asked: Asked, resources: Resources) -> No
                 label_visibility="collapsed",
             )
             hint.beside(
-                "Answer: from the filtered chunks beside the unfiltered. Prompt: what an LLM is "
-                "sent. Chunk: text, rule and references. Judge: what an LLM says of each chunk, "
-                "and what that costs. Rounds: the re-query loop. Debug: the whole trace."
+                "Answer: filtered and unfiltered, side by side. Prompt: what is sent to the LLM. "
+                "Chunk: text, rule and references. Judge: what the LLM says about each chunk, "
+                "and what it costs. Rounds: the re-query loop. Debug: the full trace."
             )
         clearance.note(st.session_state.panel, result.user)
         match st.session_state.panel:

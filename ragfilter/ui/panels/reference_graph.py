@@ -33,15 +33,15 @@ def draw(result: Result, chunk: Chunk, asked: Asked, resources: Resources) -> No
     made = references.tree(chunk.id, known, result, as_operator=as_operator)
     if not made.open_root:
         html.draw(
-            '<p class="rf-empty"><b>Nothing.</b> An expansion made as the user neither brings this '
-            "chunk nor walks through it.</p>"
+            '<p class="rf-empty"><b>Not available.</b> An expansion for this user neither brings '
+            "in this chunk nor follows its references.</p>"
         )
         return
     if not made.nodes:
         html.draw(
-            '<p class="rf-empty"><b>Nothing to bring.</b> '
+            '<p class="rf-empty"><b>Nothing to bring in.</b> '
             + ("An expansion follows none of its references." if _shut(made, result)
-               else "This chunk refers to no other.")
+               else "This chunk has no references.")
             + f"</p>{_aside(made, result)}"
         )  # fmt: skip
         return
@@ -85,8 +85,8 @@ def _sums(made: Tree, result: Result) -> str:
         )
     limit = result.settings.judge.max_expansion
     told = (
-        f"What the judge's EXPAND would bring along this chunk's references, at most {limit} "
-        "chunks; new: not kept anyway."
+        f"What EXPAND would bring in along this chunk's references, at most {limit} chunks. "
+        "New: not already kept."
     )
     return f'<ul class="rf-depths" title="{told}">{"".join(cells)}</ul>'
 
@@ -142,7 +142,7 @@ def _depth(step: int) -> str:
 def _shut(made: Tree, result: Result) -> list[str]:
     """What an expansion does not follow, in words."""
     named = ((made.hidden, "hidden from the user"), (made.unknown, "unknown to this collection"),
-             (made.ruled, "shut by a rule"),
+             (made.ruled, "excluded by a rule"),
              (made.beyond, f"beyond {result.settings.judge.max_expansion} chunks"))  # fmt: skip
     return [f"{n} {word}" for n, word in named if n]
 

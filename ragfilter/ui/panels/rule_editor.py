@@ -73,7 +73,7 @@ def _buttons(chunk: Chunk, asked: Asked, resources: Resources, user: User, *, bu
             type="primary",
             on_click=_act,
             args=("save", chunk.id, chunk.rule, asked),
-            help="Writes the journal, then the store; the question is then asked again.",
+            help="Saves the rule and asks the question again.",
         )
         st.button("Preview", key="rule-preview", help="Check the rule and show what would change.")
         draft_note.button(chunk, asked, user, resources, busy=busy)
@@ -84,7 +84,7 @@ def _buttons(chunk: Chunk, asked: Asked, resources: Resources, user: User, *, bu
             on_click=_act,
             args=("undo", chunk.id, chunk.rule, asked),
             disabled=not can_undo,
-            help="Take back the last saved edit of this chunk." if can_undo else "Nothing to undo.",
+            help="Undo the last saved edit of this chunk." if can_undo else "Nothing to undo.",
         )
         st.button(
             "Redo",
@@ -93,7 +93,7 @@ def _buttons(chunk: Chunk, asked: Asked, resources: Resources, user: User, *, bu
             on_click=_act,
             args=("redo", chunk.id, chunk.rule, asked),
             disabled=not can_redo,
-            help="Bring the undone edit back." if can_redo else "Nothing to redo.",
+            help="Redo the edit that was undone." if can_redo else "Nothing to redo.",
         )
         # Last, so that no button moves when it comes and goes.
         if not chunk.rule and not changed:
@@ -102,7 +102,7 @@ def _buttons(chunk: Chunk, asked: Asked, resources: Resources, user: User, *, bu
                 key="rule-template",
                 on_click=_draft,
                 args=(chunk.id, template(chunk.name)),
-                help="A valid rule to begin with, made from the title.",
+                help="A valid rule to start from, made from the title.",
             )
         elif changed:
             st.button(
@@ -110,7 +110,7 @@ def _buttons(chunk: Chunk, asked: Asked, resources: Resources, user: User, *, bu
                 key="rule-discard",
                 on_click=_draft,
                 args=(chunk.id, None),
-                help="Forget what was typed; nothing was saved.",
+                help="Discard what was typed. It has not been saved.",
             )
 
 
@@ -152,7 +152,7 @@ def _changes(result: Result, chunk: Chunk, rule: str | None) -> str:
         if ids:
             parts.append(f"<b>{word}</b> the kept list: {html.text(', '.join(ids))}.")
     kept = f"{len(old)} → {len(new)} kept."
-    return " ".join(parts) + f" {kept}" if parts else "The kept list stays as it is."
+    return " ".join(parts) + f" {kept}" if parts else "The kept list does not change."
 
 
 def _trouble(chunk_id: str) -> bool:
@@ -162,23 +162,23 @@ def _trouble(chunk_id: str) -> bool:
         return False
     html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(trouble.message)}</p>')
     if trouble.conflict:
-        html.draw('<p class="rf-caption">Stored now; yours is still in the editor</p>')
+        html.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
         st.code(_pretty(trouble.stored) or "no rule", language="json")
         with st.container(horizontal=True, gap="small"):
             asked = state.asked()
             st.button(
-                "Take the stored one",
+                "Use the stored rule",
                 key="rule-take",
                 on_click=_take,
                 args=(chunk_id,),
-                help="Forget what was typed here.",
+                help="Discard what was typed here.",
             )
             st.button(
-                "Save mine over it",
+                "Overwrite with mine",
                 key="rule-overwrite",
                 on_click=_act,
                 args=("save", chunk_id, trouble.stored, asked),
-                help="Write what stands in the editor in place of the stored rule.",
+                help="Replace the stored rule with the text in the editor.",
             )
     return True
 

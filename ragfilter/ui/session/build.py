@@ -29,16 +29,16 @@ class Demo(NamedTuple):
 DEMOS: dict[str, Demo] = {
     "demo": Demo(
         "Build the demo collection",
-        "The rules of an invented fantasy game, for trying the layers: look-alike tables, "
+        "The rules of an invented fantasy game, to try the layers with: look-alike tables, "
         "comparisons, secrets.",
     ),
     "adsapi": Demo(
         "Build the API collection",
-        "The description of an invented advertising API, for trying the LLM judge: operations and "
-        "schemas that refer to each other.",
+        "The description of an invented advertising API, to try the LLM judge with: operations "
+        "and schemas that refer to each other.",
     ),
 }
-HELP = "Embeds some hundred chunks with the bundled model; under a minute on most machines."
+HELP = "Embeds a few hundred chunks with the bundled model. Takes under a minute on most machines."
 
 
 def missing(collections: Mapping[str, CollectionInfo]) -> list[str]:
@@ -73,7 +73,7 @@ def _build(name: str, resources: Resources) -> bool:
         "Stop",
         key="stop-build",
         icon=":material/stop:",
-        help="Stops after the present batch; building again goes on from there.",
+        help="Stops after the current batch. Building again continues from there.",
     )
     bar = st.progress(0.0, text="Loading the embedding model …")
 

@@ -118,7 +118,7 @@ def _waiting(word: str) -> Iterator[None]:
                 key="stop-search",
                 icon=":material/stop:",
                 on_click=_stop,
-                help="Leave it; what was there before stays.",
+                help="Cancel. The previous result stays.",
             )
             with st.spinner(word, show_time=True):
                 yield

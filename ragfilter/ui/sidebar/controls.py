@@ -50,7 +50,7 @@ WORDS = {"adaptive_k": "adaptive-k", "late_interaction": "late interaction",
 WHEN_EMPTY = {"retrieval.source_pattern": "all files"}
 """What a text setting means that is left empty."""
 NO_LLM = "needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL"
-JUDGE_COSTS = "Comes last, since it costs time and money; asked by its button only"
+JUDGE_COSTS = "Runs last because it costs time and money. Only its button asks it."
 ORDERED = ("quality.min_top_k", "quality.max_top_k")
 """The first must not exceed the second; moving one takes the other along."""
 
@@ -76,7 +76,7 @@ def choices(labels: dict[str, str]) -> None:
             names,
             key="collection-box",
             format_func=lambda name: labels.get(name, name),
-            help="Which collection is searched, its size and its distance.",
+            help="The collection to search, with its size and distance metric.",
             placeholder="none yet",
             on_change=_choose_collection,
             disabled=not names,
@@ -86,7 +86,7 @@ def choices(labels: dict[str, str]) -> None:
             "Profile",
             list(profiles.PROFILES),
             key="profile-box",
-            help="A named set of layers and figures to begin with.",
+            help="A named set of layers and values to start from.",
             on_change=_choose_profile,
         )
     html.draw(f'<p class="rf-hint">{html.text(_about(st.session_state.profile))}</p>')
@@ -101,7 +101,7 @@ def layers(
     """
     lines = {} if summary is None else {layer.name: layer for layer in summary.layers}
     with st.container(key="layers", gap=None):
-        st.caption("Layers, in order", help=costs.ORDER)
+        st.caption("Layers, in order of execution", help=costs.ORDER)
         for name in SWITCHED:
             aside = _side_by_side(summary) if name == "cutoff" and summary is not None else ""
             if name == "judge":
@@ -121,9 +121,9 @@ def layers(
             icon=":material/restart_alt:",
             on_click=state.reset,
             disabled=not changed,
-            help=f"Back to the profile: {changed} settings differ from it."
+            help=f"Go back to the profile. Settings that differ from it: {changed}."
             if changed
-            else "Nothing differs from the profile.",
+            else "No setting differs from the profile.",
         )
         st.download_button(
             "Settings",
@@ -134,7 +134,7 @@ def layers(
             key="download-settings",
             icon=":material/download:",
             on_click="ignore",
-            help="These settings as a TOML file, for `ragfilter query --config` and the library.",
+            help="Download these settings as TOML, for `ragfilter query --config` and the library.",
         )
 
 
@@ -192,14 +192,14 @@ def _side_by_side(summary: Summary) -> str:
 
 def _line(name: LayerName, on: bool, line: LayerSummary | None, settings: Settings) -> str:
     if on:
-        return line.line if line is not None else "waits for a question"
+        return line.line if line is not None else "waiting for a question"
     if name == "quality":
         return f"off; similarity ≥ {settings.quality.score_threshold:.3f}"
     if name == "cutoff":
         return f"off; the first {settings.retrieval.k} stay"
-    return {"clearance": "off; everyone sees all", "query_must": "off; rules are not read",
+    return {"clearance": "off; everyone sees all", "query_must": "off; rules are ignored",
             "entities": "off; comparisons are not split",
-            "judge": "off; no LLM is asked about the chunks"}.get(name, "off")  # fmt: skip
+            "judge": "off; no LLM is asked"}.get(name, "off")  # fmt: skip
 
 
 def _used(name: LayerName, settings: Settings) -> tuple[list[FieldInfo], list[FieldInfo]]:

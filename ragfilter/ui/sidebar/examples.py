@@ -27,19 +27,19 @@ class Example(NamedTuple):
 DEMO_WANTED = {
     "cleric-ac6": (
         "cleric vs AC 6",
-        "84 tables look alike; their rules leave the one that was asked for.",
+        "84 tables look alike. Their rules leave the one that was asked for.",
     ),
     "fighter-fighter": (
         "fighter vs fighter",
-        "Two opponents of one class: a table for each, and what modifies the roll.",
+        "Two opponents of the same class: a table for each, and what modifies the roll.",
     ),
     "fighter-druid": (
         "fighter vs druid",
-        "A comparison: each side is searched for itself and its best chunk pinned.",
+        "A comparison: each side is searched separately and its best chunk is pinned.",
     ),
     "monsters-09": (
         "hill giant or troll",
-        "Both sides stay; other giants, however near, fall at the cliff.",
+        "Both sides stay. Other giants are cut at the cliff, however close they are.",
     ),
     "monsters-11": (
         "Black Dragon vs Gold Dragon",
@@ -50,11 +50,11 @@ DEMO_WANTED = {
 ADSAPI_WANTED = {
     "sd-authenticate": (
         "authenticate",
-        "The operations are near the question; the schemas they need are only referred to.",
+        "The operations match the question; the schemas they need are only referenced.",
     ),
     "create-campaign": ("create a campaign", "Several products have campaigns; one was asked for."),
-    "category-target": ("target a category", "An operation, and the schemas that it takes."),
-    "retry-429": ("status 429", "Limits and errors are told in several places."),
+    "category-target": ("target a category", "An operation and the schemas it takes."),
+    "retry-429": ("status 429", "Limits and errors are described in several places."),
     "audience-upload": ("upload an audience", "One step of a longer procedure."),
     "request-report": ("request a report", "The reports of all products compete."),
 }
