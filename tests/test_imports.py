@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -102,3 +104,24 @@ def test_imports_point_one_way(path: Path) -> None:
 
 def test_no_two_parts_may_import_each_other() -> None:
     TopologicalSorter({own: allowed - {own} for own, allowed in ALLOWED.items()}).prepare()
+
+
+WATCHED = """
+import sys
+
+def watch(event, arguments):
+    path = str(arguments[0]) if event == "open" else ""
+    if path.startswith(sys.argv[1]) and not path.endswith((".py", ".pyc")) and ".pyc." not in path:
+        print(path)
+
+sys.addaudithook(watch)
+import ragfilter.cli, ragfilter.settings.config
+"""
+
+
+def test_no_file_is_read_while_a_module_is_imported() -> None:
+    made = subprocess.run(
+        [sys.executable, "-c", WATCHED, str(PACKAGE)],
+        cwd=PACKAGE.parent, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert made.stdout == ""

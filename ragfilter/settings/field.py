@@ -5,11 +5,12 @@ The settings themselves are in `ragfilter.settings.schema`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
 
 def setting(
@@ -22,15 +23,13 @@ def setting(
     step: float | None = None,
     label: str = "",
     ceiling: float | None = None,
-    choices: tuple[str, ...] = (),
 ) -> Any:
     """Declare one setting: a widget offers values up to `ceiling`, validation allows up to `le`.
 
-    `choices` are for those that are found at run time; where they are fixed, a Literal says them.
+    Fixed choices are a Literal; those that a registry or a folder knows are ``Annotated[str,
+    OneOf(...)]``.
     """
-    extra: dict[str, Any] = {
-        "unit": unit, "step": step, "label": label, "ceiling": ceiling, "choices": choices,
-    }  # fmt: skip
+    extra: dict[str, Any] = {"unit": unit, "step": step, "label": label, "ceiling": ceiling}
     return Field(default, ge=ge, le=le, description=help, json_schema_extra=extra)
 
 
@@ -41,6 +40,26 @@ class Section(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
+class OneOf:
+    """Marks a text setting as one of several names, each with a sentence on what it is.
+
+    `known` is called when the names are needed, never at import: it may read files.
+    """
+
+    known: Callable[[], Mapping[str, str]]
+
+    def check(self, value: str) -> str:
+        if value not in self.known():
+            raise ValueError(f"must be one of {', '.join(self.known())}")
+        return value
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+
+@dataclass(frozen=True, slots=True)
 class FieldInfo:
     """One setting as widgets, flags and docs need it. `low`/`high` are None where unbounded;
     `ceiling` is the highest value a slider offers."""
@@ -48,14 +67,28 @@ class FieldInfo:
     path: str
     type: type
     default: Any
-    help: str
+    about: str
     label: str
     unit: str
     low: float | None
     high: float | None
     step: float | None
     ceiling: float | None
-    choices: tuple[str, ...]
+    options: tuple[str, ...] | OneOf
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The names to choose from; empty where the value is free."""
+        return tuple(self.options.known()) if isinstance(self.options, OneOf) else self.options
+
+    @property
+    def help(self) -> str:
+        """What it does, and what each of its choices is."""
+        if not isinstance(self.options, OneOf):
+            return self.about
+        return " ".join(
+            [self.about, *(f"{k}: {about}" for k, about in self.options.known().items())]
+        )
 
     @property
     def section(self) -> str:
@@ -94,18 +127,19 @@ def walk(tree: type[BaseModel]) -> Iterator[FieldInfo]:
                 for key in ("ge", "le")
                 if hasattr(m, key)
             }
+            named = next((m for m in leaf.metadata if isinstance(m, OneOf)), ())
             literal = get_origin(leaf.annotation) is Literal
             high = bounds.get("le")
             yield FieldInfo(
                 path=f"{section}.{name}",
                 type=str if literal else cast(type, leaf.annotation),
                 default=leaf.default,
-                help=leaf.description or "",
+                about=leaf.description or "",
                 label=str(extra["label"] or name.replace("_", " ").capitalize()),
                 unit=str(extra["unit"]),
                 low=bounds.get("ge"),
                 high=high,
                 step=extra["step"],  # type: ignore[arg-type]
                 ceiling=extra["ceiling"] or high,  # type: ignore[arg-type]
-                choices=get_args(leaf.annotation) if literal else extra["choices"],  # type: ignore[arg-type]
+                options=get_args(leaf.annotation) if literal else named,
             )

@@ -7,12 +7,12 @@ command-line flags and the settings reference in the docs are derived from these
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import field_validator, model_validator
+from pydantic import model_validator
 
 from ragfilter.judge import prompts as judge_prompts
-from ragfilter.settings.field import FieldInfo, Section, setting, walk
+from ragfilter.settings.field import FieldInfo, OneOf, Section, setting, walk
 
 Strategy = Literal["gap", "fixed", "autocut", "adaptive_k"]
 
@@ -156,11 +156,8 @@ class Judge(Section):
     enabled: bool = setting(
         False, "Let an LLM decide on each chunk: keep it, discard it, or expand its references."
     )
-    prompt: str = setting(
-        judge_prompts.DEFAULT,
-        f"Prompt variant. {judge_prompts.described()}",
-        label="Prompt",
-        choices=judge_prompts.names(),
+    prompt: Annotated[str, OneOf(judge_prompts.described)] = setting(
+        judge_prompts.DEFAULT, "Prompt variant.", label="Prompt"
     )
     max_chunks: int = setting(
         25, "Maximum number of chunks kept until the LLM has been asked, or if it fails.",
@@ -187,13 +184,6 @@ class Judge(Section):
         50, "Maximum number of chunks that one expansion may bring in.",
         unit="chunks", ge=1, le=500, ceiling=100, label="Expansion limit",
     )  # fmt: skip
-
-    @field_validator("prompt")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        if name not in judge_prompts.names():
-            raise ValueError(f"must be one of {', '.join(judge_prompts.names())}")
-        return name
 
 
 class ContextSettings(Section):

@@ -65,9 +65,9 @@ def variant(name: str) -> Variant:
         ) from None
 
 
-def described() -> str:
-    """Every variant with what it is for, for help texts."""
-    return " ".join(f"{name}: {variant(name).about}" for name in names())
+def described() -> dict[str, str]:
+    """What every variant is for, by name, `DEFAULT` first."""
+    return {name: one.about for name, one in _shipped().items()}
 
 
 @lru_cache(maxsize=1)
