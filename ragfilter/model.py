@@ -21,9 +21,8 @@ Space = Literal["l2", "cosine", "ip", "rank"]
 Outcome = Literal["kept", "dropped", "pinned", "expanded", "fallback"]
 Status = Literal["ok", "low_quality_results", "insufficient_clearance", "incomplete_collection"]
 """``incomplete_collection``: what is kept may lack the best chunks, for they cannot be found."""
-LayerName = Literal[
-    "clearance", "query_must", "entities", "quality", "cutoff", "judge", "top_k", "context"
-]
+LayerName = str
+"""The name of a layer of `ragfilter.layers.registry`."""
 NeedKind = Literal["rerank", "judge"]
 
 

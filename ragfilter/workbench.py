@@ -22,13 +22,13 @@ from pydantic import ValidationError
 from ragfilter.engine.backends import Sources
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError
 from ragfilter.judge.cache import Judgements
-from ragfilter.layers.quality import reranker_key
+from ragfilter.layers.quality import Quality, reranker_key
 from ragfilter.model import PUBLIC, User
 from ragfilter.protocols import Reranker
 from ragfilter.rules.edits import STALE_S, recover
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
-from ragfilter.settings.schema import Quality, Settings
+from ragfilter.settings.schema import Settings
 from ragfilter.stores.workspace import Workspace
 
 if TYPE_CHECKING:

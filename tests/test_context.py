@@ -11,8 +11,9 @@ from waiting import ends_soon
 
 from ragfilter.answer import prompts
 from ragfilter.answer.context import FRAME_TOKENS, SHORTENED, defuse, fits, pack
+from ragfilter.layers.context import ContextSettings
 from ragfilter.model import Chunk, Hit
-from ragfilter.settings.schema import ContextSettings, Settings
+from ragfilter.settings.schema import Settings
 from ragfilter.text.tokens import estimate, head
 
 

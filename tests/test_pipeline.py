@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.engine.replay import LAYERS, replay, unfiltered
+from ragfilter.engine.replay import replay, unfiltered
+from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Entity, Hit, Pool
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import PROFILES
@@ -73,7 +74,7 @@ def test_every_hit_is_kept_or_has_a_reason_to_be_gone(pool: Pool, settings: Sett
 @given(pools(), any_settings())
 def test_the_counts_of_neighbouring_layers_agree(pool: Pool, settings: Settings) -> None:
     traces = replay(pool, settings).traces
-    assert [t.layer for t in traces] == [name for name, _ in LAYERS]
+    assert [t.layer for t in traces] == [layer.name for layer in LAYERS]
     for left, right in pairwise(traces):
         assert left.n_out == right.n_in
     assert all(t.n_in == t.n_out for t in traces if not t.enabled)

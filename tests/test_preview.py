@@ -15,11 +15,12 @@ from ragfilter.engine.complete import fulfil
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.judge.cache import Judgements
+from ragfilter.layers.clearance import Clearance
 from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Delta, Message, Vectors
 from ragfilter.report.forecast import forecast, preview_expansion
 from ragfilter.settings.config import load
-from ragfilter.settings.schema import Clearance, Settings
+from ragfilter.settings.schema import Settings
 
 
 class World:

@@ -13,11 +13,11 @@ from ragfilter.answer import stream as answer
 from ragfilter.answer.context import Context
 from ragfilter.errors import ChatError
 from ragfilter.judge import call
+from ragfilter.layers.judge import Judge
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.reply import MOST_BYTES, bounded
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.rules import draft as suggest
-from ragfilter.settings.schema import Judge
 from ragfilter.text.characters import whole
 
 HIT = Hit(Chunk("c1", "Trolls fear fire.", title="Troll"), 0.1, 1)

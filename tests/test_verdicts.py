@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from ragfilter.judge.call import prompt
 from ragfilter.judge.parse import ACTIONS, MOST_REMARKS, parse
+from ragfilter.layers.judge import Judge
 from ragfilter.model import Chunk, Hit, Verdict
 from ragfilter.models.reply import MOST_BYTES
-from ragfilter.settings.schema import Judge
 
 IDS = ("sd-api:CreateCampaign", "dsp-api:GetAudiences", "sd-api:ErrorCodes")
 KEEP_0 = (Verdict(IDS[0], "KEEP"),)

@@ -15,10 +15,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ragfilter.model import Chunk, Hit
-from ragfilter.settings.schema import Settings
 from ragfilter.text.tokens import estimate, head
+
+if TYPE_CHECKING:
+    from ragfilter.settings.schema import Settings
 
 FRAME_TOKENS = 24
 """What numbers, delimiters and field names of one block cost at most."""

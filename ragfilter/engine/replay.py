@@ -1,9 +1,4 @@
-"""The layers, in order, and `replay`: a pure function from pool and settings to result.
-
-Source: docs/design.md#replay and docs/design.md#layers. The order is the meaning: clearance comes
-before everything, the rules before anything that counts results, the LLM after everything that is
-cheap.
-"""
+"""`replay`: a pure function from pool and settings to result. Source: docs/design.md#replay."""
 
 from __future__ import annotations
 
@@ -14,41 +9,12 @@ from time import perf_counter
 from ragfilter.engine.file_filter import matcher
 from ragfilter.layers import (
     clearance,
-    context,
-    cutoff,
-    entities,
-    judge,
-    quality,
-    query_must,
-    top_k,
 )
-from ragfilter.layers.base import Layer, Look, Step
-from ragfilter.model import PUBLIC, Hit, LayerName, LayerTrace, Need, Pool, Result, Status, User
+from ragfilter.layers.base import Look
+from ragfilter.layers.registry import LAYERS
+from ragfilter.model import PUBLIC, Hit, LayerTrace, Need, Pool, Result, Status, User
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
-
-LAYERS: tuple[tuple[LayerName, Layer], ...] = (
-    ("clearance", clearance.apply),
-    ("query_must", query_must.apply),
-    ("entities", entities.apply),
-    ("quality", quality.apply),
-    ("cutoff", cutoff.apply),
-    ("judge", judge.apply),
-    ("top_k", top_k.apply),
-    ("context", context.apply),
-)
-"""What acts, in this order. The first six have a switch in the settings."""
-
-SWITCHES: tuple[LayerName, ...] = tuple(
-    name for name, _ in LAYERS if name not in ("top_k", "context")
-)
-
-
-def enabled(layer: LayerName, settings: Settings) -> bool:
-    """Whether a layer takes part. `top_k` does where neither cutoff nor judge limits the result."""
-    if layer == "top_k":
-        return not (settings.cutoff.enabled or settings.judge.enabled)
-    return layer == "context" or bool(settings.get(f"{layer}.enabled"))
 
 
 def replay(pool: Pool, settings: Settings, user: User = PUBLIC) -> Result:
@@ -70,16 +36,23 @@ def replay(pool: Pool, settings: Settings, user: User = PUBLIC) -> Result:
     needs: list[Need] = []
     status: Status = "ok"
     message = ""
-    for name, apply in LAYERS:
-        if not enabled(name, settings):
-            traces.append(LayerTrace(name, False, len(hits), len(hits)))
+    for layer in LAYERS:
+        if not layer.enabled(settings):
+            traces.append(LayerTrace(layer.name, False, len(hits), len(hits)))
             continue
         started = perf_counter()
-        step: Step = apply(hits, Look(settings, shown, scan, user, pinned))
+        step = layer.apply(hits, Look(settings, shown, scan, user, pinned))
         ms = (perf_counter() - started) * 1000
         traces.append(
             LayerTrace(
-                name, True, len(hits), len(step.hits), step.decisions, step.detail, step.note, ms
+                layer.name,
+                True,
+                len(hits),
+                len(step.hits),
+                step.decisions,
+                step.detail,
+                step.note,
+                ms,
             )
         )
         needs.extend(step.needs)

@@ -21,12 +21,13 @@ from time import perf_counter
 from typing import Any
 
 from ragfilter.engine.backends import Sources
-from ragfilter.engine.replay import SWITCHES, unfiltered
+from ragfilter.engine.replay import unfiltered
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Qrels, Queries
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1
 from ragfilter.judge import call
+from ragfilter.layers.registry import SWITCHES
 from ragfilter.model import PUBLIC, Hit, Result, User
 from ragfilter.protocols import ChatModel
 from ragfilter.report import judge_stats, tokens

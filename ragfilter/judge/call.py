@@ -20,6 +20,7 @@ from functools import lru_cache
 from hashlib import sha256
 from math import isnan
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from ragfilter.answer import usage as using
 from ragfilter.answer.context import SHORTENED, defuse, one_line
@@ -31,8 +32,11 @@ from ragfilter.judge.prompts import Variant
 from ragfilter.model import Hit, Judgement, LayerTrace, Space, similarity
 from ragfilter.models.reply import bounded
 from ragfilter.protocols import ChatModel, Message, Usage
-from ragfilter.settings.schema import Judge, Settings
 from ragfilter.text.tokens import estimate, head
+
+if TYPE_CHECKING:
+    from ragfilter.layers.judge import Judge
+    from ragfilter.settings.schema import Settings
 
 log = logging.getLogger(__name__)
 

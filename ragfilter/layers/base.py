@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ragfilter.model import Decision, Detail, Hit, Need, Pool, Status, User, similarity
 from ragfilter.rules.match import Scan
-from ragfilter.settings.schema import Settings
+
+if TYPE_CHECKING:
+    from ragfilter.settings.schema import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ragfilter.layers.base import Look, Step
+from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import UNRESTRICTED, Chunk, Decision, Entity, Hit, Pool, User
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.field import Section, setting
+
+if TYPE_CHECKING:
+    from ragfilter.settings.schema import Settings
 
 BARRED = "You do not have the clearance for any of the chunks that match this query."
 MESSAGE = f"{BARRED} The highest level among them is {{level}}."
 DEPARTMENT_MESSAGE = f"{BARRED} They are for another department."
 UNREADABLE_MESSAGE = "The chunks that match this query carry no readable clearance: all are hidden."
+
+
+class Clearance(Section):
+    """Who the user is, is no setting: it is the argument `user` beside the settings."""
+
+    enabled: bool = setting(False, "Hide what the user may not see, before anything else.")
 
 
 def viewer(user: User, settings: Settings) -> User:
@@ -112,3 +123,10 @@ def _message(chunks: Sequence[Chunk], user: User) -> str:
         return MESSAGE.format(level=level)
     readable = any(chunk.clearance is not None for chunk in chunks)
     return DEPARTMENT_MESSAGE if readable else UNREADABLE_MESSAGE
+
+
+SPEC = LayerSpec(
+    name="clearance",
+    apply=apply,
+    section=Clearance,
+)

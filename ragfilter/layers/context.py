@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from ragfilter.answer.context import fits
 from ragfilter.layers.base import Look, Step
+from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import Decision, Hit
+from ragfilter.settings.field import Section, setting
 from ragfilter.text import numbers
+
+
+class ContextSettings(Section):
+    max_context_tokens: int = setting(
+        4000, "Maximum tokens of chunk text in the answer's prompt.",
+        unit="tokens", ge=50, le=1_000_000, step=100, ceiling=32_000, label="Context budget",
+    )  # fmt: skip
 
 
 def apply(hits: tuple[Hit, ...], look: Look) -> Step:
@@ -24,3 +33,10 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     )
     kept = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if fit)
     return Step(kept, decisions, note=f"about {numbers.tokens(tokens)}")
+
+
+SPEC = LayerSpec(
+    name="context",
+    apply=apply,
+    section=ContextSettings,
+)

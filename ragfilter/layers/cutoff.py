@@ -12,14 +12,49 @@ from itertools import pairwise
 
 from ragfilter.layers.base import Look, Step
 from ragfilter.layers.quality import UNSCORED, reranker_key
-from ragfilter.layers.strategies import EPSILON, STRATEGIES
+from ragfilter.layers.spec import LayerSpec
+from ragfilter.layers.strategies import EPSILON, STRATEGIES, StrategyName
 from ragfilter.model import Cut, CutoffDetail, Decision, Hit
-from ragfilter.settings.schema import Cutoff
+from ragfilter.settings.field import Section, setting
 from ragfilter.text import numbers
 
 DISTANCE = "distance"
 RERANK = "1 − rerank score"
 PLACE = "place in the store's order"
+
+
+class Cutoff(Section):
+    enabled: bool = setting(True, "Cut the ranked list where relevance drops.")
+    strategy: StrategyName = setting(
+        "gap",
+        "Where to cut. gap: at the largest gap between distances; fixed: after the first k; "
+        "autocut: at a jump in the curve; adaptive_k: at the largest drop in similarity.",
+        label="Strategy",
+    )
+    max_results: int = setting(
+        5, "Maximum number of chunks kept (k).",
+        unit="chunks", ge=1, le=200, ceiling=50, label="Max results (k)",
+    )  # fmt: skip
+    min_results: int = setting(
+        2, "Minimum number of chunks kept, if there are that many. A smaller k wins.",
+        unit="chunks", ge=0, le=200, ceiling=20, label="Min results",
+    )  # fmt: skip
+    gap_threshold: float = setting(
+        0.1, "Smallest gap between distances that counts as a cliff. Lower values cut more.",
+        unit="distance", ge=0, le=4, step=0.005, ceiling=0.5, label="Gap threshold",
+    )  # fmt: skip
+    distance_offset: float = setting(
+        0.4, "If there is no cliff, keep chunks within this distance of the best one.",
+        unit="distance", ge=0, le=4, step=0.01, ceiling=1.5, label="Distance offset",
+    )  # fmt: skip
+    jumps: int = setting(
+        1, "autocut: cut before this jump, counted from 1.",
+        unit="jumps", ge=1, le=50, ceiling=10, label="Jumps",
+    )  # fmt: skip
+    b_extra: int = setting(
+        0, "adaptive_k: chunks kept beyond the drop.",
+        unit="chunks", ge=0, le=100, ceiling=20, label="Extra after the drop",
+    )  # fmt: skip
 
 
 def cut(values: Sequence[float], settings: Cutoff, *, pinned: int = 0) -> Cut:
@@ -162,3 +197,10 @@ def _decide(
 def _after_cliff(made: Cut, settings: Cutoff) -> str:
     over = f" ≥ {settings.gap_threshold:.3f}" if made.strategy == "gap" else ""
     return f"after the cliff: gap {made.gap:.3f}{over} after hit {made.cliff_after_rank}"
+
+
+SPEC = LayerSpec(
+    name="cutoff",
+    apply=apply,
+    section=Cutoff,
+)

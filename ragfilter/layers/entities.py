@@ -10,7 +10,20 @@ from collections.abc import Sequence
 
 from ragfilter.layers.base import Look, Step
 from ragfilter.layers.comparison import names, title_is, title_names
+from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import Decision, Entity, Hit
+from ragfilter.settings.field import Section, setting
+
+
+class Entities(Section):
+    enabled: bool = setting(
+        False, "In a comparison (X vs Y), search for each side separately and pin its best chunk."
+    )
+    per_entity: int = setting(
+        10,
+        "Chunks retrieved for each side.",
+        unit="chunks", ge=1, le=100, ceiling=50, label="Chunks per side",
+    )  # fmt: skip
 
 
 def apply(hits: tuple[Hit, ...], look: Look) -> Step:
@@ -56,3 +69,10 @@ def _best(entity: Entity, hits: Sequence[Hit]) -> Hit | None:
             if test(entity.name, hit.chunk):
                 return hit
     return None
+
+
+SPEC = LayerSpec(
+    name="entities",
+    apply=apply,
+    section=Entities,
+)

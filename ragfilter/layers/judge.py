@@ -21,11 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 from ragfilter.judge import call
+from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.references import Reached, walk
 from ragfilter.layers.base import Look, Step
 from ragfilter.layers.clearance import viewer, with_visible_refs
+from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import (
     PUBLIC,
     Brought,
@@ -42,13 +45,50 @@ from ragfilter.model import (
     Verdict,
 )
 from ragfilter.rules.match import Scan
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.field import OneOf, Section, setting
 from ragfilter.text import numbers
+
+if TYPE_CHECKING:
+    from ragfilter.settings.schema import Settings
 
 NOTHING_RELEVANT = "The judge found none of the {n} chunks relevant. Ask in other words."
 NOTHING_SIMILAR = (
     "No chunk reaches the least similarity {limit:g} of the judge. Ask in other words, or lower it."
 )
+
+
+class Judge(Section):
+    enabled: bool = setting(
+        False, "Let an LLM decide on each chunk: keep it, discard it, or expand its references."
+    )
+    prompt: Annotated[str, OneOf(judge_prompts.described)] = setting(
+        judge_prompts.DEFAULT, "Prompt variant.", label="Prompt"
+    )
+    max_chunks: int = setting(
+        25, "Maximum number of chunks kept until the LLM has been asked, or if it fails.",
+        unit="chunks", ge=1, le=200, ceiling=50, label="Max chunks",
+    )  # fmt: skip
+    oversample: float = setting(
+        1.6, "Candidates shown to the LLM, as a multiple of *Max chunks*.",
+        unit="times", ge=1, le=10, step=0.1, ceiling=4, label="Oversample",
+    )  # fmt: skip
+    min_relevance: float = setting(
+        0.3, "Chunks below this similarity are dropped without asking the LLM.",
+        unit="similarity", ge=0, le=1, step=0.01, label="Min similarity",
+    )  # fmt: skip
+    timeout_ms: int = setting(
+        5000, "Time to wait for the LLM before falling back.",
+        unit="ms", ge=100, le=600_000, step=100, ceiling=30_000, label="Timeout",
+    )  # fmt: skip
+    max_prompt_tokens: int = setting(
+        2000,
+        "Maximum tokens in the judge's prompt. Chunks that do not fit are left out, from the end.",
+        unit="tokens", ge=200, le=200_000, step=100, ceiling=16_000, label="Prompt budget",
+    )  # fmt: skip
+    max_expansion: int = setting(
+        50, "Maximum number of chunks that one expansion may bring in.",
+        unit="chunks", ge=1, le=500, ceiling=100, label="Expansion limit",
+    )  # fmt: skip
 
 
 def apply(hits: tuple[Hit, ...], look: Look) -> Step:
@@ -293,3 +333,10 @@ def _reached(
 def _as_brought(hit: Hit, root: Hit) -> Hit:
     """A hit of the pool stays what it is; one that only the expansion found says so."""
     return hit if hit.rank else replace(hit, found_by=f"expansion:{root.id}")
+
+
+SPEC = LayerSpec(
+    name="judge",
+    apply=apply,
+    section=Judge,
+)

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
+
+from pydantic import model_validator
 
 from ragfilter.layers.base import Look, Step
+from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import Decision, Hit, Need, Outcome
-from ragfilter.settings.schema import Quality
+from ragfilter.settings.field import Section, setting
 from ragfilter.text import numbers
 
 STEP = 2
@@ -21,6 +25,59 @@ MESSAGE = (
     "Nothing in this collection matches the query well enough. "
     "Ask in other words, or lower the similarity threshold."
 )
+
+
+class Quality(Section):
+    enabled: bool = setting(
+        False, "Keep only good matches. If there are none, rerank or look further."
+    )
+    mode: Literal["when_poor", "always"] = setting(
+        "when_poor",
+        "Rerank only if the first candidates are poor, or always.",
+        label="Rerank",
+    )
+    min_top_k: int = setting(
+        3, "Number of candidates whose similarity is checked first.",
+        unit="chunks", ge=1, le=200, ceiling=20, label="Candidates checked first",
+    )  # fmt: skip
+    max_top_k: int = setting(
+        10, "Maximum number of candidates checked or reranked.",
+        unit="chunks", ge=1, le=500, ceiling=50, label="Candidates checked at most",
+    )  # fmt: skip
+    score_threshold: float = setting(
+        0.5, "Similarity from which a candidate counts as good.",
+        unit="similarity", ge=0, le=1, step=0.01, label="Similarity threshold",
+    )  # fmt: skip
+    reranker: Literal["late_interaction", "cross_encoder", "none"] = setting(
+        "late_interaction",
+        "Model that rescores the candidates: late interaction (bundled), a cross-encoder, or none.",
+        label="Reranker",
+    )
+    reranker_model: str = setting(
+        "cross-encoder/ms-marco-MiniLM-L-6-v2",
+        "Name or path of the cross-encoder. Used only if the reranker is cross_encoder.",
+        label="Cross-encoder",
+    )
+    reranker_timeout_ms: int = setting(
+        10_000, "Time to wait for the reranker before falling back.",
+        unit="ms", ge=100, le=600_000, step=100, ceiling=60_000, label="Rerank timeout",
+    )  # fmt: skip
+    reranker_top_k: int = setting(
+        3, "Maximum number of candidates kept after reranking.",
+        unit="chunks", ge=1, le=200, ceiling=30, label="Max kept after reranking",
+    )  # fmt: skip
+    reranker_threshold: float = setting(
+        0.3, "Rerank score from which a candidate counts as good.",
+        unit="rerank score", ge=0, le=1, step=0.01, label="Rerank threshold",
+    )  # fmt: skip
+
+    @model_validator(mode="after")
+    def _order(self) -> Quality:
+        if self.max_top_k < self.min_top_k:
+            raise ValueError(
+                f"max_top_k ({self.max_top_k}) must be at least min_top_k ({self.min_top_k})"
+            )
+        return self
 
 
 def apply(hits: tuple[Hit, ...], look: Look) -> Step:
@@ -165,3 +222,10 @@ def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality
 
 def _score(hit: Hit) -> float:
     return -1.0 if hit.rerank_score is None else hit.rerank_score
+
+
+SPEC = LayerSpec(
+    name="quality",
+    apply=apply,
+    section=Quality,
+)

@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragfilter.layers.base import Look, Step
+from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import Decision, Hit, Outcome, Round, Rounds
+from ragfilter.settings.field import Section, setting
+
+
+class QueryMust(Section):
+    enabled: bool = setting(False, "Drop chunks whose query_must rule the query does not meet.")
+    max_rounds: int = setting(
+        3,
+        "Maximum number of rounds of the replayed re-query loop. Only shown: the result does not "
+        "depend on it.",
+        unit="rounds", ge=1, le=20, ceiling=10, label="Max re-query rounds",
+    )  # fmt: skip
 
 
 def apply(hits: tuple[Hit, ...], look: Look) -> Step:
@@ -60,3 +72,10 @@ def replay_rounds(ids: Sequence[str], passes: Sequence[bool], *, k: int, max_rou
     first = tuple(kept[:k])
     clean = sum(passes)
     return Rounds(k, tuple(rounds), first, short=min(k, clean) - len(first))
+
+
+SPEC = LayerSpec(
+    name="query_must",
+    apply=apply,
+    section=QueryMust,
+)

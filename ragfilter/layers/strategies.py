@@ -13,15 +13,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ragfilter.model import Cut, Gap
-from ragfilter.settings.schema import Cutoff
-from ragfilter.settings.schema import Strategy as StrategyName
+
+if TYPE_CHECKING:
+    from ragfilter.layers.cutoff import Cutoff
 
 EPSILON = 1e-9
 TAIL = 0.1
 
-Strategy = Callable[[Sequence[float], Cutoff, int], Cut]
+StrategyName = Literal["gap", "fixed", "autocut", "adaptive_k"]
+Strategy: TypeAlias = "Callable[[Sequence[float], Cutoff, int], Cut]"
 
 
 def gap(values: Sequence[float], settings: Cutoff, pinned: int) -> Cut:

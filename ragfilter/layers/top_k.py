@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ragfilter.layers.base import Look, Step
+from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import Decision, Hit
 
 
@@ -21,3 +22,10 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
         for place, hit in enumerate(hits, start=1)
     )
     return Step(hits[:k], decisions)
+
+
+SPEC = LayerSpec(
+    name="top_k",
+    apply=apply,
+    acts=lambda settings: not (settings.cutoff.enabled or settings.judge.enabled),
+)

@@ -4,9 +4,10 @@ import pytest
 
 from ragfilter.layers import clearance
 from ragfilter.layers.base import Look
+from ragfilter.layers.clearance import Clearance
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.rules.match import rule_book
-from ragfilter.settings.schema import Clearance, Settings
+from ragfilter.settings.schema import Settings
 
 CASES = [
     # chunk's clearance, its department, user's level, user's department, seen

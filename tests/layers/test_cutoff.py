@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.layers.base import Look
-from ragfilter.layers.cutoff import apply, cut, side_by_side
+from ragfilter.layers.cutoff import Cutoff, apply, cut, side_by_side
 from ragfilter.model import Chunk, CutoffDetail, Failure, Hit, Pool
 from ragfilter.rules.match import rule_book
-from ragfilter.settings.schema import Cutoff, Settings
+from ragfilter.settings.schema import Settings
 
 BEHOLDERS = [0.12, 0.18, 0.22, 0.35, 0.50]
 DRAGONS = [0.10, 0.12, 0.15, 0.17, 0.20, 0.22, 0.25, 0.28, 0.45, 0.55]

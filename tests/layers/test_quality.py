@@ -8,9 +8,10 @@ import pytest
 
 from ragfilter.layers import quality
 from ragfilter.layers.base import Look, Step
+from ragfilter.layers.quality import Quality
 from ragfilter.model import Chunk, Failure, Hit, Pool
 from ragfilter.rules.match import rule_book
-from ragfilter.settings.schema import Quality, Settings
+from ragfilter.settings.schema import Settings
 
 
 def run(

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragfilter.layers.cutoff import Cutoff
 from ragfilter.layers.strategies import STRATEGIES, adaptive_k, autocut, fixed, gap, largest, steps
 from ragfilter.model import Gap
-from ragfilter.settings.schema import Cutoff
 
 ADAPTIVE = [0.1, 0.2, 0.3, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 2.3]
 

@@ -38,11 +38,11 @@ from waiting import PATIENT_MS, PATIENT_S, SILENT_S, ends_after
 
 from ragfilter.errors import ChatError, SettingsError
 from ragfilter.judge import call
+from ragfilter.layers.judge import Judge
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.chat import MOST_EVENT_BYTES, OpenAIChat
 from ragfilter.models.reply import MOST_BYTES
 from ragfilter.protocols import Delta, Message, Usage
-from ragfilter.settings.schema import Judge
 
 ASK = (Message("system", "be short"), Message("user", "why?"))
 SCHEMA: dict[str, object] = {"type": "object", "properties": {}, "additionalProperties": False}

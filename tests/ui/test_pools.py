@@ -12,9 +12,10 @@ from ragfilter.engine.backends import Sources
 from ragfilter.engine.replay import replay
 from ragfilter.errors import ChatError, ModelError
 from ragfilter.judge.cache import Judgements
+from ragfilter.layers.quality import Quality
 from ragfilter.model import Chunk, Hit, Pool, Result
 from ragfilter.protocols import Delta, Message, Reranker
-from ragfilter.settings.schema import Quality, Settings
+from ragfilter.settings.schema import Settings
 from ragfilter.ui.session.pools import falls_short, keep, meet, reach, settle
 from ragfilter.ui.session.shelf import Shelf
 from ragfilter.ui.session.state import Asked

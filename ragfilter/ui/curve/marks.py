@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ragfilter.layers.cutoff import Cutoff
 from ragfilter.model import CutoffDetail
-from ragfilter.settings.schema import Cutoff
 from ragfilter.ui.look import numbers, theme
 
 Shapes = list[dict[str, Any]]

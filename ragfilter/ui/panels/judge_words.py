@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ragfilter.answer.stream import Prices
 from ragfilter.judge.call import JudgeStats
+from ragfilter.layers.judge import Judge
 from ragfilter.model import Judgement, Result
 from ragfilter.report import VerdictRow, judge_stats, waits_for_judge
 from ragfilter.report.forecast import Forecast
-from ragfilter.settings.schema import Judge
 from ragfilter.ui.look import numbers, theme
 from ragfilter.ui.session import models
 

@@ -12,12 +12,11 @@ import streamlit as st
 
 from ragfilter.answer.stream import Answer, Prices
 from ragfilter.engine.backends import Sources
-from ragfilter.layers.quality import reranker_key
+from ragfilter.layers.quality import Quality, reranker_key
 from ragfilter.model import Chunk, Pool
 from ragfilter.protocols import Reranker, Vectors
 from ragfilter.rules.draft import Draft
 from ragfilter.settings.deployment import Deployment
-from ragfilter.settings.schema import Quality
 from ragfilter.ui.panels.references import Known
 from ragfilter.ui.session.background import Job
 from ragfilter.ui.session.scores import Remembering
