@@ -9,13 +9,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Annotated
 
 from ragfilter.layers.base import Look, Step
 from ragfilter.layers.quality import UNSCORED, reranker_key
 from ragfilter.layers.spec import LayerSpec
-from ragfilter.layers.strategies import EPSILON, STRATEGIES, StrategyName
+from ragfilter.layers.strategies.base import EPSILON
+from ragfilter.layers.strategies.registry import STRATEGIES, described, strategy
 from ragfilter.model import Cut, CutoffDetail, Decision, Hit
-from ragfilter.settings.field import Section, setting
+from ragfilter.settings.field import OneOf, Section, setting
 from ragfilter.text import numbers
 
 DISTANCE = "distance"
@@ -25,12 +27,7 @@ PLACE = "place in the store's order"
 
 class Cutoff(Section):
     enabled: bool = setting(True, "Cut the ranked list where relevance drops.")
-    strategy: StrategyName = setting(
-        "gap",
-        "Where to cut. gap: at the largest gap between distances; fixed: after the first k; "
-        "autocut: at a jump in the curve; adaptive_k: at the largest drop in similarity.",
-        label="Strategy",
-    )
+    strategy: Annotated[str, OneOf(described)] = setting("gap", "Where to cut.", label="Strategy")
     max_results: int = setting(
         5, "Maximum number of chunks kept (k).",
         unit="chunks", ge=1, le=200, ceiling=50, label="Max results (k)",
@@ -75,7 +72,7 @@ def cut(values: Sequence[float], settings: Cutoff, *, pinned: int = 0) -> Cut:
     n = len(values)
     pins = min(pinned, n)
     looked = values[: max(settings.max_results, pins)]
-    wish = STRATEGIES[settings.strategy](looked, settings, pins)
+    wish = strategy(settings.strategy).cut(looked, settings, pins)
     return _constrain(wish, settings, n=n, looked=len(looked), pins=pins)
 
 
@@ -99,8 +96,8 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, looked: int, pins: int) -
 def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tuple[Cut, ...]:
     """What every strategy makes of the same values, with the settings in force."""
     return tuple(
-        cut(detail.values, settings.model_copy(update={"strategy": name}), pinned=pinned)
-        for name in STRATEGIES
+        cut(detail.values, settings.model_copy(update={"strategy": each.name}), pinned=pinned)
+        for each in STRATEGIES
     )
 
 
@@ -187,7 +184,9 @@ def _decide(
     if place > made.kept:
         return Decision(hit.id, "cutoff", "dropped", after, value, limit)
     if past:
-        extra = made.strategy == "adaptive_k" and place <= (rank or 0) + settings.b_extra
+        extra = (
+            "b_extra" in strategy(made.strategy).reads and place <= (rank or 0) + settings.b_extra
+        )
         least = min(settings.min_results, settings.max_results)
         few = f"{settings.b_extra} more" if extra else f"at least {least}"
         return Decision(hit.id, "cutoff", "kept", f"{after}; kept, as {few} stay", value, limit)
@@ -195,7 +194,8 @@ def _decide(
 
 
 def _after_cliff(made: Cut, settings: Cutoff) -> str:
-    over = f" ≥ {settings.gap_threshold:.3f}" if made.strategy == "gap" else ""
+    compared = "gap_threshold" in strategy(made.strategy).reads
+    over = f" ≥ {settings.gap_threshold:.3f}" if compared else ""
     return f"after the cliff: gap {made.gap:.3f}{over} after hit {made.cliff_after_rank}"
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import Cut, CutoffDetail, LayerName, LayerTrace, Result, Rounds
 from ragfilter.report.rows import Row, kept_first, rows, seen
 from ragfilter.report.summary import layer_line, tokens
@@ -130,15 +131,16 @@ def _cutoff(detail: CutoffDetail, result: Result) -> Iterator[str]:
             f"    gap after {gap.after_rank}: {gap.size:+.4f}  ({left:.4f} to {right:.4f})"
             f"{_mark(gap.after_rank, gap.skipped, gap.cliff, cut)}"
         )
-    if cut.strategy == "gap":
+    reads = strategy(cut.strategy).reads
+    if "gap_threshold" in reads:
         yield f"  gap threshold: {settings.gap_threshold:.4f}"
-        if detail.values:
-            best = min(detail.values[:looked])
-            yield (
-                f"  distance limit: {best + settings.distance_offset:.4f} "
-                f"(best {best:.4f} + {settings.distance_offset:.4f}), "
-                f"{'used' if cut.limit is not None else 'not needed'}"
-            )
+    if "distance_offset" in reads and detail.values:
+        best = min(detail.values[:looked])
+        yield (
+            f"  distance limit: {best + settings.distance_offset:.4f} "
+            f"(best {best:.4f} + {settings.distance_offset:.4f}), "
+            f"{'used' if cut.limit is not None else 'not needed'}"
+        )
     yield f"  {cut.strategy}: {cut.reason}"
     fell = detail.values[cut.kept :]
     if fell:
@@ -151,7 +153,8 @@ def _mark(rank: int, skipped: bool, cliff: bool, cut: Cut) -> str:
         return "  <- cut here"
     if skipped:
         return "  skipped"
-    return "  cliff, not the largest" if cliff and cut.strategy == "gap" else ""
+    compared = "gap_threshold" in strategy(cut.strategy).reads
+    return "  cliff, not the largest" if cliff and compared else ""
 
 
 def _final(result: Result, listed: Sequence[Row]) -> Iterator[str]:

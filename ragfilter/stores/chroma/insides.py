@@ -1,6 +1,6 @@
 """What we use of chromadb that it does not document, all in one place and for tested releases only.
 
-Facts about each: design, section 6.
+Facts about each: docs/design.md#chroma.
 """
 
 from __future__ import annotations

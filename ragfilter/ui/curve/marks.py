@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragfilter.layers.cutoff import Cutoff
+from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import CutoffDetail
 from ragfilter.ui.look import numbers, theme
 
@@ -106,8 +107,10 @@ def cut_marks(
     ends = _between(detail.ids, at, cut.kept)
     if ends is not None:
         shapes.append(_rule(sum(ends) / 2, ink.kept, dash="solid", width=1.2))
-    if settings.strategy == "gap":
+    reads = strategy(settings.strategy).reads
+    if "distance_offset" in reads:
         _mark_fallback(shapes, notes, detail, settings.distance_offset, span, ink)
+    if "gap_threshold" in reads:
         _mark_threshold(shapes, notes, detail, settings.gap_threshold, ink)
     k_mark(shapes, notes, detail.ids, settings.max_results, at, ink)
 

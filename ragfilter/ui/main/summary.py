@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ragfilter.layers.strategies import registry as strategies
 from ragfilter.model import Cut, Result
 from ragfilter.report import LayerSummary, Summary
 from ragfilter.ui.curve.points import cut_of
@@ -36,27 +37,30 @@ def why(result: Result) -> tuple[str, str]:
     number = "1 − rerank score" if detail.value_name != "distance" else "distance"
     if cut.raised:
         return _wished(result, cut), f"raised to {cut.kept}: {cut.raised}"
-    if cut.strategy == "gap" and cut.cliff_after_rank is not None and cut.gap is not None:
+    strategy = strategies.strategy(cut.strategy)
+    compared = "gap_threshold" in strategy.reads
+    if compared and cut.cliff_after_rank is not None and cut.gap is not None:
         threshold = numbers.distance(settings.cutoff.gap_threshold)
-        hits = _hits(cut.cliff_after_rank)
-        return f"Cliff after {hits}", f"gap {numbers.distance(cut.gap)} ≥ {threshold}"
+        label = f"{strategy.cliff(settings.cutoff)} after {_hits(cut.cliff_after_rank)}"
+        return label, f"gap {numbers.distance(cut.gap)} ≥ {threshold}"
     if cut.limit is not None:
         offset = numbers.distance(settings.cutoff.distance_offset)
         return f"No cliff: best + {offset}", f"{number} ≤ {numbers.distance(cut.limit)}"
     if cut.cliff_after_rank is not None and cut.gap is not None:
-        label = "Largest drop" if cut.strategy == "adaptive_k" else f"Jump {settings.cutoff.jumps}"
+        label = strategy.cliff(settings.cutoff)
         return label, f"{numbers.distance(cut.gap)} after {_hits(cut.cliff_after_rank)}"
-    return cut.strategy.replace("_", "-"), cut.reason.partition(";")[0]
+    return strategy.title or strategy.name, cut.reason.partition(";")[0]
 
 
 def _wished(result: Result, cut: Cut) -> str:
     """Where the strategy alone would have cut, in a few words."""
+    strategy = strategies.strategy(cut.strategy)
     if cut.cliff_after_rank is not None and cut.gap is not None:
-        word = "Cliff" if cut.strategy == "gap" else "Cut"
+        word = "Cliff" if "gap_threshold" in strategy.reads else "Cut"
         return f"{word} after {_hits(cut.cliff_after_rank)}, gap {numbers.distance(cut.gap)}"
     if cut.limit is not None:
         return f"No cliff: best + {numbers.distance(result.settings.cutoff.distance_offset)}"
-    return cut.strategy.replace("_", "-")
+    return strategy.title or strategy.name
 
 
 def _hits(n: int) -> str:

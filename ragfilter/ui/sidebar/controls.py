@@ -11,6 +11,7 @@ from typing import Any
 
 import streamlit as st
 
+from ragfilter.layers.strategies.registry import STRATEGIES, strategy
 from ragfilter.model import LayerName
 from ragfilter.report import LayerSummary, Summary
 from ragfilter.settings import config, profiles
@@ -33,20 +34,18 @@ TITLES: dict[LayerName, str] = {
     "judge": "LLM judge",
 }
 OTHERS = ("retrieval", "context", "confidence")
-STRATEGY_USES = {
-    "gap": ("max_results", "min_results", "gap_threshold", "distance_offset"),
-    "fixed": ("max_results",),
-    "autocut": ("max_results", "min_results", "jumps"),
-    "adaptive_k": ("max_results", "min_results", "b_extra"),
-}
 FIRST = {
     "quality": ("score_threshold", "reranker", "reranker_model", "reranker_threshold"),
     "cutoff": ("strategy", "gap_threshold", "distance_offset", "max_results", "jumps", "b_extra"),
     "judge": ("max_chunks", "min_relevance"),
 }
 """What a layer shows at once, in this order; the rest of its controls is one click away."""
-WORDS = {"adaptive_k": "adaptive-k", "late_interaction": "late interaction",
-         "cross_encoder": "cross-encoder", "when_poor": "when poor"}  # fmt: skip
+WORDS = {
+    "late_interaction": "late interaction",
+    "cross_encoder": "cross-encoder",
+    "when_poor": "when poor",
+    **{each.name: each.title for each in STRATEGIES if each.title},
+}
 WHEN_EMPTY = {"retrieval.source_pattern": "all files"}
 """What a text setting means that is left empty."""
 NO_LLM = "needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL"
@@ -206,8 +205,8 @@ def _used(name: LayerName, settings: Settings) -> tuple[list[FieldInfo], list[Fi
     """The controls that the layer's present choices use: those shown at once, and the others."""
     unused = {"enabled"}
     if name == "cutoff":
-        every = {n for uses in STRATEGY_USES.values() for n in uses}
-        unused |= every - set(STRATEGY_USES[settings.cutoff.strategy])
+        every = {n for each in STRATEGIES for n in each.reads}
+        unused |= every - set(strategy(settings.cutoff.strategy).reads)
     if name == "quality" and settings.quality.reranker != "cross_encoder":
         unused |= {"reranker_model"}
     if name == "quality" and settings.quality.reranker == "none":

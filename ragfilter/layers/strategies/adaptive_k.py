@@ -1,0 +1,51 @@
+"""adaptive_k: cut at the largest drop of similarity.
+
+Source: Adaptive-k, EMNLP 2025; docs/design.md#cutoff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, largest, steps
+from ragfilter.model import Cut
+
+if TYPE_CHECKING:
+    from ragfilter.layers.cutoff import Cutoff
+
+
+TAIL = 0.1
+
+
+def cut(values: Sequence[float], settings: Cutoff, pinned: int) -> Cut:
+    """Cut at the largest step outside the last tenth, then keep `b_extra` more.
+
+    A drop of similarity is proportional to the step of distance, so the steps decide alike.
+    """
+    n = len(values)
+    tail = max(1, int(n * TAIL)) if n > 3 else 0
+    gaps = [
+        replace(step, skipped=step.after_rank < pinned or step.after_rank >= n - tail)
+        for step in steps(values)
+    ]
+    winner = largest([step for step in gaps if not step.skipped and step.size > EPSILON])
+    if winner is None:
+        return Cut("adaptive_k", n, "no drop outside the tail; kept all", tuple(gaps))
+    reason = f"largest drop {winner.size:.3f} after hit {winner.after_rank}"
+    if settings.b_extra:
+        reason += f", and {settings.b_extra} more"
+    marked = tuple(replace(step, cliff=step is winner) for step in gaps)
+    made = cut_at("adaptive_k", winner, reason, marked)
+    return replace(made, kept=min(made.kept + settings.b_extra, n))
+
+
+SPEC = StrategySpec(
+    name="adaptive_k",
+    cut=cut,
+    about="the largest drop of similarity.",
+    title="adaptive-k",
+    reads=("max_results", "min_results", "b_extra"),
+    cliff=lambda settings: "Largest drop",
+)

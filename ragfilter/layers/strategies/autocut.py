@@ -1,0 +1,57 @@
+"""autocut: cut before a jump of the curve, as Weaviate defines it. docs/design.md#cutoff."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, steps
+from ragfilter.model import Cut
+
+if TYPE_CHECKING:
+    from ragfilter.layers.cutoff import Cutoff
+
+
+def cut(values: Sequence[float], settings: Cutoff, pinned: int) -> Cut:
+    """Cut before the `jumps`-th peak of the scaled values over their diagonal.
+
+    The scaling makes it blind to direction: falling scores are cut as rising distances are.
+    """
+    peaks = _peaks(values, pinned)
+    gaps = tuple(replace(step, cliff=step.after_rank in peaks) for step in steps(values))
+    jumps = settings.jumps
+    if len(peaks) < jumps:
+        found = "no jump" if not peaks else f"only {len(peaks)} of {jumps} jumps"
+        return Cut("autocut", len(values), f"{found}; kept all", gaps)
+    winner = gaps[peaks[jumps - 1] - 1]
+    return cut_at("autocut", winner, f"jump {jumps} before rank {winner.after_rank + 1}", gaps)
+
+
+def _peaks(values: Sequence[float], pinned: int) -> list[int]:
+    """0-based places where the curve, scaled to 0..1, stands above its diagonal and neighbours."""
+    # A pin may be farther than what follows it. It counts as near as the nearest of those, so that
+    # a pin far away does not flatten or turn the curve.
+    pins = list(accumulate(reversed(values[: pinned + 1]), min))[::-1]
+    curve = [*pins, *values[pinned + 1 :]]
+    span = curve[-1] - curve[0]
+    if len(curve) <= 2 or abs(span) <= EPSILON:
+        return []
+    last = len(curve) - 1
+    over = [(value - curve[0]) / span - i / last for i, value in enumerate(curve)]
+    neighbours = [(i, i - 1, i + 1) for i in range(1, last)] + [(last, last - 1, last - 2)]
+    return [
+        i
+        for i, a, b in neighbours
+        if i >= pinned and over[i] > over[a] + EPSILON and over[i] > over[b] + EPSILON
+    ]
+
+
+SPEC = StrategySpec(
+    name="autocut",
+    cut=cut,
+    about="jumps in the curve.",
+    reads=("max_results", "min_results", "jumps"),
+    cliff=lambda settings: f"Jump {settings.jumps}",
+)

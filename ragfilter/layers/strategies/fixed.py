@@ -1,0 +1,28 @@
+"""fixed: keep the first k.
+
+Source: Adaptive Filtering Algorithm and Adaptive Result Filtering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ragfilter.layers.strategies.base import StrategySpec, steps
+from ragfilter.model import Cut
+
+if TYPE_CHECKING:
+    from ragfilter.layers.cutoff import Cutoff
+
+
+def cut(values: Sequence[float], settings: Cutoff, pinned: int) -> Cut:
+    """Keep the first k."""
+    return Cut("fixed", len(values), f"first {settings.max_results}", steps(values))
+
+
+SPEC = StrategySpec(
+    name="fixed",
+    cut=cut,
+    about="the first k.",
+    reads=("max_results",),
+)

@@ -1,0 +1,48 @@
+"""gap: cut at the largest step of distance.
+
+Source: Adaptive Filtering Algorithm and Adaptive Result Filtering; docs/design.md#cutoff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, largest, steps
+from ragfilter.model import Cut
+
+if TYPE_CHECKING:
+    from ragfilter.layers.cutoff import Cutoff
+
+
+def cut(values: Sequence[float], settings: Cutoff, pinned: int) -> Cut:
+    """Cut at the largest step ≥ `gap_threshold`, the first one skipped; else best + offset."""
+    threshold = settings.gap_threshold
+    gaps = []
+    for step in steps(values):
+        skipped = step.after_rank == 1 or step.after_rank < pinned
+        cliff = not skipped and step.size >= max(0.0, threshold - EPSILON)
+        gaps.append(replace(step, skipped=skipped, cliff=cliff))
+    winner = largest([step for step in gaps if step.cliff])
+    if winner is not None:
+        reason = f"gap {winner.size:.3f} ≥ {threshold:.3f} after hit {winner.after_rank}"
+        return cut_at("gap", winner, reason, tuple(gaps))
+    best = min(values)
+    limit = best + settings.distance_offset
+    free = values[pinned:]
+    beyond = next((i for i, value in enumerate(free) if value > limit + EPSILON), len(free))
+    reason = (
+        f"no gap ≥ {threshold:.3f}; "
+        f"kept values ≤ {limit:.3f} (best {best:.3f} + {settings.distance_offset:.3f})"
+    )
+    return Cut("gap", pinned + beyond, reason, tuple(gaps), limit=limit)
+
+
+SPEC = StrategySpec(
+    name="gap",
+    cut=cut,
+    about="the largest step of distance.",
+    reads=("max_results", "min_results", "gap_threshold", "distance_offset"),
+    cliff=lambda settings: "Cliff",
+)
