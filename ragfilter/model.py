@@ -336,6 +336,10 @@ class LayerTrace:
     note: str = ""
     ms: float = field(default=0.0, compare=False)
 
+    def count(self, outcome: Outcome) -> int:
+        """How many decisions came out so."""
+        return sum(decision.outcome == outcome for decision in self.decisions)
+
 
 @dataclass(frozen=True, slots=True)
 class Result:

@@ -164,7 +164,7 @@ def test_marks_stay_apart(vision: str, dark: bool) -> None:
 def test_signs_and_shapes_differ_too() -> None:
     every = {**theme.OUTCOMES, **theme.LAYERS}
     assert every.pop("entities") == theme.Mark(
-        "Entities", *(getattr(every["pinned"], n) for n in ("sign", "symbol", "light", "dark"))
+        *(getattr(every["pinned"], n) for n in ("sign", "symbol", "light", "dark"))
     )
     assert len({mark.sign for mark in every.values()}) == len(every)
     assert len({mark.symbol for mark in every.values()}) == len(every)

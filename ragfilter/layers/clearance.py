@@ -11,9 +11,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragfilter.layers.base import Look, Step
-from ragfilter.layers.spec import LayerSpec
-from ragfilter.model import UNRESTRICTED, Chunk, Decision, Entity, Hit, Pool, User
+from ragfilter.layers.spec import LayerSpec, Mark
+from ragfilter.model import (
+    UNRESTRICTED,
+    Chunk,
+    Decision,
+    Entity,
+    Hit,
+    LayerTrace,
+    Pool,
+    Result,
+    User,
+)
 from ragfilter.settings.field import Section, setting
+from ragfilter.text.numbers import chunks as count
 
 if TYPE_CHECKING:
     from ragfilter.settings.schema import Settings
@@ -125,8 +136,19 @@ def _message(chunks: Sequence[Chunk], user: User) -> str:
     return DEPARTMENT_MESSAGE if readable else UNREADABLE_MESSAGE
 
 
-SPEC = LayerSpec(
+def _line(trace: LayerTrace, result: Result) -> str:
+    user, hidden = result.user, trace.count("dropped")
+    of = f" of {', '.join(user.departments)}" if user.departments else ""
+    return f"{count(hidden)} hidden" if hidden else f"what level {user.level}{of} may see"
+
+
+SPEC: LayerSpec = LayerSpec(
     name="clearance",
+    title="Clearance",
+    mark=Mark("⊠", "square-x-open", "#553270", "#ea63fe"),
     apply=apply,
     section=Clearance,
+    line=_line,
+    off=lambda settings: "off; everyone sees all",
+    explains=0,
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ragfilter.answer.context import fits
 from ragfilter.layers.base import Look, Step
-from ragfilter.layers.spec import LayerSpec
-from ragfilter.model import Decision, Hit
+from ragfilter.layers.spec import LayerSpec, Mark
+from ragfilter.model import Decision, Hit, LayerTrace, Result
 from ragfilter.settings.field import Section, setting
 from ragfilter.text import numbers
 
@@ -35,8 +35,22 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     return Step(kept, decisions, note=f"about {numbers.tokens(tokens)}")
 
 
-SPEC = LayerSpec(
+def _line(trace: LayerTrace, result: Result) -> str:
+    line = trace.note or f"{trace.n_out} fit"
+    dropped = trace.count("dropped")
+    return f"{line}; {numbers.chunks(dropped)} did not fit" if dropped else line
+
+
+SPEC: LayerSpec = LayerSpec(
     name="context",
+    title="Context",
+    mark=Mark("□", "square-open", "#704305", "#e4a44a"),
     apply=apply,
     section=ContextSettings,
+    line=_line,
+    relax=lambda trace, result: (
+        "Widen the context to 4,000 tokens",
+        {"context.max_context_tokens": 4000},
+    ),
+    explains=0,
 )

@@ -9,16 +9,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from ragfilter.layers.base import Look, Step
 from ragfilter.layers.quality import UNSCORED, reranker_key
-from ragfilter.layers.spec import LayerSpec
+from ragfilter.layers.spec import LayerSpec, Mark, kept_of
 from ragfilter.layers.strategies.base import EPSILON
 from ragfilter.layers.strategies.registry import STRATEGIES, described, strategy
-from ragfilter.model import Cut, CutoffDetail, Decision, Hit
+from ragfilter.model import Cut, CutoffDetail, Decision, Hit, LayerTrace, Result
 from ragfilter.settings.field import OneOf, Section, setting
 from ragfilter.text import numbers
+
+if TYPE_CHECKING:
+    from ragfilter.settings.schema import Settings
 
 DISTANCE = "distance"
 RERANK = "1 − rerank score"
@@ -199,8 +202,27 @@ def _after_cliff(made: Cut, settings: Cutoff) -> str:
     return f"after the cliff: gap {made.gap:.3f}{over} after hit {made.cliff_after_rank}"
 
 
-SPEC = LayerSpec(
+def _line(trace: LayerTrace, result: Result) -> str:
+    detail = trace.detail
+    return detail.cut.reason if isinstance(detail, CutoffDetail) else kept_of(trace, result)
+
+
+def _unused(settings: Settings) -> frozenset[str]:
+    """What other strategies read and the chosen one does not."""
+    every = frozenset(name for each in STRATEGIES for name in each.reads)
+    return every - frozenset(strategy(settings.cutoff.strategy).reads)
+
+
+SPEC: LayerSpec = LayerSpec(
     name="cutoff",
+    title="Cutoff",
+    mark=Mark("○", "circle-open", "#76849b", "#828083"),
     apply=apply,
     section=Cutoff,
+    off=lambda settings: f"off; the first {settings.retrieval.k} stay",
+    line=_line,
+    first=("strategy", "gap_threshold", "distance_offset", "max_results", "jumps", "b_extra"),
+    unused=_unused,
+    relax=lambda trace, result: ("Keep at least 2", {"cutoff.min_results": 2}),
+    limits=True,
 )

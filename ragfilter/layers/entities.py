@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from ragfilter.layers.base import Look, Step
 from ragfilter.layers.comparison import names, title_is, title_names
-from ragfilter.layers.spec import LayerSpec
-from ragfilter.model import Decision, Entity, Hit
+from ragfilter.layers.spec import LayerSpec, Mark
+from ragfilter.model import Decision, Entity, Hit, LayerTrace, Result
 from ragfilter.settings.field import Section, setting
+from ragfilter.text.numbers import chunks
 
 
 class Entities(Section):
@@ -71,8 +72,23 @@ def _best(entity: Entity, hits: Sequence[Hit]) -> Hit | None:
     return None
 
 
-SPEC = LayerSpec(
+def _line(trace: LayerTrace, result: Result) -> str:
+    if not result.pool.entities:
+        return trace.note or "not a comparison"
+    sides = ", ".join(entity.name for entity in result.pool.entities)
+    note = f"; {trace.note}" if trace.note else ""
+    return f"pins {chunks(trace.count('pinned'))} for {sides}{note}"
+
+
+SPEC: LayerSpec = LayerSpec(
     name="entities",
+    title="Entities",
+    # The mark of a pinned hit: that is what the layer makes.
+    mark=Mark("★", "star", "#5727b4", "#aabeed"),
     apply=apply,
     section=Entities,
+    line=_line,
+    off=lambda settings: "off; comparisons are not split",
+    cost=lambda settings: "store query",
+    explains=0,
 )

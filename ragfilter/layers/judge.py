@@ -28,7 +28,7 @@ from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.references import Reached, walk
 from ragfilter.layers.base import Look, Step
 from ragfilter.layers.clearance import viewer, with_visible_refs
-from ragfilter.layers.spec import LayerSpec
+from ragfilter.layers.spec import LayerSpec, Mark
 from ragfilter.model import (
     PUBLIC,
     Brought,
@@ -335,8 +335,14 @@ def _as_brought(hit: Hit, root: Hit) -> Hit:
     return hit if hit.rank else replace(hit, found_by=f"expansion:{root.id}")
 
 
-SPEC = LayerSpec(
+SPEC: LayerSpec = LayerSpec(
     name="judge",
+    title="LLM judge",
+    mark=Mark("◇", "diamond-open", "#c20154", "#ff7fa2"),
     apply=apply,
     section=Judge,
+    off=lambda settings: "off; no LLM is asked",
+    cost=lambda settings: "LLM call",
+    first=("max_chunks", "min_relevance"),
+    limits=True,
 )

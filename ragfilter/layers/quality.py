@@ -6,17 +6,21 @@ hits always stay.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import model_validator
 
 from ragfilter.layers.base import Look, Step
-from ragfilter.layers.spec import LayerSpec
-from ragfilter.model import Decision, Hit, Need, Outcome
+from ragfilter.layers.spec import LayerSpec, Mark
+from ragfilter.model import Decision, Hit, LayerTrace, Need, Outcome, Result
 from ragfilter.settings.field import Section, setting
 from ragfilter.text import numbers
+
+if TYPE_CHECKING:
+    from ragfilter.settings.schema import Settings
 
 STEP = 2
 EPSILON = 1e-9
@@ -224,8 +228,51 @@ def _score(hit: Hit) -> float:
     return -1.0 if hit.rerank_score is None else hit.rerank_score
 
 
-SPEC = LayerSpec(
+def _line(trace: LayerTrace, result: Result) -> str:
+    if trace.note:
+        return trace.note
+    if not trace.n_out:
+        return "no chunk is good enough"
+    keeps = [d for d in trace.decisions if d.outcome == "kept" and d.limit is not None]
+    limit = f" with similarity ≥ {keeps[0].limit:.3f}" if keeps else ""
+    return f"keeps {trace.n_out}{limit}"
+
+
+def _unused(settings: Settings) -> frozenset[str]:
+    match settings.quality.reranker:
+        case "cross_encoder":
+            return frozenset()
+        case "none":
+            return frozenset(
+                n for n in Quality.model_fields if n == "mode" or n.startswith("reranker_")
+            )
+        case _:
+            return frozenset({"reranker_model"})
+
+
+def _relax(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]] | None:
+    """Lower the threshold to the best value that was compared with it."""
+    quality = result.settings.quality
+    values = [d.value for d in trace.decisions if d.value is not None]
+    reranked = any(d.limit == quality.reranker_threshold for d in trace.decisions)
+    path = "quality.reranker_threshold" if reranked else "quality.score_threshold"
+    best = math.floor(100 * max(values, default=0.0)) / 100
+    if not 0 <= best < result.settings.get(path):
+        return None
+    word = "rerank" if reranked else "similarity"
+    return f"Lower the {word} threshold to {numbers.distance(best)}", {path: best}
+
+
+SPEC: LayerSpec = LayerSpec(
     name="quality",
+    title="Quality",
+    mark=Mark("▽", "triangle-down-open", "#2b43f2", "#cfe3fa"),
     apply=apply,
     section=Quality,
+    line=_line,
+    off=lambda settings: f"off; similarity ≥ {settings.quality.score_threshold:.3f}",
+    cost=lambda settings: "free" if settings.quality.reranker == "none" else "local model",
+    first=("score_threshold", "reranker", "reranker_model", "reranker_threshold"),
+    unused=_unused,
+    relax=_relax,
 )

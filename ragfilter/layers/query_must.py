@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragfilter.layers.base import Look, Step
-from ragfilter.layers.spec import LayerSpec
-from ragfilter.model import Decision, Hit, Outcome, Round, Rounds
+from ragfilter.layers.spec import LayerSpec, Mark
+from ragfilter.model import Decision, Hit, LayerTrace, Outcome, Result, Round, Rounds
 from ragfilter.settings.field import Section, setting
 
 
@@ -74,8 +74,19 @@ def replay_rounds(ids: Sequence[str], passes: Sequence[bool], *, k: int, max_rou
     return Rounds(k, tuple(rounds), first, short=min(k, clean) - len(first))
 
 
-SPEC = LayerSpec(
+def _line(trace: LayerTrace, result: Result) -> str:
+    n = trace.count("dropped")
+    if not n:
+        return "every chunk passes its rule"
+    return "1 chunk fails its rule" if n == 1 else f"{n} chunks fail their rule"
+
+
+SPEC: LayerSpec = LayerSpec(
     name="query_must",
+    title="query_must",
+    mark=Mark("✕", "x-thin", "#9f5712", "#c7764c"),
     apply=apply,
     section=QueryMust,
+    line=_line,
+    off=lambda settings: "off; rules are ignored",
 )

@@ -4,28 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragfilter.layers.base import Layer
-from ragfilter.model import LayerName
+from ragfilter.model import LayerName, LayerTrace, Result
 from ragfilter.settings.field import Section
 
 if TYPE_CHECKING:
     from ragfilter.settings.schema import Settings
 
+Cost = Literal["free", "store query", "local model", "LLM call"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How a layer or an outcome looks. `sign` is text, `symbol` a plotly marker."""
+
+    sign: str
+    symbol: str
+    light: str
+    dark: str
+
+    def colour(self, *, dark: bool) -> str:
+        return self.dark if dark else self.light
+
+
+def kept_of(trace: LayerTrace, result: Result) -> str:
+    """The layer's own note, else how many it kept."""
+    return trace.note or f"keeps {trace.n_out} of {trace.n_in}"
+
 
 @dataclass(frozen=True, slots=True)
 class LayerSpec:
-    """One layer. Settings, switch, funnel, trace, docs and link are derived from it.
+    """One layer. Settings, switch, funnel, trace, explanations, docs and link are derived from it.
 
-    `section` holds its settings, under `name`. A layer whose section has a field `enabled` is
-    switched by it; `acts` decides for one without a switch, and without either it always acts.
+    Only the first four are needed. Those that take `settings` or a `result` are pure.
     """
 
     name: LayerName
+    title: str
+    mark: Mark
     apply: Layer
     section: type[Section] | None = None
-    acts: Callable[[Settings], bool] | None = None
+    """Its settings, under `name`; a field `enabled` is its switch and says what the layer does."""
+    acts: Callable[[Settings], bool] = lambda settings: True
+    """Whether a layer without a switch takes part."""
+    line: Callable[[LayerTrace, Result], str] = kept_of
+    """What it did to this query, for funnel, sidebar and trace."""
+    off: Callable[[Settings], str] = lambda settings: "off"
+    """What its being off means."""
+    cost: Callable[[Settings], Cost] = lambda settings: "free"
+    first: tuple[str, ...] = ()
+    """Settings that the sidebar shows at once, in this order; the others are one click away."""
+    unused: Callable[[Settings], frozenset[str]] = lambda settings: frozenset()
+    """Settings of the section that do not act with its present choices."""
+    relax: Callable[[LayerTrace, Result], tuple[str, dict[str, Any]] | None] = lambda trace, _: None
+    """A button's label and the settings it changes, where the layer let nothing through. None
+    offers to switch it off."""
+    limits: bool = False
+    """Whether it decides how many stay: the headline is then its line."""
+    explains: int = 2
+    """How well its decision explains a kept hit: 2 it weighed it, 1 counted it, 0 let it pass."""
 
     @property
     def switched(self) -> bool:
@@ -34,6 +73,10 @@ class LayerSpec:
 
     def enabled(self, settings: Settings) -> bool:
         """Whether it takes part."""
-        if self.switched:
-            return bool(settings.get(f"{self.name}.enabled"))
-        return self.acts is None or self.acts(settings)
+        return bool(settings.get(f"{self.name}.enabled")) if self.switched else self.acts(settings)
+
+    def used(self, settings: Settings) -> tuple[str, ...]:
+        """Its settings that act with the present choices, but the switch; `first` ones first."""
+        names = () if self.section is None else tuple(self.section.model_fields)
+        unused = self.unused(settings) | {"enabled"}
+        return tuple(n for n in dict.fromkeys((*self.first, *names)) if n not in unused)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragfilter.layers.base import Look, Step
-from ragfilter.layers.spec import LayerSpec
+from ragfilter.layers.spec import LayerSpec, Mark
 from ragfilter.model import Decision, Hit
 
 
@@ -24,8 +24,13 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     return Step(hits[:k], decisions)
 
 
-SPEC = LayerSpec(
+SPEC: LayerSpec = LayerSpec(
     name="top_k",
+    title="top k",
+    mark=Mark("△", "triangle-up-open", "#5c4b3c", "#9e8b7c"),
     apply=apply,
     acts=lambda settings: not (settings.cutoff.enabled or settings.judge.enabled),
+    line=lambda trace, result: f"first {result.settings.retrieval.k}",
+    limits=True,
+    explains=1,
 )

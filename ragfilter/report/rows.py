@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ragfilter.engine.replay import as_user
 from ragfilter.extras import extra
 from ragfilter.layers.clearance import visible_refs
+from ragfilter.layers.registry import LAYERS
 from ragfilter.model import (
     UNRESTRICTED,
     Decision,
@@ -39,10 +40,8 @@ RISKY = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 TELLING: tuple[Outcome, ...] = ("pinned", "expanded", "fallback")
 """What a kept hit is called after, where a layer said so; the first match wins."""
-EXPLAIN: tuple[LayerName, ...] = (
-    "judge", "cutoff", "quality", "query_must", "top_k", "entities", "clearance", "context",
-)  # fmt: skip
-"""Whose decision explains a plainly kept hit best: what weighed it, before what merely counted."""
+EXPLAIN = sorted(LAYERS, key=lambda layer: layer.explains)[::-1]
+"""Whose decision explains a plainly kept hit best; of two that do so as well, the later layer's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,4 +238,4 @@ def deciding(decisions: Sequence[Decision], *, kept: bool) -> Decision | None:
             if decision.outcome == outcome:
                 return decision
     keeps = {d.layer: d for d in decisions if d.outcome == "kept"}
-    return next((keeps[layer] for layer in EXPLAIN if layer in keeps), None)
+    return next((keeps[layer.name] for layer in EXPLAIN if layer.name in keeps), None)

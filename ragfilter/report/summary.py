@@ -12,9 +12,9 @@ from ragfilter.answer.context import fits
 from ragfilter.engine.replay import unfiltered
 from ragfilter.layers.clearance import level_needed
 from ragfilter.layers.cutoff import PLACE, side_by_side
+from ragfilter.layers.registry import layer
 from ragfilter.model import CutoffDetail, Hit, LayerName, LayerTrace, Result
 from ragfilter.report.rows import seen
-from ragfilter.text.numbers import chunks
 
 NO_BUDGET = 10**9
 
@@ -73,9 +73,8 @@ def headline(result: Result) -> str:
     """Why so many stay, in a few words: ``gap 0.118 ≥ 0.100 after hit 3``."""
     if not result.kept:
         return result.message or ("nothing is left" if result.hits else "nothing was found")
-    for layer in ("judge", "cutoff", "top_k"):
-        trace = trace_of(result, layer)
-        if trace is not None and trace.enabled:
+    for trace in reversed(result.traces):
+        if trace.enabled and layer(trace.layer).limits:
             return layer_line(trace, result)
     return f"all {len(result.kept)} that passed"
 
@@ -100,8 +99,7 @@ def _strategies(result: Result) -> tuple[tuple[str, int], ...]:
         return ()
     if trace.detail.value_name == PLACE:
         return ()
-    pinned = sum(d.outcome == "pinned" for d in trace.decisions)
-    cuts = side_by_side(trace.detail, result.settings.cutoff, pinned=pinned)
+    cuts = side_by_side(trace.detail, result.settings.cutoff, pinned=trace.count("pinned"))
     return tuple((made.strategy, made.kept) for made in cuts)
 
 
@@ -116,57 +114,9 @@ def layer_line(trace: LayerTrace, result: Result) -> str:
         return "off"
     if not trace.n_in:
         return "nothing came in"
-    dropped = sum(d.outcome == "dropped" for d in trace.decisions)
-    match trace.layer:
-        case "clearance":
-            return f"{chunks(dropped)} hidden" if dropped else _may_see(result)
-        case "query_must":
-            line = _fail_their_rule(dropped)
-        case "entities":
-            line = _entities_line(trace, result)
-        case "cutoff" if isinstance(trace.detail, CutoffDetail):
-            line = trace.detail.cut.reason
-        case "quality":
-            line = trace.note or _quality_line(trace)
-        case "top_k":
-            line = f"first {result.settings.retrieval.k}"
-        case "context":
-            line = trace.note or f"{trace.n_out} fit"
-            if dropped:
-                line += f"; {chunks(dropped)} did not fit"
-        case _:
-            line = trace.note or f"keeps {trace.n_out} of {trace.n_in}"
-    return line
+    return layer(trace.layer).line(trace, result)
 
 
-def _may_see(result: Result) -> str:
-    user = result.user
-    of = f" of {', '.join(user.departments)}" if user.departments else ""
-    return f"what level {user.level}{of} may see"
-
-
-def _fail_their_rule(n: int) -> str:
-    if not n:
-        return "every chunk passes its rule"
-    return "1 chunk fails its rule" if n == 1 else f"{n} chunks fail their rule"
-
-
-def _entities_line(trace: LayerTrace, result: Result) -> str:
-    if not result.pool.entities:
-        return trace.note or "not a comparison"
-    pins = sum(d.outcome == "pinned" for d in trace.decisions)
-    names = ", ".join(entity.name for entity in result.pool.entities)
-    return f"pins {chunks(pins)} for {names}" + (f"; {trace.note}" if trace.note else "")
-
-
-def _quality_line(trace: LayerTrace) -> str:
-    if not trace.n_out:
-        return "no chunk is good enough"
-    keeps = [d for d in trace.decisions if d.outcome == "kept" and d.limit is not None]
-    limit = f" with similarity ≥ {keeps[0].limit:.3f}" if keeps else ""
-    return f"keeps {trace.n_out}{limit}"
-
-
-def trace_of(result: Result, layer: str) -> LayerTrace | None:
+def trace_of(result: Result, name: LayerName) -> LayerTrace | None:
     """The layer's trace, None where it took no part."""
-    return next((trace for trace in result.traces if trace.layer == layer), None)
+    return next((trace for trace in result.traces if trace.layer == name), None)

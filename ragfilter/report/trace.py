@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.registry import strategy
-from ragfilter.model import Cut, CutoffDetail, LayerName, LayerTrace, Result, Rounds
+from ragfilter.model import Cut, CutoffDetail, LayerTrace, Result, Rounds
 from ragfilter.report.rows import Row, kept_first, rows, seen
 from ragfilter.report.summary import layer_line, tokens
 from ragfilter.text import numbers
@@ -22,20 +23,6 @@ from ragfilter.text.numbers import chunks
 
 MAX_HITS = 30
 """How many hits the list of what was found shows; decisions below it name as many."""
-
-SWITCHED: dict[LayerName, tuple[str, ...]] = {
-    "clearance": ("level", "department"),
-    "query_must": ("max_rounds",),
-    "entities": ("per_entity",),
-    "quality": (
-        "mode", "min_top_k", "max_top_k", "score_threshold",
-        "reranker", "reranker_top_k", "reranker_threshold",
-    ),
-    "cutoff": ("strategy", "max_results", "min_results", "gap_threshold", "distance_offset"),
-    "judge": ("max_chunks", "oversample", "min_relevance", "timeout_ms", "max_prompt_tokens"),
-    "context": ("max_context_tokens",),
-}  # fmt: skip
-"""The settings of each layer that the trace names, where the layer is on."""
 
 
 def trace_text(result: Result, *, as_operator: bool = False) -> str:
@@ -59,11 +46,10 @@ def _head(result: Result) -> Iterator[str]:
     )
     yield f"Settings: k unfiltered {settings.retrieval.k}, pool {settings.retrieval.pool_size}"
     for trace in result.traces:
-        names = SWITCHED.get(trace.layer, ())
+        names = layer(trace.layer).used(settings)
         if trace.enabled and names:
-            section = trace.layer
-            values = ", ".join(f"{n} {_value(settings.get(f'{section}.{n}'))}" for n in names)
-            yield f"  {section}: {values}"
+            values = ", ".join(f"{n} {_value(settings.get(f'{trace.layer}.{n}'))}" for n in names)
+            yield f"  {trace.layer}: {values}"
     off = [trace.layer for trace in result.traces if not trace.enabled]
     if off:
         yield f"  off: {', '.join(off)}"

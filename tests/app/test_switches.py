@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from ragfilter.layers.registry import SWITCHES
 from ragfilter.report import rows
-from ragfilter.ui.sidebar.controls import NO_LLM, SWITCHED, key
+from ragfilter.ui.sidebar.controls import NO_LLM, key
 
 pytestmark = pytest.mark.model
 
@@ -51,7 +52,7 @@ def test_off_a_layer_shows_no_controls_and_on_it_does(open_page: Callable[..., A
         "quality": "quality.score_threshold",
         "cutoff": "cutoff.max_results",
     }
-    assert [*own, "judge"] == list(SWITCHED)
+    assert [*own, "judge"] == list(SWITCHES)
     for layer, path in own.items():
         assert key(path) in {slider.key for slider in page.at.slider}
         page.switch(layer, False)

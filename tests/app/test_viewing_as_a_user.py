@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from ragfilter.ingest import demo
+from ragfilter.layers.registry import SWITCHES
 from ragfilter.ui.panels import costs
 from ragfilter.ui.panels.clearance import AS_OPERATOR, SENT_AS_USER
 from ragfilter.ui.session.state import PANELS
-from ragfilter.ui.sidebar.controls import SWITCHED, key
+from ragfilter.ui.sidebar.controls import key
 
 pytestmark = pytest.mark.model
 
@@ -135,7 +136,7 @@ def test_every_layer_says_what_it_costs_and_why_it_stands_there(
     (caption,) = page.at.caption
     assert caption.value == "Layers, in order of execution"
     assert caption.help == costs.ORDER
-    said = {name: page.at.toggle(key=key(f"{name}.enabled")) for name in SWITCHED}
+    said = {name: page.at.toggle(key=key(f"{name}.enabled")) for name in SWITCHES}
     words = {
         name: toggle.label.partition("[:gray[")[2].rstrip("]") for name, toggle in said.items()
     }

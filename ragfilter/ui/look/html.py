@@ -8,8 +8,8 @@ from typing import Literal
 
 import streamlit as st
 
+from ragfilter.layers.spec import Mark
 from ragfilter.ui.look import theme
-from ragfilter.ui.look.theme import Mark
 
 
 def draw(body: str, *, width: Literal["stretch", "content"] = "stretch") -> None:
@@ -35,5 +35,5 @@ def sign(mark: Mark, name: str) -> str:
 def outcome_sign(outcome: str, layer: str) -> str:
     """The sign of a hit's outcome."""
     if outcome == "dropped":
-        return sign(theme.LAYERS[layer], f"layer-{layer}")  # type: ignore[index]
+        return sign(theme.LAYERS[layer], f"layer-{layer}")
     return sign(theme.OUTCOMES[outcome], outcome)  # type: ignore[index]

@@ -8,44 +8,21 @@ in light and dark; tests/test_theme.py holds the figures.
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from ragfilter.layers import registry
+from ragfilter.layers.spec import Mark
 from ragfilter.model import LayerName, Outcome
 
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """How one outcome or layer looks. `sign` is text, `symbol` a plotly marker."""
-
-    word: str
-    sign: str
-    symbol: str
-    light: str
-    dark: str
-
-    def colour(self, *, dark: bool) -> str:
-        return self.dark if dark else self.light
-
-
 OUTCOMES: dict[Outcome, Mark] = {
-    "kept": Mark("kept", "●", "circle", "#0f766e", "#3cc4b4"),
-    "pinned": Mark("pinned", "★", "star", "#5727b4", "#aabeed"),
-    "expanded": Mark("expanded", "✚", "cross", "#1177e3", "#5f92cb"),
-    "fallback": Mark("fallback", "■", "square", "#9b7247", "#f7d15a"),
+    "kept": Mark("●", "circle", "#0f766e", "#3cc4b4"),
+    "pinned": Mark("★", "star", "#5727b4", "#aabeed"),
+    "expanded": Mark("✚", "cross", "#1177e3", "#5f92cb"),
+    "fallback": Mark("■", "square", "#9b7247", "#f7d15a"),
 }
 
-LAYERS: dict[LayerName, Mark] = {
-    "clearance": Mark("Clearance", "⊠", "square-x-open", "#553270", "#ea63fe"),
-    "query_must": Mark("query_must", "✕", "x-thin", "#9f5712", "#c7764c"),
-    "entities": Mark("Entities", "★", "star", "#5727b4", "#aabeed"),
-    "quality": Mark("Quality", "▽", "triangle-down-open", "#2b43f2", "#cfe3fa"),
-    "cutoff": Mark("Cutoff", "○", "circle-open", "#76849b", "#828083"),
-    "judge": Mark("Judge", "◇", "diamond-open", "#c20154", "#ff7fa2"),
-    "top_k": Mark("top k", "△", "triangle-up-open", "#5c4b3c", "#9e8b7c"),
-    "context": Mark("Context", "□", "square-open", "#704305", "#e4a44a"),
-}
+LAYERS: dict[LayerName, Mark] = {layer.name: layer.mark for layer in registry.LAYERS}
 
 ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="64" height="64" viewBox="0 0 22 22">'

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
+from ragfilter.layers.registry import layer
 from ragfilter.model import LayerTrace, Result
-from ragfilter.ui.look import html, numbers
+from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.panels import clearance
 from ragfilter.ui.session import build, state
@@ -112,20 +112,8 @@ def nothing_kept(result: Result) -> None:
 
 def relaxed(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]]:
     """What to change so that `trace`'s layer lets something through, and how to say it."""
-    quality = result.settings.quality
-    if trace.layer == "quality":
-        values = [d.value for d in trace.decisions if d.value is not None]
-        rerank = any(d.limit == quality.reranker_threshold for d in trace.decisions)
-        path = "quality.reranker_threshold" if rerank else "quality.score_threshold"
-        best = math.floor(100 * max(values, default=0.0)) / 100
-        if 0 <= best < result.settings.get(path):
-            word = "rerank" if rerank else "similarity"
-            return f"Lower the {word} threshold to {numbers.distance(best)}", {path: best}
-    if trace.layer == "cutoff":
-        return "Keep at least 2", {"cutoff.min_results": 2}
-    if trace.layer == "context":
-        return "Raise the context budget to 4,000 tokens", {"context.max_context_tokens": 4000}
-    return f"Switch {trace.layer} off", {f"{trace.layer}.enabled": False}
+    off = f"Switch {trace.layer} off", {f"{trace.layer}.enabled": False}
+    return layer(trace.layer).relax(trace, result) or off
 
 
 def _command(said: str, command: str) -> None:

@@ -8,9 +8,10 @@ import streamlit as st
 
 from ragfilter.errors import StoreError
 from ragfilter.layers.clearance import visible_refs
+from ragfilter.layers.registry import layer
 from ragfilter.model import Chunk, Hit, LayerTrace, Result
 from ragfilter.report import visible
-from ragfilter.ui.look import hint, html, numbers, theme
+from ragfilter.ui.look import hint, html, numbers
 from ragfilter.ui.main import problems
 from ragfilter.ui.panels import clearance, reference_graph, rule_editor
 from ragfilter.ui.session.resources import Resources
@@ -138,7 +139,7 @@ def _step(trace: LayerTrace, chunk_id: str) -> str:
     for decision in trace.decisions:
         if decision.chunk_id == chunk_id:
             sign = html.outcome_sign(decision.outcome, decision.layer)
-            name = theme.LAYERS[trace.layer].word
+            name = layer(trace.layer).title
             return (
                 f"<li>{sign}<b>{html.text(name)}</b> {html.text(decision.outcome)}: "
                 f"{html.text(decision.reason)}</li>"

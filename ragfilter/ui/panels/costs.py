@@ -5,8 +5,7 @@ Source: docs/design.md#forecast.
 
 from __future__ import annotations
 
-from ragfilter.model import LayerName
-from ragfilter.settings.schema import Settings
+from ragfilter.layers.spec import Cost
 
 ORDER = (
     "Each layer works on what the one above lets through. Clearance comes first so that nothing "
@@ -15,22 +14,12 @@ ORDER = (
     "layers replay in milliseconds, a local model takes tenths of a second per question, and an "
     "LLM takes seconds and tokens and is asked only by its button."
 )
-FREE, STORE, LOCAL, LLM = "free", "store query", "local model", "LLM call"
-HELP = {
-    FREE: "Free: decided in milliseconds, without the store or a model.",
-    STORE: "Costs one store query per side when the question is asked; its controls are free.",
-    LOCAL: "Runs a model on this machine if the first results are poor. Its scores are cached.",
-    LLM: "Costs one LLM call, only when its button is pressed. The answer is cached.",
+HELP: dict[Cost, str] = {
+    "free": "Free: decided in milliseconds, without the store or a model.",
+    "store query": "Costs one store query per side when the question is asked; its controls are "
+    "free.",
+    "local model": "Runs a model on this machine if the first results are poor. Its scores are "
+    "cached.",
+    "LLM call": "Costs one LLM call, only when its button is pressed. The answer is cached.",
 }
-
-
-def word(name: LayerName, settings: Settings) -> str:
-    """What the layer costs, in a word or two."""
-    if name == "quality":
-        return FREE if settings.quality.reranker == "none" else LOCAL
-    return {"entities": STORE, "judge": LLM}.get(name, FREE)
-
-
-def told(name: LayerName, settings: Settings) -> str:
-    """The same in a sentence."""
-    return HELP[word(name, settings)]
+"""What each cost means, in a sentence."""

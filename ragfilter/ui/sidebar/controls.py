@@ -11,35 +11,20 @@ from typing import Any
 
 import streamlit as st
 
-from ragfilter.layers.strategies.registry import STRATEGIES, strategy
-from ragfilter.model import LayerName
+from ragfilter.layers.registry import LAYERS, SWITCHES
+from ragfilter.layers.spec import LayerSpec
+from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.report import LayerSummary, Summary
 from ragfilter.settings import config, profiles
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.schema import Settings, field, fields
-from ragfilter.ui.look import html, theme
+from ragfilter.ui.look import html
 from ragfilter.ui.panels import clearance, costs
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 
-SWITCHED: tuple[LayerName, ...] = (
-    "clearance", "query_must", "entities", "quality", "cutoff", "judge",
-)  # fmt: skip
-TITLES: dict[LayerName, str] = {
-    "clearance": "Clearance",
-    "query_must": "query_must",
-    "entities": "Entities",
-    "quality": "Quality",
-    "cutoff": "Cutoff",
-    "judge": "LLM judge",
-}
-OTHERS = ("retrieval", "context", "confidence")
-FIRST = {
-    "quality": ("score_threshold", "reranker", "reranker_model", "reranker_threshold"),
-    "cutoff": ("strategy", "gap_threshold", "distance_offset", "max_results", "jumps", "b_extra"),
-    "judge": ("max_chunks", "min_relevance"),
-}
-"""What a layer shows at once, in this order; the rest of its controls is one click away."""
+OTHERS = tuple(dict.fromkeys(f.section for f in fields() if f.section not in SWITCHES))
+"""The sections without a switch."""
 WORDS = {
     "late_interaction": "late interaction",
     "cross_encoder": "cross-encoder",
@@ -101,12 +86,15 @@ def layers(
     lines = {} if summary is None else {layer.name: layer for layer in summary.layers}
     with st.container(key="layers", gap=None):
         st.caption("Layers, in order of execution", help=costs.ORDER)
-        for name in SWITCHED:
+        for layer in LAYERS:
+            if not layer.switched:
+                continue
+            name = layer.name
             aside = _side_by_side(summary) if name == "cutoff" and summary is not None else ""
             if name == "judge":
                 aside = judged or JUDGE_COSTS
-            _card(name, settings, lines.get(name), resources, aside)
-    with st.expander("Retrieval, context, confidence", key="others"):
+            _card(layer, settings, lines.get(name), resources, aside)
+    with st.expander(", ".join(OTHERS).capitalize(), key="others"):
         for section in OTHERS:
             html.draw(f'<p class="rf-caption">{section.capitalize()}</p>')
             for info in fields():
@@ -138,30 +126,30 @@ def layers(
 
 
 def _card(
-    name: LayerName,
+    layer: LayerSpec,
     settings: Settings,
     line: LayerSummary | None,
     resources: Resources,
     aside: str,
 ) -> None:
-    on = bool(settings.get(f"{name}.enabled"))
-    no_llm = name == "judge" and resources.bench.chat is None
+    name, on, cost = layer.name, layer.enabled(settings), layer.cost(settings)
+    no_llm = cost == "LLM call" and resources.bench.chat is None
     info = field(f"{name}.enabled")
     with st.container(key=f"layer-{name}", border=True, gap=None):
         _show(key(info.path), on)
         st.toggle(
-            f"{TITLES[name]} :small[:gray[{costs.word(name, settings)}]]",
+            f"{layer.title} :small[:gray[{cost}]]",
             key=key(info.path),
-            help=f"{info.help} {costs.told(name, settings)}",
+            help=f"{info.help} {costs.HELP[cost]}",
             on_change=_changed,
             args=(info.path,),
             disabled=no_llm and not on,
             width="stretch",
         )
-        said = NO_LLM if no_llm else _line(name, on, line, settings)
-        mark = theme.LAYERS[name]
+        acting = line.line if line is not None else "waiting for a question"
+        said = NO_LLM if no_llm else acting if on else layer.off(settings)
         drops = on and line is not None and line.n_out < line.n_in
-        sign = html.sign(mark, f"layer-{name}") if drops else ""
+        sign = html.sign(layer.mark, f"layer-{name}") if drops else ""
         # Room is kept free where the text changes with a slider of the same card.
         room = {"quality": "rf-two", "cutoff": "rf-two", "judge": "rf-five"}.get(name, "")
         also = f"<span>{html.text(aside)}</span>" if on and aside and name == "judge" else ""
@@ -174,46 +162,21 @@ def _card(
                 clearance.draw_choice()
             if aside and not also:
                 html.draw(f'<p class="rf-line">{html.text(aside)}</p>')
-            first, more = _used(name, settings)
-            for used in first:
-                _control(used, settings)
+            used = [field(f"{name}.{each}") for each in layer.used(settings)]
+            for info in used:
+                if info.name in layer.first:
+                    _control(info, settings)
+            more = [info for info in used if info.name not in layer.first]
             if more:
                 with st.expander("More", key=f"more-{name}", type="compact"):
-                    for used in more:
-                        _control(used, settings)
+                    for info in more:
+                        _control(info, settings)
 
 
 def _side_by_side(summary: Summary) -> str:
     """How many hits each strategy would keep, so that one is chosen with open eyes."""
     kept = " · ".join(f"{_word(name)} {n}" for name, n in summary.strategies)
     return f"keeps: {kept}" if kept else ""
-
-
-def _line(name: LayerName, on: bool, line: LayerSummary | None, settings: Settings) -> str:
-    if on:
-        return line.line if line is not None else "waiting for a question"
-    if name == "quality":
-        return f"off; similarity ≥ {settings.quality.score_threshold:.3f}"
-    if name == "cutoff":
-        return f"off; the first {settings.retrieval.k} stay"
-    return {"clearance": "off; everyone sees all", "query_must": "off; rules are ignored",
-            "entities": "off; comparisons are not split",
-            "judge": "off; no LLM is asked"}.get(name, "off")  # fmt: skip
-
-
-def _used(name: LayerName, settings: Settings) -> tuple[list[FieldInfo], list[FieldInfo]]:
-    """The controls that the layer's present choices use: those shown at once, and the others."""
-    unused = {"enabled"}
-    if name == "cutoff":
-        every = {n for each in STRATEGIES for n in each.reads}
-        unused |= every - set(strategy(settings.cutoff.strategy).reads)
-    if name == "quality" and settings.quality.reranker != "cross_encoder":
-        unused |= {"reranker_model"}
-    if name == "quality" and settings.quality.reranker == "none":
-        unused |= {"mode", "reranker_top_k", "reranker_threshold", "reranker_timeout_ms"}
-    own = {f.name: f for f in fields() if f.section == name and f.name not in unused}
-    shown = FIRST.get(name, ())
-    return [own[n] for n in shown if n in own], [f for n, f in own.items() if n not in shown]
 
 
 def _control(info: FieldInfo, settings: Settings) -> None:
