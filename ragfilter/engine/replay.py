@@ -32,6 +32,7 @@ def replay(pool: Pool, settings: Settings, user: User = PUBLIC) -> Result:
     shown = replace(pool, entities=sides)
     seen = {hit.id: hit for hit in hits}
     pinned: frozenset[str] = frozenset()
+    reranked = False
     traces: list[LayerTrace] = []
     needs: list[Need] = []
     status: Status = "ok"
@@ -41,7 +42,7 @@ def replay(pool: Pool, settings: Settings, user: User = PUBLIC) -> Result:
             traces.append(LayerTrace(layer.name, False, len(hits), len(hits)))
             continue
         started = perf_counter()
-        step = layer.apply(hits, Look(settings, shown, scan, user, pinned))
+        step = layer.apply(hits, Look(settings, shown, scan, user, pinned, reranked))
         ms = (perf_counter() - started) * 1000
         traces.append(
             LayerTrace(
@@ -57,6 +58,7 @@ def replay(pool: Pool, settings: Settings, user: User = PUBLIC) -> Result:
         )
         needs.extend(step.needs)
         pinned |= step.pinned
+        reranked |= step.reranked
         if status == "ok":
             status, message = step.status, step.message
         hits = step.hits

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a layer may look at: the settings, the pool, the scanned query, the pins, as whom."""
+    """What a layer may look at: the settings, the pool, the scanned query, as whom, the pins, and
+    whether a layer before it put the hits in a reranker's order."""
 
     settings: Settings
     pool: Pool
     rules: Scan
     user: User
     pinned: frozenset[str] = frozenset()
+    reranked: bool = False
 
     def similarity(self, hit: Hit) -> float:
         return similarity(hit.distance, self.pool.space)
@@ -29,7 +31,10 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a layer made of the hits it got: those that go on, in order, and every decision."""
+    """What a layer made of the hits it got: those that go on, in order, and every decision.
+
+    `reranked` says that the order is now a reranker's, and not by distance.
+    """
 
     hits: tuple[Hit, ...]
     decisions: tuple[Decision, ...] = ()
@@ -39,6 +44,7 @@ class Step:
     status: Status = "ok"
     message: str = ""
     pinned: frozenset[str] = frozenset()
+    reranked: bool = False
 
 
 Layer = Callable[[tuple[Hit, ...], Look], Step]

@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
 from ragfilter.layers.base import Look, Step
-from ragfilter.layers.quality import UNSCORED, reranker_key
+from ragfilter.layers.quality import UNSCORED
 from ragfilter.layers.spec import LayerSpec, Mark, kept_of
 from ragfilter.layers.strategies.base import EPSILON
 from ragfilter.layers.strategies.registry import STRATEGIES, described, strategy
@@ -109,7 +108,7 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     settings = look.settings.cutoff
     pins = tuple(hit for hit in hits if hit.id in look.pinned)
     free = tuple(hit for hit in hits if hit.id not in look.pinned)
-    reranked = was_reranked(free, look)
+    reranked = look.reranked and bool(free)
     hits = pins + free
     values = _scores(pins, free) if reranked else tuple(hit.distance for hit in hits)
     unscored = look.pool.space == "rank" and not reranked
@@ -127,28 +126,6 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
         note += f"; the values are {RERANK}, since the reranker reordered the hits"
     detail = CutoffDetail(made, tuple(hit.id for hit in hits), values, name)
     return Step(hits[: made.kept], tuple(decisions), detail=detail, note=note)
-
-
-def was_reranked(free: Sequence[Hit], look: Look) -> bool:
-    """True where the quality layer has put these (unpinned) hits in the reranker's order.
-
-    The order alone cannot tell: it may agree with the distances by chance. But what the quality
-    layer lets through for its similarity reaches the threshold, and it reranks, in the mode
-    `when_poor`, only where nothing does.
-    """
-    quality = look.settings.quality
-    if not free or not quality.enabled or quality.reranker == "none":
-        return False
-    if look.pool.reranker != reranker_key(quality):
-        return False
-    if any(failure.kind == "rerank" for failure in look.pool.failures):
-        return False
-    scores = [hit.rerank_score for hit in free if hit.rerank_score is not None]
-    if len(scores) < len(free) or any(left < right for left, right in pairwise(scores)):
-        return False
-    if quality.mode == "always":
-        return True
-    return all(look.similarity(hit) < quality.score_threshold - EPSILON for hit in free)
 
 
 def _scores(pins: Sequence[Hit], free: Sequence[Hit]) -> tuple[float, ...]:

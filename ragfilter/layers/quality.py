@@ -221,7 +221,8 @@ def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality
         decisions.append(Decision(hit.id, "quality", "dropped", reason))
     if not kept and hits:
         return Step((), tuple(decisions), status="low_quality_results", message=MESSAGE)
-    return Step(tuple(kept), tuple(decisions), note=f"reranked {len(candidates)} chunks")
+    note = f"reranked {len(candidates)} chunks"
+    return Step(tuple(kept), tuple(decisions), note=note, reranked=True)
 
 
 def _score(hit: Hit) -> float:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ragfilter.layers.base import Look
 from ragfilter.layers.cutoff import Cutoff, apply, cut, side_by_side
-from ragfilter.model import Chunk, CutoffDetail, Failure, Hit, Pool
+from ragfilter.model import Chunk, CutoffDetail, Hit, Pool
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 
@@ -301,14 +301,13 @@ def look_at() -> LookAt:
         hits: tuple[Hit, ...],
         *,
         pinned: tuple[str, ...] = (),
-        reranker: str = "",
-        failures: tuple[Failure, ...] = (),
+        reranked: bool = False,
         **options: Any,
     ) -> Look:
         values = {path.replace("__", "."): value for path, value in options.items()}
-        pool = Pool("q", "c", "l2", hits, reranker=reranker, failures=failures)
+        pool = Pool("q", "c", "l2", hits)
         settings = Settings().with_values(values)
-        return Look(settings, pool, rule_book(()).scan("q"), frozenset(pinned))
+        return Look(settings, pool, rule_book(()).scan("q"), frozenset(pinned), reranked)
 
     return make
 
@@ -408,69 +407,35 @@ def test_nothing_comes_in(look_at: LookAt) -> None:
     assert (step.hits, step.decisions, step.note) == ((), (), "nothing to cut")
 
 
-RERANKED = {"quality__enabled": True, "reranker": "late_interaction"}
-
-
-@pytest.mark.parametrize(
-    ("distances", "scores", "options", "name"),
-    [
-        # similarity 1 − d/2 below 0.5 everywhere, and in the order of the scores: reranked
-        ([1.4, 1.2, 1.3], [0.9, 0.8, 0.5], RERANKED, "1 − rerank score"),
-        # also where that is the order of the distances by chance
-        ([1.2, 1.3, 1.4], [0.9, 0.8, 0.5], RERANKED, "1 − rerank score"),
-        # kept for their similarity, though scores of an earlier look are in the pool
-        ([0.6, 0.7, 0.8], [0.9, 0.8, 0.5], RERANKED, "distance"),
-        ([0.6, 0.7, 0.8], [0.5, 0.8, 0.9], RERANKED, "distance"),
-        (
-            [0.6, 0.7, 0.8],
-            [0.9, 0.8, 0.5],
-            {**RERANKED, "quality__mode": "always"},
-            "1 − rerank score",
-        ),
-        ([0.6, 0.7, 0.8], [0.5, 0.8, 0.9], {**RERANKED, "quality__mode": "always"}, "distance"),
-        ([1.2, 1.3, 1.4], [0.9, 0.8, None], RERANKED, "distance"),
-        ([1.2, 1.3, 1.4], [0.9, 0.8, 0.5], {}, "distance"),
-        ([1.2, 1.3, 1.4], [0.9, 0.8, 0.5], {**RERANKED, "reranker": "other"}, "distance"),
-        (
-            [1.2, 1.3, 1.4],
-            [0.9, 0.8, 0.5],
-            {**RERANKED, "quality__reranker": "none"},
-            "distance",
-        ),
-        (
-            [1.2, 1.3, 1.4],
-            [0.9, 0.8, 0.5],
-            {**RERANKED, "failures": (Failure("rerank", "gone"),)},
-            "distance",
-        ),
-    ],
-)
-def test_which_values_are_in_force(
-    look_at: LookAt,
-    distances: list[float],
-    scores: list[float | None],
-    options: dict[str, Any],
-    name: str,
-) -> None:
-    hits = make_hits(distances, scores)
-    step = apply(hits, look_at(hits, **options))
+@pytest.mark.parametrize("reranked", [True, False])
+def test_which_values_are_in_force(look_at: LookAt, reranked: bool) -> None:
+    # In the order of the distances by chance: the order alone does not tell.
+    hits = make_hits([1.2, 1.3, 1.4], [0.9, 0.8, 0.5])
+    step = apply(hits, look_at(hits, reranked=reranked))
     assert isinstance(step.detail, CutoffDetail)
-    assert step.detail.value_name == name
-    wanted = distances if name == "distance" else [1 - (score or 0) for score in scores]
+    assert step.detail.value_name == ("1 − rerank score" if reranked else "distance")
+    wanted = [0.1, 0.2, 0.5] if reranked else [1.2, 1.3, 1.4]
     assert step.detail.values == pytest.approx(wanted)
-    assert ("reranker reordered" in step.note) == (name != "distance")
+    assert ("reranker reordered" in step.note) == reranked
+
+
+def test_pins_alone_are_cut_by_distance(look_at: LookAt) -> None:
+    hits = make_hits([1.2, 1.3])
+    step = apply(hits, look_at(hits, pinned=("a", "b"), reranked=True))
+    assert isinstance(step.detail, CutoffDetail)
+    assert step.detail.value_name == "distance"
 
 
 def test_the_cliff_lies_in_the_rerank_scores(look_at: LookAt) -> None:
     hits = make_hits([1.4, 1.2, 1.3], [0.9, 0.85, 0.5])
-    step = apply(hits, look_at(hits, **RERANKED))
+    step = apply(hits, look_at(hits, reranked=True))
     assert [hit.id for hit in step.hits] == ["a", "b"]
     assert step.decisions[2].reason == "after the cliff: gap 0.350 ≥ 0.100 after hit 2"
 
 
 def test_a_pin_without_a_score_makes_no_step(look_at: LookAt) -> None:
     hits = make_hits([1.9, 1.4, 1.2, 1.3], [None, 0.9, 0.85, 0.5])
-    step = apply(hits, look_at(hits, pinned=("a",), **RERANKED))
+    step = apply(hits, look_at(hits, pinned=("a",), reranked=True))
     assert isinstance(step.detail, CutoffDetail)
     assert step.detail.values == pytest.approx([0.1, 0.1, 0.15, 0.5])
     assert [hit.id for hit in step.hits] == ["a", "b", "c"]

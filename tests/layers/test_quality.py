@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -131,6 +132,26 @@ def test_reranked_and_nothing_reaches_the_threshold() -> None:
 def test_always_reranks_good_results_too() -> None:
     step = run([0.9, 0.8, 0.7], scores=[0.3, 0.2, 0.8], mode="always")
     assert ids(step) == ["c3", "c1"]
+
+
+@pytest.mark.parametrize(
+    ("similarities", "options", "reranked"),
+    [
+        (POOR, {"scores": [0.9] * 10}, True),
+        # Good matches, kept for their similarity: scores of an earlier look do not matter.
+        ([0.8, 0.7, 0.6], {"scores": [0.9, 0.8, 0.5]}, False),
+        ([0.8, 0.7, 0.6], {"scores": [0.9, 0.8, 0.5], "mode": "always"}, True),
+        (POOR, {}, False),
+        (POOR, {"scores": [0.9] * 10, "reranker": "none"}, False),
+        (POOR, {"scores": [0.9] * 10, "failure": "model gone"}, False),
+    ],
+)
+def test_it_says_whether_the_order_is_the_rerankers(
+    similarities: list[float], options: dict[str, Any], reranked: bool
+) -> None:
+    assert run(similarities, **options).reranked is reranked
+    pinned = run(similarities, pinned=frozenset({"c1"}), **options)
+    assert pinned.reranked is reranked
 
 
 def test_a_failed_reranker_is_a_visible_fallback() -> None:
