@@ -17,7 +17,8 @@ from ragfilter.errors import ModelError, RagfilterError
 from ragfilter.judge import cache as judgements
 from ragfilter.judge import call
 from ragfilter.judge.references import Finder, walk
-from ragfilter.layers.judge import may_bring, question
+from ragfilter.layers.clean import is_clean
+from ragfilter.layers.judge import question
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Judgement, Need, NeedKind, Pool, User
 from ragfilter.rules.match import rule_book
@@ -209,7 +210,7 @@ def _reachable(
 
     def permitted(chunk_id: str) -> Chunk | None:
         chunk = None if chunk_id in discarded else catalogue.get(chunk_id)
-        return chunk if chunk is not None and may_bring(chunk, settings, scan, user) else None
+        return chunk if chunk is not None and is_clean(chunk, settings, scan, user) else None
 
     finders: list[Finder] = [permitted] if push_down else [permitted, catalogue.get]
     most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))

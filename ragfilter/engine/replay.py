@@ -11,9 +11,10 @@ from ragfilter.layers import (
     clearance,
 )
 from ragfilter.layers.base import Look
+from ragfilter.layers.clean import is_clean
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import PUBLIC, Hit, LayerTrace, Need, Pool, Result, Status, User
-from ragfilter.rules.match import rule_book
+from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings
 
 
@@ -25,7 +26,7 @@ def replay(pool: Pool, settings: Settings, user: User = PUBLIC) -> Result:
     What a layer lacks (rerank scores, verdicts) is listed in `Result.needs`; until it is there the
     layer falls back to what it can do without and says so in its trace's note.
     """
-    scan = rule_book(_distinct_rules((*pool.hits, *pool.reachable))).scan(pool.query)
+    scan = _scan(pool)
     user = clearance.viewer(user, settings)
     hits = retrieved(pool, settings, user)
     sides = clearance.visible_entities(pool, user)
@@ -115,6 +116,13 @@ def retrieved(pool: Pool, settings: Settings, user: User = PUBLIC) -> tuple[Hit,
     return tuple(hit for hit in found if hit.found_by in own or hit.id in wanted)
 
 
+def count_clean(pool: Pool, settings: Settings, user: User = PUBLIC) -> int:
+    """How many of the hits that enter the first layer are clean."""
+    rules = _scan(pool)
+    hits = retrieved(pool, settings, user)
+    return sum(is_clean(hit.chunk, settings, rules, user) for hit in hits)
+
+
 def unfiltered(pool: Pool, settings: Settings, user: User = PUBLIC) -> tuple[Hit, ...]:
     """What a plain search would have put into the prompt: the first k of the query's own hits.
 
@@ -133,8 +141,10 @@ def _of_files(hits: tuple[Hit, ...], settings: Settings) -> tuple[Hit, ...]:
     return tuple(hit for hit in hits if fits(hit.chunk.source))
 
 
-def _distinct_rules(hits: Iterable[Hit]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(hit.chunk.rule for hit in hits if hit.chunk.rule))
+def _scan(pool: Pool) -> Scan:
+    chunks = (hit.chunk for hit in (*pool.hits, *pool.reachable))
+    rules = dict.fromkeys(chunk.rule for chunk in chunks if chunk.rule)
+    return rule_book(tuple(rules)).scan(pool.query)
 
 
 def _nothing_left(traces: Iterable[LayerTrace]) -> str:

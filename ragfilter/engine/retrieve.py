@@ -17,6 +17,7 @@ from ragfilter.engine.file_filter import matcher
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Search, by_distance
 from ragfilter.errors import InputError
+from ragfilter.layers.clean import is_clean
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.comparison import alternatives, detect, title_is
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool, Result, User
@@ -198,12 +199,14 @@ def _clean_test(
     rules = tuple(dict.fromkeys(chunk.rule for chunk in catalogue.values() if chunk.rule))
     scan = rule_book(rules).scan(query)
     fits = matcher(settings.retrieval.source_pattern)
+    # Rules count also while they are off, so that switching them on asks the store for nothing.
+    ruled = settings.model_copy(
+        update={"query_must": settings.query_must.model_copy(update={"enabled": True})}
+    )
 
     def passes(chunk_id: str) -> bool:
         chunk = catalogue.get(chunk_id)
-        if chunk is None or not fits(chunk.source):
-            return False
-        return scan.passes(chunk.rule) and user.sees(chunk)
+        return chunk is not None and fits(chunk.source) and is_clean(chunk, ruled, scan, user)
 
     return passes
 

@@ -27,6 +27,7 @@ from ragfilter.judge import call
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.references import Reached, walk
 from ragfilter.layers.base import Look, Step
+from ragfilter.layers.clean import is_clean
 from ragfilter.layers.clearance import viewer, with_visible_refs
 from ragfilter.layers.spec import LayerSpec, Mark
 from ragfilter.model import (
@@ -44,7 +45,6 @@ from ragfilter.model import (
     User,
     Verdict,
 )
-from ragfilter.rules.match import Scan
 from ragfilter.settings.field import OneOf, Section, setting
 from ragfilter.text import numbers
 
@@ -122,14 +122,6 @@ def question(
     """The prompt over `asked` as the user: references to what they may not see are not in it."""
     shown = with_visible_refs(asked, pool, viewer(user, settings))
     return call.prompt(pool.query, shown, settings.judge, pool.space)
-
-
-def may_bring(chunk: Chunk, settings: Settings, rules: Scan, user: User) -> bool:
-    """Whether an expansion may bring `chunk`: the user may see it, and its rule holds where rules
-    are on."""
-    if not viewer(user, settings).sees(chunk):
-        return False
-    return not settings.query_must.enabled or rules.passes(chunk.rule)
 
 
 def _judgement_of(ready: call.JudgePrompt, judgements: Sequence[Judgement]) -> Judgement | None:
@@ -307,7 +299,7 @@ def _finder(look: Look) -> Finder:
             if whole is None or not whole.chunk.loaded:
                 return None
             hit = replace(hit, chunk=whole.chunk)
-        return hit if may_bring(hit.chunk, look.settings, look.rules, look.user) else None
+        return hit if is_clean(hit.chunk, look.settings, look.rules, look.user) else None
 
     return find
 

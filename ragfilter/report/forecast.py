@@ -14,8 +14,9 @@ from ragfilter.answer.stream import Prices
 from ragfilter.judge.cache import Judgements
 from ragfilter.judge.call import JudgePrompt
 from ragfilter.judge.references import DEPTHS, Reached, walk
+from ragfilter.layers.clean import is_clean
 from ragfilter.layers.clearance import viewer
-from ragfilter.layers.judge import may_bring, question
+from ragfilter.layers.judge import question
 from ragfilter.model import PUBLIC, Chunk, Result, User
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
@@ -123,7 +124,7 @@ def preview_expansion(
 
     def permitted(wanted: str) -> Chunk | None:
         chunk = catalogue.get(wanted)
-        return chunk if chunk is not None and may_bring(chunk, settings, rules, user) else None
+        return chunk if chunk is not None and is_clean(chunk, settings, rules, user) else None
 
     root = permitted(chunk_id)
     if root is None:

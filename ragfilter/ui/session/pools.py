@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ragfilter.engine.complete import fulfil, joined, recall, unfailed
-from ragfilter.engine.replay import replay
+from ragfilter.engine.replay import count_clean, replay
 from ragfilter.engine.retrieve import gather, target
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Need, Pool, Result, User
@@ -105,13 +105,7 @@ def falls_short(asked: Asked, result: Result, settings: Settings) -> bool:
         or now.user != asked.reach.user
         or now.source_pattern != asked.reach.source_pattern
     )
-    return changed and _clean(result) < now.wanted
-
-
-def _clean(result: Result) -> int:
-    """How many hits clearance and rules let through, as `gather` counts them."""
-    passed = [t.n_out for t in result.traces if t.layer in ("clearance", "query_must")]
-    return min(passed, default=len(result.hits))
+    return changed and count_clean(result.pool, settings, result.user) < now.wanted
 
 
 def with_rule(pool: Pool, chunk_id: str, rule: str | None) -> Pool:
