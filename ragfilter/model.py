@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from math import nan
-from typing import TYPE_CHECKING, Any, Literal, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragfilter.errors import InputError
 
@@ -26,12 +26,24 @@ LayerName = str
 NeedKind = Literal["rerank", "judge"]
 
 
+MOST_LEVEL = 2**63 - 1
+"""The highest level that a store can hold."""
+
+
+def readable_level(value: object) -> int | None:
+    """A whole number from 0 up; None for everything else ("abc", "2", 1.5, True, -1)."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= MOST_LEVEL else None
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A passage of the corpus.
 
-    `clearance` is 0 for public, larger for more secret, and None where the stored value cannot be
-    read (such a chunk is hidden). `rule` is the `query_must` JSON text as stored, readable or not.
+    `clearance` is 0 for public, larger for more secret, and None where it cannot be read (such a
+    chunk is hidden): a clearance that is no level, or a department that is no text, becomes None.
+    `rule` is the `query_must` JSON text as stored, readable or not.
     `loaded` is False for a chunk known only by id, rule and clearance (its text was not fetched).
     `metadata` are the source's own fields: plain JSON values, kept as they are and never read here.
     """
@@ -49,6 +61,14 @@ class Chunk:
     loaded: bool = True
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
+    def __post_init__(self) -> None:
+        department: object = self.department
+        named = department is None or isinstance(department, str)
+        if not named:
+            object.__setattr__(self, "department", None)
+        if not named or readable_level(self.clearance) is None:
+            object.__setattr__(self, "clearance", None)
+
     @property
     def name(self) -> str:
         """The title, or the id where there is none."""
@@ -58,10 +78,6 @@ class Chunk:
     def passage(self) -> str:
         """What is embedded and reranked: title and text."""
         return f"{self.title}\n{self.text}" if self.title else self.text
-
-
-def _is_level(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +95,10 @@ class User:
     unrestricted: bool = False
 
     def __post_init__(self) -> None:
-        if not _is_level(self.level) or self.level < 0:
+        if readable_level(self.level) is None:
             raise InputError(
                 f"The user's level is {self.level!r}.",
-                remedy="It must be a whole number of at least 0.",
+                remedy=f"It must be a whole number from 0 to {MOST_LEVEL}.",
             )
         given: object = self.departments
         names = (given,) if isinstance(given, str) else given
@@ -94,7 +110,7 @@ class User:
         """Why the user may not see `chunk`, in words; empty where they may."""
         if self.unrestricted:
             return ""
-        if not _is_level(chunk.clearance):
+        if chunk.clearance is None:
             return "clearance unreadable, hidden"
         if chunk.clearance > self.level:
             return f"clearance {chunk.clearance} > {self.level}"

@@ -67,15 +67,15 @@ def user_of(
     earlier versions had it. Raises SettingsError, InputError."""
     own = dict(configuration.parse_set(text) for text in values or () if _is_identity(text))
     text = own.get("clearance.level", "0")
-    if not text.isascii() or not text.isdigit():
+    try:
+        given = int(text)
+    except ValueError:
         raise SettingsError(
             f"clearance.level = {text!r} (from --set) is no level.",
             remedy="Give a whole number of at least 0: --level N.",
-        )
-    return User(
-        int(text) if level is None else level,
-        tuple(departments or filter(None, [own.get("clearance.department", "")])),
-    )
+        ) from None
+    names = departments or [own.get("clearance.department", "")]
+    return User(given if level is None else level, tuple(map(whole, names)))
 
 
 def _is_identity(text: str) -> bool:

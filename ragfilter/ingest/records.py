@@ -24,11 +24,10 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from ragfilter.errors import InputError, RuleError
-from ragfilter.model import Chunk
+from ragfilter.model import Chunk, readable_level
 from ragfilter.rules.rule import canonical, parse
 from ragfilter.text.characters import loads, whole
 
-MAX_INT = 2**63 - 1
 FIELDS = frozenset(
     ("id", "_id", "text", "content", "title", "type", "source", "page", "refs", "clearance")
 ) | {"department", "query_must", "metadata"}
@@ -204,9 +203,7 @@ def _whole(value: object) -> int | None:
     """A whole number from 0 up, also as digits (CSV cells are text); None for anything else."""
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
         value = int(value.strip()[:20])
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if 0 <= value <= MAX_INT else None
+    return readable_level(value)
 
 
 def _is_plain(value: object) -> bool:

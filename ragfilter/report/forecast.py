@@ -111,9 +111,8 @@ def preview_expansion(
     """What EXPAND_1, EXPAND_3 and EXPAND_5 of a chunk would bring: depth to chunks, whole, in the
     order in which they would come. Asks the store for their texts, and no model.
 
-    With `query` and query_must on, chunks whose rule
-    fails are left out, as they would be. Empty for a chunk that is unknown or hidden. Raises
-    StoreError.
+    With `query` and query_must on, chunks whose rule fails are left out, as they would be. Empty
+    for a chunk that is unknown, or hidden from `user`. Raises StoreError.
     """
     user = viewer(user, settings)
     if not query.strip():

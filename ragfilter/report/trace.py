@@ -45,6 +45,9 @@ def _head(result: Result) -> Iterator[str]:
         f"store queries: {pool.queries}, {numbers.ms(pool.gather_ms)}"
     )
     yield f"Settings: k unfiltered {settings.retrieval.k}, pool {settings.retrieval.pool_size}"
+    if not result.user.unrestricted:
+        names = ", ".join(result.user.departments) or "none"
+        yield f"  clearance: level {result.user.level}, department {names}"
     for trace in result.traces:
         names = layer(trace.layer).used(settings)
         if trace.enabled and names:
@@ -161,6 +164,4 @@ def _space(space: str) -> str:
 
 
 def _value(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:g}"
-    return str(value) if value != "" else "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)

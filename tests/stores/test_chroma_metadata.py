@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.model import Chunk
+from ragfilter.model import Chunk, readable_level
 from ragfilter.stores.chroma.metadata import (
-    clearance_level,
     references,
     to_chunk,
     to_entry,
@@ -40,7 +39,7 @@ NAME = TEXT.map(str.strip).filter(bool)
     ],
 )
 def test_only_whole_numbers_from_zero_are_a_clearance(stored: object, level: int | None) -> None:
-    assert clearance_level(stored) == level
+    assert readable_level(stored) == level
 
 
 @pytest.mark.parametrize(

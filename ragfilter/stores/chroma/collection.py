@@ -149,7 +149,7 @@ class ChromaCollection:
         # Chroma refuses a condition, or a list of ids, that admits one which its index lacks.
         lost = self._lost(raw)
         pushed = None
-        if where is not None and where != Where():
+        if where is not None:
             if ids is None and _is_ours(raw) and can_push(where) and not lost:
                 pushed = condition(where)
             else:

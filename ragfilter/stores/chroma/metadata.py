@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ragfilter.model import Chunk
+from ragfilter.model import Chunk, readable_level
 from ragfilter.text.characters import loads, whole
 
 Metadata = Mapping[str, Any]
@@ -19,7 +19,6 @@ FlatMetadata = dict[str, str | int | float | bool]
 RULE_KEY = "query_must"
 OWN_KEY = "metadata"
 """The source's own fields, as JSON text."""
-MAX_INT = 2**63 - 1
 # An update that starts from these removes what the new chunk no longer has.
 NO_METADATA: Mapping[str, None] = dict.fromkeys(
     ("title", "type", "source", "page", "refs", RULE_KEY, OWN_KEY)
@@ -35,11 +34,11 @@ def to_metadata(chunk: Chunk, *, clearance_as_given: object = None) -> FlatMetad
     no condition. An unreadable clearance is stored as text, `clearance_as_given` where it is known:
     text matches no number, so the store's own condition hides the chunk too.
     """
-    readable = clearance_level(chunk.clearance) is not None
     given = "" if clearance_as_given is None else whole(str(clearance_as_given))
     metadata: FlatMetadata = {
-        "clearance": chunk.clearance if readable and chunk.clearance is not None else given,
-        "department": whole(chunk.department or ""),
+        "clearance": given if chunk.clearance is None else chunk.clearance,
+        # As it is read: a condition on it compares what is stored.
+        "department": whole(chunk.department or "").strip(),
     }
     for key, text in (("title", chunk.title), ("type", chunk.type), ("source", chunk.source)):
         if text:
@@ -67,7 +66,7 @@ def to_chunk(chunk_id: str, metadata: Metadata | None, text: str | None) -> Chun
         source=_text(row.get("source")),
         page=_page(row.get("page")),
         refs=references(row.get("refs")),
-        clearance=clearance_level(row.get("clearance", 0)) if department_readable else None,
+        clearance=readable_level(row.get("clearance", 0)) if department_readable else None,
         department=department,
         rule=_rule(row.get(RULE_KEY)),
         metadata=_own_fields(row),
@@ -83,7 +82,7 @@ def to_entry(chunk_id: str, metadata: Metadata | None) -> Chunk:
         type=_text(row.get("type")),
         source=_text(row.get("source")),
         refs=references(row.get("refs")),
-        clearance=clearance_level(row.get("clearance", 0)) if department_readable else None,
+        clearance=readable_level(row.get("clearance", 0)) if department_readable else None,
         department=department,
         rule=_rule(row.get(RULE_KEY)),
         loaded=False,
@@ -98,13 +97,6 @@ def _own_fields(row: Metadata) -> dict[str, Any]:
     except (ValueError, RecursionError):
         inside = None
     return own | (inside if isinstance(inside, dict) else {OWN_KEY: row[OWN_KEY]})
-
-
-def clearance_level(value: object) -> int | None:
-    """A whole number from 0 up; None for everything else ("abc", "2", 1.5, True, -1)."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if 0 <= value <= MAX_INT else None
 
 
 def references(value: object) -> tuple[str, ...]:

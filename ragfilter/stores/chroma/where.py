@@ -23,8 +23,8 @@ def can_push(where: Where) -> bool:
     return sources is None or (0 < len(sources) <= FEW_SOURCES and "" not in sources)
 
 
-def condition(where: Where) -> dict[str, Any]:
-    """`where` (which says something) as Chroma's own filter."""
+def condition(where: Where) -> dict[str, Any] | None:
+    """`where` as Chroma's own filter; None where it admits everything."""
     parts: list[dict[str, Any]] = []
     if where.user is not None and not where.user.unrestricted:
         parts += [
@@ -34,7 +34,9 @@ def condition(where: Where) -> dict[str, Any]:
         ]
     if where.sources is not None:
         parts.append({"source": {"$in": list(where.sources)}})
-    return parts[0] if len(parts) == 1 else {"$and": parts}
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return {"$and": parts}
 
 
 def admission(where: Where) -> Callable[[Chunk], bool]:
