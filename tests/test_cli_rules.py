@@ -182,8 +182,8 @@ def test_a_secret_is_not_sent_for_a_user_who_may_not_see_it(run: Run, llm: Llm) 
     server = llm(says(GOOD))
     run(*SUGGEST, "--where", "type=special")
     assert run.err == (
-        "ragfilter: 1 chunk is left out: above the clearance in force. --set clearance.level=N "
-        "raises it, --set clearance.enabled=false lifts it.\n"
+        "ragfilter: 1 chunk is left out: above the clearance in force. --level N raises it, "
+        "--set clearance.enabled=false lifts it.\n"
     )
     assert len(server.asked) == 3
     assert not any("Secret" in title for title in asked_about(server))
@@ -658,7 +658,7 @@ def test_a_secret_is_not_exported_for_a_user_who_may_not_see_it(run: Run) -> Non
     assert run.err == ""
     assert "secret" not in run("export")
     assert "1 chunk is left out" in run.err
-    assert "secret" in run("export", "--set", "clearance.level=4")
+    assert "secret" in run("export", "--level", "4")
 
 
 def write(path: Path, *records: object) -> str:

@@ -16,7 +16,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
 from ragfilter.judge.cache import Judgements
 from ragfilter.judge.call import without
-from ragfilter.model import Chunk
+from ragfilter.model import Chunk, User
 from ragfilter.protocols import Delta, Message, Vectors
 from ragfilter.settings.config import load
 from ragfilter.stores.chroma.store import ChromaStore, Row
@@ -105,15 +105,15 @@ def test_expansion_reaches_what_the_pool_does_not_hold(store: ChromaStore) -> No
 def test_clearance_in_an_expansion_with_and_without_push_down(store: ChromaStore) -> None:
     sources, _ = linked(store, s2={"clearance": 3})
     judged = replace(sources, chat=Judging(root="EXPAND_5"))
-    user = LLM.with_values({"clearance.enabled": True, "clearance.level": 1})
+    on, user = LLM.with_values({"clearance.enabled": True}), User(1)
     for push_down in (True, False):
-        result = run("q", user, judged, push_down=push_down)
+        result = run("q", on, judged, user, push_down=push_down)
         assert [hit.id for hit in result.kept] == ["root", "s1"]
-    pushed = run("q", user, judged, push_down=True).pool
+    pushed = run("q", on, judged, user, push_down=True).pool
     assert "text of s2" not in str(pushed)
     # Not pushed down, another view of the same pool needs nobody.
-    pool = run("q", user, judged, push_down=False).pool
-    cleared = replay(pool, user.with_values({"clearance.level": 3}))
+    pool = run("q", on, judged, user, push_down=False).pool
+    cleared = replay(pool, on, User(3))
     assert [hit.id for hit in cleared.kept] == ["root", "s1", "s2", "s3", "s4", "s5"]
 
 

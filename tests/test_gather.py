@@ -16,7 +16,7 @@ from ragfilter.engine.backends import Sources
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError
-from ragfilter.model import Chunk, Rounds
+from ragfilter.model import Chunk, Rounds, User
 from ragfilter.protocols import Vectors, Where
 from ragfilter.rules.match import RuleBook
 from ragfilter.settings.config import load
@@ -192,8 +192,8 @@ def test_x_or_y_compares_only_what_chunks_are_called(
         ]
     )
     chosen = load(profile="adaptive-gap+entities", environ={}).settings
-    chosen = chosen.with_values({"clearance.enabled": True, "clearance.level": level})
-    pool = gather(query, chosen, Sources(collection, OneVector({}, vectors[0])))
+    chosen = chosen.with_values({"clearance.enabled": True})
+    pool = gather(query, chosen, Sources(collection, OneVector({}, vectors[0])), User(level))
     assert [entity.name for entity in pool.entities] == sides
 
 
@@ -232,21 +232,14 @@ def test_push_down_and_memory_agree(store: ChromaStore) -> None:
     )
     collection.mark_content("made")
     sources = Sources(collection, OneVector({}, vectors[0]))
+    chosen = Settings().with_values({"clearance.enabled": True, "cutoff.enabled": False})
     for level, department in [(0, ""), (1, ""), (2, "referee"), (3, "other"), (3, "referee")]:
-        chosen = Settings().with_values(
-            {
-                "clearance.enabled": True,
-                "clearance.level": level,
-                "clearance.department": department,
-                "cutoff.enabled": False,
-            }
-        )
-        pushed = run("q", chosen, sources, push_down=True)
-        memory = run("q", chosen, sources, push_down=False)
+        user = User(level, (department,))
+        pushed = run("q", chosen, sources, user, push_down=True)
+        memory = run("q", chosen, sources, user, push_down=False)
         assert [h.id for h in pushed.kept] == [h.id for h in memory.kept]
         assert pushed.status == memory.status == "ok"
-        where = Where(level, department)
-        seen = {i for i, _ in collection.nearest(vectors[0], 200, where=where)}
+        seen = {i for i, _ in collection.nearest(vectors[0], 200, where=Where(user))}
         assert {h.id for h in pushed.pool.hits} <= seen
 
 

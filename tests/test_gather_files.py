@@ -10,7 +10,7 @@ from ragfilter.engine.backends import Sources
 from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError
-from ragfilter.model import Chunk
+from ragfilter.model import Chunk, User
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.chroma.store import ChromaStore, Row
@@ -143,15 +143,15 @@ def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
         [Row(chunk, vector) for chunk, vector in zip(secrets, vectors, strict=True)]
     )
     sources.collection.mark_content("made")  # type: ignore[attr-defined]
-    user = Settings().with_values({"clearance.enabled": True})
+    on = Settings().with_values({"clearance.enabled": True})
     refusals = []
     for pattern in (hidden, nothing):
-        chosen = user.with_values({"retrieval.source_pattern": pattern})
+        chosen = on.with_values({"retrieval.source_pattern": pattern})
         with pytest.raises(InputError) as refused:
             run("q", chosen, sources, push_down=push_down)
         refusals.append(str(refused.value).replace(repr(pattern), "PATTERN"))
         # The same over a pool that was gathered without the pattern.
-        result = replay(gather("q", user, sources), chosen)
+        result = replay(gather("q", on, sources), chosen)
         assert (result.hits, result.status, result.message) == ((), "ok", "")
     assert refusals[0] == refusals[1]
     assert refusals[0] == (
@@ -159,5 +159,6 @@ def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
         "There are: apis/display.yaml, apis/dsp.yaml, notes.md."
     )
     # Who may see one of the files finds it.
-    cleared = user.with_values({"clearance.level": 4, "retrieval.source_pattern": "secret.md"})
-    assert [hit.id for hit in run("q", cleared, sources, push_down=push_down).kept] == ["x"]
+    chosen = on.with_values({"retrieval.source_pattern": "secret.md"})
+    cleared = run("q", chosen, sources, User(4), push_down=push_down)
+    assert [hit.id for hit in cleared.kept] == ["x"]

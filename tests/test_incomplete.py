@@ -17,7 +17,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
 from ragfilter.errors import StoreError
 from ragfilter.layers.clearance import MESSAGE
-from ragfilter.model import Chunk, Hit, Pool, Result
+from ragfilter.model import Chunk, Hit, Pool, Result, User
 from ragfilter.report import trace_text
 from ragfilter.settings.schema import Settings
 from ragfilter.stores import index as indexing
@@ -32,9 +32,9 @@ def made(workspace: Workspace, n: int = N, *, reset: bool = False, **fields: Any
 
 
 def ask(workspace: Workspace, level: int = 0) -> Result:
-    seen = {"clearance.enabled": True, "clearance.level": level}
+    settings = Settings().with_values({"clearance.enabled": True})
     collection = workspace.store().collection("demo")
-    return run("text 7", Settings().with_values(seen), Sources(collection, Even()))
+    return run("text 7", settings, Sources(collection, Even()), User(level))
 
 
 @pytest.fixture(scope="module")

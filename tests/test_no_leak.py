@@ -25,7 +25,7 @@ from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError, ModelError
 from ragfilter.judge.cache import Judgements
-from ragfilter.model import Chunk, Result, Space
+from ragfilter.model import Chunk, Result, Space, User
 from ragfilter.protocols import Delta, Message, Vectors, Where
 from ragfilter.report.forecast import forecast, preview_expansion
 from ragfilter.settings.schema import Settings
@@ -116,14 +116,19 @@ def as_dict(chunk: Chunk) -> dict[str, Any]:
 def admits(where: Where, chunk: Chunk) -> bool:
     if where.sources is not None and chunk.source not in where.sources:
         return False
-    return where.max_clearance is None or sees(where.max_clearance, where.department, chunk)
+    return where.user is None or sees(where.user, chunk)
 
 
-def sees(level: int, department: str, chunk: Chunk) -> bool:
+def sees(user: User, chunk: Chunk) -> bool:
     """The rule in words, apart from the product's own."""
-    if chunk.clearance is None or chunk.clearance > level:
+    if chunk.clearance is None or chunk.clearance > user.level:
         return False
-    return chunk.department is None or chunk.department == department
+    return chunk.department is None or chunk.department in user.departments
+
+
+users = st.builds(
+    User, st.integers(0, 2), st.sampled_from([(), ("ops",), ("ops", "hr"), ("it", "ops", "law")])
+)
 
 
 @st.composite
@@ -159,8 +164,6 @@ def choices(draw: st.DrawFn) -> dict[str, Any]:
     values: dict[str, Any] = {f"{name}.enabled": draw(st.booleans()) for name in switches}
     return values | {
         "clearance.enabled": True,
-        "clearance.level": draw(st.integers(0, 2)),
-        "clearance.department": draw(st.sampled_from(["", "ops"])),
         "retrieval.k": draw(st.integers(1, 20)),
         "retrieval.pool_size": draw(st.integers(10, 20)),
         "retrieval.source_pattern": draw(st.sampled_from(["", "", "a.json", "*.json"])),
@@ -193,7 +196,7 @@ def exports(result: Result) -> str:
             repr(forecast(result)),
             result.message,
             pack(result.kept, result.settings).text,
-            repr([hit.id for hit in unfiltered(result.pool, result.settings)]),
+            repr([hit.id for hit in unfiltered(result.pool, result.settings, result.user)]),
         )
     )
 
@@ -203,32 +206,31 @@ def check(hidden: Sequence[str], text: str) -> None:
     assert not found, f"{found} leaked"
 
 
-def hidden_names(ports: Ports, settings: Settings) -> list[str]:
-    user = settings.clearance
+def hidden_names(ports: Ports, user: User) -> list[str]:
     return [
         name
         for number, chunk in enumerate(ports.all.values())
-        if not sees(user.level, user.department, chunk)
+        if not sees(user, chunk)
         for name in names_of(number)
     ]
 
 
 @examples(max_examples=100)
-@given(worlds(), choices(), st.sampled_from(QUERIES), st.booleans())
+@given(worlds(), choices(), users, st.sampled_from(QUERIES), st.booleans())
 def test_what_a_user_may_not_see_leaves_by_no_port(
-    ports: Ports, values: dict[str, Any], query: str, push_down: bool
+    ports: Ports, values: dict[str, Any], user: User, query: str, push_down: bool
 ) -> None:
     settings = Settings().with_values(values)
-    hidden = hidden_names(ports, settings)
+    hidden = hidden_names(ports, user)
     try:
-        result = run(query, settings, ports.sources(), push_down=push_down)
+        result = run(query, settings, ports.sources(), user, push_down=push_down)
     except InputError as error:
         check(hidden, str(error))
         return
     for chat in (None, ports):
         made = answer(query, pack(result.kept, settings), chat, ports, timeout_s=1)
         ports.out += [made.text, repr(made.prompt)]
-    previews = {i: preview_expansion(i, ports, settings, query=query) for i in ports.all}
+    previews = {i: preview_expansion(i, ports, settings, user, query=query) for i in ports.all}
     for number, (chunk_id, preview) in enumerate(previews.items()):
         # The id that was asked for is named; what it leads to may not be.
         there = set(names_of(number)) if chunk_id in str(preview) else set()
@@ -241,9 +243,9 @@ def test_what_a_user_may_not_see_leaves_by_no_port(
 
 
 @examples(max_examples=60)
-@given(worlds(), choices(), st.sampled_from(QUERIES))
+@given(worlds(), choices(), users, st.sampled_from(QUERIES))
 def test_viewing_an_operators_pool_as_a_user_names_nothing_hidden(
-    ports: Ports, values: dict[str, Any], query: str
+    ports: Ports, values: dict[str, Any], user: User, query: str
 ) -> None:
     """A pool that was gathered, reranked and judged without clearance, then viewed as a user."""
     settings = Settings().with_values(values | {"retrieval.source_pattern": ""})
@@ -251,26 +253,25 @@ def test_viewing_an_operators_pool_as_a_user_names_nothing_hidden(
     sources = ports.sources()
     pool = run(query, operator, sources, push_down=False).pool
     ports.out.clear()
-    hidden = hidden_names(ports, settings)
-    result = replay(pool, settings)
+    hidden = hidden_names(ports, user)
+    result = replay(pool, settings, user)
     check(hidden, exports(result))
     for _ in range(3):
-        pool = fulfil(pool, result.needs, settings, sources)
-        result = replay(pool, settings)
+        pool = fulfil(pool, result.needs, settings, sources, user)
+        result = replay(pool, settings, user)
     check(hidden, exports(result))
     check(hidden, "\n".join(ports.out))
 
 
 @examples(max_examples=30)
-@given(worlds(), choices(), st.sampled_from(QUERIES))
+@given(worlds(), choices(), users, st.sampled_from(QUERIES))
 def test_pushed_down_the_store_gives_no_hidden_text_at_all(
-    ports: Ports, values: dict[str, Any], query: str
+    ports: Ports, values: dict[str, Any], user: User, query: str
 ) -> None:
     settings = Settings().with_values(values | {"retrieval.source_pattern": ""})
-    result = run(query, settings, ports.sources(), push_down=True)
-    user = settings.clearance
+    result = run(query, settings, ports.sources(), user, push_down=True)
     for hit in (*result.pool.hits, *result.pool.reachable):
-        assert sees(user.level, user.department, hit.chunk) or not hit.chunk.loaded
+        assert sees(user, hit.chunk) or not hit.chunk.loaded
 
 
 @pytest.mark.parametrize("port", ["reranker", "judge", "answer", "export", "reference"])

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 from stores import OneVector, unit
-from test_no_leak import ACTIONS, QUERIES, Ports, choices, exports, sees, worlds
+from test_no_leak import ACTIONS, QUERIES, Ports, choices, exports, sees, users, worlds
 
 from ragfilter import report
 from ragfilter.answer.context import pack
@@ -29,7 +29,7 @@ from ragfilter.engine.backends import Sources
 from ragfilter.engine.replay import as_user, replay
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError
-from ragfilter.model import Chunk, Entity, Hit, Pool, Result
+from ragfilter.model import Chunk, Entity, Hit, Pool, Result, User
 from ragfilter.protocols import Delta, Message
 from ragfilter.report.forecast import preview_expansion
 from ragfilter.settings.config import load
@@ -75,28 +75,31 @@ def made_as_the_user(result: Result) -> str:
     return TIMES.sub("", "\n".join(told))
 
 
-def asked(query: str, settings: Settings, ports: Ports, *, push_down: bool) -> str:
+def asked(query: str, settings: Settings, ports: Ports, user: User, *, push_down: bool) -> str:
     """All that a user gets to see of a question, a refusal too."""
     try:
-        result = run(query, settings, ports.sources(), push_down=push_down)
+        result = run(query, settings, ports.sources(), user, push_down=push_down)
     except InputError as error:
         return str(error)
     made = answer(query, pack(result.kept, settings), ports, ports, timeout_s=1)
-    user = settings.clearance
-    seen = [c.id for c in ports.all.values() if sees(user.level, user.department, c)]
-    previews = [preview_expansion(i, ports, settings, query=query) for i in seen]
+    seen = [c.id for c in ports.all.values() if sees(user, c)]
+    previews = [preview_expansion(i, ports, settings, user, query=query) for i in seen]
     return TIMES.sub("", "\n".join((made_as_the_user(result), repr(made), repr(previews))))
 
 
 @examples(max_examples=150, deadline=None)
-@given(worlds(), choices(), st.sampled_from(QUERIES), st.booleans(), st.data())
+@given(worlds(), choices(), users, st.sampled_from(QUERIES), st.booleans(), st.data())
 def test_hidden_chunks_change_nothing_that_a_user_gets(
-    world: Ports, values: dict[str, Any], query: str, push_down: bool, data: st.DataObject
+    world: Ports,
+    values: dict[str, Any],
+    user: User,
+    query: str,
+    push_down: bool,
+    data: st.DataObject,
 ) -> None:
     settings = Settings().with_values({**values, "retrieval.pool_size": 10, "retrieval.k": 3})
-    user = settings.clearance
     with_them = Steady(world.all, world.distances, random.Random(0))
-    seen = {i: c for i, c in world.all.items() if sees(user.level, user.department, c)}
+    seen = {i: c for i, c in world.all.items() if sees(user, c)}
     if not seen:
         return
     without = Steady(seen, world.distances, random.Random(0))
@@ -108,9 +111,9 @@ def test_hidden_chunks_change_nothing_that_a_user_gets(
         },
         random.Random(0),
     )
-    alone = asked(query, settings, without, push_down=push_down)
-    assert asked(query, settings, with_them, push_down=push_down) == alone
-    assert asked(query, settings, moved, push_down=push_down) == alone
+    alone = asked(query, settings, without, user, push_down=push_down)
+    assert asked(query, settings, with_them, user, push_down=push_down) == alone
+    assert asked(query, settings, moved, user, push_down=push_down) == alone
 
 
 def chunks_near(vectors: Any, hidden: Sequence[int], *, ruled: bool = False) -> list[Row]:

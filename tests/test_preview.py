@@ -15,8 +15,7 @@ from ragfilter.engine.complete import fulfil
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.judge.cache import Judgements
-from ragfilter.layers.clearance import Clearance
-from ragfilter.model import Chunk, Space
+from ragfilter.model import Chunk, Space, User
 from ragfilter.protocols import Delta, Message, Vectors
 from ragfilter.report.forecast import forecast, preview_expansion
 from ragfilter.settings.config import load
@@ -92,16 +91,15 @@ def test_what_each_depth_would_bring() -> None:
 
 
 def test_a_user_is_shown_what_they_would_get() -> None:
-    user = Clearance(enabled=True, level=1)
-    preview = preview_expansion("root", World(*CHUNKS), LLM, user)
+    on = LLM.with_values({"clearance.enabled": True})
+    preview = preview_expansion("root", World(*CHUNKS), on, User(1))
     assert ids(preview)[3] == ["a", "b", "c", "ruled", "d"]
     assert preview[1][1].chunk.refs == ("root",)
-    cleared = preview_expansion("root", World(*CHUNKS), LLM, Clearance(enabled=True, level=2))
+    cleared = preview_expansion("root", World(*CHUNKS), on, User(2))
     assert ids(cleared) == ids(preview_expansion("root", World(*CHUNKS), LLM))
-    hidden = preview_expansion("secret", World(*CHUNKS), LLM, user)
+    hidden = preview_expansion("secret", World(*CHUNKS), on, User(1))
     assert ids(hidden) == {1: [], 3: [], 5: []}
-    settings = LLM.with_values({"clearance.enabled": True, "clearance.level": 1})
-    assert preview_expansion("root", World(*CHUNKS), settings) == preview
+    assert preview_expansion("root", World(*CHUNKS), on) == preview
 
 
 def test_rules_hold_where_they_are_on_and_a_question_is_there() -> None:
@@ -129,12 +127,12 @@ def test_the_expansion_brings_what_was_previewed(depth: int, level: int | None, 
             "judge.oversample": 1.0,
             "query_must.enabled": True,
             "clearance.enabled": level is not None,
-            "clearance.level": level or 0,
         }
     )
     world = World(*CHUNKS, said=f"root -> EXPAND_{depth}")
-    previewed = ids(preview_expansion("root", world, settings, query=query))[depth]
-    result = run(query, settings, world.sources())
+    user = User(level or 0)
+    previewed = ids(preview_expansion("root", world, settings, user, query=query))[depth]
+    result = run(query, settings, world.sources(), user)
     assert [hit.id for hit in result.kept] == ["root", *previewed]
 
 

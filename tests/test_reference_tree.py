@@ -8,7 +8,7 @@ import pytest
 from referring import CHUNKS
 
 from ragfilter.engine.replay import replay
-from ragfilter.model import Chunk, Hit, Pool, Result
+from ragfilter.model import PUBLIC, Chunk, Hit, Pool, Result
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.panels.references import Known, Tree, learn, tree
@@ -44,7 +44,7 @@ def result(settings: Settings, query: str = "who may") -> Result:
 
 
 def known() -> Known:
-    return learn("root", Store(), PLAIN, "who may")  # type: ignore[arg-type]
+    return learn("root", Store(), PLAIN, PUBLIC, "who may")  # type: ignore[arg-type]
 
 
 def lines(made: Tree) -> list[tuple[str, int, str]]:
@@ -88,7 +88,7 @@ def test_an_operator_reads_the_names_of_what_stays_hidden() -> None:
 
 
 def test_a_chunk_that_the_user_may_not_see_opens_nothing() -> None:
-    around = learn("secret", Store(), PLAIN, "who may")  # type: ignore[arg-type]
+    around = learn("secret", Store(), PLAIN, PUBLIC, "who may")  # type: ignore[arg-type]
     assert not tree("secret", around, result(ALL_ON)).open_root
     assert lines(tree("secret", around, result(PLAIN))) == [("deep", 1, "new")]
 
@@ -112,7 +112,7 @@ def test_while_the_judge_waits_nothing_counts_as_kept() -> None:
 
 def test_the_store_is_asked_once_whatever_the_settings_are_then() -> None:
     store = Store()
-    around = learn("root", store, ALL_ON, "who may")  # type: ignore[arg-type]
+    around = learn("root", store, ALL_ON, PUBLIC, "who may")  # type: ignore[arg-type]
     store.fetched.clear()
     for settings in (PLAIN, ALL_ON, PLAIN.with_values({"judge.max_expansion": 2})):
         assert all(node.tokens is not None for node in tree("root", around, result(settings)).nodes)
@@ -120,5 +120,5 @@ def test_the_store_is_asked_once_whatever_the_settings_are_then() -> None:
 
 
 def test_an_unknown_chunk_has_no_tree() -> None:
-    around = learn("nobody", Store(), PLAIN, "who may")  # type: ignore[arg-type]
+    around = learn("nobody", Store(), PLAIN, PUBLIC, "who may")  # type: ignore[arg-type]
     assert not tree("nobody", around, result(PLAIN)).open_root

@@ -14,7 +14,18 @@ from hypothesis import strategies as st
 from ragfilter import report
 from ragfilter.cli.text import query_text
 from ragfilter.engine.replay import replay
-from ragfilter.model import Chunk, Decision, Entity, Failure, Hit, LayerName, Outcome, Pool, Result
+from ragfilter.model import (
+    Chunk,
+    Decision,
+    Entity,
+    Failure,
+    Hit,
+    LayerName,
+    Outcome,
+    Pool,
+    Result,
+    User,
+)
 from ragfilter.report.rows import deciding
 from ragfilter.settings.schema import Settings
 from ragfilter.text import numbers
@@ -38,7 +49,7 @@ def giants(**settings: object) -> Result:
     return replay(pool(*hits), Settings().with_values({"retrieval.k": 5, **settings}))
 
 
-def secrets(**settings: object) -> Result:
+def secrets(user: User = User(1), **settings: object) -> Result:
     hits = [
         hit("open", 0.2, source="book.md", page=3),
         hit("secret", 0.3, clearance=3, title="The Hidden Door"),
@@ -46,8 +57,8 @@ def secrets(**settings: object) -> Result:
         hit("guild", 0.32, department="thieves"),
         hit("other", 0.33),
     ]
-    on = {"clearance.enabled": True, "clearance.level": 1, **settings}
-    return replay(pool(*hits), Settings().with_values(on))
+    on = {"clearance.enabled": True, **settings}
+    return replay(pool(*hits), Settings().with_values(on), user)
 
 
 def test_rows_show_rank_place_gap_and_what_decided() -> None:
@@ -233,31 +244,32 @@ def test_document_counts_what_is_hidden_for_an_operator_only() -> None:
 
 
 LEVELS = [
-    # clearance and department of the chunks, settings, success, count, max_security_level
-    ([(1, None), (3, None), (0, None)], {"clearance.level": 3}, True, 3, 3),
-    ([(1, None), (3, None), (0, None)], {"clearance.level": 1}, True, 2, 1),
-    ([(3, None), (4, "referee")], {"clearance.level": 1}, False, 0, 4),
-    ([(0, "referee")], {"clearance.level": 1}, False, 0, None),
-    ([(None, None)], {"clearance.level": 100}, False, 0, None),
+    # clearance and department of the chunks, the user's level, settings; success, count, level
+    ([(1, None), (3, None), (0, None)], 3, {}, True, 3, 3),
+    ([(1, None), (3, None), (0, None)], 1, {}, True, 2, 1),
+    ([(3, None), (4, "referee")], 1, {}, False, 0, 4),
+    ([(0, "referee")], 1, {}, False, 0, None),
+    ([(None, None)], 100, {}, False, 0, None),
     # without the layer: as high as what is kept, unknown where that cannot be read
-    ([(2, None), (5, "referee")], {"clearance.enabled": False}, True, 2, 5),
-    ([(2, None), (None, None)], {"clearance.enabled": False}, True, 2, None),
-    ([(2, None)], {"clearance.level": 3, "quality.enabled": True, "quality.reranker": "none",
-                   "quality.score_threshold": 1.0}, False, 0, None),
-    ([], {}, True, 0, None),
+    ([(2, None), (5, "referee")], 0, {"clearance.enabled": False}, True, 2, 5),
+    ([(2, None), (None, None)], 0, {"clearance.enabled": False}, True, 2, None),
+    ([(2, None)], 3, {"quality.enabled": True, "quality.reranker": "none",
+                      "quality.score_threshold": 1.0}, False, 0, None),
+    ([], 0, {}, True, 0, None),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("chunks", "settings", "success", "count", "level"), LEVELS)
+@pytest.mark.parametrize(("chunks", "user", "settings", "success", "count", "level"), LEVELS)
 def test_success_count_and_level_are_those_of_the_seed(
-    chunks: list[tuple[int | None, str | None]], settings: dict[str, object],
+    chunks: list[tuple[int | None, str | None]], user: int, settings: dict[str, object],
     success: bool, count: int, level: int | None,
 ) -> None:  # fmt: skip
     hits = [
         hit(f"c{i}", 0.1 * i, clearance=v, department=of) for i, (v, of) in enumerate(chunks, 1)
     ]
     off = {"cutoff.enabled": False, "clearance.enabled": True}
-    made = report.document(replay(pool(*hits), Settings().with_values({**off, **settings})))
+    chosen = Settings().with_values({**off, **settings})
+    made = report.document(replay(pool(*hits), chosen, User(user)))
     assert (made["success"], made["count"], made["max_security_level"]) == (success, count, level)
     assert made["success"] == (made["status"] == "ok")
 
@@ -279,8 +291,8 @@ def test_the_headline_says_why_so_many_stay(settings: dict[str, object], expecte
 def test_headlines_where_nothing_stays() -> None:
     nothing = replay(Pool("q", "demo", "l2", ()), Settings())
     assert report.headline(nothing) == "nothing was found"
-    shut = secrets(**{"clearance.level": 0})
-    barred = replay(pool(hit("a", 0.1, clearance=2)), shut.settings)
+    on = Settings().with_values({"clearance.enabled": True})
+    barred = replay(pool(hit("a", 0.1, clearance=2)), on)
     assert "highest level among them is 2" in report.headline(barred)
 
 
@@ -424,9 +436,8 @@ def test_no_export_names_a_hidden_chunk(
 ) -> None:
     switches = ("query_must", "entities", "quality", "cutoff", "judge")
     values = {f"{name}.enabled": data.draw(st.booleans()) for name in switches}
-    values |= {"clearance.enabled": True, "clearance.level": level}
-    settings = Settings().with_values({**values, "clearance.department": department})
-    result = replay(mixed, settings)
+    settings = Settings().with_values({**values, "clearance.enabled": True})
+    result = replay(mixed, settings, User(level, (department,)))
     made = report.rows(result)
     exports = "\n".join(
         (

@@ -11,7 +11,7 @@ import pytest
 from ragfilter import report
 from ragfilter.cli.text import query_text
 from ragfilter.engine.replay import replay
-from ragfilter.model import Brought, Chunk, Hit, Judgement, Pool, Result, Verdict
+from ragfilter.model import PUBLIC, Brought, Chunk, Hit, Judgement, Pool, Result, User, Verdict
 from ragfilter.settings.schema import Settings
 
 ON = {"judge.enabled": True, "cutoff.enabled": False}
@@ -42,10 +42,12 @@ SAID = Judgement(
 )
 
 
-def judged(judgement: Judgement | None = SAID, pool: Pool = POOL, **settings: Any) -> Result:
+def judged(
+    judgement: Judgement | None = SAID, pool: Pool = POOL, user: User = PUBLIC, **settings: Any
+) -> Result:
     values = ON | {name.replace("__", "."): value for name, value in settings.items()}
     said = () if judgement is None else (judgement,)
-    return replay(replace(pool, judgements=said), Settings().with_values(values))
+    return replay(replace(pool, judgements=said), Settings().with_values(values), user)
 
 
 def test_the_document_holds_the_seeds_figures() -> None:
@@ -124,7 +126,7 @@ def test_verdict_and_expansion_of_every_chunk() -> None:
     assert outcomes == sorted(outcomes)
 
 
-USER = {"clearance__enabled": True, "clearance__level": 1}
+USER: dict[str, Any] = {"clearance__enabled": True, "user": User(1)}
 
 
 def test_verdicts_are_shown_as_the_user() -> None:
@@ -142,7 +144,7 @@ def test_verdicts_are_shown_as_the_user() -> None:
         ({}, False, ["x", "secret"]),
         (USER, False, ["x"]),
         (USER, True, ["x", "secret"]),
-        (USER | {"clearance__level": 3}, False, ["x", "secret"]),
+        (USER | {"user": User(3)}, False, ["x", "secret"]),
     ],
 )
 def test_references_are_named_where_asked_for_and_as_the_user(

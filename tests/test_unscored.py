@@ -46,11 +46,11 @@ class Ordered:
         ids: Sequence[str] | None = None,
         where: Where | None = None,
     ) -> list[tuple[str, float]]:
-        highest = None if where is None else where.max_clearance
+        user = None if where is None else where.user
         fitting = [
             i
             for i, chunk in self.all.items()
-            if (ids is None or i in ids) and (highest is None or (chunk.clearance or 0) <= highest)
+            if (ids is None or i in ids) and (user is None or (chunk.clearance or 0) <= user.level)
         ]
         return [(i, 0.0) for i in fitting[:n]]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ragfilter.ui.panels.clearance import DEPARTMENTS, LEVEL
 from ragfilter.ui.sidebar.controls import key
 
 pytestmark = pytest.mark.model
@@ -19,14 +20,16 @@ def test_a_link_brings_back_what_was_shared(open_page: Callable[..., Any]) -> No
     first = open_page({"profile": "adaptive-gap+entities"}).ask("hill giant vs troll")
     first.slide("cutoff.max_results", 7).slide("cutoff.gap_threshold", 0.315)
     first.switch("quality", True).choose("set-quality-mode", "always").switch("clearance", True)
-    first.at.text_input(key="set-clearance-department").set_value("referee & co=1")
+    first.at.text_input(key=DEPARTMENTS).set_value("referee & co=1, ops")
+    first.at.slider(key=LEVEL).set_value(2)
     first.run().slide("confidence.large_gap", 0.25)
     link = dict(first.at.query_params)
     assert link == {
         "q": "hill giant vs troll",
         "collection": "demo",
         "profile": "adaptive-gap+entities",
-        "clearance.department": "referee & co=1",
+        "level": "2",
+        "departments": "referee & co=1,ops",
         "clearance.enabled": "true",
         "confidence.large_gap": "0.25",
         "cutoff.gap_threshold": "0.315",
@@ -41,6 +44,8 @@ def test_a_link_brings_back_what_was_shared(open_page: Callable[..., Any]) -> No
     assert second.at.query_params == link
     assert second.at.slider(key=key("cutoff.gap_threshold")).value == 0.315
     assert second.at.toggle(key=key("clearance.enabled")).value is True
+    assert second.at.slider(key=LEVEL).value == 2
+    assert second.at.text_input(key=DEPARTMENTS).value == "referee & co=1, ops"
     # The first was gathered before the clearance was known; the second holds more that is visible.
     assert second.strip.partition("kept")[0] == first.strip.partition("kept")[0]
     # What the switched-on quality layer lacks is fetched nowhere but by its button.
@@ -62,6 +67,8 @@ def test_a_link_brings_back_what_was_shared(open_page: Callable[..., Any]) -> No
         ({"nonsense": "1"}, ["no setting 'nonsense'"]),
         ({"cutoff.strategy": "guess"}, ["'guess'", "one of gap, fixed, autocut"]),
         ({"quality.enabled": "maybe"}, ["'maybe'", "true or false"]),
+        ({"level": "-1"}, ["level '-1'", "0 is used"]),
+        ({"clearance.level": "3"}, ["no setting 'clearance.level'"]),
         ({"collection": "nowhere"}, ["no collection 'nowhere'"]),
         (
             {"cutoff.gap_threshold": "nan", "cutoff.strategy": "x", "collection": "y"},

@@ -9,6 +9,7 @@ import pytest
 
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.report import rows
+from ragfilter.ui.panels.clearance import LEVEL
 from ragfilter.ui.sidebar.controls import NO_LLM, key
 
 pytestmark = pytest.mark.model
@@ -46,17 +47,17 @@ def test_a_switch_brings_its_layer_in_and_takes_it_out(
 def test_off_a_layer_shows_no_controls_and_on_it_does(open_page: Callable[..., Any]) -> None:
     page = open_page({"profile": "full"})
     own = {
-        "clearance": "clearance.level",
-        "query_must": "query_must.max_rounds",
-        "entities": "entities.per_entity",
-        "quality": "quality.score_threshold",
-        "cutoff": "cutoff.max_results",
+        "clearance": LEVEL,
+        "query_must": key("query_must.max_rounds"),
+        "entities": key("entities.per_entity"),
+        "quality": key("quality.score_threshold"),
+        "cutoff": key("cutoff.max_results"),
     }
     assert [*own, "judge"] == list(SWITCHES)
-    for layer, path in own.items():
-        assert key(path) in {slider.key for slider in page.at.slider}
+    for layer, control in own.items():
+        assert control in {slider.key for slider in page.at.slider}
         page.switch(layer, False)
-        assert key(path) not in {slider.key for slider in page.at.slider}
+        assert control not in {slider.key for slider in page.at.slider}
     assert page.changes == {f"{layer}.enabled": False for layer in own}
     page.press("reset")
     assert page.changes == {}

@@ -10,7 +10,7 @@ import pytest
 from ragfilter.ingest import demo
 from ragfilter.layers.registry import SWITCHES
 from ragfilter.ui.panels import costs
-from ragfilter.ui.panels.clearance import AS_OPERATOR, SENT_AS_USER
+from ragfilter.ui.panels.clearance import AS_OPERATOR, DEPARTMENTS, LEVEL, SENT_AS_USER
 from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.sidebar.controls import key
 
@@ -152,13 +152,20 @@ def test_every_layer_says_what_it_costs_and_why_it_stands_there(
 
 @pytest.mark.parametrize(
     ("level", "department", "seen"),
-    [(1, "referee", True), (1, "", False), (0, "referee", False), (3, "treasury", False)],
+    [
+        (1, "referee", True),
+        (1, "treasury, referee", True),
+        (1, "", False),
+        (0, "referee", False),
+        (3, "treasury", False),
+    ],
 )
 def test_level_and_department_decide(
     open_page: Callable[..., Any], level: int, department: str, seen: bool
 ) -> None:
-    page = open_page(AS_USER).slide("clearance.level", level)
-    page.at.text_input(key="set-clearance-department").set_value(department)
+    page = open_page(AS_USER)
+    page.at.slider(key=LEVEL).set_value(level)
+    page.at.text_input(key=DEPARTMENTS).set_value(department)
     page.run()
     assert (NEAREST in page.kept) is seen
     assert (NEAREST in leaked(page.sent)) is seen

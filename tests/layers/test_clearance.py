@@ -4,8 +4,7 @@ import pytest
 
 from ragfilter.layers import clearance
 from ragfilter.layers.base import Look
-from ragfilter.layers.clearance import Clearance
-from ragfilter.model import Chunk, Hit, Pool
+from ragfilter.model import Chunk, Hit, Pool, User
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 
@@ -25,16 +24,16 @@ CASES = [
 
 
 @pytest.mark.parametrize(("level", "department", "user", "mine", "seen"), CASES)
-def test_may_see(
+def test_who_may_see_what(
     level: int | None, department: str | None, user: int, mine: str, seen: bool
 ) -> None:
     chunk = Chunk("c", clearance=level, department=department)
-    assert clearance.may_see(chunk, Clearance(level=user, department=mine)) is seen
+    assert User(user, (mine,)).sees(chunk) is seen
 
 
 def look(level: int) -> Look:
-    settings = Settings().with_values({"clearance.enabled": True, "clearance.level": level})
-    return Look(settings, Pool("q", "c", "l2", ()), rule_book(()).scan("q"))
+    settings = Settings().with_values({"clearance.enabled": True})
+    return Look(settings, Pool("q", "c", "l2", ()), rule_book(()).scan("q"), User(level))
 
 
 def hits(*levels: int | None) -> tuple[Hit, ...]:
@@ -77,7 +76,7 @@ def test_what_is_missing_is_told_and_no_more(
     step = clearance.apply(found, look(level))
     assert (step.status, step.message) == ("insufficient_clearance", message)
     assert "referee" not in step.message
-    assert clearance.level_needed((hit.chunk for hit in found), Clearance(level=level)) == needed
+    assert clearance.level_needed((hit.chunk for hit in found), User(level)) == needed
 
 
 def test_unreadable_clearance_alone_is_insufficient_too() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ragfilter.layers.base import Look
 from ragfilter.layers.cutoff import Cutoff, apply, cut, side_by_side
-from ragfilter.model import Chunk, CutoffDetail, Hit, Pool
+from ragfilter.model import PUBLIC, Chunk, CutoffDetail, Hit, Pool
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 
@@ -307,7 +307,7 @@ def look_at() -> LookAt:
         values = {path.replace("__", "."): value for path, value in options.items()}
         pool = Pool("q", "c", "l2", hits)
         settings = Settings().with_values(values)
-        return Look(settings, pool, rule_book(()).scan("q"), frozenset(pinned), reranked)
+        return Look(settings, pool, rule_book(()).scan("q"), PUBLIC, frozenset(pinned), reranked)
 
     return make
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ragfilter.layers import cutoff
 from ragfilter.layers.base import Look, Step
 from ragfilter.layers.entities import apply
-from ragfilter.model import Chunk, Entity, Hit, Pool
+from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 
@@ -29,7 +29,7 @@ HITS = (GIANT, CATEGORY, TROLL, FROST, MAMMOTH)
 def pin(hits: tuple[Hit, ...], *entities: Entity, per_entity: int = 10) -> Step:
     settings = Settings().with_values({"entities.per_entity": per_entity})
     pool = Pool("q", "c", "l2", hits, entities)
-    return apply(hits, Look(settings, pool, rule_book(()).scan("q")))
+    return apply(hits, Look(settings, pool, rule_book(()).scan("q"), PUBLIC))
 
 
 def test_both_sides_are_pinned_the_nearest_first() -> None:
@@ -92,7 +92,8 @@ def test_without_a_comparison_nothing_moves() -> None:
 def cut_after_pinning(hits: tuple[Hit, ...], *entities: Entity) -> Step:
     step = pin(hits, *entities)
     pool = Pool("q", "c", "l2", hits, entities)
-    return cutoff.apply(step.hits, Look(Settings(), pool, rule_book(()).scan("q"), step.pinned))
+    look = Look(Settings(), pool, rule_book(()).scan("q"), PUBLIC, step.pinned)
+    return cutoff.apply(step.hits, look)
 
 
 def test_hill_giant_or_troll_keeps_both_and_drops_the_mammoth() -> None:

@@ -14,7 +14,18 @@ from ragfilter.judge import call
 from ragfilter.judge.parse import parse
 from ragfilter.layers.base import Look, Step
 from ragfilter.layers.judge import apply
-from ragfilter.model import Brought, Chunk, Failure, Hit, JudgeDetail, Judgement, Pool, Verdict
+from ragfilter.model import (
+    PUBLIC,
+    Brought,
+    Chunk,
+    Failure,
+    Hit,
+    JudgeDetail,
+    Judgement,
+    Pool,
+    User,
+    Verdict,
+)
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 
@@ -50,6 +61,7 @@ def judge(
     pinned: frozenset[str] = frozenset(),
     failures: tuple[Failure, ...] = (),
     query: str = "why?",
+    user: User = PUBLIC,
     **settings: Any,
 ) -> Step:
     tree = Settings().with_values(
@@ -64,7 +76,7 @@ def judge(
         reachable=reachable,
         failures=failures,
     )
-    return apply(hits, Look(tree, found, rule_book(()).scan(query), pinned))
+    return apply(hits, Look(tree, found, rule_book(()).scan(query), user, pinned))
 
 
 def over(hits: tuple[Hit, ...], **actions: str) -> Judgement:
@@ -217,8 +229,8 @@ def test_a_judgement_that_knew_of_a_hidden_reference_is_not_used_as_a_user() -> 
     judgement = Judgement(ready.asked, verdicts(a="KEEP"), prompt_key=ready.key)
     assert judge(hits, judgement, reachable=secret).needs == ()
     for level, needs in ((1, 1), (2, 0)):
-        user: dict[str, Any] = {"clearance__enabled": True, "clearance__level": level}
-        assert len(judge(hits, judgement, reachable=secret, **user).needs) == needs
+        step = judge(hits, judgement, reachable=secret, user=User(level), clearance__enabled=True)
+        assert len(step.needs) == needs
 
 
 @pytest.mark.parametrize("error", ["", "down"])
@@ -434,8 +446,7 @@ def test_clearance_holds_in_expansion_and_hides_what_lies_behind() -> None:
     judgement = over(hits, a="EXPAND_5")
     everything = judge(hits, judgement, reachable=reachable)
     assert ids(everything) == ["a", "secret", "open", "broken", "other", "behind"]
-    user: dict[str, Any] = {"clearance__enabled": True, "clearance__level": 1}
-    step = judge(hits, judgement, reachable=reachable, **user)
+    step = judge(hits, judgement, reachable=reachable, user=User(1), clearance__enabled=True)
     assert ids(step) == ["a", "open"]
     assert "secret" not in str((step.decisions, step.note, step.hits[1:]))
 
@@ -478,7 +489,7 @@ def test_laws_of_expansion(
         reachable=tuple(nodes[4:]),
         judge__max_expansion=most,
         clearance__enabled=True,
-        clearance__level=1,
+        user=User(1),
     )
     found = ids(step)
     assert len(found) == len(set(found))

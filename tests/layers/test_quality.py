@@ -10,7 +10,7 @@ import pytest
 from ragfilter.layers import quality
 from ragfilter.layers.base import Look, Step
 from ragfilter.layers.quality import Quality
-from ragfilter.model import Chunk, Failure, Hit, Pool
+from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Pool
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 
@@ -36,7 +36,7 @@ def run(
         failures=(Failure("rerank", failure),) if failure else (),
         reranker=quality.reranker_key(settings.quality) if scores or failure else "",
     )
-    return quality.apply(hits, Look(settings, pool, rule_book(()).scan("q"), pinned))
+    return quality.apply(hits, Look(settings, pool, rule_book(()).scan("q"), PUBLIC, pinned))
 
 
 def ids(step: Step) -> list[str]:
@@ -168,7 +168,7 @@ def test_scores_of_another_reranker_do_not_count() -> None:
     settings = Settings()
     hits = tuple(replace(Hit(Chunk(f"c{i}"), 1.4, i), rerank_score=0.9) for i in (1, 2))
     pool = Pool("q", "c", "l2", hits, reranker="cross_encoder:x")
-    step = quality.apply(hits, Look(settings, pool, rule_book(()).scan("q")))
+    step = quality.apply(hits, Look(settings, pool, rule_book(()).scan("q"), PUBLIC))
     assert [need.kind for need in step.needs] == ["rerank"]
 
 
@@ -176,7 +176,7 @@ def test_the_failure_of_another_reranker_does_not_count() -> None:
     hits = tuple(Hit(Chunk(f"c{i}"), 1.4, i) for i in (1, 2))
     gone = (Failure("rerank", "model gone"),)
     pool = Pool("q", "c", "l2", hits, failures=gone, reranker="cross_encoder:x")
-    step = quality.apply(hits, Look(Settings(), pool, rule_book(()).scan("q")))
+    step = quality.apply(hits, Look(Settings(), pool, rule_book(()).scan("q"), PUBLIC))
     assert [need.kind for need in step.needs] == ["rerank"]
     assert "model gone" not in step.note
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ragfilter.errors import CollectionMissing, InputError, StoreError
-from ragfilter.model import Chunk
+from ragfilter.model import Chunk, User
 from ragfilter.protocols import Vectors, Where
 from ragfilter.stores.chroma import collection as chroma_collection
 from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore, Row
@@ -151,21 +151,22 @@ def test_unusable_query_vectors_are_refused(store: ChromaStore, vector: Any) -> 
 
 CLEARANCES: list[Any] = ["missing", 0, 1, 2, 5, -1, 1.5, 2.0, True, "1", "abc", ""]
 DEPARTMENTS: list[Any] = ["missing", "", "ops", "hr", 5]
-USERS = [Where(level, department) for level in (0, 1, 2, 100) for department in ("", "ops", "5")]
+THEIRS = [(), ("ops",), ("5",), ("ops", "hr", "5")]
+USERS = [User(level, departments) for level in (0, 1, 2, 100) for departments in THEIRS]
 
 
-def readable(clearance: Any, department: Any, user: Where) -> bool:
-    """The rule in words: a whole number up to the user's level, no department or the user's."""
+def readable(clearance: Any, department: Any, user: User) -> bool:
+    """The rule in words: a whole number up to the user's level, no department or one of theirs."""
     if clearance == "missing":
         clearance = 0
-    if type(clearance) is not int or not 0 <= clearance <= (user.max_clearance or 0):
+    if type(clearance) is not int or not 0 <= clearance <= user.level:
         return False
-    return department in ("missing", "") or str(department) == user.department
+    return department in ("missing", "") or str(department) in user.departments
 
 
 @pytest.mark.parametrize("user", USERS, ids=str)
 def test_a_foreign_collection_shows_only_what_the_user_may_see(
-    store: ChromaStore, user: Where
+    store: ChromaStore, user: User
 ) -> None:
     rows = {
         f"{c}-{d}": (clearance, department)
@@ -181,23 +182,21 @@ def test_a_foreign_collection_shows_only_what_the_user_may_see(
     expected = {i for i, (c, d) in rows.items() if readable(c, d, user)}
     collection = store.collection("foreign")
     everything = collection.nearest(unit(1, 0), 1000)
-    seen = collection.nearest(unit(1, 0), 1000, where=user)
+    seen = collection.nearest(unit(1, 0), 1000, where=Where(user))
     assert {i for i, _ in seen} == expected
     assert seen == [hit for hit in everything if hit[0] in expected]
 
 
 @pytest.mark.parametrize("user", USERS, ids=str)
-def test_the_stores_own_condition_equals_the_rule_in_memory(
-    store: ChromaStore, user: Where
-) -> None:
+def test_the_stores_own_condition_equals_the_rule_in_memory(store: ChromaStore, user: User) -> None:
     chunks = [
         Chunk(f"{c}-{d}", clearance=c if c >= 0 else None, department=d)
         for c in (-1, 0, 1, 2, 5)
         for d in (None, "ops", "hr", "5")
     ]
     collection = filled(store, chunks)
-    pushed = collection.nearest(unit(1, 0), 1000, where=user)
-    in_memory = collection.nearest(unit(1, 0), 1000, ids=[c.id for c in chunks], where=user)
+    pushed = collection.nearest(unit(1, 0), 1000, where=Where(user))
+    in_memory = collection.nearest(unit(1, 0), 1000, ids=[c.id for c in chunks], where=Where(user))
     allowed = {c.id for c in chunks if readable(c.clearance, c.department or "", user)}
     assert pushed == in_memory
     assert {i for i, _ in pushed} == allowed
@@ -210,7 +209,7 @@ def test_a_chunk_with_unreadable_clearance_is_hidden_from_everybody(
     collection = store.create("demo", embedder="fake")
     row = Row(Chunk("a", clearance=None), unit(1, 0), clearance_as_given=given)
     collection.write([row, Row(Chunk("b"), unit(0, 1))])
-    found = collection.nearest(unit(1, 0), 9, where=Where(100, "ops"))
+    found = collection.nearest(unit(1, 0), 9, where=Where(User(100, ("ops",))))
     assert [i for i, _ in found] == ["b"]
 
 

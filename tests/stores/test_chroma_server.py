@@ -19,7 +19,7 @@ import pytest
 from waiting import PATIENT_S, SILENT_S, ends_after
 
 from ragfilter.errors import InputError, StoreError, StoreUnavailable
-from ragfilter.model import Chunk
+from ragfilter.model import Chunk, User
 from ragfilter.protocols import Where
 from ragfilter.stores.chroma.client import Server
 from ragfilter.stores.chroma.store import ChromaStore, Row
@@ -69,7 +69,7 @@ def test_a_real_server_does_all_that_the_folder_does(tmp_path: Path) -> None:
         collection.write([Row(Chunk("a", "text a"), RIGHT), Row(Chunk("b", clearance=2), UP)])
         assert collection.nearest(RIGHT, 9) == [("a", 0.0), ("b", 2.0)]
         assert collection.nearest(RIGHT, 9, ids=["b", "nobody"]) == [("b", 2.0)]
-        assert collection.nearest(RIGHT, 9, where=Where(1)) == [("a", 0.0)]
+        assert collection.nearest(RIGHT, 9, where=Where(User(1))) == [("a", 0.0)]
         assert collection.chunks(["a", "nobody"]) == {"a": Chunk("a", "text a")}
         with pytest.raises(StoreError, match="dimension"):
             collection.nearest(np.ones(3, dtype=np.float32), 1)

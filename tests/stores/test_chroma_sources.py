@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragfilter.model import Chunk
+from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.protocols import Vectors, Where
 from ragfilter.stores.chroma import where as chroma_where
 from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore, Row
@@ -59,19 +59,19 @@ def admitted(where: Where) -> set[str]:
         for c in CHUNKS
         if (where.sources is None or c.source in where.sources)
         and (
-            where.max_clearance is None
+            where.user in (None, UNRESTRICTED)
             or (
-                (c.clearance or 0) <= where.max_clearance
-                and c.department in (None, where.department)
+                (c.clearance or 0) <= where.user.level
+                and c.department in (None, *where.user.departments)
             )
         )
     }
 
 
 WHERES = [
-    Where(sources=sources) if user is None else Where(*user, sources)
+    Where(user, sources)
     for sources in (None, (), ("a.json",), ("a.json", "c/d.json"), ("",), ("b.json", ""), ("zz",))
-    for user in (None, (0, ""), (1, "ops"), (2, "hr"))
+    for user in (None, UNRESTRICTED, User(), User(1, ("ops",)), User(2, ("hr",)))
 ]
 
 
@@ -116,7 +116,7 @@ class Told:
         (Where(sources=("a.json", "")), None),
         (Where(sources=("a.json", *(f"{i}.json" for i in range(20)))), None),
         (
-            Where(1, "ops", ("a.json",)),
+            Where(User(1, ("ops",)), ("a.json",)),
             {
                 "$and": [
                     {"clearance": {"$gte": 0}},

@@ -13,7 +13,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import ChatError, ModelError
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers.quality import Quality
-from ragfilter.model import Chunk, Hit, Pool, Result
+from ragfilter.model import PUBLIC, Chunk, Hit, Pool, Result
 from ragfilter.protocols import Delta, Message, Reranker
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.session.pools import falls_short, keep, meet, reach, settle
@@ -46,7 +46,7 @@ def test_a_wider_pool_or_other_files(
     pattern = asked_with.retrieval.source_pattern
     pool = Pool("q", "demo", "l2", hits, source_pattern=pattern, complete=complete)
     settings = asked_with.with_values({FILES: ""} | now)
-    put = Asked("q", "demo", "1", reach(asked_with))
+    put = Asked("q", "demo", "1", reach(asked_with, PUBLIC))
     assert falls_short(put, replay(pool, settings), settings) is short
 
 
@@ -56,7 +56,7 @@ HITS = tuple(Hit(Chunk(i, f"about {i}", refs=("x",)), 0.1 * n, n) for n, i in en
 POOL = Pool("why?", "demo", "l2", HITS)
 ON = Settings().with_values({"judge.enabled": True, "cutoff.enabled": False})
 NARROW = ON.with_values({"judge.max_chunks": 1, "judge.oversample": 1.0})
-ASKED = Asked("why?", "demo", "1", reach(ON))
+ASKED = Asked("why?", "demo", "1", reach(ON, PUBLIC))
 
 
 class Bench:
@@ -103,7 +103,8 @@ class Bench:
 
     def press(self, pool: Pool, settings: Settings) -> Pool:
         """The button of a session that drew `pool`."""
-        return keep(ASKED, meet(ASKED, pool, replay(pool, settings).needs, settings, self), self)  # type: ignore[arg-type]
+        needs = replay(pool, settings).needs
+        return keep(ASKED, meet(ASKED, pool, needs, settings, PUBLIC, self), self)  # type: ignore[arg-type]
 
     def now(self, settings: Settings) -> Result:
         """What a session sees that is drawn anew."""
@@ -149,10 +150,10 @@ def test_a_question_put_again_takes_what_the_llm_said_before_and_asks_nobody() -
     bench = Bench()
     bench.said = "b -> EXPAND_1"
     bench.press(POOL, ON)
-    settled = settle(Asked("why?", "demo", "2", reach(ON)), POOL, ON, bench)  # type: ignore[arg-type]
+    settled = settle(Asked("why?", "demo", "2", reach(ON, PUBLIC)), POOL, ON, PUBLIC, bench)  # type: ignore[arg-type]
     assert kept(replay(settled, ON)) == ["b", "x"]
     assert [judgement.cached for judgement in settled.judgements] == [True]
-    assert replay(settle(ASKED, POOL, NARROW, bench), NARROW).needs  # type: ignore[arg-type]
+    assert replay(settle(ASKED, POOL, NARROW, PUBLIC, bench), NARROW).needs  # type: ignore[arg-type]
     assert bench.calls == 1
 
 
@@ -164,10 +165,10 @@ SCORED = Settings().with_values({"quality.enabled": True, "quality.mode": "alway
 def test_a_question_put_anew_is_scored_again_though_it_failed_before() -> None:
     bench = Bench()
     bench.broken = True
-    failed = settle(ASKED, POOL, SCORED, bench)  # type: ignore[arg-type]
+    failed = settle(ASKED, POOL, SCORED, PUBLIC, bench)  # type: ignore[arg-type]
     assert "It is out." in replay(failed, SCORED).trace("quality").note
     bench.broken = False
-    settle(ASKED, failed, SCORED, bench)  # type: ignore[arg-type]
+    settle(ASKED, failed, SCORED, PUBLIC, bench)  # type: ignore[arg-type]
     assert bench.calls == 2
     assert "reranked" in bench.now(SCORED).trace("quality").note
     # A session that had drawn the failure, and asks something else by now, brings it not back.
@@ -180,6 +181,6 @@ def test_a_reranking_that_fails_once_more_stays_a_failure() -> None:
     bench = Bench()
     bench.broken = True
     for _ in range(2):
-        settle(ASKED, bench.pools.get(ASKED) or POOL, SCORED, bench)  # type: ignore[arg-type]
+        settle(ASKED, bench.pools.get(ASKED) or POOL, SCORED, PUBLIC, bench)  # type: ignore[arg-type]
     assert bench.calls == 2
     assert "It is out." in bench.now(SCORED).trace("quality").note
