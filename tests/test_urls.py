@@ -12,6 +12,7 @@ from typing import ClassVar
 from urllib.parse import quote
 
 import pytest
+from waiting import PATIENT_S
 
 from ragfilter.cli import main
 from ragfilter.errors import InputError, RagfilterError, StoreUnavailable
@@ -170,7 +171,7 @@ def test_user_and_password_are_sent_as_basic_authentication() -> None:
         Guarded.asked.clear()
         url = f"http://user:{IN_A_URL}@127.0.0.1:{port}/chroma/"
         with pytest.raises(StoreUnavailable) as refused:
-            ChromaStore.server(Server(url, timeout_s=5))
+            ChromaStore.server(Server(url, timeout_s=PATIENT_S))
         server.shutdown()
     check(*words(refused.value))
     assert f"http://127.0.0.1:{port}/chroma" in refused.value.message

@@ -35,6 +35,14 @@ def ends_after(timeout_s: float) -> Iterator[None]:
 
 
 @contextmanager
+def ends_by(timeout_s: float) -> Iterator[None]:
+    """What is inside ends by itself, or is given up not long after its deadline."""
+    began = monotonic()
+    yield
+    assert monotonic() - began < timeout_s + SLACK_S
+
+
+@contextmanager
 def ends_soon() -> Iterator[None]:
     """What is inside takes little CPU time, which is the same on a busy machine."""
     began = thread_time()

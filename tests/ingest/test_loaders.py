@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import ends_soon
 
 from ragfilter.errors import InputError
 from ragfilter.ingest.load import load
@@ -410,11 +410,10 @@ def test_a_heading_after_nested_lists_is_one(depth: int) -> None:
     ],
     ids=["lists", "quotes", "brackets", "one paragraph"],
 )
-def test_megabytes_of_odd_markdown_load_in_seconds(tmp_path: Path, text: str) -> None:
+def test_megabytes_of_odd_markdown_take_little_work(tmp_path: Path, text: str) -> None:
     (tmp_path / "odd.md").write_text(text)
-    began = time.process_time()
-    assert list(load_markdown(tmp_path / "odd.md", source="odd.md"))
-    assert time.process_time() - began < 10
+    with ends_soon():
+        assert list(load_markdown(tmp_path / "odd.md", source="odd.md"))
 
 
 def test_plain_text_passages(tmp_path: Path) -> None:

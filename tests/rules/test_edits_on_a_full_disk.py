@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import PROCESS_S
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = 4096
@@ -110,7 +111,7 @@ print(json.dumps(made))
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     command = [sys.executable, "-c", CHILD, str(tmp_path_factory.mktemp("full")), str(PAGE)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PROCESS_S)
     assert done.returncode == 0, done.stderr
     made: list[dict[str, Any]] = json.loads(done.stdout)
     return made

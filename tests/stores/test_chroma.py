@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from waiting import PROCESS_S
 
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.model import Chunk, User
@@ -453,7 +454,12 @@ def test_a_read_only_store_is_not_to_be_moved_away(tmp_path: Path) -> None:
     plain = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
     command = [*(plain if os.geteuid() == 0 else []), sys.executable, "-c", READ_ONLY]
     made = subprocess.run(
-        [*command, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
+        [*command, str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PROCESS_S,
+        check=True,
     )
     assert "read" in made.stdout
     assert "make it writable" in made.stdout

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Iterator
 
 import pytest
+from waiting import PATIENT_S, SILENT_S
 
 from ragfilter.ui.session.background import pieces
 
 
 def test_nothing_is_lost_and_the_first_comes_at_once() -> None:
-    began = time.monotonic()
-    came = pieces(iter(["a", "b", "c"]), 60)
-    first = next(came)
-    assert time.monotonic() - began < 30
-    assert first + "".join(came) == "abc"
+    drawn, waited = threading.Event(), []
+
+    def source() -> Iterator[str]:
+        yield "a"
+        waited.append(drawn.wait(PATIENT_S))
+        yield "b"
+
+    came = pieces(source(), SILENT_S)
+    assert next(came) == "a"
+    drawn.set()
+    assert "".join(came) == "b"
+    assert waited == [True]
 
 
 def test_pieces_that_come_close_together_are_one() -> None:
@@ -25,13 +33,16 @@ def test_pieces_that_come_close_together_are_one() -> None:
 
 
 def test_while_nothing_comes_the_reader_has_its_turn() -> None:
+    turn = threading.Event()
+
     def late() -> Iterator[str]:
-        time.sleep(0.5)
+        turn.wait(SILENT_S)
         yield "a"
 
-    *waited, last = pieces(late(), 0.05)
-    assert set(waited) == {""}
-    assert last == "a"
+    came = pieces(late(), 0.05)
+    assert next(came) == ""
+    turn.set()
+    assert "".join(came) == "a"
 
 
 def test_what_came_before_a_failure_is_there() -> None:
