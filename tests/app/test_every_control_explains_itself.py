@@ -47,7 +47,7 @@ BOX = ["text_input Question"]
 def test_every_control_before_a_question(open_page: Callable[..., Any]) -> None:
     page = open_page({"profile": "llm-filter"})
     assert of_page(page) == BOX
-    assert any(one.proto.help.startswith("A question is put") for one in page.at.markdown)
+    assert any(one.proto.help.startswith("Enter or Ask searches") for one in page.at.markdown)
 
 
 def test_every_control_of_every_panel(open_page: Callable[..., Any]) -> None:
