@@ -330,10 +330,10 @@ def test_a_draft_without_a_last_newline_is_not_made_again(
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b'{"id": "x"}\n', "line 1 is no draft"),
-        (b"hello\n", "line 1 is no draft"),
+        (b'{"id": "x"}\n', "line 1 is not a draft"),
+        (b"hello\n", "line 1 is not a draft"),
         (OF_OTHER + b"\n", "collection 'other'"),
-        (b"my only copy of the notes", "line 1 is no draft"),
+        (b"my only copy of the notes", "line 1 is not a draft"),
     ],
 )
 def test_another_file_is_not_written_to(
@@ -344,7 +344,7 @@ def test_another_file_is_not_written_to(
     server = llm(says(GOOD))
     run(*MATRICES, "--out", str(out), code=2)
     assert why in run.err
-    assert "Name another file with --out." in run.err
+    assert "Use another file with --out." in run.err
     assert out.read_bytes() == content
     assert server.asked == []
 
@@ -352,17 +352,17 @@ def test_another_file_is_not_written_to(
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"my only copy of the notes", "line 1 is no draft"),
-        (b'{"a":1}\n{"b":2}', "line 1 is no draft"),
+        (b"my only copy of the notes", "line 1 is not a draft"),
+        (b'{"a":1}\n{"b":2}', "line 1 is not a draft"),
         (OF_OTHER, "collection 'other'"),
         (DRAFT_6 + b"\n" + OF_OTHER, "line 2 is a draft for the collection 'other'"),
-        (DRAFT_6 + b'\n{"b":2}', "line 2 is no draft"),
-        (DRAFT_6 + b"\nask Ann about this", "line 2 is no draft"),
+        (DRAFT_6 + b'\n{"b":2}', "line 2 is not a draft"),
+        (DRAFT_6 + b"\nask Ann about this", "line 2 is not a draft"),
         # What may be cut off, but stands behind what is no draft, or behind nothing.
-        (DRAFT_6[:-1], "line 1 is no draft"),
-        (b"hello\n" + DRAFT_6[:-1], "line 1 is no draft"),
+        (DRAFT_6[:-1], "line 1 is not a draft"),
+        (b"hello\n" + DRAFT_6[:-1], "line 1 is not a draft"),
         (OF_OTHER + b"\n" + DRAFT_6[:-1], "collection 'other'"),
-        (DRAFT_6 + b"\n\n" + DRAFT_7[:-1], "line 2 is no draft"),
+        (DRAFT_6 + b"\n\n" + DRAFT_7[:-1], "line 2 is not a draft"),
     ],
 )
 def test_the_last_line_of_another_file_stays(tmp_path: Path, content: bytes, why: str) -> None:
@@ -370,7 +370,7 @@ def test_the_last_line_of_another_file_stays(tmp_path: Path, content: bytes, why
     out.write_bytes(content)
     with pytest.raises(InputError, match=why) as caught:
         drafting.drafted_before(out, "small")
-    assert caught.value.remedy == "Name another file with --out."
+    assert caught.value.remedy == "Use another file with --out."
     assert out.read_bytes() == content
 
 
@@ -575,7 +575,7 @@ def test_suggest_needs_an_llm(run: Run) -> None:
     ("args", "says"),
     [
         (["--where", "colour=red"], "fields are type, source, id, title, rule"),
-        (["--where", "type"], "is no condition"),
+        (["--where", "type"], "is not a condition"),
         (["--where", "rule=maybe"], "rule=any or none"),
         (["--limit", "0"], "--limit"),
         (["--templates", "/nowhere"], "/nowhere cannot be read"),
@@ -686,8 +686,8 @@ def test_import_names_what_it_refuses_and_saves_the_rest(run: Run, tmp_path: Pat
         "refused: line 3 (boat): contain_one_of[0]: the group is empty, so no query could meet it. "
         "Add a term or remove the group.",
         "refused: line 4 (ghost): the collection has no such chunk",
-        "refused: line 5: this is no JSON",
-        "refused: line 6: the id is missing or no text",
+        "refused: line 5: this is not JSON",
+        "refused: line 6: the id is missing or is not text",
         "small: 3 rules saved, 1 unchanged, 2 lines without a rule skipped, 4 refused",
     ]
     assert run.rule("cleric-7") == '{"contain_one_of":[["cleric"]]}'
@@ -744,7 +744,7 @@ def test_drafts_can_be_imported_and_the_last_line_of_a_chunk_counts(
     out = tmp_path / "drafts.jsonl"
     printed = run(*SUGGEST, "--where", "id=cleric-7", "--out", str(out))
     assert "1 with doubts" in printed
-    assert "held back until the remarks are gone.\n" in printed
+    assert "held back until the remarks are removed.\n" in printed
     made = lines(out)[0]
     assert "they belong into one group" in made["remarks"][0]
     with out.open("a", encoding="utf-8") as file:
@@ -771,8 +771,8 @@ def test_a_draft_with_doubts_is_held_back_until_they_are_accepted(run: Run, tmp_
         told,
         "small: 2 rules saved, 1 unchanged, 0 lines without a rule skipped, 0 refused, "
         "1 held back for doubts",
-        "Correct what is held back and take its remarks out of the file, or add --with-doubts to "
-        "save it as it is.",
+        "Correct the drafts that are held back and remove their remarks from the file, or add "
+        "--with-doubts to save them as they are.",
     ]
     assert (run.rule("cleric-7"), run.rule("boat")) == (None, '{"contain":"boat"}')
     made = run.json("import", file, code=1)
@@ -798,7 +798,7 @@ def test_import_of_a_file_that_is_none(run: Run, tmp_path: Path) -> None:
 
 def test_history_undo_and_redo(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("history") == ""
-    assert run.err == "No rule was edited yet.\n"
+    assert run.err == "No rule has been edited yet.\n"
     monkeypatch.setenv("RAGFILTER_USER", "ada")
     file = write(tmp_path / "in.jsonl", {"id": "boat", "query_must": {"contain": "boat"}})
     run("import", file)

@@ -105,7 +105,7 @@ def test_the_text_tells_the_figures() -> None:
         "| 400 + 20 tokens, 1.2 s | m, "
     ) in shown
     remembered = query_text(judged(replace(SAID, cached=True)), profile="llm-filter")
-    assert "tokens, remembered | m" in remembered
+    assert "tokens, cached | m" in remembered
 
 
 def test_verdict_and_expansion_of_every_chunk() -> None:

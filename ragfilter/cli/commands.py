@@ -57,19 +57,19 @@ def index(
         typer.Option(
             "--collection",
             "-c",
-            help="Name; that of demo and adsapi is their own.",
+            help="Name of the collection. Defaults to the source for demo and adsapi.",
             callback=in_words,
         ),
     ] = "",
-    reset: Annotated[bool, typer.Option(help="Remove what the collection holds first.")] = False,
+    reset: Annotated[bool, typer.Option(help="Empty the collection first.")] = False,
     rebuild: Annotated[
-        bool, typer.Option(help="Restore the collection from its own copy; SOURCE is not read.")
+        bool, typer.Option(help="Restore the collection from its own copy, without SOURCE.")
     ] = False,
     data_dir: DataDir = None,
     as_json: Json = False,
     verbose: Verbose = 0,
 ) -> None:
-    """Put chunks into a collection. What did not change is not embedded again."""
+    """Index chunks into a collection. Unchanged chunks are not embedded again."""
     parts.start_logging(verbose)
     from ragfilter.cli import indexing
 
@@ -98,8 +98,8 @@ def query(
         typer.Option(
             "-k",
             metavar="N",
-            help="Most results: sets retrieval.k, cutoff.max_results, judge.max_chunks and "
-            "quality.min_top_k (and quality.max_top_k where that is smaller).",
+            help="Maximum number of results. Sets retrieval.k, cutoff.max_results, "
+            "judge.max_chunks and quality.min_top_k (and quality.max_top_k if it is smaller).",
         ),
     ] = None,
     gap_threshold: GapThreshold = None,
@@ -116,20 +116,19 @@ def query(
         bool | None,
         typer.Option(
             "--rerank/--no-rerank",
-            help="Let the LLM judge the chunks of this call, or not: then the first "
-            "judge.max_chunks stay, unless the cutoff is on.",
+            help="Whether the LLM judges the chunks of this query. If not, the first "
+            "judge.max_chunks are kept, unless the cutoff is on.",
             show_default=False,
         ),
     ] = None,
     references: Annotated[
         bool,
         typer.Option(
-            "--references/--no-references", help="With --json: what each hit refers to, as refs."
+            "--references/--no-references",
+            help="With --json: add the references of each hit, as refs.",
         ),
     ] = False,
-    answer: Annotated[
-        bool, typer.Option("--answer", help="Answer from the chunks that are kept.")
-    ] = False,
+    answer: Annotated[bool, typer.Option("--answer", help="Answer from the kept chunks.")] = False,
     debug: Annotated[
         bool, typer.Option("--debug", help="Print the trace (with --json: on standard error).")
     ] = False,
@@ -138,7 +137,7 @@ def query(
     as_json: Json = False,
     verbose: Verbose = 0,
 ) -> int:
-    """Ask a collection and see what is kept, what falls, and why."""
+    """Query a collection and see what is kept, what is dropped, and why."""
     parts.start_logging(verbose)
     flags: dict[str, dict[str, object]] = {
         "-k": {"retrieval.k": k, "cutoff.max_results": k, "judge.max_chunks": k},
@@ -216,7 +215,7 @@ def cut(
     as_json: Json = False,
     verbose: Verbose = 0,
 ) -> None:
-    """Cut a list of distances, without any collection. Starts from the seeds' default figures."""
+    """Apply the cutoff to a list of distances. Needs no collection."""
     parts.start_logging(verbose)
     from ragfilter.cli import cutting
     from ragfilter.layers.cutoff import cut as cut_values
@@ -252,7 +251,7 @@ def evaluate(
     as_json: Json = False,
     verbose: Verbose = 0,
 ) -> None:
-    """Measure the filtered result beside the unfiltered first k, over labelled queries."""
+    """Compare the filtered with the unfiltered result over labelled queries."""
     parts.start_logging(verbose)
     loaded = parts.load_config(profile, config, values, {})
     user = parts.user_of(level, department, values)

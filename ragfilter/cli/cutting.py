@@ -20,7 +20,7 @@ def distance(text: str) -> float:
     except ValueError:
         value = math.nan
     if not abs(value) <= LARGEST:
-        raise InputError(f"{text!r} is not a distance.", remedy="Give numbers such as 0.12 0.18.")
+        raise InputError(f"{text!r} is not a distance.", remedy="Use numbers such as 0.12 0.18.")
     return value
 
 

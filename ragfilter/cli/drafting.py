@@ -84,7 +84,7 @@ def drafts(
             raise ChatError(
                 f"The endpoint failed{times}, so no more chunks are tried: {draft.error}",
                 kind="server",
-                remedy="Then run the same command again.",
+                remedy="Run the same command again once it works.",
             )
 
 
@@ -197,9 +197,11 @@ def without_text(made: Sequence[Draft]) -> str:
 def next_text(path: Path, collection: str, *, doubtful: int) -> str:
     """What to do with the file; `doubtful`: how many drafts carry remarks."""
     words = ["ragfilter", "rules", "import", str(path), "--collection", collection]
-    doubts = " Doubts stand under remarks; those drafts are held back until the remarks are gone."
+    doubts = (
+        " Drafts with doubts, listed under remarks, are held back until the remarks are removed."
+    )
     return (
-        f"Look through the drafts, then save those that are left.{doubts if doubtful else ''}\n"
+        f"Review the drafts, then save those that you keep.{doubts if doubtful else ''}\n"
         f"{shlex.join(words)}\n"
     )
 
@@ -250,7 +252,7 @@ def _drafted(path: Path, number: int, line: bytes, collection: str) -> str | Non
         data = json.loads(line)
         chunk_id, of, rule = data["id"], data["collection"], data["query_must"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise _unusable(path, f"line {number} is no draft") from None
+        raise _unusable(path, f"line {number} is not a draft") from None
     if of != collection:
         raise _unusable(path, f"line {number} is a draft for the collection {of!r}")
     return None if rule is None else str(chunk_id)
@@ -258,5 +260,5 @@ def _drafted(path: Path, number: int, line: bytes, collection: str) -> str | Non
 
 def _unusable(path: Path, why: str) -> InputError:
     return InputError(
-        f"The drafts cannot be kept in {path}: {why}.", remedy="Name another file with --out."
+        f"The drafts cannot be kept in {path}: {why}.", remedy="Use another file with --out."
     )

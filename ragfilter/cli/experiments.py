@@ -50,14 +50,16 @@ def compare(
     collection: CollectionName = "demo",
     profile: Annotated[
         list[str] | None,
-        typer.Option("--profile", "-p", help=f"One side each: {', '.join(PROFILES)}."),
+        typer.Option(
+            "--profile", "-p", help=f"Profile to compare: {', '.join(PROFILES)}. Repeatable."
+        ),
     ] = None,
     vary: Annotated[
         list[str] | None,
         typer.Option(
             "--vary",
-            help="One side of each profile with these settings: 'layer.field=value …'; may be "
-            "repeated, and an empty text is the profile alone.",
+            help="Compare each profile with these settings: 'layer.field=value …'. Repeatable; "
+            "an empty string is the unchanged profile.",
         ),
     ] = None,
     config: ConfigFile = None,
@@ -71,9 +73,9 @@ def compare(
     as_json: Json = False,
     verbose: Verbose = 0,
 ) -> None:
-    """Compare profiles or settings, and a plain search, over a list of queries.
+    """Compare profiles or settings with an unfiltered search, over a list of queries.
 
-    --set acts on every side.
+    --set applies to every side.
     """
     parts.start_logging(verbose)
     made = _sides(profile or (), vary or (), config, values or ())
@@ -89,7 +91,8 @@ def experiment(
     queries: QueriesFile,
     qrels: QrelsFile = None,
     variants: Annotated[
-        str, typer.Option("--variants", help="Prompts to try, with commas; default: all.")
+        str,
+        typer.Option("--variants", help="Prompt variants to try, comma-separated. Default: all."),
     ] = "",
     collection: CollectionName = "demo",
     profile: ProfileName = None,
@@ -104,9 +107,9 @@ def experiment(
     as_json: Json = False,
     verbose: Verbose = 0,
 ) -> None:
-    """Try the judge's prompts on labelled queries. Needs an LLM.
+    """Measure the judge's prompt variants on labelled queries. Needs an LLM.
 
-    The profile is llm-filter where none is named.
+    The default profile is llm-filter.
     """
     parts.start_logging(verbose)
     from ragfilter.evaluate.experiment import prompt_sides

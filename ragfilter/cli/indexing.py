@@ -77,7 +77,7 @@ def text(report: IndexReport) -> str:
             (report.added, "added"),
             (report.changed, "changed"),
             (report.unchanged, "unchanged"),
-            (report.not_in_source, "not in the source any more"),
+            (report.not_in_source, "no longer in the source"),
         )
         if number
     ]

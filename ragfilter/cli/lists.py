@@ -27,7 +27,7 @@ def collections(data_dir: DataDir = None, as_json: Json = False, verbose: Verbos
     else:
         from ragfilter.workbench import INDEX_DEMO
 
-        typer.echo(f"There is no collection yet. {INDEX_DEMO}", err=True)
+        typer.echo(f"No collection yet. {INDEX_DEMO}", err=True)
 
 
 @app.command()

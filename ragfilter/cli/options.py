@@ -44,7 +44,7 @@ ConfigFile = Annotated[
 ]
 SetValues = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Any setting, as layer.field=value; may be repeated."),
+    typer.Option("--set", help="Set any setting, as layer.field=value. Repeatable."),
 ]
 Level = Annotated[
     int | None,
@@ -56,11 +56,12 @@ Departments = Annotated[
 ]
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", help="Workspace folder. Also RAGFILTER_DATA_DIR."),
+    typer.Option("--data-dir", help="Workspace folder; also RAGFILTER_DATA_DIR."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Verbose = Annotated[
-    int, typer.Option("--verbose", "-v", count=True, help="Say more on standard error; -vv most.")
+    int,
+    typer.Option("--verbose", "-v", count=True, help="Log more to standard error; -vv logs most."),
 ]
 GapThreshold = Annotated[
     str | None,
@@ -70,35 +71,35 @@ GapThreshold = Annotated[
 # labelled queries
 
 QueriesFile = Annotated[
-    str, typer.Option("--queries", help="queries.jsonl, or a demo collection's name for its own.")
+    str, typer.Option("--queries", help="Path of queries.jsonl, or demo or adsapi for their own.")
 ]
 QrelsFile = Annotated[
     str | None,
     typer.Option(
         "--qrels",
-        help="qrels.tsv; a demo collection has its own. Without it no precision and recall.",
+        help="Path of qrels.tsv; demo and adsapi have their own. Precision and recall need it.",
     ),
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option("--only", help="Only this query id; may be repeated.", callback=in_words),
+    typer.Option("--only", help="Only this query id. Repeatable.", callback=in_words),
 ]
 Except = Annotated[
     list[str] | None,
-    typer.Option("--except", help="Not this query id; may be repeated.", callback=in_words),
+    typer.Option("--except", help="Leave out this query id. Repeatable.", callback=in_words),
 ]
 # Above it a number no longer fits into what takes it: SQLite, a slice.
 MOST = 1_000_000_000
 Limit = Annotated[
     int | None,
-    typer.Option("--limit", min=1, max=MOST, help="Only the first so many of those queries."),
+    typer.Option("--limit", min=1, max=MOST, help="Only the first N of those queries."),
 ]
 
 # chunks
 
 WHERE_HELP = (
-    "Only chunks with field=value; fields: type, source, id, title (* stands for anything, upper "
-    "and lower case alike) and rule (any or none). May be repeated: all must hold."
+    "Only chunks with field=value. Fields: type, source, id, title (* matches anything, case is "
+    "ignored) and rule (any or none). Repeatable; all conditions must hold."
 )
 
 Where = Annotated[list[str] | None, typer.Option("--where", help=WHERE_HELP, callback=in_words)]

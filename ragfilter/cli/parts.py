@@ -127,7 +127,7 @@ def unknown_labels(labels: Labels, sources: Sources) -> list[str]:
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         log.warning(
-            "%d of %d labelled ids %s not in collection %s, such as %r",
+            "%d of %d labelled ids %s not in the collection %s, such as %r",
             len(missing), total, verb, where.name, missing[0],
         )  # fmt: skip
     return list(missing)

@@ -87,7 +87,7 @@ def write(path: Path, text: str) -> None:
             part.unlink(missing_ok=True)
         raise InputError(
             f"{path} cannot be written: {error.strerror or error}.",
-            remedy="Name another file with --out.",
+            remedy="Use another file with --out.",
         ) from None
 
 
@@ -102,7 +102,7 @@ def plan(path: Path, stored: dict[str, str | None], *, with_doubts: bool = False
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise InputError(
-            f"{path} cannot be read: {why}.", remedy="Name a JSONL file in UTF-8."
+            f"{path} cannot be read: {why}.", remedy="Use a JSONL file in UTF-8."
         ) from None
     wanted: dict[str, Change | Refusal | None] = {}
     unnamed: list[Refusal] = []
@@ -161,12 +161,12 @@ def _of_line(line: str, number: int, stored: dict[str, str | None]) -> Change | 
     try:
         record: Any = json.loads(line)
     except (ValueError, RecursionError):
-        return Refusal(number, "", "this is no JSON")
+        return Refusal(number, "", "this is not JSON")
     if not isinstance(record, dict):
-        return Refusal(number, "", "this is no JSON object")
+        return Refusal(number, "", "this is not a JSON object")
     chunk_id = next((record[key] for key in ID_KEYS if key in record), None)
     if not isinstance(chunk_id, str) or not chunk_id:
-        return Refusal(number, "", "the id is missing or no text")
+        return Refusal(number, "", "the id is missing or is not text")
     chunk_id = whole(chunk_id)
     if RULE_KEY not in record or (record[RULE_KEY] is None and record.get("error")):
         return None

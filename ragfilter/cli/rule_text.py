@@ -15,8 +15,8 @@ from ragfilter.rules.lint import Finding, Severity
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 RULE_CHARS = 60
 HELD = (
-    "Correct what is held back and take its remarks out of the file, or add --with-doubts to save "
-    "it as it is."
+    "Correct the drafts that are held back and remove their remarks from the file, or add "
+    "--with-doubts to save them as they are."
 )
 
 

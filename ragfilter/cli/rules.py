@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 FOUND = 1
 rules = typer.Typer(
-    help="Draft, check, move and take back query_must rules.",
+    help="Draft, check, export, import, undo and redo query_must rules.",
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -105,7 +105,7 @@ def lint(
     as_json: Json = False,
     verbose: Verbose = 0,
 ) -> int:
-    """Find rules that do not do their work. Exit code 1 where there are errors."""
+    """Find rules that do not work as intended. Exits with 1 if there are errors."""
     parts.start_logging(verbose)
     chosen = _with_rules(collection, where, config, values, level, department, data_dir)
     from ragfilter.cli import rule_text
@@ -124,7 +124,7 @@ def lint(
 @rules.command(name="export")
 def export(
     collection: CollectionName = "demo",
-    out: Annotated[Path | None, typer.Option(help="File; standard output without it.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Output file. Default: standard output.")] = None,
     where: Where = None,
     config: ConfigFile = None,
     values: SetValues = None,
@@ -151,10 +151,10 @@ def import_(
     file: Annotated[Path, typer.Argument(help="JSONL with id and query_must, or drafts.")],
     collection: CollectionName = "demo",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be saved or refused.")
+        bool, typer.Option("--dry-run", help="Only report what would be saved or refused.")
     ] = False,
     with_doubts: Annotated[
-        bool, typer.Option("--with-doubts", help="Save drafts that carry remarks, too.")
+        bool, typer.Option("--with-doubts", help="Also save drafts with remarks.")
     ] = False,
     data_dir: DataDir = None,
     as_json: Json = False,
@@ -162,7 +162,7 @@ def import_(
 ) -> int:
     """Save the rules of a file, each through the journal.
 
-    Drafts with remarks are held back. Exit code 1 where some are held back or refused.
+    Drafts with remarks are held back. Exits with 1 if any rule is held back or refused.
     """
     parts.start_logging(verbose)
     from ragfilter.cli import rule_files, rule_text
@@ -205,7 +205,7 @@ def import_(
 def history(
     chunk: OneChunk = None,
     collection: CollectionName = "demo",
-    limit: Annotated[int, typer.Option(min=1, max=MOST, help="At most so many edits.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=MOST, help="Maximum number of edits.")] = 20,
     data_dir: DataDir = None,
     as_json: Json = False,
     verbose: Verbose = 0,
@@ -222,7 +222,7 @@ def history(
     elif found:
         parts.emit(rule_text.history_text(found))
     else:
-        typer.echo("No rule was edited yet.", err=True)
+        typer.echo("No rule has been edited yet.", err=True)
 
 
 @rules.command()
@@ -233,7 +233,7 @@ def undo(
     as_json: Json = False,
     verbose: Verbose = 0,
 ) -> None:
-    """Take back the last edit of the collection, or of one chunk."""
+    """Undo the last edit of the collection, or of one chunk."""
     from ragfilter.rules import edits
 
     parts.start_logging(verbose)
@@ -251,7 +251,7 @@ def redo(
     as_json: Json = False,
     verbose: Verbose = 0,
 ) -> None:
-    """Bring back the edit that was taken back last."""
+    """Redo the edit that was undone last."""
     from ragfilter.rules import edits
 
     parts.start_logging(verbose)

@@ -41,20 +41,21 @@ def suggest(
     llm: Annotated[bool, typer.Option("--llm", help="Ask the configured LLM.")] = False,
     where: Where = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Only the first so many of the selection.")
+        int | None, typer.Option(min=1, help="Only the first N chunks of the selection.")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Append each draft to this file (JSONL); what is in it is not redone."),
+        typer.Option(
+            help="Append each draft to this file (JSONL). Chunks already in it are skipped."
+        ),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(min=0.1, help="Seconds a chunk; default: the answer's.")
+        float | None, typer.Option(min=0.1, help="Seconds per chunk. Default: the answer timeout.")
     ] = None,
     templates: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of prompt templates of one's own (.toml); default: "
-            "RAGFILTER_RULE_TEMPLATES."
+            help="Folder with your own prompt templates (.toml). Default: RAGFILTER_RULE_TEMPLATES."
         ),
     ] = None,
     config: ConfigFile = None,
@@ -68,7 +69,7 @@ def suggest(
     """Draft rules for a selection of chunks. Nothing is saved to the collection."""
     parts.start_logging(verbose)
     if not llm:
-        raise SettingsError("Say who drafts the rules.", remedy="Add --llm to ask the LLM.")
+        raise SettingsError("Drafting needs an LLM.", remedy="Add --llm to ask the configured one.")
     user = viewer_of(config, values, level, department)
     from ragfilter.cli import drafting
     from ragfilter.cli.selecting import select

@@ -63,7 +63,7 @@ def condition(text: str) -> Condition:
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or name not in FIELDS:
         raise InputError(
-            f"--where {text!r} is no condition.",
+            f"--where {text!r} is not a condition.",
             remedy=f"Write field=value; fields are {', '.join(FIELDS)}.",
         )
     if name == "rule" and value not in RULE_VALUES:
@@ -89,7 +89,7 @@ def select(
     known = collection.catalogue()
     if not known:
         raise CollectionMissing(
-            f"The collection {collection.name!r} is empty.", remedy="Index something into it first."
+            f"The collection {collection.name!r} is empty.", remedy="Index chunks into it first."
         )
     fitting = [chunk for chunk in known.values() if all(c.holds(chunk) for c in early)]
     if late:

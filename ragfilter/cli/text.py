@@ -115,7 +115,7 @@ def evaluation_text(evaluation: Evaluation) -> str:
         lines += ["", f"{len(evaluation.unlabelled)} queries without labels are left out"]
     waiting = sum(row.waiting for row in evaluation.rows)
     if waiting:
-        lines += ["", f"in {waiting} queries a layer lacked something and fell back"]
+        lines += ["", f"in {waiting} queries a layer was missing something and fell back"]
     return "\n".join(lines) + "\n"
 
 
@@ -161,7 +161,7 @@ def _judged(result: Result) -> list[str]:
     if stats.fallback:
         return ["", f"judge fell back: {told}; {stats.error}"]
     tokens = f"{stats.prompt_tokens:,} + {stats.completion_tokens:,} tokens"
-    time = "remembered" if stats.cached else numbers.ms(stats.ms)
+    time = "cached" if stats.cached else numbers.ms(stats.ms)
     return ["", f"judge: {told} | {tokens}, {time} | {stats.model}, {stats.prompt_version}"]
 
 
