@@ -46,8 +46,8 @@ def _head(result: Result) -> Iterator[str]:
     )
     yield f"Settings: k unfiltered {settings.retrieval.k}, pool {settings.retrieval.pool_size}"
     if not result.user.unrestricted:
-        names = ", ".join(result.user.departments) or "none"
-        yield f"  clearance: level {result.user.level}, department {names}"
+        departments = ", ".join(result.user.departments) or "none"
+        yield f"  clearance: level {result.user.level}, department {departments}"
     for trace in result.traces:
         names = layer(trace.layer).used(settings)
         if trace.enabled and names:
