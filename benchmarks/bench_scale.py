@@ -1,0 +1,230 @@
+"""The filter over a large collection, beside a plain search of the same store. Ratios to that.
+
+Chroma, numpy and the seed's literal `$nin` loop answer the same queries in the same run: 384
+dimensions, half of the chunks with one of 1,500 distinct rules, a quarter above the user's
+clearance. The vectors lie near a space of 24 dimensions, as those of real texts do.
+
+    python benchmarks/bench_scale.py [--chunks 100000] [--folder DIR] [--json]
+
+`--folder` keeps the collection for another run. `found` is the share of the exact answer (every
+chunk compared) that came back, over all queries; `short` counts queries with fewer than k.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from ragfilter.engine.backends import Sources
+from ragfilter.engine.retrieve import run
+from ragfilter.model import Chunk, Result, User
+from ragfilter.protocols import Progress, Vectors
+from ragfilter.rules.match import rule_book
+from ragfilter.settings.config import load
+from ragfilter.settings.schema import Settings
+from ragfilter.stores.chroma.store import ChromaStore, Row
+
+DIMENSION, LATENT = 384, 24
+RULES = 1_500
+K = 15
+QUERIES = 40
+QUESTION = "What does a cleric of level 7 need to hit armor class 3?"
+USER = User(level=1)
+FULL = {"quality.reranker": "none", "quality.score_threshold": 0.0}
+"""Profile full, but for the reranker; every match is good, so that all k go on to the cutoff."""
+
+
+class Given:
+    """An embedder whose next vector is set, so that no model's time is measured."""
+
+    name = "given"
+    vector: Vectors
+
+    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        return np.stack([self.vector] * len(texts))
+
+
+def made(n: int) -> tuple[list[Chunk], Vectors, Vectors]:
+    """Chunks, their vectors, and the queries' vectors; the same ones every time."""
+    rng = np.random.default_rng(7)
+    basis = rng.normal(size=(LATENT, DIMENSION)).astype(np.float32)
+    points = rng.normal(size=(n + QUERIES, LATENT)).astype(np.float32) @ basis
+    points += 0.3 * rng.normal(size=points.shape).astype(np.float32)
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    rules = [
+        json.dumps({"contain_one_of": [[f"class {i % 50}", f"ac {i % 50}"], [f"level {i // 50}"]]})
+        for i in range(RULES)
+    ]
+    chunks = [
+        Chunk(
+            f"c{i}",
+            f"Passage {i}. " + "Words that fill a passage of some length. " * 10,
+            f"Title {i}",
+            source=f"file-{i % 40}.md",
+            clearance=(0, 0, 1, 2)[i % 4],
+            rule=rules[i // 2 % RULES] if i % 2 else None,
+        )
+        for i in range(n)
+    ]
+    return chunks, points[:n], points[n:]
+
+
+def collection(folder: Path, chunks: Sequence[Chunk], vectors: Vectors) -> ChromaStore:
+    store = ChromaStore.folder(folder)
+    if "scale" not in {info.name for info in store.collections()}:
+        filled = store.create("scale", embedder="given")
+        for start in range(0, len(chunks), 5_000):
+            part = range(start, min(start + 5_000, len(chunks)))
+            filled.write([Row(chunks[i], vectors[i]) for i in part])
+        filled.mark_content("benchmark")
+    return store
+
+
+def timed(work: Callable[[Vectors], Any], queries: Vectors) -> tuple[float, list[Any]]:
+    """Median milliseconds, after a warm-up, and what came back."""
+    work(queries[0])
+    took, found = [], []
+    for query in queries:
+        started = time.perf_counter()
+        found.append(work(query))
+        took.append((time.perf_counter() - started) * 1000)
+    return median(took), found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--chunks", type=int, default=100_000)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as spare:
+        document = measure(asked.folder or Path(spare), asked.chunks)
+    if asked.json:
+        print(json.dumps(document, indent=2))
+        return
+    for name, value in document.items():
+        print(f"{name}: {value}")
+
+
+def measure(folder: Path, n: int) -> dict[str, Any]:
+    chunks, vectors, queries = made(n)
+    store = collection(folder, chunks, vectors)
+    there = store.collection("scale")
+    raw = store.client.get_collection("scale", embedding_function=None)
+    embedder = Given()
+    profiles = {
+        "adaptive_gap": load(profile="adaptive-gap", environ={}).settings,
+        "query_must": load(profile="query-must", environ={}).settings,
+        "full_no_rerank": load(profile="full", environ={}).settings.with_values(FULL),
+    }
+
+    def plain(query: Vectors) -> list[str]:
+        found = raw.query(query_embeddings=[query], n_results=K)
+        return found["ids"][0]
+
+    def filtered(settings: Settings) -> Callable[[Vectors], Result]:
+        backends = Sources(there, embedder)
+
+        def search(query: Vectors) -> Result:
+            embedder.vector = query
+            return run(QUESTION, settings, backends, USER)
+
+        return search
+
+    failing = [i for i, holds in enumerate(passing(chunks, rules=True)) if not holds]
+
+    def nin_loop(query: Vectors) -> list[str]:
+        kept: list[str] = []
+        seen: list[str] = []
+        for _ in range(3):
+            where = {"title": {"$nin": [f"Title {i[1:]}" for i in seen]}} if seen else None
+            found = raw.query(query_embeddings=[query], n_results=K, where=where)["ids"][0]
+            kept += [i for i in found if int(i[1:]) not in barred]
+            seen += found
+            if len(kept) >= K or all(int(i[1:]) not in barred for i in found):
+                break
+        return kept[:K]
+
+    barred = set(failing)
+
+    def exact(query: Vectors) -> list[str]:
+        distances = 2.0 - 2.0 * (vectors @ query)
+        return [f"c{i}" for i in np.argsort(distances, kind="stable")[:K]]
+
+    first = time.perf_counter()
+    filtered(profiles["full_no_rerank"])(queries[0])
+    first_s = time.perf_counter() - first
+    plain_ms, _ = timed(plain, queries)
+    document: dict[str, Any] = {"chunks": n, "plain_ms": round(plain_ms, 3)}
+    allowed = {
+        "adaptive_gap": np.ones(n, dtype=bool),
+        "query_must": passing(chunks, rules=True),
+        "full_no_rerank": passing(chunks, rules=True, user=USER),
+    }
+    share: dict[str, float] = {}
+    short: dict[str, int] = {}
+    for name, settings in profiles.items():
+        ms, results = timed(filtered(settings), queries)
+        document[name] = round(ms / plain_ms, 2)
+        found = [nearest_clean(result, settings) for result in results]
+        wanted = [best(vectors, query, allowed[name], settings) for query in queries]
+        hits = sum(len(set(a) & set(b)) for a, b in zip(found, wanted, strict=True))
+        share[name] = round(hits / sum(map(len, wanted)), 4)
+        short[name] = sum(len(a) < len(b) for a, b in zip(found, wanted, strict=True))
+    loop_ms, loops = timed(nin_loop, queries[:10])
+    document["nin_loop"] = round(loop_ms / plain_ms, 2)
+    document["numpy"] = round(timed(exact, queries)[0] / plain_ms, 2)
+    short["nin_loop"] = sum(len(found) < K for found in loops)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    store.close()
+    return document | {
+        "found": share,
+        "short": short,
+        "first_query_s": round(first_s, 2),
+        "peak_memory_mb": round(peak),
+    }
+
+
+def passing(chunks: Sequence[Chunk], *, rules: bool, user: User | None = None) -> Any:
+    """Which chunks may stay, every one of them asked."""
+    scan = rule_book(tuple(dict.fromkeys(c.rule for c in chunks if c.rule))).scan(QUESTION)
+    return np.array(
+        [
+            (not rules or scan.passes(chunk.rule)) and (user is None or user.sees(chunk))
+            for chunk in chunks
+        ]
+    )
+
+
+def best(vectors: Vectors, query: Vectors, allowed: Any, settings: Settings) -> list[str]:
+    """The exact nearest among those allowed, as many as the settings look at."""
+    places = np.flatnonzero(allowed)
+    distances = 2.0 - 2.0 * (vectors[places] @ query)
+    order = np.argsort(distances, kind="stable")[: settings.retrieval.k]
+    return [f"c{places[i]}" for i in order]
+
+
+def nearest_clean(result: Result, settings: Settings) -> list[str]:
+    """What came through clearance and rules, the nearest k."""
+    dropped = {
+        decision.chunk_id
+        for trace in result.traces
+        if trace.layer in ("clearance", "query_must")
+        for decision in trace.decisions
+        if decision.outcome == "dropped"
+    }
+    clean = [hit.id for hit in result.hits if hit.id not in dropped]
+    return clean[: settings.retrieval.k]
+
+
+if __name__ == "__main__":
+    main()
