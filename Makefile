@@ -1,6 +1,7 @@
 # make app    start the app on the demo data (first start: venv, install, index)
 # make test   run the tests            make check   lint, types and tests
 # make smoke  start it twice as a newcomer would, and on a busy port
+# make docs   build the API documentation into build/api
 # make local-llm   serve a tiny demonstration LLM, for those without a key
 PYTHON ?= python3
 VENV   ?= .venv
@@ -10,7 +11,7 @@ RAGFILTER_DATA_DIR ?= workspace
 export RAGFILTER_DATA_DIR
 BIN    := $(VENV)/bin
 
-.PHONY: app port local-llm test smoke check lint format bench clean
+.PHONY: app port local-llm test smoke check lint format bench docs clean
 
 app: port $(VENV)/.app
 	@$(BIN)/python -m ragfilter index demo --collection demo
@@ -44,6 +45,9 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.app
 	@for b in benchmarks/bench_*.py; do echo "== $$b"; PYTHONPATH=. $(BIN)/python $$b || exit 1; done
+
+docs: $(VENV)/.dev
+	$(BIN)/python -m pdoc ragfilter -o build/api
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
