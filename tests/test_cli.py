@@ -598,6 +598,74 @@ def test_nothing_accessible_is_told_with_its_status(
     assert (made["success"], made["count"], made["max_security_level"]) == (True, 1, 4)
 
 
+@pytest.fixture(scope="module")
+def vault(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The arguments that ask a collection of open and secret chunks, of two departments too."""
+    folder = tmp_path_factory.mktemp("vault")
+    records: list[dict[str, object]] = [
+        {"id": "open", "text": "The vault is open."},
+        {"id": "high", "text": "The vault is deep.", "clearance": 3},
+        {"id": "ops", "text": "The vault is locked at night.", "department": "ops"},
+        {"id": "hr", "text": "The vault is cleaned by day.", "department": "hr", "clearance": 3},
+    ]
+    source = write_lines(folder / "vault.jsonl", records)
+    where = ["-c", "vault", "--data-dir", str(folder / "ws")]
+    assert main(["index", str(source), *where]) == 0
+    on = ["--set", "clearance.enabled=true", "--set", "cutoff.enabled=false"]
+    return ["query", "What is the vault like?", "--json", "-p", "adaptive-gap", *on, *where]
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(
+    ("args", "kept"),
+    [
+        ("", "open"),
+        ("--level 3", "high open"),
+        ("--department ops", "open ops"),
+        ("--level 3 --department ops --department hr", "high hr open ops"),
+        ("--set clearance.level=3", "high open"),
+        ("--set clearance.level=3 --set clearance.department=hr", "high hr open"),
+        # A flag with a name of its own wins.
+        ("--set clearance.level=3 --level 2", "open"),
+        ("--set clearance.department=hr --department ops", "open ops"),
+        # Without the layer everyone sees all.
+        ("--set clearance.enabled=false", "high hr open ops"),
+    ],
+)
+def test_who_asks_is_named_by_flags_or_as_before(
+    vault: list[str], args: str, kept: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert main([*vault, *args.split()]) == 0
+    assert " ".join(sorted(printed(capsys)["kept"])) == kept
+
+
+@pytest.mark.model
+def test_a_department_in_half_characters_is_asked_in_whole_ones(
+    vault: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert main([*vault, "--department", "ops\udcff"]) == 0
+    assert printed(capsys)["kept"] == ["open"]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ("--level high", "Invalid value for '--level'"),
+        ("--level -1", "Invalid value for '--level'"),
+        ("--set clearance.level=high", "clearance.level = 'high' (from --set) is no level."),
+        ("--set clearance.level=", "clearance.level = '' (from --set) is no level."),
+        (f"--set clearance.level={'9' * 5000}", "is no level. Give a whole number of at least 0"),
+        ("--set clearance.level=-1", "The user's level is -1. It must be a whole number from 0"),
+        ("--set clearance.level", "--set clearance.level: there is no '='."),
+        ("--set clearance.levels=1", "There is no setting 'clearance.levels'"),
+    ],
+)
+def test_another_level_is_refused_in_one_line(args: str, message: str, failing: Failing) -> None:
+    assert message in failing("query", "x", *args.split())
+
+
 @pytest.mark.model
 def test_answer_is_extractive_without_a_model_and_cites_what_is_kept(
     workspace: Path, capsys: pytest.CaptureFixture[str]

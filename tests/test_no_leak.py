@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,8 @@ class Ports:
     says: random.Random
     rerank_fails: bool = False
     out: list[str] = field(default_factory=list)
+    given: Mapping[str, tuple[object, object]] = field(default_factory=dict)
+    """Clearance and department of each chunk, as they were given."""
 
     name = "memory"
     space: Space = "l2"
@@ -119,11 +122,27 @@ def admits(where: Where, chunk: Chunk) -> bool:
     return where.user is None or sees(where.user, chunk)
 
 
-def sees(user: User, chunk: Chunk) -> bool:
-    """The rule in words, apart from the product's own."""
-    if chunk.clearance is None or chunk.clearance > user.level:
+def allowed(user: User, clearance: object, department: object) -> bool:
+    """The rule in words, apart from the product's own: a true whole number up to the user's level,
+    and no department or one of theirs. All else is hidden."""
+    if type(clearance) is not int or not 0 <= clearance <= user.level:
         return False
-    return chunk.department is None or chunk.department in user.departments
+    return department is None or (isinstance(department, str) and department in user.departments)
+
+
+def sees(user: User, chunk: Chunk) -> bool:
+    return allowed(user, chunk.clearance, chunk.department)
+
+
+STRANGE_CLEARANCES: tuple[Any, ...] = (
+    None, True, False, -1, 2**63, 10**400, 0.0, 1.5, nan, inf, "", "0", "top", b"0", [0], {},
+    np.int64(0), np.bool_(False), np.float64(0), np.array(0),
+)  # fmt: skip
+STRANGE_DEPARTMENTS: tuple[Any, ...] = (
+    0, False, nan, b"ops", ["ops"], ("ops",), {"ops"}, np.array(["ops"]), np.int64(1), "OPS",
+    "ops\0",
+)  # fmt: skip
+"""None of them admits a user, whatever their level and departments."""
 
 
 users = st.builds(
@@ -131,12 +150,17 @@ users = st.builds(
 )
 
 
+clearances = st.sampled_from([0, 0, 1, 2]) | st.sampled_from(STRANGE_CLEARANCES)
+departments = st.sampled_from([None, None, "ops", "hr"]) | st.sampled_from(STRANGE_DEPARTMENTS)
+
+
 @st.composite
 def worlds(draw: st.DrawFn) -> Ports:
     ids = [names_of(number)[0] for number in range(N)]
-    chunks = {}
+    chunks, given = {}, dict[str, tuple[object, object]]()
     for number in range(N):
         chunk_id, title, text = names_of(number)
+        given[chunk_id] = (draw(clearances), draw(departments))
         chunks[chunk_id] = Chunk(
             chunk_id,
             f"{text} says what a cleric needs.",
@@ -144,8 +168,8 @@ def worlds(draw: st.DrawFn) -> Ports:
             type="rule",
             source=draw(st.sampled_from(["a.json", "b.json", ""])),
             refs=tuple(draw(st.lists(st.sampled_from([*ids, "gone"]), max_size=4, unique=True))),
-            clearance=draw(st.sampled_from([0, 0, 1, 2, None])),
-            department=draw(st.sampled_from([None, None, "ops", "hr"])),
+            clearance=given[chunk_id][0],
+            department=given[chunk_id][1],
             rule=draw(st.sampled_from([None, None, '{"contain": "cleric"}', "broken"])),
         )
     distances = draw(
@@ -154,7 +178,7 @@ def worlds(draw: st.DrawFn) -> Ports:
         )
     )
     seed, fails = draw(st.integers(0, 9999)), draw(st.booleans())
-    return Ports(chunks, distances, random.Random(seed), fails)
+    return Ports(chunks, distances, random.Random(seed), fails, given=given)
 
 
 @st.composite
@@ -181,24 +205,23 @@ def choices(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+EXPORTS: dict[str, Callable[[Result], str]] = {
+    "csv": lambda result: report.csv(report.rows(result), report.references(result)),
+    "document": lambda result: json.dumps(report.document(result, references=True)),
+    "trace": report.trace_text,
+    "summary": lambda result: repr((report.summary(result), result.message)),
+    "verdicts": lambda result: repr((report.verdict_rows(result), report.judge_document(result))),
+    "judgement": lambda result: repr((result.judgement, forecast(result))),
+    "context": lambda result: pack(result.kept, result.settings).text,
+    "unfiltered": lambda result: repr(
+        [hit.id for hit in unfiltered(result.pool, result.settings, result.user)]
+    ),
+}
+"""Everything that a page or command shows or saves as the user of a result."""
+
+
 def exports(result: Result) -> str:
-    """Everything that a page or command shows or saves as the user of the settings."""
-    made = report.rows(result)
-    return "\n".join(
-        (
-            report.csv(made),
-            json.dumps(report.document(result, references=True)),
-            report.trace_text(result),
-            repr(report.summary(result)),
-            repr(report.verdict_rows(result)),
-            repr(report.judge_document(result)),
-            repr(result.judgement),
-            repr(forecast(result)),
-            result.message,
-            pack(result.kept, result.settings).text,
-            repr([hit.id for hit in unfiltered(result.pool, result.settings, result.user)]),
-        )
-    )
+    return "\n".join(export(result) for export in EXPORTS.values())
 
 
 def check(hidden: Sequence[str], text: str) -> None:
@@ -209,8 +232,8 @@ def check(hidden: Sequence[str], text: str) -> None:
 def hidden_names(ports: Ports, user: User) -> list[str]:
     return [
         name
-        for number, chunk in enumerate(ports.all.values())
-        if not sees(user, chunk)
+        for number, (clearance, department) in enumerate(ports.given.values())
+        if not allowed(user, clearance, department)
         for name in names_of(number)
     ]
 

@@ -66,7 +66,6 @@ def made_as_the_user(result: Result) -> str:
     points = curve_points.place(view, shown, curve_points.cut_of(view))
     told = (
         exports(result),
-        report.csv(report.rows(result), report.references(result)),
         query_text(result, profile="full", every=True),
         repr(points),
         repr(curve_points.around_cut(view, points, curve_points.cut_of(view))),

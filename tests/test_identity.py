@@ -1,0 +1,308 @@
+"""Who asks is no setting, and one method decides what they may see: over values of any type, on
+every way out, in the store's own condition as in memory."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+from stores import DIMENSION, unit
+from test_no_leak import (
+    EXPORTS,
+    STRANGE_CLEARANCES,
+    STRANGE_DEPARTMENTS,
+    allowed,
+    check,
+    names_of,
+    sees,
+)
+
+from ragfilter import report
+from ragfilter.answer.context import pack
+from ragfilter.answer.prompts import messages
+from ragfilter.cli.text import query_text
+from ragfilter.engine.replay import replay
+from ragfilter.errors import InputError, SettingsError
+from ragfilter.model import (
+    MOST_LEVEL,
+    UNRESTRICTED,
+    Chunk,
+    Entity,
+    Hit,
+    Judgement,
+    Pool,
+    Result,
+    User,
+    Verdict,
+)
+from ragfilter.protocols import Where
+from ragfilter.report.forecast import judge_prompt, preview_expansion
+from ragfilter.settings import config
+from ragfilter.settings.profiles import PROFILES
+from ragfilter.settings.schema import Settings, fields
+from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore, Row
+from ragfilter.stores.chroma.where import admission, can_push, condition
+from ragfilter.ui.panels.references import Known
+from ragfilter.ui.session import link
+
+NAMES = ("ops", "hr", "law", "5", "None", "nan")
+LEVELS = (0, 1, 2, 3, 100, MOST_LEVEL)
+THEIRS = ((), *((name,) for name in NAMES), NAMES[:3], NAMES[3:])
+users = st.sampled_from([User(level, theirs) for level in LEVELS for theirs in THEIRS])
+numbers = (*range(-2, 5), *map(np.int32, range(-2, 5)), 1e300, -0.0, b"\x00", "1", "²", MOST_LEVEL)
+clearances = st.sampled_from([*numbers, *STRANGE_CLEARANCES]) | st.integers()
+departments = st.sampled_from(
+    [None, None, *NAMES, *map(str.encode, NAMES), 5, 5.0, *STRANGE_DEPARTMENTS]
+)
+
+
+@examples(max_examples=6000)
+@given(users, clearances, departments)
+def test_a_user_sees_a_true_level_and_department_of_theirs_and_nothing_else(
+    user: User, clearance: Any, department: Any
+) -> None:
+    chunk = Chunk("c", clearance=clearance, department=department)
+    assert user.sees(chunk) is allowed(user, clearance, department)
+    assert user.sees(chunk) is (user.refusal(chunk) == "")
+
+
+# -- every way out, 4,000 cases in all -------------------------------------------------------------
+
+ACCESS: list[tuple[Any, Any]] = [
+    *((level, name) for level in (0, 0, 1, 2) for name in (None, None, "ops", "hr")),
+    *((level, None) for level in STRANGE_CLEARANCES),
+    *((0, name) for name in STRANGE_DEPARTMENTS),
+]
+SWITCHED: list[dict[str, Any]] = [
+    {"cutoff.enabled": False},
+    {"entities.enabled": True},
+    {"judge.enabled": True},
+    {"judge.enabled": True, "cutoff.enabled": False, "judge.min_relevance": 0.0},
+    {"quality.enabled": True, "quality.reranker": "none", "query_must.enabled": True},
+    {"retrieval.source_pattern": "a.json", "retrieval.k": 2, "cutoff.enabled": False},
+]
+CHOSEN = [Settings().with_values({"clearance.enabled": True, **values}) for values in SWITCHED]
+
+
+def world(access: Sequence[tuple[Any, Any]]) -> list[Chunk]:
+    """Chunks of which each refers to all others."""
+    names = [names_of(number) for number in range(len(access))]
+    return [
+        Chunk(
+            chunk_id,
+            f"{text} is open.",
+            f"{title} giant",
+            source=("a.json", "b.json")[number % 2],
+            refs=tuple(other for other, _, _ in names if other != chunk_id),
+            clearance=clearance,
+            department=department,
+        )
+        for number, ((chunk_id, title, text), (clearance, department)) in enumerate(
+            zip(names, access, strict=True)
+        )
+    ]
+
+
+def result_of(chunks: Sequence[Chunk], user: User, settings: Settings) -> Result:
+    """A result over a pool that was gathered for all: the last chunk is reached by references only,
+    and a judge expanded whatever it was asked."""
+    hits = tuple(Hit(chunk, 0.1 * rank, rank) for rank, chunk in enumerate(chunks[:-1], start=1))
+    asked = tuple(hit.id for hit in hits if sees(user, hit.chunk))
+    pool = Pool(
+        "giant vs troll",
+        "demo",
+        "l2",
+        hits,
+        entities=(Entity("giant", tuple(hit.id for hit in hits)),),
+        judgements=(Judgement(asked, tuple(Verdict(i, "EXPAND", 5) for i in asked)),),
+        reachable=tuple(Hit(chunk, 1.2, 0, "expansion") for chunk in chunks[-1:]),
+        references=tuple(replace(chunk, text="", title="", loaded=False) for chunk in chunks),
+    )
+    return replay(pool, settings, user)
+
+
+def seen_hits(result: Result) -> str:
+    made = report.seen(result)
+    return repr([(h.id, h.chunk.title, h.chunk.text) for h in (*made.hits, *made.kept)])
+
+
+def expansions(result: Result) -> str:
+    """What each chunk that the user sees would bring."""
+    every = [hit.chunk for hit in (*result.pool.hits, *result.pool.reachable)]
+    known = Known({chunk.id: chunk for chunk in every}, {chunk.id: chunk for chunk in every})
+    roots = [chunk.id for chunk in every if sees(result.user, chunk)]
+    settings, user = result.settings, result.user
+    return repr([list(preview_expansion(i, known, settings, user).values()) for i in roots])
+
+
+def judges_prompts(result: Result) -> str:
+    """What is sent to a judge, before and after it was asked."""
+    waiting = replay(replace(result.pool, judgements=()), result.settings, result.user)
+    return repr([judge_prompt(waiting), judge_prompt(result)])
+
+
+SINKS: dict[str, Callable[[Result], str]] = {
+    **EXPORTS,
+    "hits": seen_hits,
+    "rows": lambda result: repr((report.rows(result), report.visible(result))),
+    "references": lambda result: repr(report.references(result)),
+    "terminal": lambda result: query_text(result, profile="full", every=True),
+    "prompt": lambda result: repr(messages(result.query, pack(result.kept, result.settings))),
+    "judge's prompt": judges_prompts,
+    "expansions": expansions,
+}
+CASES = 4000 // len(SINKS) + 1
+
+
+@pytest.mark.parametrize("sink", SINKS)
+@examples(max_examples=CASES)
+@given(st.lists(st.sampled_from(ACCESS), min_size=2, max_size=6), users, st.sampled_from(CHOSEN))
+def test_no_way_out_names_what_is_hidden(
+    sink: str, access: list[tuple[Any, Any]], user: User, settings: Settings
+) -> None:
+    hidden = [
+        name
+        for number, (clearance, department) in enumerate(access)
+        if not allowed(user, clearance, department)
+        for name in names_of(number)
+    ]
+    check(hidden, SINKS[sink](result_of(world(access), user, settings)))
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_every_way_out_names_what_is_seen_so_that_the_law_above_can_fail(sink: str) -> None:
+    chunks = world([(0, None)] * 4)
+    told = "".join(SINKS[sink](result_of(chunks, User(), settings)) for settings in CHOSEN)
+    assert sink == "summary" or any(name in told for name in names_of(0))
+
+
+# -- the store's own condition ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def secrets(store: ChromaStore) -> tuple[ChromaCollection, dict[str, tuple[Any, Any]]]:
+    """A collection with every clearance beside every department, and what was given of each."""
+    levels = [*range(5), MOST_LEVEL, *STRANGE_CLEARANCES]
+    names = [None, *NAMES, " ops", *STRANGE_DEPARTMENTS]
+    given = {f"c{i}": pair for i, pair in enumerate(product(levels, names))}
+    collection = store.create("secrets", embedder="given")
+    vectors = unit(np.random.default_rng(5), len(given))
+    collection.write(
+        [
+            Row(Chunk(i, clearance=level, department=name), vector, clearance_as_given=str(level))
+            for (i, (level, name)), vector in zip(given.items(), vectors, strict=True)
+        ]
+    )
+    return collection, given
+
+
+@pytest.mark.parametrize("level", [0, 2, MOST_LEVEL])
+@pytest.mark.parametrize("theirs", [(), ("ops",), ("ops", "law", "5")])
+def test_the_stores_condition_and_the_check_in_memory_select_the_same_chunks(
+    secrets: tuple[ChromaCollection, dict[str, tuple[Any, Any]]],
+    level: int,
+    theirs: tuple[str, ...],
+) -> None:
+    collection, given = secrets
+    user = User(level, theirs)
+    where = Where(user)
+    assert can_push(where)
+    vector = np.ones(DIMENSION, dtype=np.float32)
+    pushed = {i for i, _ in collection.nearest(vector, len(given), where=where)}
+    catalogue, whole = collection.catalogue(), collection.chunks(list(given))
+    assert pushed == {i for i, chunk in catalogue.items() if admission(where)(chunk)}
+    assert pushed == {i for i, chunk in whole.items() if user.sees(chunk)}
+    # As it is stored, a department has no blanks around it.
+    stored = {i: (c, d.strip() if isinstance(d, str) else d) for i, (c, d) in given.items()}
+    assert pushed == {i for i, pair in stored.items() if allowed(user, *pair)}
+    assert 0 < len(pushed) < len(given)
+
+
+def test_a_user_without_limits_is_no_condition(secrets: tuple[ChromaCollection, object]) -> None:
+    collection, _ = secrets
+    vector = np.ones(DIMENSION, dtype=np.float32)
+    everything = collection.nearest(vector, 1000)
+    assert condition(Where(UNRESTRICTED)) is None
+    for where in (Where(), Where(UNRESTRICTED), Where(User(3, unrestricted=True))):
+        assert collection.nearest(vector, 1000, where=where) == everything
+
+
+# -- no setting ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", [-1, 1.0, True, None, "1", np.int64(1), MOST_LEVEL + 1])
+def test_a_level_that_is_none_is_refused(level: Any) -> None:
+    with pytest.raises(InputError, match=r"level is .* must be a whole number"):
+        User(level)
+
+
+@pytest.mark.parametrize("departments", [None, 5, (5,), ("ops", None), b"ops", ("ops", ["hr"])])
+def test_departments_that_are_no_text_are_refused(departments: Any) -> None:
+    with pytest.raises(InputError, match=r"departments are .* must be text"):
+        User(0, departments)
+
+
+def test_departments_are_names_and_none_is_empty() -> None:
+    assert User(0, "ops") == User(0, ["ops", ""]) == User(0, ("ops",))  # type: ignore[arg-type]
+    assert User(0, ("",)).departments == ()
+
+
+def test_settings_and_profiles_know_no_user() -> None:
+    paths = [info.path for info in fields()]
+    assert [path for path in paths if path.startswith("clearance.")] == ["clearance.enabled"]
+    for profile in PROFILES:
+        written = tomllib.loads(config.to_toml(link.base(profile), profile))
+        assert set(written.get("clearance", {})) <= {"enabled"}
+
+
+@pytest.mark.parametrize("name", ["level", "department", "departments"])
+def test_a_place_of_settings_that_names_a_user_is_refused_by_name(
+    name: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "tuned.toml"
+    file.write_text(f"[clearance]\nenabled = true\n{name} = 3\n", encoding="utf-8")
+    told = rf"no setting 'clearance.{name}' \(from .*tuned.toml, line 3\)"
+    with pytest.raises(SettingsError, match=told):
+        config.load(file=file, environ={})
+    variable = f"RAGFILTER_CLEARANCE__{name.upper()}"
+    with pytest.raises(SettingsError, match=variable):
+        config.load(environ={variable: "3"})
+    opened = link.read({"profile": "full", f"clearance.{name}": "3"}, {})
+    assert (opened.user, opened.changes) == (User(), {})
+    assert f"no setting 'clearance.{name}'" in opened.refused[0]
+
+
+names = st.text(st.characters(exclude_characters=",", exclude_categories=("Cs",)), max_size=8)
+pages_users = st.builds(
+    User,
+    st.integers(0, 10**9 - 1),
+    st.lists(names.map(str.strip).filter(bool), unique=True, max_size=3).map(tuple),
+)
+
+
+@given(pages_users, st.booleans())
+def test_a_link_brings_its_user_back_beside_the_settings(user: User, on: bool) -> None:
+    changes = {"clearance.enabled": on}
+    params = link.write(
+        query="q", collection="c", profile="adaptive-gap", changes=changes, user=user
+    )
+    opened = link.read(params, {})
+    assert (opened.user, opened.refused) == (user, ())
+    assert opened.changes == ({"clearance.enabled": True} if on else {})
+    assert ("level" in params, "departments" in params) == (user.level > 0, user.departments != ())
+
+
+@pytest.mark.parametrize("level", ["-1", "1.5", "", "high", "²", "9" * 5000])
+def test_a_link_with_another_level_is_the_publics(level: str) -> None:
+    opened = link.read({"profile": "full", "level": level}, {})
+    assert opened.user == User()
+    assert ["is not a whole number; 0 is used" in why for why in opened.refused] == [True]
