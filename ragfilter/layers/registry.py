@@ -6,30 +6,26 @@ results, the LLM after everything that is cheap. Source: docs/design.md#layers.
 
 from __future__ import annotations
 
-from ragfilter.layers import (
-    clearance,
-    context,
-    cutoff,
-    entities,
-    judge,
-    quality,
-    query_must,
-    top_k,
-)
+from importlib import import_module
+
 from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import LayerName
 
-LAYERS: tuple[LayerSpec, ...] = (
-    clearance.SPEC,
-    query_must.SPEC,
-    entities.SPEC,
-    quality.SPEC,
-    cutoff.SPEC,
-    judge.SPEC,
-    top_k.SPEC,
-    context.SPEC,
+ORDER = (
+    "clearance",
+    "query_must",
+    "entities",
+    "quality",
+    "cutoff",
+    "judge",
+    "top_k",
+    "context",
 )
+"""Files of this folder, each with a `SPEC`."""
 
+LAYERS: tuple[LayerSpec, ...] = tuple(
+    import_module(f"ragfilter.layers.{name}").SPEC for name in ORDER
+)
 SWITCHES: tuple[LayerName, ...] = tuple(spec.name for spec in LAYERS if spec.switched)
 _BY_NAME = {spec.name: spec for spec in LAYERS}
 

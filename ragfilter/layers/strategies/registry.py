@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from ragfilter.layers.strategies import adaptive_k, autocut, fixed, gap
+from importlib import import_module
+
 from ragfilter.layers.strategies.base import StrategySpec
 
-STRATEGIES: tuple[StrategySpec, ...] = (
-    gap.SPEC,
-    fixed.SPEC,
-    autocut.SPEC,
-    adaptive_k.SPEC,
+ORDER = (
+    "gap",
+    "fixed",
+    "autocut",
+    "adaptive_k",
 )
+"""Files of this folder, each with a `SPEC`."""
 
+STRATEGIES: tuple[StrategySpec, ...] = tuple(
+    import_module(f"ragfilter.layers.strategies.{name}").SPEC for name in ORDER
+)
 _BY_NAME = {spec.name: spec for spec in STRATEGIES}
 
 

@@ -1,0 +1,183 @@
+"""The recipes of docs/architecture.md, followed to the letter in a copy of the package: a new layer
+and a new cutoff strategy, one file and one line each, on the real page and the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from waiting import PROCESS_S
+
+pytestmark = pytest.mark.model
+
+ROOT = Path(__file__).resolve().parents[1]
+OWLBEARS = "Tell me about owlbears"
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+PAGE = f"""
+import json, re, sys
+from streamlit.testing.v1 import AppTest
+
+def opened(params):
+    at = AppTest.from_file("app.py", default_timeout={PROCESS_S})
+    at.query_params.update(params)
+    return ran(at)
+
+def ran(at):
+    at.run()
+    assert not at.exception, [e.value for e in at.exception]
+    return at
+
+def seen(at):
+    html = " ".join(e.value for e in at.html)
+    tables = [frame.value for frame in at.dataframe]
+    return {{
+        "switch": at.toggle(key="set-short-enabled").label,
+        "on": at.toggle(key="set-short-enabled").value,
+        "help": at.toggle(key="set-short-enabled").help,
+        "sliders": [slider.key for slider in at.slider],
+        "strategies": at.selectbox(key="set-cutoff-strategy").options,
+        "funnel": re.findall(r'<li title="([^"]*)"', html),
+        "path": re.findall(r"</span><b>([^<]*)</b> ([^<]*)</li>", html),
+        "trace": [code.value for code in at.code],
+        "outcomes": [o[0] for f in tables if "outcome" in f for o in f["outcome"]],
+        "link": dict(at.query_params),
+    }}
+
+at = opened({{"profile": "adaptive-gap", "q": {OWLBEARS!r}}})
+off = seen(at)
+at.toggle(key="set-short-enabled").set_value(True)
+ran(at).slider(key="set-short-fewest").set_value(500)
+ran(at).selectbox(key="set-cutoff-strategy").set_value("half")
+ran(at)
+at.session_state["panel"] = "Debug"
+on = seen(ran(at))
+again = opened(on["link"])
+again.session_state["chunk"] = sys.argv[1]
+again.session_state["panel"] = "Chunk"
+print(json.dumps([off, on, seen(ran(again))]))
+"""
+
+
+@pytest.fixture(scope="module")
+def run(
+    tmp_path_factory: pytest.TempPathFactory,
+    copy_demo: Callable[[], Path],
+    bare_environ: dict[str, str],
+) -> Run:
+    """Runs Python in a copy of the project that the recipes were followed in."""
+    home = tmp_path_factory.mktemp("grown")
+    for name in ("ragfilter", "pages", ".streamlit"):
+        shutil.copytree(ROOT / name, home / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "app.py", home)
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    added = re.findall(r"```python\n# (\S+)\n(.*?)```", text, flags=re.DOTALL)
+    assert [path for path, _ in added] == [
+        "ragfilter/layers/short.py", "ragfilter/layers/strategies/half.py",
+    ]  # fmt: skip
+    for path, code in added:
+        assert not (home / path).exists()
+        (home / path).write_text(code, encoding="utf-8")
+    _add_line(home / "ragfilter/layers/registry.py", '    "short",\n', before='    "cutoff",\n')
+    _add_line(home / "ragfilter/layers/strategies/registry.py", '    "half",\n', before=")\n")
+    environ = {**bare_environ, "RAGFILTER_DATA_DIR": str(copy_demo()), "OMP_NUM_THREADS": "1"}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        made = subprocess.run(
+            [sys.executable, *arguments], cwd=home, env=environ, capture_output=True, text=True
+        )
+        assert made.returncode == 0, made.stderr
+        return made
+
+    return run
+
+
+def _add_line(path: Path, line: str, *, before: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert before in text
+    path.write_text(text.replace(before, line + before, 1), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def query(run: Run) -> subprocess.CompletedProcess[str]:
+    """A question asked with the new layer and strategy on; the trace is on standard error."""
+    flags = ("--set", "short.enabled=true", "--set", "short.fewest=500",
+             "--set", "cutoff.strategy=half", "--json", "--debug")  # fmt: skip
+    return run("-m", "ragfilter", "query", OWLBEARS, "--profile", "adaptive-gap", *flags)
+
+
+@pytest.fixture(scope="module")
+def document(query: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(query.stdout)
+    return made
+
+
+def test_the_command_line_runs_the_layer_and_explains_its_drops(document: dict[str, Any]) -> None:
+    names = [layer["layer"] for layer in document["layers"]]
+    assert names.index("quality") + 1 == names.index("short") == names.index("cutoff") - 1
+    (layer,) = (layer for layer in document["layers"] if layer["layer"] == "short")
+    assert 0 < layer["n_out"] < layer["n_in"]
+    dropped = [hit for hit in document["hits"] if hit["layer"] == "short"]
+    assert len(dropped) == layer["n_in"] - layer["n_out"]
+    assert all(hit["reason"] == f"{hit['value']} characters" for hit in dropped)
+    assert document["settings"]["short"] == {"enabled": True, "fewest": 500}
+    assert document["cutoff"]["strategy"] == "half"
+    assert len(document["kept"]) == 3
+
+
+def test_the_trace_names_the_layer_its_settings_and_its_line(
+    query: subprocess.CompletedProcess[str],
+) -> None:
+    trace = query.stderr
+    assert "\n  short: fewest 500\n" in trace
+    assert re.search(r"\nLayer short: \d+ in, \d+ out, .*\n  \d+ too short\n", trace)
+    assert "\n  half: half of 5" in trace
+
+
+def test_the_strategy_cuts_a_list(run: Run) -> None:
+    cut = run("-m", "ragfilter", "cut", "0.1", "0.2", "0.9", "--strategy", "half", "--json")
+    made = json.loads(cut.stdout)
+    assert (made["kept"], made["reason"]) == (2, "half of 3")
+    help_ = " ".join(run("-m", "ragfilter", "cut", "--help").stdout.split())
+    assert "half: the nearer half." in help_
+
+
+def test_the_settings_reference_names_both(run: Run) -> None:
+    page = run("-m", "ragfilter", "settings").stdout
+    assert "| `short.fewest` | `40` | a whole number from 1 to 10000 | characters |" in page
+    assert "`RAGFILTER_SHORT__ENABLED`" in page
+    assert "one of gap, fixed, autocut, adaptive_k, half" in page
+
+
+def test_the_page_shows_switch_slider_funnel_and_explanation_and_the_link_brings_them_back(
+    run: Run, document: dict[str, Any]
+) -> None:
+    dropped = next(hit for hit in document["hits"] if hit["layer"] == "short")
+    off, on, again = json.loads(run("-c", PAGE, dropped["id"]).stdout)
+    assert off["switch"].startswith("Short chunks ")
+    assert off["help"].startswith("Drop chunks that are too short to answer anything. Free:")
+    assert not off["on"]
+    assert "set-short-fewest" not in off["sliders"]
+    assert "half" in off["strategies"]
+    assert not any(line.startswith("short: ") for line in off["funnel"])
+
+    assert on["on"]
+    assert "set-short-fewest" in on["sliders"]
+    assert any(re.fullmatch(r"short: \d+ too short", line) for line in on["funnel"])
+    assert on["outcomes"].count("● kept") == 3
+    assert any("Layer short: " in trace for trace in on["trace"])
+    assert on["link"] == {
+        "q": OWLBEARS, "collection": "demo", "profile": "adaptive-gap",
+        "cutoff.strategy": "half", "short.enabled": "true", "short.fewest": "500",
+    }  # fmt: skip
+
+    assert (again["on"], again["funnel"][1:-1]) == (True, on["funnel"][1:-1])
+    assert again["link"] == on["link"]
+    assert ["Short chunks", f"dropped: {dropped['reason']}"] in again["path"]
