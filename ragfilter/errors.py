@@ -18,6 +18,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+Action = Literal["", "index", "finish", "rebuild", "replace", "folder"]
+"""What would help where a front end may know a way: index something, finish an indexing, rebuild a
+collection from its copy, replace it, or name another workspace folder."""
 ChatErrorKind = Literal[
     "unreachable", "timeout", "auth", "rate_limit", "server", "protocol", "interrupted", "empty"
 ]
@@ -26,12 +29,14 @@ ChatErrorKind = Literal[
 class RagfilterError(Exception):
     """Base of every error that ragfilter raises on purpose.
 
-    `message` is one sentence about what is wrong, `remedy` one about what to do.
+    `message` is one sentence about what is wrong, `remedy` one about what to do, in general terms.
+    `action` lets a front end add its own, such as the command that does it.
     """
 
-    def __init__(self, message: str, *, remedy: str = "") -> None:
+    def __init__(self, message: str, *, remedy: str = "", action: Action = "") -> None:
         self.message = message
         self.remedy = remedy
+        self.action = action
         super().__init__(f"{message} {remedy}".strip())
 
 

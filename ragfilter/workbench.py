@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-INDEX_DEMO = "Index one with `ragfilter index demo --collection demo`."
-
 
 @dataclass(frozen=True, slots=True)
 class Bench:
@@ -85,7 +83,9 @@ class Bench:
             names = [info.name for info in self.collections()]
             known = f"There are: {', '.join(names)}. " if names else ""
             raise CollectionMissing(
-                f"There is no collection {name!r}.", remedy=f"{known}{INDEX_DEMO}"
+                f"There is no collection {name!r}.",
+                remedy=f"{known}Index one first.",
+                action="index",
             ) from None
 
     def reranker(self, quality: Quality) -> Reranker:

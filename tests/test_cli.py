@@ -203,8 +203,8 @@ def test_a_standard_output_that_is_not_utf8_is_told() -> None:
         (["query", "x", "--config", "/nowhere.toml"], "/nowhere.toml cannot be read: No such file"),
         (["index", "demo.jsonl"], "--collection is missing. Name the collection to index into."),
         (["index", "--collection", "x-y"], "SOURCE is missing. Give demo, adsapi, or a file"),
-        (["eval", "--queries", "q.jsonl"], "--qrels is missing. Give the labels of these queries."),
-        (["eval", "--queries", "demo", "--qrels", "q.tsv"], "Only one of --queries and --qrels"),
+        (["eval", "--queries", "q.jsonl"], "The qrels are missing. Name the file"),
+        (["eval", "--queries", "demo", "--qrels", "q.tsv"], "Only one of queries and qrels"),
         (["eval", "--queries", "demo", "--qrels", "demo", "--only", "zz"], "There is no query"),
         (["rules", "history", "--limit", "9" * 20], 
          "Invalid value for '--limit': Input should be less than or equal to 1000000000."),
@@ -222,7 +222,7 @@ def test_bad_input_is_one_line(args: list[str], message: str, failing: Failing) 
     ("args", "remedy"),
     [
         (["index", "{}", "-c", "small"], "Give demo, adsapi, or a file or folder"),
-        (["query", "owl", "--data-dir", "{}"], "Name a folder that can be written"),
+        (["query", "owl", "--data-dir", "{}"], "Use a folder that can be written. --data-dir or"),
         (["query", "owl", "-c", "small", "--config", "{}"], "Check the path of the settings file"),
         (["rules", "import", "{}", "-c", "small"], "Use a JSONL file in UTF-8"),
         (["rules", "export", "--out", "{}", "-c", "small"], "Use another file with --out"),
@@ -255,7 +255,8 @@ def test_a_lock_of_another_user_is_told(tmp_path: Path) -> None:
     assert made.returncode == 2
     assert made.stderr == (
         f"ragfilter: The lock {tmp_path}/.lock cannot be opened: Permission denied. "
-        "Make it a file that this user may write, or use another --data-dir.\n"
+        "Make it a file that this user may write, or use another folder. "
+        "--data-dir or RAGFILTER_DATA_DIR names another folder.\n"
     )
 
 
@@ -362,7 +363,8 @@ def test_a_new_workspace_says_how_to_begin(
     assert main(["collections", "--json", *where]) == 0
     assert printed(capsys) == []
     assert failing("query", "anything", *where) == (
-        "There is no collection 'demo'. Index one with `ragfilter index demo --collection demo`."
+        "There is no collection 'demo'. Index one first. "
+        "For the demo: `ragfilter index demo --collection demo`."
     )
 
 
@@ -428,10 +430,11 @@ def test_missing_and_empty_collections(workspace: Path, failing: Failing) -> Non
     where = ["--data-dir", str(workspace)]
     assert failing("query", "x", "-c", "smal", *where) == (
         "There is no collection 'smal'. There are: empty, small. "
-        "Index one with `ragfilter index demo --collection demo`."
+        "Index one first. For the demo: `ragfilter index demo --collection demo`."
     )
     assert failing("query", "x", "-c", "empty", *where) == (
-        "The collection 'empty' is empty. Index one with `ragfilter index demo --collection demo`."
+        "The collection 'empty' is empty. Index chunks into it. "
+        "For the demo: `ragfilter index demo --collection demo`."
     )
     assert failing("query", "  ", "-c", "small", *where) == "The query is empty. Type a question."
 

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragfilter.cli import settings_doc
+from ragfilter.cli.parts import parse_set
 from ragfilter.errors import SettingsError
-from ragfilter.settings.config import Given, load, parse_set, to_toml
+from ragfilter.settings.config import Given, load, to_toml
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings, field, fields
 

@@ -78,7 +78,7 @@ def test_every_result_says_that_indexing_was_interrupted(
         assert (info.complete, result.status) == (False, "incomplete_collection")
         assert result.message == result.pool.incomplete == info.incomplete
         assert result.message.startswith("Collection 'demo' is incomplete: ")
-        assert "`ragfilter index` command again" in result.message
+        assert "Index the same source again" in result.message
 
         # The remedy: the same again, and nothing is embedded again.
         if act == "rebuild":
@@ -160,7 +160,8 @@ def test_changed_clearances_are_never_answered_under_the_old_ones(
         ):
             with pytest.raises(StoreError, match="clearances in it are being changed") as error:
                 read()
-            assert "`ragfilter index` command again" in error.value.remedy
+            assert "Index the same source again" in error.value.remedy
+            assert error.value.action == "finish"
         made(workspace, reset=act == "reset", **fields)
         assert_new(workspace, fields)
 
@@ -272,7 +273,7 @@ def test_a_lost_index_is_told_and_repaired(
             assert (info.complete, result.status) == (False, "incomplete_collection")
             assert result.message == info.incomplete
             assert "damaged: only 501 of its 1,500 chunks can be found" in result.message
-            assert "`ragfilter index --rebuild --collection demo`" in result.message
+            assert "Restore the collection from its own copy." in result.message
     with Workspace.open(damaged) as workspace:
         report = repair(workspace)
         assert (report.embedded, report.written) == (0, LARGE)

@@ -193,7 +193,7 @@ def test_another_model_needs_a_reset(workspace: Workspace) -> None:
     index(some(3), name="demo", workspace=workspace, embedder=FakeEmbedder())
     with pytest.raises(StoreError, match="fake") as error:
         index(some(4), name="demo", workspace=workspace, embedder=FakeEmbedder("other"))
-    assert "--reset" in error.value.remedy
+    assert error.value.action == "replace"
     assert len(stored(workspace)) == 3
 
 

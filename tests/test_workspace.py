@@ -150,4 +150,4 @@ def test_a_path_that_cannot_be_a_workspace(tmp_path: Path, path: str) -> None:
     with pytest.raises(InputError) as error:
         Workspace.open(tmp_path / path)
     assert "cannot be used" in error.value.message
-    assert "--data-dir" in error.value.remedy
+    assert error.value.action == "folder"

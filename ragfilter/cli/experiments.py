@@ -34,7 +34,6 @@ from ragfilter.cli.options import (
     Verbose,
 )
 from ragfilter.errors import InputError, SettingsError
-from ragfilter.settings.config import parse_set
 from ragfilter.settings.profiles import PROFILES
 
 if TYPE_CHECKING:
@@ -157,7 +156,7 @@ def _pairs(text: str) -> dict[str, str]:
             f"--vary {text}: there is no '=' in {wrong!r}.",
             remedy="Write --vary 'layer.field=value …'.",
         )
-    return dict(parse_set(pair) for pair in pairs)
+    return dict(parts.parse_set(pair) for pair in pairs)
 
 
 def _labels(

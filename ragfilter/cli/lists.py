@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from ragfilter.cli import parts
+from ragfilter.cli import parts, remedies
 from ragfilter.cli.commands import app
 from ragfilter.cli.options import DataDir, Json, Verbose
 from ragfilter.settings.profiles import PROFILES
@@ -25,9 +25,7 @@ def collections(data_dir: DataDir = None, as_json: Json = False, verbose: Verbos
         body = [(i.name, i.count, i.space, i.embedder or "unknown", parts.state(i)) for i in infos]
         parts.emit(words.table(("collection", "chunks", "space", "embedder", "state"), body))
     else:
-        from ragfilter.workbench import INDEX_DEMO
-
-        typer.echo(f"No collection yet. {INDEX_DEMO}", err=True)
+        typer.echo(f"No collection yet. {remedies.COMMANDS['index']}", err=True)
 
 
 @app.command()

@@ -53,7 +53,7 @@ def load_config(
     `flags`: name → what it sets, by path; a None was not given.
     """
     settings = [text for text in values or () if not _is_identity(text)]
-    given = [configuration.Given("--set", dict(configuration.parse_set(text) for text in settings))]
+    given = [configuration.Given("--set", dict(parse_set(text) for text in settings))]
     for name, paths in flags.items():
         there = {path: value for path, value in paths.items() if value is not None}
         given.append(configuration.Given(name, there))
@@ -65,7 +65,7 @@ def user_of(
 ) -> User:
     """Who asks: ``--level`` and ``--department``, or the same as ``--set clearance.level=N``, as
     earlier versions had it. Raises SettingsError, InputError."""
-    own = dict(configuration.parse_set(text) for text in values or () if _is_identity(text))
+    own = dict(parse_set(text) for text in values or () if _is_identity(text))
     text = own.get("clearance.level", "0")
     try:
         given = int(text)
@@ -80,6 +80,16 @@ def user_of(
 
 def _is_identity(text: str) -> bool:
     return text.partition("=")[0].strip() in ("clearance.level", "clearance.department")
+
+
+def parse_set(text: str) -> tuple[str, str]:
+    """``cutoff.gap_threshold=0.12`` → path and value. Raises SettingsError."""
+    path, sign, value = text.partition("=")
+    if not sign:
+        raise SettingsError(
+            f"--set {text}: there is no '='.", remedy="Write --set layer.field=value."
+        )
+    return path.strip(), value.strip()
 
 
 def looking_first_at_k(settings: Settings) -> Settings:
@@ -100,11 +110,11 @@ def open_for(data_dir: Path | None, kind: str) -> Bench:
 
 def sources(bench: Bench, name: str) -> Sources:
     """The sources of a collection that holds something. Raises CollectionMissing."""
-    from ragfilter.workbench import INDEX_DEMO
-
     sources = bench.sources(name)
     if not sources.collection.count():
-        raise CollectionMissing(f"The collection {name!r} is empty.", remedy=INDEX_DEMO)
+        raise CollectionMissing(
+            f"The collection {name!r} is empty.", remedy="Index chunks into it.", action="index"
+        )
     return sources
 
 

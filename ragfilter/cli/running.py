@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import typer
 
-from ragfilter.cli import parts
+from ragfilter.cli import parts, remedies
 from ragfilter.cli.commands import app
 from ragfilter.deadline import given_up
 from ragfilter.errors import RagfilterError
@@ -43,7 +43,7 @@ def main(args: Sequence[str] | None = None) -> int:
         with _sigterm_as_interrupt():
             code = app(args=args, prog_name="ragfilter", standalone_mode=False)
     except RagfilterError as error:
-        return parts.fail(str(error))
+        return parts.fail(remedies.told(error))
     except typer.TyperException as error:
         return parts.fail(f"{error.format_message().rstrip('.')}. {parts.usage_hint(error)}")
     except (KeyboardInterrupt, typer.Abort):

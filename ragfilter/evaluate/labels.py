@@ -26,11 +26,11 @@ def load(queries: str, qrels: str | None) -> Labels:
     for name in DEMOS:
         if name in (queries, qrels):
             raise InputError(
-                f"Only one of --queries and --qrels is {name}.",
-                remedy=f"Give {name} for both, or two files.",
+                f"Only one of queries and qrels is {name}.",
+                remedy=f"Use {name} for both, or two files.",
             )
     if qrels is None:
-        raise InputError("--qrels is missing.", remedy="Give the labels of these queries.")
+        raise InputError("The qrels are missing.", remedy="Name the file with their labels.")
     return read(Path(queries), Path(qrels))
 
 
@@ -51,7 +51,7 @@ def choose(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str]
         if i not in leave_out and (not only or i in only)
     }
     if not any(i in labels.qrels for i in texts):
-        raise InputError("No query with a label is left.", remedy="Choose fewer --except.")
+        raise InputError("No query with a label is left.", remedy="Leave out fewer queries.")
     return Labels(texts, {i: labels.qrels[i] for i in texts if i in labels.qrels})
 
 

@@ -227,16 +227,6 @@ def variable(path: str) -> str:
     return PREFIX + path.replace(".", "__").upper()
 
 
-def parse_set(text: str) -> tuple[str, str]:
-    """``cutoff.gap_threshold=0.12`` → path and value. Raises SettingsError."""
-    path, sign, value = text.partition("=")
-    if not sign:
-        raise SettingsError(
-            f"--set {text}: there is no '='.", remedy="Write --set layer.field=value."
-        )
-    return path.strip(), value.strip()
-
-
 def to_toml(settings: Settings, profile: str) -> str:
     """A settings file that reproduces `settings`: the profile, and what differs from it."""
     base, _ = merge([Given("profile", profiles.profile(profile).values)])

@@ -218,7 +218,8 @@ def _read(path: Path, columns: list[str] | None) -> Any:
     except (OSError, pa.ArrowException, KeyError) as error:
         raise StoreError(
             f"The copy {path} cannot be read: {error}.",
-            remedy="Move it away and index the source again with --reset.",
+            remedy="Move it away, then index the source again and replace the collection.",
+            action="replace",
         ) from error
 
 

@@ -205,7 +205,8 @@ def _check_target(
     if old is not None and old.embedder != embedder.name:
         raise StoreError(
             f"Collection {name!r} was indexed with {old.embedder}, not with {embedder.name}.",
-            remedy=f"Use {old.embedder}, or index everything anew with --reset.",
+            remedy=f"Use {old.embedder}, or replace the collection.",
+            action="replace",
         )
     try:
         count = store.collection(name).count()
@@ -214,7 +215,8 @@ def _check_target(
     if old is None and count:
         raise StoreError(
             f"Collection {name!r} exists, but this workspace did not index it.",
-            remedy="Choose another name, or replace it with --reset.",
+            remedy="Choose another name, or replace it.",
+            action="replace",
         )
 
 

@@ -140,8 +140,9 @@ class Workspace:
         if not taken(self._lock):
             raise WorkspaceLocked(
                 f"The workspace {self.path} is in use by {_holder(self.path)}.",
-                remedy="Stop that process, use another --data-dir, or share the vectors through a "
+                remedy="Stop that process, use another folder, or share the vectors through a "
                 "Chroma server (`chroma run`).",
+                action="folder",
             )
         note = {
             "pid": os.getpid(),
@@ -162,7 +163,8 @@ def taken(lock: BaseFileLock) -> bool:
     except OSError as error:
         raise InputError(
             f"The lock {lock.lock_file} cannot be opened: {error.strerror}.",
-            remedy="Make it a file that this user may write, or use another --data-dir.",
+            remedy="Make it a file that this user may write, or use another folder.",
+            action="folder",
         ) from None
     return True
 
@@ -181,7 +183,8 @@ def _folder(path: str | os.PathLike[str]) -> Path:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
             f"The workspace folder {folder} cannot be used: {reason}.",
-            remedy="Name a folder that can be written with --data-dir or RAGFILTER_DATA_DIR.",
+            remedy="Use a folder that can be written.",
+            action="folder",
         ) from error
     return folder
 

@@ -113,7 +113,7 @@ def test_some_answers_need_schemas_that_only_references_lead_to() -> None:
 
 def test_the_name_stands_for_its_labels() -> None:
     assert labels.load("adsapi", "adsapi") == labels.Labels(adsapi.queries(), adsapi.qrels())
-    with pytest.raises(InputError, match="Only one of --queries and --qrels is adsapi"):
+    with pytest.raises(InputError, match="Only one of queries and qrels is adsapi"):
         labels.load("adsapi", "qrels.tsv")
 
 

@@ -131,7 +131,7 @@ def test_the_disk_is_named_and_nobody_is_told_to_move_the_store_away(
         for told in (case["told"], case["again"]):
             assert "file too large" in told, case
             assert "Make room on the disk of" in told, case
-            assert "--rebuild" not in told, case
+            assert "from its own copy" not in told, case
 
 
 def test_a_rebuild_keeps_the_edit_and_undo_takes_it_back(cases: list[dict[str, Any]]) -> None:

@@ -353,7 +353,7 @@ def test_a_query_with_another_model_is_refused(store: ChromaStore) -> None:
     assert store.collection("demo", embedder="fake").embedder == "fake"
     with pytest.raises(StoreError, match="fake") as error:
         store.collection("demo", embedder="other")
-    assert "--reset" in error.value.remedy
+    assert error.value.action == "replace"
 
 
 def test_a_missing_collection_is_said_to_be_missing(store: ChromaStore) -> None:
@@ -408,7 +408,7 @@ def test_a_damaged_index_is_told_with_a_way_out(tmp_path: Path) -> None:
     store = ChromaStore.folder(tmp_path)
     with pytest.raises(StoreError, match=r"Chroma") as error:
         store.collection("demo").nearest(unit(1, 0), 3)
-    assert "--rebuild" in error.value.remedy
+    assert error.value.action == "rebuild"
     store.close()
 
 

@@ -66,7 +66,7 @@ def test_a_damaged_copy_is_told(tmp_path: Path, damage: bytes) -> None:
     for read in (copies.read_copy, copies.read_summary):
         with pytest.raises(StoreError, match=r"demo\.parquet") as error:
             read(path)
-        assert "--reset" in error.value.remedy
+        assert error.value.action == "replace"
 
 
 def test_a_failed_write_leaves_the_old_copy(

@@ -36,9 +36,9 @@ from ragfilter.stores import disk
 from ragfilter.stores.chroma import insides
 from ragfilter.text.urls import basic_auth, shown, web_address
 
-REBUILD = "`ragfilter index --rebuild --collection NAME`"
-DAMAGED = f"If the store was changed or damaged, restore the collection with {REBUILD}."
-UNREADABLE = f"Move that folder away and restore each collection with {REBUILD}."
+RESTORE = "Restore the collection from its own copy."
+DAMAGED = "If the store was changed or damaged, restore the collection from its own copy."
+UNREADABLE = "Move that folder away and restore each collection from its own copy."
 MISFIT = "Check that the collection was indexed with the embedding model now in use."
 NO_SERVER = "Check that the Chroma server runs and that the URL is right."
 
@@ -160,8 +160,8 @@ def _failure(what: str, error: BaseException, where: str, remedy: str) -> StoreE
     if not _UNWRITABLE.search(said.lower()) and Path(where).is_dir():
         said = f"{said} ({reason})" if (reason := disk.refusal(Path(where))) else said
     if _UNWRITABLE.search(said.lower()):
-        remedy = writable(where)
-    return StoreError(f"{what}: {said}.", remedy=remedy)
+        return StoreError(f"{what}: {said}.", remedy=writable(where))
+    return StoreError(f"{what}: {said}.", remedy=remedy, action="rebuild")
 
 
 def _checked(url: str) -> SplitResult:

@@ -24,7 +24,7 @@ from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Vectors, Where
 from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma import metadata as rows
-from ragfilter.stores.chroma.client import REBUILD, guard
+from ragfilter.stores.chroma.client import RESTORE, guard
 from ragfilter.stores.chroma.where import admission, can_push, condition
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ VERSION = "ragfilter:version"
 CONTENT = "ragfilter:content"
 WITHHELD = "ragfilter:withheld"
 
-INDEX_AGAIN = "Run the same `ragfilter index` command again, unless it is still running."
+INDEX_AGAIN = "Index the same source again, unless that is still running."
 
 PAYLOAD_PAGE = 5_000
 IDS_PAGE = 50_000
@@ -251,7 +251,7 @@ class ChromaCollection:
     def _readable(self) -> RawCollection:
         raw = self._raw()
         if _metadata(raw, WITHHELD):
-            raise StoreError(self._withheld(), remedy=INDEX_AGAIN)
+            raise StoreError(self._withheld(), remedy=INDEX_AGAIN, action="finish")
         return raw
 
     def _withheld(self) -> str:
@@ -272,10 +272,9 @@ class ChromaCollection:
         if not lost:
             return ""
         count = self._count(raw)
-        way_out = f"Restore it with {REBUILD}." if _is_ours(raw) else "Make it anew."
         return (
             f"Collection {self._name!r} is damaged: only {count - len(lost):,} of its {count:,} "
-            f"chunks can be found. {way_out.replace('NAME', self._name)}"
+            f"chunks can be found. {RESTORE if _is_ours(raw) else 'Create it again.'}"
         )
 
     def _lost(self, raw: RawCollection) -> frozenset[str]:

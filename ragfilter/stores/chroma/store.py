@@ -98,7 +98,8 @@ class ChromaStore:
         if embedder and made_with and embedder != made_with:
             raise StoreError(
                 f"Collection {name!r} was indexed with {made_with}, not with {embedder}.",
-                remedy=f"Query it with {made_with}, or index it again with --reset.",
+                remedy=f"Query it with {made_with}, or replace the collection.",
+                action="replace",
             )
         return collection
 

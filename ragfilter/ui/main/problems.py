@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ragfilter.errors import ModelError, RagfilterError, StoreUnavailable, WorkspaceLocked
+from ragfilter.errors import (
+    Action,
+    ModelError,
+    RagfilterError,
+    StoreUnavailable,
+    WorkspaceLocked,
+)
 from ragfilter.model import Pool
 from ragfilter.ui.look import prose
 
 MOST = 5
+COMMANDS: dict[Action, str] = {
+    "index": "ragfilter index FOLDER --collection NAME",
+    "finish": "ragfilter index SOURCE --collection NAME",
+    "rebuild": "ragfilter index --rebuild --collection NAME",
+    "replace": "ragfilter index SOURCE --collection NAME --reset",
+}
 TITLES: tuple[tuple[type[RagfilterError], str], ...] = (
     (WorkspaceLocked, "The workspace is in use"),
     (StoreUnavailable, "The vector store is not responding"),
@@ -20,8 +32,10 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
     """One error as a message with its remedy, and a way to try again."""
     title = next((word for kind, word in TITLES if isinstance(error, kind)), "")
     head = f"**{title}.** " if title else ""
+    command = COMMANDS.get(error.action)
+    remedy = f"{error.remedy} Stop the app, then run `{command}`." if command else error.remedy
     with st.container(key="problem"):
-        st.error(f"{head}{prose.message(error.message)}  \n{prose.message(error.remedy)}".strip())
+        st.error(f"{head}{prose.message(error.message)}  \n{prose.message(remedy)}".strip())
         if retry:
             st.button("Try again", key="retry", icon=":material/refresh:")
 
