@@ -119,7 +119,7 @@ def measure(folder: Path, n: int) -> dict[str, Any]:
     chunks, vectors, queries = made(n)
     store = collection(folder, chunks, vectors)
     there = store.collection("scale")
-    raw = store.client.get_collection("scale", embedding_function=None)
+    raw: Any = store.client.get_collection("scale", embedding_function=None)
     embedder = Given()
     profiles = {
         "adaptive_gap": load(profile="adaptive-gap", environ={}).settings,

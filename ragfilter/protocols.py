@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -37,6 +38,34 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         """Unit vectors, shape (len(texts), dimension). Raises ModelError."""
         ...
+
+
+class Catalogue(Mapping[str, Chunk]):
+    """Every chunk of a collection by id, without text and title (`loaded` False), as of one version
+    of it. What is asked of all of them together is worked out once."""
+
+    def __init__(self, chunks: Mapping[str, Chunk]) -> None:
+        self._chunks = chunks
+
+    def __getitem__(self, chunk_id: str) -> Chunk:
+        return self._chunks[chunk_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._chunks)
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    @cached_property
+    def rules(self) -> tuple[str, ...]:
+        """The distinct rule texts."""
+        return tuple(dict.fromkeys(chunk.rule for chunk in self._chunks.values() if chunk.rule))
+
+    @cached_property
+    def audiences(self) -> tuple[Chunk, ...]:
+        """One chunk for every distinct source, clearance and department: who may see what of."""
+        found = {(c.source, c.clearance, c.department): c for c in self._chunks.values()}
+        return tuple(found.values())
 
 
 class Collection(Protocol):
@@ -82,8 +111,10 @@ class Collection(Protocol):
         """The chunks with these ids, whole; unknown ids are left out."""
         ...
 
-    def catalogue(self) -> Mapping[str, Chunk]:
-        """Every chunk by id without text and title (`loaded` False): what the rules need."""
+    def catalogue(self) -> Mapping[str, Chunk] | None:
+        """Every chunk by id without text and title: what rules and clearance need. None where the
+        collection is too large for that: then clearance is a condition of every search, and rules
+        are read with the hits."""
         ...
 
 

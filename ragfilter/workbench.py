@@ -173,7 +173,7 @@ class OpenCollection:
             chat=own.chat or self.bench.chat,
             judgements=own.judgements if own.chat else self.bench.judgements,
         )
-        return to_result(run(query, flt.settings, backends, user, push_down=False))
+        return to_result(run(query, flt.settings, backends, user))
 
     async def asearch(
         self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User = PUBLIC

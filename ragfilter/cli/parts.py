@@ -122,7 +122,7 @@ def ask(text: str, loaded: Config, sources: Sources, user: User) -> Result:
     from ragfilter.engine import retrieve as gather
 
     # Not pushed into the store, whose own filter is slow in a large collection.
-    return gather.run(text, loaded.settings, sources, user, push_down=False)
+    return gather.run(text, loaded.settings, sources, user, wide=True)
 
 
 def unknown_labels(labels: Labels, sources: Sources) -> list[str]:
@@ -133,7 +133,7 @@ def unknown_labels(labels: Labels, sources: Sources) -> list[str]:
     from ragfilter.evaluate.labels import unknown
 
     where = sources.collection
-    missing, total = unknown(labels, where.catalogue(), collection=where.name)
+    missing, total = unknown(labels, where.catalogue() or (), collection=where.name)
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         log.warning(

@@ -6,7 +6,7 @@ Source: docs/design.md#replay.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers.quality import Quality
@@ -25,6 +25,11 @@ class Sources:
     reranker: Callable[[Quality], Reranker] | None = None
     chat: ChatModel | None = None
     judgements: Judgements | None = None
+
+    def at_once(self) -> Sources:
+        """The same, with the collection as it is now: one query need look it up only once."""
+        pin = getattr(self.collection, "at_once", None)
+        return self if pin is None else replace(self, collection=pin())
 
     @property
     def incomplete(self) -> str:

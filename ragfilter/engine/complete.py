@@ -21,6 +21,7 @@ from ragfilter.layers.clean import is_clean
 from ragfilter.layers.judge import question
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Judgement, Need, NeedKind, Pool, User
+from ragfilter.protocols import Collection
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings, field
 
@@ -99,6 +100,25 @@ def _scored(mine: Pool, theirs: Pool) -> Pool:
         for hit in mine.hits
     )
     return unfailed(replace(mine, hits=hits, reranker=theirs.reranker), "rerank")
+
+
+def references_of(
+    chunks: Iterable[Chunk], collection: Collection, catalogue: Mapping[str, Chunk] | None
+) -> tuple[Chunk, ...]:
+    """What `chunks` refer to; of a collection without a catalogue, as the store knows it."""
+    if catalogue is not None:
+        return referred_to(chunks, catalogue)
+    ids = dict.fromkeys(ref for chunk in chunks for ref in chunk.refs)
+    found = collection.chunks(list(ids))
+    return tuple(replace(chunk, text="", title="", loaded=False) for chunk in found.values())
+
+
+def _known(collection: Collection) -> Finder:
+    """A chunk of the collection by its id, bare where there is a catalogue."""
+    catalogue = collection.catalogue()
+    if catalogue is not None:
+        return catalogue.get
+    return lambda chunk_id: collection.chunks([chunk_id]).get(chunk_id)
 
 
 def referred_to(chunks: Iterable[Chunk], catalogue: Mapping[str, Chunk]) -> tuple[Chunk, ...]:
@@ -184,7 +204,7 @@ def _judged(
         pool,
         judgements=judgements.joined(pool.judgements, [judgement]),
         reachable=reachable,
-        references=referred_to(chunks, sources.collection.catalogue()),
+        references=references_of(chunks, sources.collection, sources.collection.catalogue()),
     )
 
 
@@ -202,17 +222,17 @@ def _reachable(
     expanding = [v for v in judgement.verdicts if v.action == "EXPAND"]
     if not expanding:
         return ()
-    catalogue = sources.collection.catalogue()
+    known = _known(sources.collection)
     hits = (*pool.hits, *pool.reachable)
     whole = {hit.id: hit.chunk for hit in hits if hit.chunk.loaded}
     discarded = {v.chunk_id for v in judgement.verdicts if v.action == "DISCARD"}
     scan = rule_book(()).scan(pool.query)
 
     def permitted(chunk_id: str) -> Chunk | None:
-        chunk = None if chunk_id in discarded else catalogue.get(chunk_id)
+        chunk = None if chunk_id in discarded else known(chunk_id)
         return chunk if chunk is not None and is_clean(chunk, settings, scan, user) else None
 
-    finders: list[Finder] = [permitted] if push_down else [permitted, catalogue.get]
+    finders: list[Finder] = [permitted] if push_down else [permitted, known]
     most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))
     ids = dict.fromkeys(
         reached.chunk.id

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from time import perf_counter
 
 from ragfilter.engine.backends import Sources
-from ragfilter.engine.complete import fulfil, referred_to
+from ragfilter.engine.complete import fulfil, references_of
 from ragfilter.engine.file_filter import matcher
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Search, by_distance
@@ -21,7 +21,7 @@ from ragfilter.layers.clean import is_clean
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.comparison import alternatives, detect, title_is
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool, Result, User
-from ragfilter.protocols import Collection, Vectors
+from ragfilter.protocols import Catalogue, Collection, Vectors
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
@@ -32,6 +32,8 @@ CLEAN_TARGET = 50
 """Clean chunks gathered at least, so that no slider within its range runs out of the pool."""
 PER_ENTITY = 50
 SHOWN_FILES = 10
+SPARE = 3
+"""How many times the chunks wanted are asked for at first where rules or clearance drop some."""
 WIDEST = 16
 """A pool that still runs dry at this many times its first size goes to `ids=`."""
 
@@ -42,21 +44,23 @@ def run(
     sources: Sources,
     user: User = PUBLIC,
     *,
-    push_down: bool = True,
+    wide: bool = False,
+    push_down: bool = False,
 ) -> Result:
     """Gather and replay until nothing is needed: the library's and command line's one call.
 
-    `user` is who asks, where the clearance layer is on. With `push_down` the clearance condition is
-    also part of the store's own filter. Raises InputError for an empty query and for a file pattern
-    that matches nothing, StoreError, ModelError (the embedder's). Where the collection is
-    incomplete or damaged, the message says so in any case, and the status where it would be `ok`.
+    `user` is who asks, where the clearance layer is on. Only what the layers that are on can use is
+    asked for; `wide` gathers what any settings could use and show. With `push_down` the clearance
+    condition is also part of the store's own filter. Raises InputError for an empty query and for a
+    file pattern that matches nothing, StoreError, ModelError (the embedder's). Where the collection
+    is incomplete or damaged, the message says so, and the status where it would be `ok`.
     """
-    pool = gather(query, settings, sources, user, push_down=push_down)
+    pool = gather(query, settings, sources, user, wide=wide, push_down=push_down)
     result = replay(pool, settings, user)
     for _ in range(3):
         if not result.needs:
             break
-        pool = fulfil(pool, result.needs, settings, sources, user, push_down=push_down)
+        pool = fulfil(pool, result.needs, settings, sources, user, push_down=not wide)
         result = replay(pool, settings, user)
     return result
 
@@ -67,9 +71,11 @@ def gather(
     sources: Sources,
     user: User = PUBLIC,
     *,
+    wide: bool = True,
     push_down: bool = False,
 ) -> Pool:
-    """A pool wide enough for every layer: hits, and what each side of a comparison found.
+    """A pool of hits, and of what each side of a comparison found: wide enough for any settings, or
+    else for these.
 
     Raises like `run`.
     """
@@ -77,29 +83,37 @@ def gather(
     if not query.strip():
         raise InputError("The query is empty.", remedy="Type a question.")
     started = perf_counter()
+    sources = sources.at_once()
     collection = sources.collection
-    catalogue = collection.catalogue()
+    catalogue = _catalogue(collection)
     incomplete = sources.incomplete
     if incomplete:
         log.warning(incomplete)
     user = viewer(user, settings)
-    only = _only_sources(settings, user, collection.name, catalogue)
-    compared = detect(query)
-    names = compared or alternatives(query)
+    only = None if catalogue is None else _only_sources(settings, user, collection.name, catalogue)
+    compared = detect(query) if wide or settings.entities.enabled else ()
+    names = compared or (alternatives(query) if wide or settings.entities.enabled else ())
     vectors = sources.embedder.embed([query, *names])
-    search = Search(collection, catalogue, user, only, pushed=push_down and not user.unrestricted)
-    passes = _clean_test(query, settings, user, catalogue)
-    pairs, exact, calls = _wide(vectors[0], settings, search, passes)
+    learned: dict[str, Chunk] | None = {} if catalogue is None else None
+    known = catalogue if learned is None else learned
+    assert known is not None
+    pushed = (push_down or catalogue is None) and not user.unrestricted
+    search = Search(collection, known, user, only, pushed=pushed, learned=learned)
+    reach = _reach_of(settings, user, catalogue, wide=wide)
+    passes = _clean_test(
+        query, settings, user, known, () if catalogue is None else catalogue.rules, wide=wide
+    )
+    pairs, exact, calls = _search(vectors[0], reach, search, passes)
     bare = search.pushed and not pairs
     if bare:
         # Nothing accessible: what there is is asked for without texts, to say which level it takes.
         search = replace(search, pushed=False)
-        pairs, exact, calls = _wide(vectors[0], settings, search, passes)
+        pairs, exact, calls = _search(vectors[0], reach, search, passes)
     found_by = {i: "rules" for i, _ in exact}
     pairs += exact
     entities: list[Entity] = []
     for name, vector in zip(names, vectors[1:], strict=True):
-        found = search.nearest(vector, PER_ENTITY)
+        found = search.nearest(vector, PER_ENTITY if wide else settings.entities.per_entity)
         entities.append(Entity(name, tuple(i for i, _ in found)))
         calls += 1
     if not compared:
@@ -118,9 +132,10 @@ def gather(
         pairs.sort(key=by_distance)
     named = {i for entity in entities for i in entity.ids}
     if bare:
-        chunks = {i: catalogue[i] for i, _ in pairs if i in catalogue}
+        bares = ((i, known[i]) for i, _ in pairs if i in known)
+        chunks = {i: replace(chunk, text="", title="", loaded=False) for i, chunk in bares}
     else:
-        chunks = _payload(pairs, named, settings, search, passes)
+        chunks = _payload(pairs, named, reach, search, passes)
     hits = tuple(
         Hit(chunks[i], d, rank, found_by.get(i, "query"))
         for rank, (i, d) in enumerate(pairs, start=1)
@@ -132,13 +147,18 @@ def gather(
         space=collection.space,
         hits=hits,
         entities=tuple(entities),
-        references=referred_to((hit.chunk for hit in hits), catalogue),
+        references=references_of((hit.chunk for hit in hits), collection, catalogue),
         source_pattern=settings.retrieval.source_pattern,
-        complete=len(plain) >= collection.count(),
+        complete=len(plain) >= (collection.count() if catalogue is None else len(catalogue)),
         incomplete=incomplete,
         queries=calls,
         gather_ms=(perf_counter() - started) * 1000,
     )
+
+
+def _catalogue(collection: Collection) -> Catalogue | None:
+    known = collection.catalogue()
+    return known if known is None or isinstance(known, Catalogue) else Catalogue(known)
 
 
 def _known(entities: list[Entity], collection: Collection, user: User) -> list[Entity]:
@@ -150,6 +170,41 @@ def _known(entities: list[Entity], collection: Collection, user: User) -> list[E
         if not any(title_is(entity.name, chunk) and user.sees(chunk) for chunk in found):
             return []
     return entities
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far a search goes: until `wanted` clean chunks are found, `first` hits at first and
+    `most` at last; `shown` of what is found are fetched whole, clean or not."""
+
+    wanted: int
+    first: int
+    most: int
+    shown: int
+
+
+def _reach_of(settings: Settings, user: User, catalogue: Catalogue | None, *, wide: bool) -> Reach:
+    pool_size = settings.retrieval.pool_size
+    if wide:
+        wanted = target(settings)
+        width = max(pool_size, wanted)
+        return Reach(wanted, width, pool_size * WIDEST, width)
+    wanted = used(settings)
+    rules = settings.query_must.enabled and (catalogue is None or bool(catalogue.rules))
+    filtered = rules or not user.unrestricted or bool(settings.retrieval.source_pattern.strip())
+    first = SPARE * wanted if filtered else wanted
+    return Reach(wanted, first, max(pool_size, first) * WIDEST, wanted)
+
+
+def used(settings: Settings) -> int:
+    """How many clean chunks the layers that are on can use."""
+    cutoff, quality, judge = settings.cutoff, settings.quality, settings.judge
+    return max(
+        settings.retrieval.k,
+        cutoff.max_results if cutoff.enabled else 0,
+        quality.max_top_k if quality.enabled else 0,
+        int(judge.max_chunks * judge.oversample) if judge.enabled else 0,
+    )
 
 
 def target(settings: Settings) -> int:
@@ -164,7 +219,7 @@ def target(settings: Settings) -> int:
 
 
 def _only_sources(
-    settings: Settings, user: User, name: str, catalogue: Mapping[str, Chunk]
+    settings: Settings, user: User, name: str, catalogue: Catalogue
 ) -> tuple[str, ...] | None:
     """The sources that the file pattern admits, None where it admits all. Raises InputError.
 
@@ -175,12 +230,12 @@ def _only_sources(
     if not pattern.strip():
         return None
     fits = matcher(pattern)
-    seen = {chunk.source for chunk in catalogue.values() if user.sees(chunk)}
+    seen = {chunk.source for chunk in catalogue.audiences if user.sees(chunk)}
     if catalogue and not any(map(fits, seen)):
         raise InputError(
             f"No file of the collection {name!r} matches {pattern!r}.", remedy=_files_there(seen)
         )
-    there = dict.fromkeys(chunk.source for chunk in catalogue.values())
+    there = dict.fromkeys(chunk.source for chunk in catalogue.audiences)
     return tuple(source for source in there if fits(source))
 
 
@@ -194,42 +249,46 @@ def _files_there(sources: Iterable[str]) -> str:
 
 
 def _clean_test(
-    query: str, settings: Settings, user: User, catalogue: Mapping[str, Chunk]
+    query: str,
+    settings: Settings,
+    user: User,
+    known: Mapping[str, Chunk],
+    rules: tuple[str, ...],
+    *,
+    wide: bool,
 ) -> Callable[[str], bool]:
-    rules = tuple(dict.fromkeys(chunk.rule for chunk in catalogue.values() if chunk.rule))
-    scan = rule_book(rules).scan(query)
+    scan = rule_book(rules if wide or settings.query_must.enabled else ()).scan(query)
     fits = matcher(settings.retrieval.source_pattern)
-    # Rules count also while they are off, so that switching them on asks the store for nothing.
-    ruled = settings.model_copy(
-        update={"query_must": settings.query_must.model_copy(update={"enabled": True})}
-    )
+    if wide:
+        # Rules count also while they are off, so that switching them on asks the store for nothing.
+        on = settings.query_must.model_copy(update={"enabled": True})
+        settings = settings.model_copy(update={"query_must": on})
 
     def passes(chunk_id: str) -> bool:
-        chunk = catalogue.get(chunk_id)
-        return chunk is not None and fits(chunk.source) and is_clean(chunk, ruled, scan, user)
+        chunk = known.get(chunk_id)
+        return chunk is not None and fits(chunk.source) and is_clean(chunk, settings, scan, user)
 
     return passes
 
 
-def _wide(
-    vector: Vectors, settings: Settings, search: Search, passes: Callable[[str], bool]
+def _search(
+    vector: Vectors, reach: Reach, search: Search, passes: Callable[[str], bool]
 ) -> tuple[list[tuple[str, float]], list[tuple[str, float]], int]:
     """The query's own hits, doubled while clean ones run short; then what one exact `ids=` query
     over the chunks whose rules hold adds to them; and the number of searches."""
-    wanted = target(settings)
-    n = max(settings.retrieval.pool_size, wanted)
+    wanted, n = reach.wanted, reach.first
     calls = 0
     while True:
         pairs = search.nearest(vector, n)
         calls += 1
         clean = sum(passes(i) for i, _ in pairs)
         no_more = sum(search.seen(i) for i, _ in pairs) < n
-        if clean >= wanted or no_more or n >= settings.retrieval.pool_size * WIDEST:
+        if clean >= wanted or no_more or n >= reach.most:
             break
         n *= 2
     exact: list[tuple[str, float]] = []
-    if clean < wanted:
-        ids = [i for i in search.catalogue if passes(i)]
+    if clean < wanted and search.learned is None:
+        ids = [i for i in search.known if passes(i)]
         if len(ids) > clean:
             known = {i for i, _ in pairs}
             found = search.among(vector, min(wanted, len(ids)), ids)
@@ -241,16 +300,16 @@ def _wide(
 def _payload(
     pairs: Sequence[tuple[str, float]],
     named: set[str],
-    settings: Settings,
+    reach: Reach,
     search: Search,
     passes: Callable[[str], bool],
 ) -> dict[str, Chunk]:
     """Whole chunks for what can be shown or kept; the catalogue's bare ones for the rest."""
     seen = [i for i, _ in pairs if search.seen(i)]
     hidden = [i for i, _ in pairs if not search.seen(i)]
-    width = max(settings.retrieval.pool_size, target(settings))
-    shown = named | {*seen[:width]} | {*hidden[:width]}
-    shown |= {*islice(filter(passes, seen), target(settings))}
-    whole = search.collection.chunks([i for i, _ in pairs if i in shown])
-    there = ((i, whole.get(i) or search.catalogue.get(i)) for i, _ in pairs)
+    shown = named | {*seen[: reach.shown]} | {*hidden[: reach.shown]}
+    shown |= {*islice(filter(passes, seen), reach.wanted)}
+    whole = {i: c for i in shown if (c := search.known.get(i)) is not None and c.loaded}
+    whole |= search.collection.chunks([i for i, _ in pairs if i in shown and i not in whole])
+    there = ((i, whole.get(i) or search.known.get(i)) for i, _ in pairs)
     return {i: chunk for i, chunk in there if chunk is not None}

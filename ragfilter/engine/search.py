@@ -25,33 +25,37 @@ class Search:
     """Searches of `collection` as `user`, among these `files` only (None: all).
 
     With `pushed` the user's clearance is part of the store's own filter, and nothing hidden leaves
-    the store.
+    the store. `known` are the chunks by id: all of them, or those in `learned`, to which
+    what is found is added.
     """
 
     collection: Collection
-    catalogue: Mapping[str, Chunk]
+    known: Mapping[str, Chunk]
     user: User
     files: tuple[str, ...] | None = None
     pushed: bool = False
+    learned: dict[str, Chunk] | None = None
 
     def seen(self, chunk_id: str) -> bool:
-        """Whether the user may see the chunk; what the catalogue lacks is hidden from a user."""
+        """Whether the user may see the chunk; what is not known is hidden from a user."""
         if self.user.unrestricted:
             return True
-        chunk = self.catalogue.get(chunk_id)
+        chunk = self.known.get(chunk_id)
         return chunk is not None and self.user.sees(chunk)
 
     def nearest(self, vector: Vectors, n: int) -> Pairs:
         """The `n` nearest that the user may see and, unless `pushed`, what is hidden among them;
         nearest first."""
-        found = self.collection.nearest(vector, n, where=self._where())
+        found = self._learned(self.collection.nearest(vector, n, where=self._where()))
         if self.pushed or all(self.seen(i) for i, _ in found):
             return found
-        more = self.collection.nearest(vector, WIDER * n, where=self._where())
+        more = self._learned(self.collection.nearest(vector, WIDER * n, where=self._where()))
         places = [place for place, (i, _) in enumerate(more, start=1) if self.seen(i)]
         if len(places) >= n:
             return more[: places[n - 1]]
-        mine = self.among(vector, n, [i for i in self.catalogue if self.seen(i)])
+        if self.learned is not None:
+            return more
+        mine = self.among(vector, n, [i for i in self.known if self.seen(i)])
         known = {i for i, _ in more}
         both = [*more, *(pair for pair in mine if pair[0] not in known)]
         return both if self.collection.space == "rank" else sorted(both, key=by_distance)
@@ -59,6 +63,12 @@ class Search:
     def among(self, vector: Vectors, n: int, ids: Sequence[str]) -> Pairs:
         """The `n` nearest of these ids."""
         return self.collection.nearest(vector, n, ids=ids, where=self._where())
+
+    def _learned(self, found: Pairs) -> Pairs:
+        if self.learned is not None:
+            new = [i for i, _ in found if i not in self.learned]
+            self.learned.update(self.collection.chunks(new))
+        return found
 
     def _where(self) -> Where | None:
         if self.pushed:

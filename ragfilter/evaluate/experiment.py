@@ -165,7 +165,7 @@ def _measure(
     user: User,
 ) -> Measured:
     started = perf_counter()
-    result = run(text, side.settings, sources, user)
+    result = run(text, side.settings, sources, user, wide=True)
     ms = (perf_counter() - started) * 1000
     kept = _kept(result, side)
     ids = tuple(hit.id for hit in kept)

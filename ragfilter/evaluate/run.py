@@ -140,7 +140,7 @@ def gather_all(
     """The pool of every query, with all that `settings` need."""
     pools: dict[str, Pool] = {}
     for query_id, text in queries.items():
-        pools[query_id] = run(text, settings, sources, user).pool
+        pools[query_id] = run(text, settings, sources, user, wide=True).pool
         if progress is not None:
             progress(len(pools), len(queries))
     return pools

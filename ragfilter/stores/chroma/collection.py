@@ -12,7 +12,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -21,7 +20,7 @@ from chromadb.errors import InternalError
 
 from ragfilter.errors import StoreError
 from ragfilter.model import Chunk, Space
-from ragfilter.protocols import Vectors, Where
+from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma import metadata as rows
 from ragfilter.stores.chroma.client import RESTORE, guard
@@ -77,10 +76,17 @@ class ChromaCollection:
     def __init__(self, store: ChromaStore, name: str) -> None:
         self._store = store
         self._name = name
+        self._pinned: RawCollection | None = None
 
     @property
     def name(self) -> str:
         return self._name
+
+    def at_once(self) -> ChromaCollection:
+        """The collection as it is now, for one query: it is not looked up again."""
+        pinned = ChromaCollection(self._store, self._name)
+        pinned._pinned = self._raw()
+        return pinned
 
     @property
     def space(self) -> Space:
@@ -185,14 +191,14 @@ class ChromaCollection:
                 found[i] = rows.to_chunk(i, metadata, text)
         return {i: found[i] for i in ids if i in found}
 
-    def catalogue(self) -> Mapping[str, Chunk]:
+    def catalogue(self) -> Catalogue:
         """Every chunk by id without text and title; kept in memory until the version changes."""
         version = self.version
         kept = self._store.catalogues.get(self._name)
         if kept is not None and kept[0] == version:
             return kept[1]
         # Under the version from before the reading: a write meanwhile makes it be read again.
-        entries = MappingProxyType(dict(self._read_catalogue()))
+        entries = Catalogue(dict(self._read_catalogue()))
         self._store.catalogues[self._name] = (version, entries)
         return entries
 
@@ -243,6 +249,8 @@ class ChromaCollection:
         self._mark({WITHHELD: "yes", VERSION: new_token()})
 
     def _raw(self) -> RawCollection:
+        if self._pinned is not None:
+            return self._pinned
         with guard(self._store.where):
             raw = self._store.client.get_collection(self._name, embedding_function=None)
         insides.forget_embedding_function(raw)
@@ -345,7 +353,7 @@ class ChromaCollection:
         with guard(self._store.where):
             got = raw.get(ids=[chunk_id], include=["metadatas"])
         entry = rows.to_entry(chunk_id, cast(Any, got["metadatas"])[0])
-        entries = MappingProxyType({**kept[1], chunk_id: entry})
+        entries = Catalogue({**kept[1], chunk_id: entry})
         self._store.catalogues[self._name] = (self.version, entries)
 
     def _admitted(self, ids: Sequence[str] | None, where: Where) -> list[str]:

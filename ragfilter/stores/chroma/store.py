@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
@@ -13,7 +13,7 @@ from chromadb.api import ClientAPI
 from chromadb.errors import InternalError
 
 from ragfilter.errors import CollectionMissing, InputError, StoreError
-from ragfilter.model import Chunk
+from ragfilter.protocols import Catalogue
 from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma.client import (
     Server,
@@ -57,7 +57,7 @@ class ChromaStore:
         self.where = where
         self.shared = shared
         self.writing = threading.RLock()
-        self.catalogues: dict[str, tuple[str, Mapping[str, Chunk]]] = {}
+        self.catalogues: dict[str, tuple[str, Catalogue]] = {}
         self.lost: dict[UUID, frozenset[str]] = {}
         self._failed: set[str] = set()
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from ragfilter.judge.references import DEPTHS, Reached, walk
 from ragfilter.model import Chunk, Result, User
-from ragfilter.protocols import Collection
 from ragfilter.report.forecast import preview_expansion
 from ragfilter.settings.schema import Settings, field
+from ragfilter.stores.chroma.collection import ChromaCollection
 from ragfilter.text.tokens import estimate
 
 CLOSURE = 5000
@@ -82,7 +82,7 @@ class Tree:
 
 
 def learn(
-    chunk_id: str, collection: Collection, settings: Settings, user: User, query: str
+    chunk_id: str, collection: ChromaCollection, settings: Settings, user: User, query: str
 ) -> Known:
     """What is known around a chunk: all of it bare, and the texts that an expansion would show now
     or with other settings. Raises StoreError."""
