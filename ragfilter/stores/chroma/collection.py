@@ -23,6 +23,7 @@ from ragfilter.model import Chunk, Space
 from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma import metadata as rows
+from ragfilter.stores.chroma.catalogue_file import read_catalogue, write_catalogue
 from ragfilter.stores.chroma.client import RESTORE, guard
 from ragfilter.stores.chroma.where import admission, can_push, condition
 
@@ -198,7 +199,12 @@ class ChromaCollection:
         if kept is not None and kept[0] == version:
             return kept[1]
         # Under the version from before the reading: a write meanwhile makes it be read again.
-        entries = Catalogue(dict(self._read_catalogue()))
+        file = self._store.catalogue_file(self._name)
+        entries = None if file is None else read_catalogue(file, version)
+        if entries is None:
+            entries = Catalogue(dict(self._read_catalogue()))
+            if file is not None:
+                write_catalogue(file, version, entries)
         self._store.catalogues[self._name] = (version, entries)
         return entries
 

@@ -165,6 +165,11 @@ class ChromaStore:
                 with suppress(CollectionMissing):
                     self.collection(name).renew()
 
+    def catalogue_file(self, name: str) -> Path | None:
+        """Where the catalogue of a collection is kept between openings; None where others write to
+        the store too."""
+        return None if self.shared else Path(self.where).with_name("catalogues") / f"{name}.parquet"
+
     def close(self) -> None:
         insides.close(self.client)
 

@@ -1,0 +1,87 @@
+"""A catalogue as a file beside the store, so that a large collection need not be read at opening.
+
+Reading 100,000 entries out of Chroma takes seconds, out of this file tenths of one. It holds for
+one version of the collection only, and every write gives the collection a new one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ragfilter.extras import extra
+from ragfilter.model import Chunk
+from ragfilter.protocols import Catalogue
+
+with extra("chroma"):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+log = logging.getLogger(__name__)
+
+WORTH = 10_000
+"""Smaller collections are read from the store in no time."""
+REPEATED = ("type", "source", "department", "rule")
+VERSION = b"version"
+
+
+def read_catalogue(path: Path, version: str) -> Catalogue | None:
+    """The catalogue of this version; None where the file is of another, or cannot be read."""
+    if not path.exists():
+        return None
+    try:
+        with path.open("rb") as file:
+            table = pq.read_table(file)
+    except (OSError, pa.ArrowException) as error:
+        log.warning("%s cannot be read and is made anew: %s", path, error)
+        return None
+    if (table.schema.metadata or {}).get(VERSION) != version.encode():
+        return None
+    columns: list[list[Any]] = [
+        table["id"].to_pylist(),
+        [tuple(refs) if refs else () for refs in table["refs"].to_pylist()],
+        table["clearance"].to_pylist(),
+        *(_shared(table[name]) for name in REPEATED),
+    ]
+    return Catalogue(
+        {
+            i: Chunk(i, "", "", kind, source, None, refs, level, department, rule, loaded=False)
+            for i, refs, level, kind, source, department, rule in zip(*columns, strict=True)
+        }
+    )
+
+
+def write_catalogue(path: Path, version: str, chunks: Mapping[str, Chunk]) -> None:
+    """Keep a catalogue that is worth it. A file that cannot be written is only told."""
+    if len(chunks) < WORTH:
+        return
+    every = chunks.values()
+    table = pa.table(
+        {
+            "id": pa.array(chunks.keys(), pa.string()),
+            "refs": pa.array([list(c.refs) for c in every], pa.list_(pa.string())),
+            "clearance": pa.array([c.clearance for c in every], pa.int64()),
+            **{
+                name: pa.array([getattr(c, name) for c in every], pa.string()).dictionary_encode()
+                for name in REPEATED
+            },
+        }
+    ).replace_schema_metadata({VERSION: version.encode()})
+    fresh = path.with_name(f"{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with fresh.open("wb") as file:
+            pq.write_table(table, file)
+        fresh.replace(path)
+    except OSError as error:
+        log.warning("%s cannot be written: %s", path, error.strerror)
+
+
+def _shared(column: Any) -> list[Any]:
+    """The values of a column, equal ones the same object."""
+    coded = column.combine_chunks()
+    coded = coded if pa.types.is_dictionary(coded.type) else coded.dictionary_encode()
+    values = coded.dictionary.to_pylist()
+    return [None if i is None else values[i] for i in coded.indices.to_pylist()]

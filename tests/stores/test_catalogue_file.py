@@ -1,0 +1,74 @@
+"""A catalogue kept as a file: only for the version that it was made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragfilter.model import Chunk
+from ragfilter.stores.chroma import catalogue_file
+from ragfilter.stores.chroma.catalogue_file import read_catalogue, write_catalogue
+from ragfilter.stores.chroma.store import ChromaStore, Row
+
+CHUNKS = {
+    chunk.id: chunk
+    for chunk in (
+        Chunk(
+            "a", type="rule", source="x.md", refs=("b", "ü"), rule='{"contain":"x"}', loaded=False
+        ),
+        Chunk("b", clearance=None, department="ops", loaded=False),
+        Chunk("ü", clearance=2**63 - 1, rule='{"contain":"x"}', loaded=False),
+    )
+}
+
+
+@pytest.fixture(autouse=True)
+def _always_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue_file, "WORTH", 0)
+
+
+def test_what_is_written_is_read_for_its_version_alone(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "c.parquet"
+    write_catalogue(path, "v1", CHUNKS)
+    read = read_catalogue(path, "v1")
+    assert read is not None
+    assert dict(read) == CHUNKS
+    assert read.rules == ('{"contain":"x"}',)
+    assert read_catalogue(path, "v2") is None
+    assert read_catalogue(tmp_path / "other.parquet", "v1") is None
+
+
+def test_a_damaged_file_is_made_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "c.parquet"
+    path.write_bytes(b"PAR1 and no more")
+    assert read_catalogue(path, "v1") is None
+    assert "made anew" in caplog.text
+
+
+def test_one_that_cannot_be_written_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    write_catalogue(tmp_path / "file" / "c.parquet", "v1", CHUNKS)
+    assert "cannot be written" in caplog.text
+
+
+def test_a_collection_opened_again_has_its_present_catalogue(tmp_path: Path) -> None:
+    store = ChromaStore.folder(tmp_path / "chroma")
+    collection = store.create("rules", embedder="given")
+    vectors = np.eye(3, dtype=np.float32)
+    collection.write([Row(c, v) for c, v in zip(CHUNKS.values(), vectors, strict=True)])
+    collection.mark_content("x")
+    before = dict(collection.catalogue())
+    assert (tmp_path / "catalogues" / "rules.parquet").exists()
+    store.close()
+    again = ChromaStore.folder(tmp_path / "chroma")
+    there = again.collection("rules")
+    assert dict(there.catalogue()) == before
+    there.set_rule("a", '{"contain":"y"}')
+    again.close()
+    last = ChromaStore.folder(tmp_path / "chroma")
+    assert last.collection("rules").catalogue()["a"].rule == '{"contain":"y"}'
+    last.close()

@@ -1,0 +1,132 @@
+"""How far a query is gathered: what the enabled layers need, found on every road alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ragfilter.engine.backends import Sources
+from ragfilter.engine.retrieve import gather, run
+from ragfilter.model import Chunk, User
+from ragfilter.protocols import Progress, Vectors, Where
+from ragfilter.settings.config import load
+from ragfilter.settings.profiles import PROFILES
+from ragfilter.stores.chroma.collection import ChromaCollection
+from ragfilter.stores.chroma.store import ChromaStore, Row
+
+N = 400
+QUERY = "cleric 3"
+RULES = (
+    None,
+    '{"contain":"cleric"}',
+    '{"contain":"druid"}',
+    None,
+    '{"contain_one_of":[["3","7"]]}',
+)
+USERS = (User(), User(1), User(1, ("ops",)), User(2, ("ops", "hr")))
+
+
+class OneVector:
+    name = "given"
+    vector = np.ones(8, dtype=np.float32) / np.float32(np.sqrt(8))
+
+    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        return np.stack([self.vector for _ in texts])
+
+
+@dataclass
+class NoCatalogue:
+    """A collection that is too large to know all of its chunks."""
+
+    there: ChromaCollection
+    asked: list[Where | None]
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "at_once":
+            raise AttributeError(name)
+        return getattr(self.there, name)
+
+    def catalogue(self) -> Mapping[str, Chunk] | None:
+        return None
+
+    def nearest(self, vector: Vectors, n: int, **given: Any) -> list[tuple[str, float]]:
+        self.asked.append(given.get("where"))
+        return self.there.nearest(vector, n, **given)
+
+
+@pytest.fixture(scope="module")
+def collection(store: ChromaStore) -> ChromaCollection:
+    made = store.create("reach", embedder="given")
+    rng = np.random.default_rng(3)
+    vectors = rng.normal(size=(N, 8)).astype(np.float32) + 0.5
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    chunks = [
+        Chunk(
+            f"c{i}", f"Text {i} of a cleric.", f"Title {i}", source=f"{i % 3}.md",
+            clearance=(0, 0, 1, 2, None)[i % 5], rule=RULES[i % 11 % 5],
+            department=(None, None, None, "ops", "hr")[i % 7 % 5],
+        )
+        for i in range(N)
+    ]  # fmt: skip
+    made.write([Row(chunk, vector) for chunk, vector in zip(chunks, vectors, strict=True)])
+    made.mark_content("x")
+    return made
+
+
+@pytest.mark.parametrize("user", USERS, ids=str)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_road_keeps_the_same_chunks(
+    collection: ChromaCollection, profile: str, user: User
+) -> None:
+    settings = load(profile=profile, environ={}).settings
+    settings = settings.with_values({"quality.reranker": "none", "clearance.enabled": True})
+    sources = Sources(collection, OneVector())
+    without = NoCatalogue(collection, [])
+    roads = {
+        "wide": run(QUERY, settings, sources, user, wide=True),
+        "narrow": run(QUERY, settings, sources, user),
+        "pushed": run(QUERY, settings, sources, user, push_down=True),
+        "no catalogue": run(QUERY, settings, replace(sources, collection=without), user),
+    }
+    kept = {name: [hit.id for hit in result.kept] for name, result in roads.items()}
+    assert kept["narrow"] == kept["wide"]
+    assert kept["pushed"] == kept["wide"]
+    assert kept["no catalogue"] == kept["wide"]
+    assert kept["wide"]
+    assert all(user.sees(hit.chunk) for result in roads.values() for hit in result.kept)
+    assert all(hit.chunk.text for result in roads.values() for hit in result.kept)
+    # Without a catalogue nothing hidden leaves the store.
+    assert all(where is not None and where.user == user for where in without.asked)
+
+
+@pytest.mark.parametrize(
+    ("profile", "hits"), [("adaptive-gap", 5), ("query-must", 45), ("full", 45)]
+)
+def test_a_narrow_pool_holds_what_is_used(
+    collection: ChromaCollection, profile: str, hits: int
+) -> None:
+    """k 5 with nothing filtered; k 15 three times where rules or clearance drop some."""
+    settings = load(profile=profile, environ={}).settings
+    pool = gather(
+        QUERY, settings, Sources(collection, OneVector()), User(2, ("ops", "hr")), wide=False
+    )
+    seen = [hit for hit in pool.hits if User(2, ("ops", "hr")).sees(hit.chunk)]
+    assert len(seen if profile == "full" else pool.hits) == hits
+    assert len(gather(QUERY, settings, Sources(collection, OneVector())).hits) >= 200
+
+
+def test_nobody_may_see_anything_is_said_without_a_catalogue_too(store: ChromaStore) -> None:
+    made = store.create("secrets", embedder="given")
+    made.write(
+        [Row(Chunk(f"c{i}", "hush", "Secret", clearance=i + 3), OneVector.vector) for i in range(3)]
+    )
+    made.mark_content("x")
+    settings = load(profile="full", environ={}).settings
+    result = run(QUERY, settings, Sources(NoCatalogue(made, []), OneVector()), User(1))
+    assert result.status == "insufficient_clearance"
+    assert "5" in result.message
+    assert not any(hit.chunk.text or hit.chunk.title for hit in result.hits)
