@@ -1,5 +1,7 @@
 # make app    start the app on the demo data (first start: venv, install, index)
 # make test   run the tests            make check   lint, types and tests
+# make quick  lint, types and the fast tests, in a minute
+# make coverage   every test, with a gate on what they cover
 # make smoke  start it twice as a newcomer would, and on a busy port
 # make docs   build the API documentation into build/api
 # make local-llm   serve a tiny demonstration LLM, for those without a key
@@ -11,7 +13,7 @@ RAGFILTER_DATA_DIR ?= workspace
 export RAGFILTER_DATA_DIR
 BIN    := $(VENV)/bin
 
-.PHONY: app port local-llm test smoke check lint format bench docs clean
+.PHONY: app port local-llm test quick coverage smoke check lint format bench docs clean
 
 app: port $(VENV)/.app
 	@$(BIN)/python -m ragfilter index demo --collection demo
@@ -28,6 +30,13 @@ local-llm: $(VENV)/.llm
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+quick: lint
+	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+
+# A run of its own: tracing every line makes the suite slower.
+coverage: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term:skip-covered
 
 smoke: $(VENV)/.app
 	$(BIN)/python tests/smoke/app_starts.py
@@ -50,7 +59,7 @@ docs: $(VENV)/.dev
 	$(BIN)/python -m pdoc ragfilter -o build/api
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build *.egg-info
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -33,6 +33,19 @@ ROOT = Path(__file__).resolve().parents[1]
 CRANFIELD = Path(__file__).resolve().parents[2] / "shared" / "data" / "cranfield"
 
 
+SLOW_FOLDERS = {"app", "browser", "llm", "models", "stores"}
+SLOW_FIXTURES = {"adsapi_workspace", "demo_workspace", "store", "wheel", "workspace"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that load a model, open a store or install something are marked `slow`."""
+    for item in items:
+        folder = item.path.relative_to(ROOT / "tests").parts[0]
+        fixtures = SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ()))
+        if folder in SLOW_FOLDERS or fixtures or item.get_closest_marker("model"):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No setting or key of the machine reaches a test."""

@@ -25,6 +25,8 @@ from ragfilter.stores.chroma.store import ChromaCollection
 from ragfilter.stores.index import IndexReport, index, rebuild
 from ragfilter.stores.workspace import Workspace
 
+pytestmark = pytest.mark.slow
+
 
 def made(workspace: Workspace, n: int = N, *, reset: bool = False, **fields: Any) -> IndexReport:
     given = records(n, **fields)

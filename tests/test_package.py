@@ -278,7 +278,6 @@ def ask(command: list[str], cwd: Path, environ: dict[str, str]) -> subprocess.Co
     )
 
 
-@pytest.mark.slow
 def test_the_core_filters_without_any_extra(
     bare: Path, tmp_path: Path, bare_environ: dict[str, str]
 ) -> None:
@@ -286,7 +285,6 @@ def test_the_core_filters_without_any_extra(
     assert (made.stderr, made.stdout) == ("", CORE_PRINTS)
 
 
-@pytest.mark.slow
 def test_no_module_of_the_core_needs_an_extra(
     bare: Path, tmp_path: Path, bare_environ: dict[str, str]
 ) -> None:
@@ -294,7 +292,6 @@ def test_no_module_of_the_core_needs_an_extra(
     assert made.stderr == ""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("code", "extra"), LACKING, ids=[code for code, _ in LACKING])
 def test_a_missing_extra_is_named(
     bare: Path, tmp_path: Path, bare_environ: dict[str, str], code: str, extra: str
@@ -308,7 +305,6 @@ def test_a_missing_extra_is_named(
     )
 
 
-@pytest.mark.slow
 def test_the_command_without_its_extra_says_so_in_one_line(
     bare: Path, tmp_path: Path, bare_environ: dict[str, str]
 ) -> None:

@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 from waiting import PROCESS_S
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = 4096
 
