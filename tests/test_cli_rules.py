@@ -222,7 +222,9 @@ def test_chunks_without_a_draft_are_named_with_the_reason(
     out = tmp_path / "my drafts.jsonl"
     printed = run(*MATRICES, "--out", str(out))
     assert "1 drafted" in printed
-    assert "Without a draft:\n  cleric-7: the answer holds no JSON object\n  cleric-8: " in printed
+    assert (
+        "Without a draft:\n  cleric-7: the answer contains no JSON object\n  cleric-8: " in printed
+    )
     assert f"ragfilter rules import '{out}' --collection small\n" in printed
 
 
@@ -746,7 +748,7 @@ def test_drafts_can_be_imported_and_the_last_line_of_a_chunk_counts(
     assert "1 with doubts" in printed
     assert "held back until the remarks are removed.\n" in printed
     made = lines(out)[0]
-    assert "they belong into one group" in made["remarks"][0]
+    assert "they belong in one group" in made["remarks"][0]
     with out.open("a", encoding="utf-8") as file:
         file.write(json.dumps(made | {"query_must": json.loads(GOOD), "remarks": []}) + "\n")
     assert run("import", str(out)).splitlines() == [

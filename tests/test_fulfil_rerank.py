@@ -85,7 +85,7 @@ def test_a_real_cross_encoder_puts_the_hits_in_its_order(
     [
         ("nowhere", 300.0, "cannot be loaded"),
         ("headless", 300.0, "not a cross-encoder"),
-        ("three", 300.0, "3 scores a text"),
+        ("three", 300.0, "3 scores per text"),
         ("one", 0.0, "no answer within 0 s"),
     ],
 )

@@ -109,7 +109,7 @@ RULED = (Hit(Chunk("x", "text", rule='{"contain":"troll"}'), 0.1, 1),)
     [
         (FAR, "incomplete_collection", ""),
         ((), "incomplete_collection", ""),
-        (RULED, "incomplete_collection", "Nothing is left: query_must dropped the last 1 chunks. "),
+        (RULED, "incomplete_collection", "Nothing is left: query_must dropped the last chunk. "),
         (HIDDEN, "insufficient_clearance", f"{MESSAGE.format(level=4)} "),
     ],
 )

@@ -130,7 +130,7 @@ def test_nothing_left_says_who_dropped_the_last() -> None:
     hits = (Hit(Chunk("a", rule='{"contain":"wizard"}'), 0.1, 1),)
     pool = Pool("cleric", "c", "l2", hits)
     result = replay(pool, load(profile="query-must", environ={}).settings)
-    assert result.message == "Nothing is left: query_must dropped the last 1 chunks."
+    assert result.message == "Nothing is left: query_must dropped the last chunk."
 
 
 def test_an_empty_pool() -> None:

@@ -150,5 +150,6 @@ def _scan(pool: Pool) -> Scan:
 def _nothing_left(traces: Iterable[LayerTrace]) -> str:
     for trace in traces:
         if trace.enabled and trace.n_in and not trace.n_out:
-            return f"Nothing is left: {trace.layer} dropped the last {trace.n_in} chunks."
+            last = "chunk" if trace.n_in == 1 else f"{trace.n_in} chunks"
+            return f"Nothing is left: {trace.layer} dropped the last {last}."
     return ""

@@ -61,14 +61,16 @@ def read_queries(path: Path) -> dict[str, str]:
         except (ValueError, RecursionError) as error:
             reason = getattr(error, "msg", None) or str(error)
             raise InputError(
-                f"{where} is not valid JSON: {reason}.", remedy="Write one JSON object a line."
+                f"{where} is not valid JSON: {reason}.", remedy="Write one JSON object per line."
             ) from None
         query_id, text = _fields(record, where)
         if query_id in texts:
-            raise InputError(f"{where}: the id {query_id!r} stands twice.", remedy="Remove one.")
+            raise InputError(f"{where}: the id {query_id!r} appears twice.", remedy="Remove one.")
         texts[query_id] = text
     if not texts:
-        raise InputError(f"{path} holds no queries.", remedy='Write {"_id": …, "text": …} a line.')
+        raise InputError(
+            f"{path} contains no queries.", remedy='Write {"_id": …, "text": …} per line.'
+        )
     return texts
 
 
@@ -80,9 +82,7 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
         cells = [cell.strip() for cell in line.split("\t")]
         if len(cells) != 3 or not (cells[0] and cells[1]):
             raise InputError(
-                f"{where} has {len(cells)} columns."
-                if len(cells) != 3
-                else f"{where} lacks an id.",
+                f"{where} has {len(cells)} columns." if len(cells) != 3 else f"{where} has no id.",
                 remedy="Write query-id, corpus-id and score, separated by tabs.",
             )
         query_id, chunk_id, score = cells

@@ -22,11 +22,11 @@ def load_jsonl(path: Path, *, source: str) -> Iterator[Record]:
         except (ValueError, RecursionError) as error:
             raise InputError(
                 f"{place}: this is not JSON ({error}).",
-                remedy='Write one JSON object a line, such as {"id": "a", "text": "..."}.',
+                remedy='Write one JSON object per line, such as {"id": "a", "text": "..."}.',
             ) from None
         if not isinstance(raw, dict):
             raise InputError(
                 f"{place}: this is not a JSON object.",
-                remedy='Write one JSON object a line, such as {"id": "a", "text": "..."}.',
+                remedy='Write one JSON object per line, such as {"id": "a", "text": "..."}.',
             )
         yield to_record(raw, place=place, source=source)

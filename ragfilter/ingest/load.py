@@ -79,11 +79,11 @@ def _folder(folder: Path, progress: Progress | None) -> Iterator[Record]:
     maybe = {name: files[name] for name, loader in loaders.items() if loader is load_openapi}
     others = [name for name, loader in loaders.items() if loader is None]
     if len(others) == len(files):
-        raise InputError(f"{folder} holds no file that can be indexed.", remedy=REMEDY)
+        raise InputError(f"{folder} contains no file that can be indexed.", remedy=REMEDY)
     descriptions, not_openapi = load_together(maybe, progress=progress)
     others += not_openapi
     if others:
-        log.warning("%d files of another kind in %s are left out", len(others), folder)
+        log.warning("%d files of other kinds in %s are skipped", len(others), folder)
     for name, loader in loaders.items():
         if loader is not None and name not in maybe:
             yield from loader(files[name], source=name)

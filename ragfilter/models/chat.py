@@ -324,13 +324,13 @@ def _checked_url(base_url: str) -> str:
     parts = web_address(url)
     if parts is None:
         raise SettingsError(
-            "The base URL of the chat endpoint is no http or https address.",
+            "The base URL of the chat endpoint is not an http or https address.",
             remedy="Set OPENAI_BASE_URL to an address like http://127.0.0.1:8080/v1.",
         )
     if parts.username or parts.password or parts.query or parts.fragment:
         # It would be shown in messages and logs.
         raise SettingsError(
-            "The base URL of the chat endpoint carries credentials, a query or a fragment.",
+            "The base URL of the chat endpoint contains credentials, a query or a fragment.",
             remedy="Put the key into OPENAI_API_KEY and the bare address into OPENAI_BASE_URL.",
         )
     return url
@@ -340,7 +340,7 @@ def _checked_key(api_key: str) -> str:
     key = api_key.strip()
     if not key.isascii() or not key.isprintable() or " " in key:
         raise SettingsError(
-            "The key of the chat endpoint holds characters that no key has.",
+            "The key of the chat endpoint contains characters that no key has.",
             remedy="Copy OPENAI_API_KEY again, without quotes and line breaks.",
         )
     return key

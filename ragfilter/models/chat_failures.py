@@ -84,7 +84,7 @@ def too_long() -> ChatError:
 
 def too_large() -> ChatError:
     return ChatError(
-        "The endpoint sends more than an answer can be; the rest was not read.",
+        "The endpoint sent more than an answer can hold; the rest was not read.",
         kind="interrupted",
         remedy="Check that the base URL is that of an OpenAI-compatible API; most end in /v1.",
     )
@@ -102,7 +102,7 @@ def content_filter() -> ChatError:
     return ChatError(
         "The endpoint's content filter stopped the answer.",
         kind="interrupted",
-        remedy="Ask in other words.",
+        remedy="Rephrase the question.",
     )
 
 

@@ -155,7 +155,7 @@ def load_model(name: str, *, offline: bool) -> SentenceTransformer:
             ) from error
         raise ModelError(
             f"The embedding model {name} cannot be loaded: {first_line(error)}.",
-            remedy=f"Give a sentence-transformers name or folder, or use {BUNDLED}.",
+            remedy=f"Use a sentence-transformers name or folder, or use {BUNDLED}.",
         ) from error
 
 

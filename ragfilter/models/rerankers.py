@@ -166,7 +166,7 @@ class CrossEncoderReranker:
             ) from error
         if scores.shape != (len(texts),) or not np.isfinite(scores).all():
             raise ModelError(
-                f"The cross-encoder {self._model} gave no single finite score a text.",
+                f"The cross-encoder {self._model} did not give one finite score per text.",
                 remedy=REMEDY,
             )
         return [float(score) for score in scores]
@@ -191,7 +191,7 @@ class CrossEncoderReranker:
                 ) from error
             raise ModelError(
                 f"The cross-encoder {self._model} cannot be loaded: {first_line(error)}.",
-                remedy="Give a cross-encoder's name or folder, or choose late_interaction.",
+                remedy="Use a cross-encoder's name or folder, or choose late_interaction.",
             ) from error
 
     def _open(self) -> Any:
@@ -206,11 +206,12 @@ class CrossEncoderReranker:
         if not any(kind.endswith(("ForSequenceClassification", "ForCausalLM")) for kind in kinds):
             raise ModelError(
                 f"{self._model} is not a cross-encoder ({', '.join(kinds) or 'unknown kind'}).",
-                remedy="Give a cross-encoder's name or folder, or choose late_interaction.",
+                remedy="Use a cross-encoder's name or folder, or choose late_interaction.",
             )
         if model.num_labels != 1:
             raise ModelError(
-                f"The cross-encoder {self._model} gives {model.num_labels} scores a text, not one.",
-                remedy="Give a model with a single score.",
+                f"The cross-encoder {self._model} gives {model.num_labels} scores per text, "
+                "not one.",
+                remedy="Use a model with a single score.",
             )
         return model

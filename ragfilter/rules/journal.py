@@ -262,7 +262,7 @@ def _guard(engine: sa.Engine) -> Iterator[None]:
         remedy = f"Check that {where} exists, has room and is writable."
         if _DAMAGED.search(what):
             remedy = (
-                f"Bring {where} back from a backup, or move it away: the rules in the store stay, "
+                f"Restore {where} from a backup, or move it away: the rules in the store stay, "
                 "but earlier edits can then not be undone, and a rebuild loses them."
             )
         raise StoreError(f"The journal of edits failed ({what}).", remedy=remedy) from error

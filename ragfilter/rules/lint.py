@@ -103,7 +103,7 @@ def _spread(rule: Rule, title: str) -> Iterator[Finding]:
         names = ", ".join(f"“{shorten(rule.contain_one_of[i][0])}”" for i in groups)
         problem = (
             f"A query must name all of {names}, since every group must be met; "
-            "if any one of them is enough, they belong into one group."
+            "if any one of them is enough, they belong in one group."
         )
         proposal = canonical(replace(rule, contain_one_of=merge(rule, groups)))
         yield Finding("", "spread", f"contain_one_of[{groups[0]}]", problem, proposal)
@@ -118,7 +118,9 @@ def _against_each_other(rule: Rule) -> Iterator[Finding]:
     for i, group in enumerate(rule.contain_one_of):
         dead = [(j, _forbidden_in(term, rule)) for j, term in enumerate(group)]
         if all(forbidden for _, forbidden in dead):
-            problem = "Every term of the group holds a forbidden one. No query can meet the rule."
+            problem = (
+                "Every term of the group contains a forbidden one. No query can meet the rule."
+            )
             yield Finding("", "impossible", f"contain_one_of[{i}]", problem)
             continue
         for j, forbidden in dead:
@@ -138,7 +140,7 @@ def _redundant(rule: Rule) -> Iterator[Finding]:
         required = part is parts[-2]
         for i, (place, term) in enumerate(part):
             if compared[i] in compared[:i]:
-                problem = f"“{shorten(term)}” stands twice."
+                problem = f"“{shorten(term)}” appears twice."
                 yield Finding("", "duplicate", place, problem, _without(rule, place))
                 continue
             decider = _decider(compared[i], compared, required=required)
@@ -173,7 +175,7 @@ def _loose(rule: Rule) -> Iterator[Finding]:
             named = ", ".join(f"“{shorten(term)}”" for _, term in loose[:4])
             more = f" and {len(loose) - 4} more" if len(loose) > 4 else ""
             problem = (
-                f"Found within longer words or numbers too, since the rule matches substrings: "
+                f"Also found inside longer words or numbers, since the rule matches substrings: "
                 f"{named}{more}."
             )
             proposal = canonical(replace(rule, match="word"))

@@ -24,7 +24,7 @@ from ragfilter.rules.rule import KEYS, Rule, canonical, parse
 
 MOST_OBJECTS = 50
 _LAST_COMMA = re.compile(r",\s*([\]}])")
-NO_JSON = "the answer holds no JSON object"
+NO_JSON = "the answer contains no JSON object"
 TOO_DEEP = "the answer's JSON is nested too deeply"
 
 
@@ -61,7 +61,7 @@ def _read(answer: str, chunk: Chunk) -> Reading:
     wanted = canonical(replace(rule, contain_none_of=()))
     check = RuleBook((wanted,)).scan(chunk.passage).check(wanted)
     if not check.passes:
-        faults.append(f"the rule asks for what the chunk itself does not hold: {check.reason}")
+        faults.append(f"the rule requires what the chunk itself does not contain: {check.reason}")
     return Reading(rule, tuple(faults))
 
 

@@ -77,7 +77,7 @@ def parse(text: str) -> Rule:
     mode = data.get("match", "word")
     if mode not in MODES:
         raise RuleError(
-            f"{_shown(mode)} is no way of matching.",
+            f"{_shown(mode)} is not a way of matching.",
             place="match",
             remedy='Write "word" or "substring".',
         )
@@ -92,7 +92,7 @@ def parse(text: str) -> Rule:
     if count > MAX_TERMS:
         raise RuleError(
             f"the rule has {count:,} terms, the limit is {MAX_TERMS:,}.",
-            remedy="Leave out spellings that no query will hold.",
+            remedy="Leave out spellings that no query will contain.",
         )
     return rule
 
@@ -180,7 +180,7 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for key, value in pairs:
         if key in found:
             raise RuleError(
-                f"the key stands {sum(k == key for k, _ in pairs)} times.",
+                f"the key appears {sum(k == key for k, _ in pairs)} times.",
                 place=shorten(key),
                 remedy="Put all its terms under one.",
             )
@@ -195,7 +195,7 @@ def _no_constant(name: str) -> NoReturn:
 def _refuse_key(key: str) -> NoReturn:
     near = difflib.get_close_matches(key, KEYS, n=1)
     if key == "query_must":
-        remedy = "Write only what stands inside query_must."
+        remedy = "Write only what is inside query_must."
     elif near:
         remedy = f"Did you mean {near[0]}?"
     else:
@@ -261,7 +261,7 @@ def _term(value: Any, place: str) -> str:
         raise RuleError(f"a term must be text, this is {_kind(value)}.", place=place, remedy=remedy)
     if has_halves(value):
         raise RuleError(
-            "the term holds half a character (a lone surrogate).",
+            "the term contains half a character (a lone surrogate).",
             place=place,
             remedy="Type the term again.",
         )

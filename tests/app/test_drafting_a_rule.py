@@ -159,7 +159,7 @@ def test_a_second_answer_and_doubts_are_told(page: Any, endpoint: Server) -> Non
     assert "14 + 6 tokens" in told(page)
     endpoint.behave = says(DOUBTFUL)
     page.press("rule-draft")
-    assert "Doubt: the rule asks for what the chunk itself does not hold" in told(page)
+    assert "Doubt: the rule requires what the chunk itself does not contain" in told(page)
     assert json.loads(editor(page)) == json.loads(DOUBTFUL)
 
 

@@ -470,7 +470,7 @@ def test_a_folder_is_read_in_order_and_below(
         ("c", "c.JSONL"),
         ("a/x.md#x", "a/x.md"),
     ]
-    assert "1 files of another kind" in caplog.text
+    assert "1 files of other kinds" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["nothing.jsonl", "demo2", "file.pdf", "empty"])

@@ -31,10 +31,10 @@ from ragfilter.ingest.records import Record
         ("a.json", '{"swagger": "2.0"}', "a.json: this is OpenAPI 2", "swagger2openapi"),
         ("a.yaml", "openapi: 4.0.0", "a.yaml: OpenAPI version '4.0.0'", "Convert"),
         ("a.yaml", "openapi: [3]", "a.yaml: OpenAPI version", "Convert"),
-        ("a.json", '{"name": "x"}', "a.json: this is no OpenAPI", "JSONL"),
-        ("a.json", "[1]", "a.json: this is no OpenAPI", "JSONL"),
-        ("a.yaml", "", "a.yaml: this is no OpenAPI", "JSONL"),
-        ("a.yaml", "only words", "a.yaml: this is no OpenAPI", "JSONL"),
+        ("a.json", '{"name": "x"}', "a.json: this is not an OpenAPI", "JSONL"),
+        ("a.json", "[1]", "a.json: this is not an OpenAPI", "JSONL"),
+        ("a.yaml", "", "a.yaml: this is not an OpenAPI", "JSONL"),
+        ("a.yaml", "only words", "a.yaml: this is not an OpenAPI", "JSONL"),
     ],
 )  # fmt: skip
 def test_one_clear_message(tmp_path: Path, name: str, text: str, message: str, remedy: str) -> None:

@@ -175,7 +175,7 @@ def test_a_finding_says_in_words_what_is_wrong() -> None:
         "spread",
         "contain_one_of[0]",
         "A query must name all of “cleric”, “druid”, “monk”, since every group must be met; "
-        "if any one of them is enough, they belong into one group.",
+        "if any one of them is enough, they belong in one group.",
         finding.proposal,
     )
     assert finding.severity == "warning"

@@ -143,7 +143,7 @@ def test_an_endpoint_that_knows_no_schema_is_asked_without(serve: Serve) -> None
         ('{"contain_all_of": [6]}', "contain_all_of[0]: a term must be text"),
         ('{"contain_one_of": []}', "asks for nothing"),
         ('{"contain_all_of": ["cleric"], "contain_none_of": ["cleric"]}', "No query can meet"),
-        ('{"contain": "cleric", "contain": "monk"}', "contain: the key stands 2 times"),
+        ('{"contain": "cleric", "contain": "monk"}', "contain: the key appears 2 times"),
         ('{"match": ' + "[" * 20_000, "this JSON is nested too deeply"),
     ],
 )
@@ -156,9 +156,9 @@ def test_what_makes_an_answer_no_rule(answer: str, fault: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "doubt"),
     [
-        (SPREAD, "they belong into one group"),
-        (FOREIGN, "what the chunk itself does not hold: no term of group 1: sapper"),
-        ('{"contain_all_of": ["cleric", "7th"]}', "does not hold: missing: 7th"),
+        (SPREAD, "they belong in one group"),
+        (FOREIGN, "what the chunk itself does not contain: no term of group 1: sapper"),
+        ('{"contain_all_of": ["cleric", "7th"]}', "does not contain: missing: 7th"),
         ('{"contain": "cleric", "match": "substring", "contain_none_of": ["ac"]}', "ac"),
     ],
 )
@@ -195,8 +195,8 @@ def test_whatever_is_answered_is_a_rule_or_a_fault(parts: list[str]) -> None:
     [
         ('{"contain_one_of": ["cleric"]}', "contain_one_of[0]: a group must be a list of terms"),
         ("no", NO_JSON),
-        (SPREAD, "they belong into one group"),
-        (FOREIGN, "what the chunk itself does not hold"),
+        (SPREAD, "they belong in one group"),
+        (FOREIGN, "what the chunk itself does not contain"),
     ],
 )
 def test_a_fault_is_sent_back_once(serve: Serve, first: str, told: str) -> None:
@@ -227,7 +227,7 @@ def test_a_doubtful_rule_stays_where_the_second_is_no_better(serve: Serve, secon
     assert len(asked) == 2
     assert draft.rule == parse(SPREAD)
     assert not draft.repaired
-    assert "they belong into one group" in draft.remarks[0]
+    assert "they belong in one group" in draft.remarks[0]
 
 
 def test_a_failure_during_the_repair(serve: Serve) -> None:

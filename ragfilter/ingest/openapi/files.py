@@ -89,6 +89,6 @@ def _checked(tree: object, source: str) -> dict[str, Any]:
             remedy="Convert it first, for example with swagger2openapi.",
         )
     raise InputError(
-        f"{source}: this is no OpenAPI description (no openapi version at the top).",
-        remedy="Give an OpenAPI 3 file, or turn the data into JSONL records.",
+        f"{source}: this is not an OpenAPI description (no openapi version at the top).",
+        remedy="Use an OpenAPI 3 file, or turn the data into JSONL records.",
     )

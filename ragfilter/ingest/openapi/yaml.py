@@ -161,7 +161,7 @@ class _Builder:
     def _merge(self, value: Any, event: Any) -> None:
         bases = value if isinstance(value, list) else [value]
         if not all(isinstance(base, dict) for base in bases):
-            self._refuse(event, "<< names something that is no mapping")
+            self._refuse(event, "<< names something that is not a mapping")
         self.merged += sum(len(base) for base in bases)
         if self.merged > MOST_MERGED:
             self._refuse(event, f"<< merges more than {MOST_MERGED:,} entries")

@@ -177,5 +177,5 @@ def _patterns(section: Mapping[str, Any], place: str, name: str) -> tuple[re.Pat
 def _bad(name: str, what: str) -> InputError:
     return InputError(
         f"The template {name} cannot be used: {what}.",
-        remedy="Take general.toml, which comes with ragfilter, as a model.",
+        remedy="Use general.toml, which comes with ragfilter, as an example.",
     )

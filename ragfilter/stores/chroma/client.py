@@ -174,12 +174,12 @@ def _checked(url: str) -> SplitResult:
         # It is not repeated: what is wrong with it may be a password.
         raise InputError(
             "The URL of the Chroma server cannot be read.",
-            remedy="Give it like http://127.0.0.1:8000, or http://user:password@host:8000 with "
-            "every sign of the password but letters and digits percent-encoded.",
+            remedy="Write it like http://127.0.0.1:8000, or http://user:password@host:8000 with "
+            "everything in the password but letters and digits percent-encoded.",
         )
     if parts.query or parts.fragment:
         raise InputError(
-            "The URL of the Chroma server carries a query or a fragment, which Chroma ignores.",
+            "The URL of the Chroma server has a query or a fragment, which Chroma ignores.",
             remedy="Leave out what follows ? or #; a proxy may ask for user and password instead.",
         )
     return parts
