@@ -91,19 +91,33 @@ def write(path: Path, text: str) -> None:
         ) from None
 
 
+def read(path: Path) -> dict[str, str | None]:
+    """The rules of the file at `path`, by chunk id; those that cannot be read stay as they are.
+
+    Raises InputError that names the first line that is not one of a chunk.
+    """
+    found: dict[str, str | None] = {}
+    for number, line in enumerate(_read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        record = _record(line, number)
+        if isinstance(record, Refusal):
+            raise InputError(
+                f"{path}, line {number}: {record.error}.", remedy="Write id and query_must a line."
+            )
+        chunk_id, fields = record
+        value = fields.get(RULE_KEY)
+        found[chunk_id] = value if value is None or isinstance(value, str) else json.dumps(value)
+    return found
+
+
 def plan(path: Path, stored: dict[str, str | None], *, with_doubts: bool = False) -> Plan:
     """What importing the file at `path` would change of `stored` (chunk id to rule text).
 
     Without `with_doubts` drafts that have some are held back. Writes nothing. Raises InputError
     where the file cannot be read at all.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise InputError(
-            f"{path} cannot be read: {why}.", remedy="Use a JSONL file in UTF-8."
-        ) from None
+    text = _read_text(path)
     wanted: dict[str, Change | Refusal | None] = {}
     unnamed: list[Refusal] = []
     skipped = 0
@@ -158,16 +172,10 @@ def save(
 
 
 def _of_line(line: str, number: int, stored: dict[str, str | None]) -> Change | Refusal | None:
-    try:
-        record: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        return Refusal(number, "", "this is not JSON")
-    if not isinstance(record, dict):
-        return Refusal(number, "", "this is not a JSON object")
-    chunk_id = next((record[key] for key in ID_KEYS if key in record), None)
-    if not isinstance(chunk_id, str) or not chunk_id:
-        return Refusal(number, "", "the id is missing or is not text")
-    chunk_id = whole(chunk_id)
+    found = _record(line, number)
+    if isinstance(found, Refusal):
+        return found
+    chunk_id, record = found
     if RULE_KEY not in record or (record[RULE_KEY] is None and record.get("error")):
         return None
     if chunk_id not in stored:
@@ -183,6 +191,29 @@ def _of_line(line: str, number: int, stored: dict[str, str | None]) -> Change | 
     told = remarks if after and isinstance(remarks, list) else ()
     doubts = tuple(whole(str(remark)) for remark in told)
     return Change(number, chunk_id, stored[chunk_id], after, doubts)
+
+
+def _record(line: str, number: int) -> tuple[str, dict[str, Any]] | Refusal:
+    try:
+        record: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        return Refusal(number, "", "this is not JSON")
+    if not isinstance(record, dict):
+        return Refusal(number, "", "this is not a JSON object")
+    chunk_id = next((record[key] for key in ID_KEYS if key in record), None)
+    if not isinstance(chunk_id, str) or not chunk_id:
+        return Refusal(number, "", "the id is missing or is not text")
+    return whole(chunk_id), record
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise InputError(
+            f"{path} cannot be read: {why}.", remedy="Use a JSONL file in UTF-8."
+        ) from None
 
 
 def _value(rule: str) -> Any:

@@ -39,8 +39,8 @@ def lint_text(collection: str, rules: int, findings: Sequence[Finding]) -> str:
         if finding.proposal is not None:
             lines.append(f"  better: {finding.proposal}")
     counts = Counter(finding.severity for finding in findings)
-    figures = ", ".join(_count(counts[severity], severity) for severity in SEVERITIES)
-    lines.append(f"{collection}: {_count(rules, 'rule')}, {figures}")
+    figures = ", ".join(count(counts[severity], severity) for severity in SEVERITIES)
+    lines.append(f"{collection}: {count(rules, 'rule')}, {figures}")
     return "\n".join(lines) + "\n"
 
 
@@ -79,8 +79,8 @@ def import_text(
         lines.append(f"refused: line {refusal.line}{whose}: {refusal.error}")
     verb = "would be saved" if dry_run else "saved"
     lines.append(
-        f"{collection}: {_count(len(saved), 'rule')} {verb}, {plan.unchanged} unchanged, "
-        f"{_count(plan.skipped, 'line')} without a rule skipped, {len(refusals)} refused"
+        f"{collection}: {count(len(saved), 'rule')} {verb}, {plan.unchanged} unchanged, "
+        f"{count(plan.skipped, 'line')} without a rule skipped, {len(refusals)} refused"
         + (f", {len(plan.held)} held back for doubts" if plan.held else "")
     )
     lines += [HELD] if plan.held else []
@@ -117,7 +117,7 @@ def edit_document(edit: Edit) -> dict[str, Any]:
     return asdict(edit) | {"at": edit.at.isoformat()}
 
 
-def _count(number: int, what: str) -> str:
+def count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 

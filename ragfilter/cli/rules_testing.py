@@ -1,0 +1,110 @@
+"""`ragfilter rules test`: whether rules do what a file of expectations says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragfilter.cli import parts
+from ragfilter.cli.options import (
+    CollectionName,
+    ConfigFile,
+    DataDir,
+    Departments,
+    Json,
+    Level,
+    SetValues,
+    Verbose,
+)
+from ragfilter.cli.rule_text import count
+from ragfilter.cli.rules import FOUND, rules, tell, viewer_of
+
+if TYPE_CHECKING:
+    from ragfilter.evaluate.expectations import Broken, Expectation
+
+
+@rules.command(name="test")
+def run_expectations(
+    file: Annotated[Path, typer.Argument(help="JSONL with question, stay and go (chunk ids).")],
+    collection: CollectionName = "demo",
+    rules_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--rules",
+            help="Test the rules of this file (JSONL, as exported) instead of a collection's. "
+            "Needs no workspace; a chunk that is not in it has no rule.",
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    values: SetValues = None,
+    level: Level = None,
+    department: Departments = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    verbose: Verbose = 0,
+) -> int:
+    """Check that rules keep and drop what a file expects. Exits with 1 if any does not."""
+    parts.start_logging(verbose)
+    from ragfilter.evaluate.expectations import find_broken, read_expectations
+
+    expected: Sequence[Expectation] = read_expectations(file)
+    known: Mapping[str, str | None]
+    hidden: frozenset[str] = frozenset()
+    if rules_file is not None:
+        from ragfilter.cli import rule_files
+
+        named = {i: None for expectation in expected for i, _ in expectation.wanted}
+        known = named | rule_files.read(rules_file)
+    else:
+        user = viewer_of(config, values, level, department)
+        with parts.open_for(data_dir, "rules") as bench:
+            store = bench.collection(collection)
+            chunks = store.catalogue()
+            tell(store.incomplete)
+        known = {i: chunk.rule for i, chunk in chunks.items() if user.sees(chunk)}
+        hidden = frozenset(chunks.keys() - known.keys())
+    tested = [_without(expectation, hidden) for expectation in expected]
+    counted = [sum(len(e.wanted) for e in listed) for listed in (expected, tested)]
+    broken = find_broken(tested, known)
+    skipped = counted[0] - counted[1]
+    if skipped:
+        what = "1 expectation is about a chunk" if skipped == 1 else f"{skipped} are about chunks"
+        tell(f"{what} above the clearance in force: skipped.")
+    if as_json:
+        parts.emit(parts.dumps(_document(len(expected), counted[1], skipped, broken)))
+    else:
+        parts.emit(_text(len(expected), counted[1], broken))
+    return FOUND if broken else 0
+
+
+def _without(expectation: Expectation, hidden: frozenset[str]) -> Expectation:
+    return replace(
+        expectation,
+        stay=tuple(i for i in expectation.stay if i not in hidden),
+        go=tuple(i for i in expectation.go if i not in hidden),
+    )
+
+
+def _document(
+    questions: int, tested: int, skipped: int, broken: Sequence[Broken]
+) -> dict[str, Any]:
+    return {
+        "questions": questions,
+        "tested": tested,
+        "skipped": skipped,
+        "broken": [asdict(item) for item in broken],
+    }
+
+
+def _text(questions: int, tested: int, broken: Sequence[Broken]) -> str:
+    lines = [
+        f"line {item.line}: {item.chunk_id} must {item.must}: {item.reason} ({item.question})"
+        for item in broken
+    ]
+    figures = f"{count(questions, 'question')}, {count(tested, 'expectation')}"
+    lines.append(f"{figures}, {len(broken)} broken")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,109 @@
+"""Expectations of rules as data: a question, the chunks that must stay, the chunks that must go.
+
+One JSON object a line: ``{"question": "…", "stay": ["id", …], "go": ["id", …]}``. A chunk stays
+where the question meets its rule, or where it has none. Distances play no part, so a check needs no
+model and gives the same answer everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ragfilter.errors import InputError
+from ragfilter.ingest.files import read_lines
+from ragfilter.rules.match import RuleBook
+from ragfilter.text.characters import loads
+
+Wanted = Literal["stay", "go"]
+KEYS = ("question", "stay", "go")
+FORM = 'Write {"question": "…", "stay": ["id"], "go": ["id"]}.'
+NO_CHUNK = "the collection has no such chunk"
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One line of the file, by its 1-based number."""
+
+    line: int
+    question: str
+    stay: tuple[str, ...] = ()
+    go: tuple[str, ...] = ()
+
+    @property
+    def wanted(self) -> tuple[tuple[str, Wanted], ...]:
+        """Each chunk with what must become of it."""
+        return (*((i, "stay") for i in self.stay), *((i, "go") for i in self.go))
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A chunk that did not do what it must, and the reason that the matcher gives."""
+
+    line: int
+    question: str
+    chunk_id: str
+    must: Wanted
+    reason: str
+
+
+def read_expectations(path: Path) -> tuple[Expectation, ...]:
+    """The expectations of a file, in order. Raises InputError that names the line."""
+    lines = enumerate(read_lines(path), start=1)
+    found = tuple(_read(line, number, path) for number, line in lines if line.strip())
+    if not found:
+        raise InputError(f"{path} holds no expectations.", remedy=FORM)
+    return found
+
+
+def find_broken(
+    expectations: Iterable[Expectation], rules: Mapping[str, str | None]
+) -> tuple[Broken, ...]:
+    """What `rules` (chunk id to rule text, None for no rule) do otherwise than expected."""
+    book = RuleBook(rule for rule in rules.values() if rule)
+    broken: list[Broken] = []
+    for expected in expectations:
+        scan = book.scan(expected.question)
+        for chunk_id, must in expected.wanted:
+            if chunk_id not in rules:
+                reason = NO_CHUNK
+            else:
+                check = scan.check(rules[chunk_id])
+                if check.passes == (must == "stay"):
+                    continue
+                reason = check.reason
+            broken.append(Broken(expected.line, expected.question, chunk_id, must, reason))
+    return tuple(broken)
+
+
+def _read(line: str, number: int, path: Path) -> Expectation:
+    where = f"{path}, line {number}"
+    try:
+        record: Any = loads(line)
+    except (ValueError, RecursionError) as error:
+        why = getattr(error, "msg", None) or str(error)
+        raise InputError(f"{where} is not valid JSON: {why}.", remedy=FORM) from None
+    if not isinstance(record, dict):
+        raise InputError(f"{where} is not a JSON object.", remedy=FORM)
+    unknown = next((key for key in record if key not in KEYS), None)
+    if unknown is not None:
+        raise InputError(f"{where}: unknown key {unknown!r}.", remedy=FORM)
+    question = record.get("question")
+    if not isinstance(question, str) or not question.strip():
+        raise InputError(f"{where} has no question.", remedy=FORM)
+    stay = _ids(record.get("stay", []), "stay", where)
+    go = _ids(record.get("go", []), "go", where)
+    if not stay and not go:
+        raise InputError(f"{where} expects nothing.", remedy=FORM)
+    both = next((i for i in stay if i in go), None)
+    if both is not None:
+        raise InputError(f"{where}: {both!r} must both stay and go.", remedy="Keep one of them.")
+    return Expectation(number, question, stay, go)
+
+
+def _ids(value: Any, key: str, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(i, str) and i for i in value):
+        raise InputError(f"{where}: {key} is not a list of chunk ids.", remedy=FORM)
+    return tuple(dict.fromkeys(value))

@@ -1,0 +1,65 @@
+"""A workspace with a few chunks and rules, and `ragfilter rules …` run on it. No embedding model is
+loaded: the chunks are stored with vectors made up here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ragfilter.cli import main
+from ragfilter.model import Chunk
+from ragfilter.stores.chroma.collection import Row
+from ragfilter.stores.workspace import Workspace
+
+GOOD = '{"contain_one_of":[["cleric","clerics"]]}'
+OTHER = '{"contain_one_of":[["troll","trolls"]]}'
+SPREAD = '{"contain_one_of":[["cleric"],["druid"],["monk"]]}'
+
+CHUNKS = (
+    Chunk(
+        "cleric-6", "A cleric needs 10.", "Attack matrix for clerics, AC 6", "special", rule=GOOD
+    ),
+    Chunk("cleric-7", "A cleric needs 9.", "Attack matrix for clerics, AC 7", "special"),
+    Chunk("cleric-8", "A cleric needs 8.", "Attack matrix for clerics, AC 8", "special"),
+    Chunk("troll", "A troll regrows its limbs.", "Troll", "monster", rule=OTHER),
+    Chunk("boat", "A rowing boat carries four.", "Boats", "item", source="sea.md"),
+    Chunk("secret", "The cleric is a doppelganger.", "The Cleric's Secret", "special", clearance=4),
+)
+
+
+def make_workspace(folder: Path) -> None:
+    """Make the collections `small` and `empty`."""
+    vectors = np.eye(len(CHUNKS), 384, dtype=np.float32)
+    with Workspace.open(folder) as opened:
+        store = opened.store()
+        store.create("small", embedder="all-MiniLM-L6-v2")
+        store.create("empty", embedder="all-MiniLM-L6-v2")
+        collection = store.collection("small")
+        collection.write([Row(chunk, v) for chunk, v in zip(CHUNKS, vectors, strict=True)])
+        collection.mark_content("made")
+
+
+class Run:
+    """Runs `ragfilter rules …` on the collection `small`; what it printed and its exit code."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self.capsys = capsys
+
+    def __call__(self, *args: str, code: int = 0, collection: str = "small") -> str:
+        self.capsys.readouterr()
+        found = main(["rules", *args, "-c", collection, "--data-dir", str(self.folder)])
+        out, self.err = self.capsys.readouterr()
+        assert found == code, self.err
+        return out
+
+    def json(self, *args: str, code: int = 0) -> Any:
+        return json.loads(self(*args, "--json", code=code))
+
+    def rule(self, chunk_id: str) -> str | None:
+        with Workspace.open(self.folder) as opened:
+            return opened.store().collection("small").rule(chunk_id)
