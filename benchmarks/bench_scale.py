@@ -129,7 +129,7 @@ def measure(folder: Path, n: int) -> dict[str, Any]:
 
     def plain(query: Vectors) -> list[str]:
         found = raw.query(query_embeddings=[query], n_results=K)
-        return found["ids"][0]
+        return list(found["ids"][0])
 
     def filtered(settings: Settings) -> Callable[[Vectors], Result]:
         backends = Sources(there, embedder)

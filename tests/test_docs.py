@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -108,3 +108,27 @@ def test_the_code_cites_sections_of_the_design_that_are_there() -> None:
     cited = {a for path in files for a in CITATION.findall(path.read_text(encoding="utf-8"))}
     assert len(cited) >= 10
     assert cited <= anchors(ROOT / "docs" / "design.md")
+
+
+SNIPPETS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_the_readmes_first_snippet_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(SNIPPETS[0], {})
+    printed = capsys.readouterr().out.splitlines()
+    said = re.search(r"print\(result\)\s+# (.*)", SNIPPETS[0])
+    assert said is not None
+    assert printed[:2] == ["Trolls regenerate.", "Trolls fear fire."]
+    assert printed[-1] == said[1]
+
+
+@pytest.mark.model
+def test_the_readmes_workspace_snippet_runs(
+    copy_demo: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(copy_demo().parent)
+    import ragfilter as rf
+
+    names = {"rf": rf}
+    exec(SNIPPETS[1], names)
+    assert len(names["result"]) > 1  # type: ignore[arg-type]
