@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ragfilter.settings.schema import fields
+from ragfilter.ui.panels.clearance import LEVEL
 from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.sidebar.controls import key
 
@@ -21,7 +22,7 @@ SETUPS = {
     "tail": {"profile": "adaptive-gap", "cutoff.strategy": "adaptive_k"},
     "judge": {"profile": "llm-filter"},
 }
-"""Together these show a slider for every setting that is a number."""
+"""Together these show a slider for every setting that is a number, and the user's level."""
 
 
 def move(page: Any, slider: str, share: float) -> None:
@@ -76,7 +77,7 @@ def test_together_these_are_the_sliders_of_every_number(
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", dead_url)
     shown = {s.key for params in SETUPS.values() for s in open_page(params).at.slider}
-    assert shown == {key(f.path) for f in fields() if f.type in (int, float)}
+    assert shown == {LEVEL, *(key(f.path) for f in fields() if f.type in (int, float))}
 
 
 def test_switches_choices_and_views_ask_nobody_either(
