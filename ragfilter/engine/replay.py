@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from time import perf_counter
 
@@ -13,7 +13,7 @@ from ragfilter.layers import (
 from ragfilter.layers.base import Look
 from ragfilter.layers.clean import is_clean
 from ragfilter.layers.registry import LAYERS
-from ragfilter.model import PUBLIC, Hit, LayerTrace, Need, Pool, Result, Status, User
+from ragfilter.model import PUBLIC, Chunk, Hit, LayerTrace, Need, Pool, Result, Status, User
 from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings
 
@@ -114,6 +114,24 @@ def retrieved(pool: Pool, settings: Settings, user: User = PUBLIC) -> tuple[Hit,
     sides = (*pool.entities, *clearance.visible_entities(pool, user))
     wanted = {i for side in sides for i in side.ids[: settings.entities.per_entity]}
     return tuple(hit for hit in found if hit.found_by in own or hit.id in wanted)
+
+
+def with_rules(pool: Pool, rules: Mapping[str, str | None]) -> Pool:
+    """The pool as it would be with these rules on its chunks (by id, None for no rule), without a
+    new query: chunks that only another gathering would find stay out."""
+
+    def changed(chunk: Chunk) -> Chunk:
+        return replace(chunk, rule=rules[chunk.id]) if chunk.id in rules else chunk
+
+    def of(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+        return tuple(replace(h, chunk=changed(h.chunk)) if h.id in rules else h for h in hits)
+
+    return replace(
+        pool,
+        hits=of(pool.hits),
+        reachable=of(pool.reachable),
+        references=tuple(map(changed, pool.references)),
+    )
 
 
 def count_clean(pool: Pool, settings: Settings, user: User = PUBLIC) -> int:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import streamlit as st
 
-from ragfilter.engine.replay import replay
+from ragfilter.engine.replay import replay, with_rules
 from ragfilter.errors import ConflictError, RagfilterError, RuleError
 from ragfilter.model import Chunk, Result, User
 from ragfilter.rules import edits
@@ -17,7 +17,6 @@ from ragfilter.text.characters import whole
 from ragfilter.ui.look import html
 from ragfilter.ui.panels import draft_note, drafting
 from ragfilter.ui.session import state
-from ragfilter.ui.session.pools import with_rule
 from ragfilter.ui.session.resources import Resources, open_resources
 from ragfilter.ui.session.state import Asked
 
@@ -142,7 +141,7 @@ def _sentence(reason: str) -> str:
 
 
 def _changes(result: Result, chunk: Chunk, rule: str | None) -> str:
-    after = replay(with_rule(result.pool, chunk.id, rule), result.settings, result.user)
+    after = replay(with_rules(result.pool, {chunk.id: rule}), result.settings, result.user)
     old = {hit.id: hit.chunk.name for hit in result.kept}
     new = {hit.id: hit.chunk.name for hit in after.kept}
     enters = [i for i in new if i not in old]

@@ -8,7 +8,6 @@ later change of settings lacks stays a `Need`, which the page offers as a button
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ragfilter.engine.complete import fulfil, joined, recall, unfailed
 from ragfilter.engine.replay import count_clean, replay
@@ -106,12 +105,3 @@ def falls_short(asked: Asked, result: Result, settings: Settings) -> bool:
         or now.source_pattern != asked.reach.source_pattern
     )
     return changed and count_clean(result.pool, settings, result.user) < now.wanted
-
-
-def with_rule(pool: Pool, chunk_id: str, rule: str | None) -> Pool:
-    """The pool as it would be with this rule on the chunk, for a preview."""
-    hits = tuple(
-        replace(hit, chunk=replace(hit.chunk, rule=rule)) if hit.id == chunk_id else hit
-        for hit in pool.hits
-    )
-    return replace(pool, hits=hits)

@@ -1,0 +1,145 @@
+"""What a change of rules does to questions: which gain and lose which chunks, and how good they are
+before and after.
+
+Source: docs/design.md#rules. Pools are gathered once; a change is only replayed over them, so it is
+tried before anything is saved. What a layer lacks after the change (a rerank score of a chunk that
+was not asked about) makes it fall back, as everywhere.
+
+A change that lets chunks in, or keeps them out, moves what stands behind them: the effect is that
+on the kept list, not on the chunk alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import Any
+
+from ragfilter.engine.replay import replay, with_rules
+from ragfilter.evaluate.beir import Qrels
+from ragfilter.evaluate.metrics import Scores, precision_recall_f1
+from ragfilter.model import PUBLIC, Pool, User
+from ragfilter.settings.schema import Settings
+
+Changes = Mapping[str, str | None]
+"""Chunk id to rule text, None for no rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryEffect:
+    """A query whose kept chunks change. `before` and `after` are None where it has no labels."""
+
+    id: str
+    query: str
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
+    relevant: frozenset[str]
+    before: Scores | None
+    after: Scores | None
+
+    @property
+    def lost_relevant(self) -> tuple[str, ...]:
+        return tuple(i for i in self.lost if i in self.relevant)
+
+    @property
+    def gained_relevant(self) -> tuple[str, ...]:
+        return tuple(i for i in self.gained if i in self.relevant)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """`rows` are the queries that change, those that lose relevant chunks first. `before` and
+    `after` are means over all `labelled` queries, None where there are none of them."""
+
+    queries: int
+    labelled: int
+    rows: tuple[QueryEffect, ...]
+    before: Scores | None
+    after: Scores | None
+
+    @property
+    def loses_relevant(self) -> bool:
+        """Whether a labelled query would lose what it needs: saving asks once more."""
+        return any(row.lost_relevant for row in self.rows)
+
+
+def measure_effect(
+    pools: Mapping[str, Pool],
+    qrels: Qrels,
+    settings: Settings,
+    changes: Changes,
+    user: User = PUBLIC,
+) -> Effect:
+    """What `changes` do to the queries of `pools` (by id), as `user` sees them. Pure."""
+    rows: list[QueryEffect] = []
+    before: list[Scores] = []
+    after: list[Scores] = []
+    for query_id, pool in pools.items():
+        labels = qrels.get(query_id)
+        relevant = relevant_of(labels or {})
+        old = kept_ids(pool, settings, user)
+        new = old
+        if any(hit.id in changes for hit in (*pool.hits, *pool.reachable)):
+            new = kept_ids(with_rules(pool, changes), settings, user)
+        gained = tuple(i for i in new if i not in old)
+        lost = tuple(i for i in old if i not in new)
+        was = now = None
+        if labels is not None:
+            was = precision_recall_f1(old, relevant)
+            now = precision_recall_f1(new, relevant) if gained or lost else was
+            before.append(was)
+            after.append(now)
+        if gained or lost:
+            rows.append(QueryEffect(query_id, pool.query, gained, lost, relevant, was, now))
+    rows.sort(key=lambda row: (-len(row.lost_relevant), _gain(row)))
+    return Effect(len(pools), len(before), tuple(rows), mean_of(before), mean_of(after))
+
+
+def document(effect: Effect) -> dict[str, Any]:
+    """Plain values."""
+    return {
+        "queries": effect.queries,
+        "labelled": effect.labelled,
+        "loses_relevant": effect.loses_relevant,
+        "before": asdict(effect.before) if effect.before else None,
+        "after": asdict(effect.after) if effect.after else None,
+        "changed": [
+            {
+                "id": row.id,
+                "query": row.query,
+                "gained": list(row.gained),
+                "lost": list(row.lost),
+                "lost_relevant": list(row.lost_relevant),
+                "gained_relevant": list(row.gained_relevant),
+                "before": asdict(row.before) if row.before else None,
+                "after": asdict(row.after) if row.after else None,
+            }
+            for row in effect.rows
+        ],
+    }
+
+
+def kept_ids(pool: Pool, settings: Settings, user: User) -> tuple[str, ...]:
+    """What the filter keeps of the pool, in order."""
+    return tuple(hit.id for hit in replay(pool, settings, user).kept)
+
+
+def relevant_of(labels: Mapping[str, int]) -> frozenset[str]:
+    """The chunks that are labelled relevant."""
+    return frozenset(i for i, label in labels.items() if label > 0)
+
+
+def mean_of(scores: Sequence[Scores]) -> Scores | None:
+    """Means of each; None of none."""
+    if not scores:
+        return None
+    return Scores(
+        precision=fmean(s.precision for s in scores),
+        recall=fmean(s.recall for s in scores),
+        f1=fmean(s.f1 for s in scores),
+    )
+
+
+def _gain(row: QueryEffect) -> float:
+    return row.after.f1 - row.before.f1 if row.before and row.after else 0.0

@@ -1,0 +1,87 @@
+"""The effect of a change of rules on small pools, worked by hand."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from ragfilter.evaluate.effect import document, measure_effect
+from ragfilter.model import Chunk, Hit, Pool, User
+from ragfilter.settings.schema import Settings
+
+TROLL = '{"contain_one_of":[["troll"]]}'
+OWL = '{"contain_one_of":[["owl"]]}'
+FIRST_2 = Settings().with_values(
+    {"retrieval.k": 2, "cutoff.enabled": False, "query_must.enabled": True}
+)
+
+
+def pool(query: str, *chunks: Chunk) -> Pool:
+    hits = (Hit(chunk, 0.1 * rank, rank) for rank, chunk in enumerate(chunks, start=1))
+    return Pool(query, "demo", "l2", tuple(hits))
+
+
+TROLLS = pool("a troll", Chunk("t", rule=TROLL), Chunk("o", rule=OWL), Chunk("x"), Chunk("y"))
+OWLS = pool("an owl", Chunk("t", rule=TROLL), Chunk("o", rule=OWL), Chunk("x"), Chunk("y"))
+POOLS = {"trolls": TROLLS, "owls": OWLS}
+QRELS = {"trolls": {"t": 1}, "owls": {"o": 1, "x": 1, "y": 0}}
+
+
+def test_a_rule_that_is_removed_lets_its_chunk_in_and_pushes_another_out() -> None:
+    made = measure_effect(POOLS, QRELS, FIRST_2, {"o": None})
+    assert (made.queries, made.labelled, made.loses_relevant) == (2, 2, False)
+    (row,) = made.rows
+    assert (row.id, row.gained, row.lost, row.lost_relevant) == ("trolls", ("o",), ("x",), ())
+    # Trolls: one of two kept is relevant, before and after. Owls: both are.
+    assert made.before == made.after
+    assert made.before is not None
+    assert (made.before.precision, made.before.recall) == (0.75, 1.0)
+
+
+def test_lost_relevant_chunks_come_first() -> None:
+    # Now no question meets the troll's rule, and every question lets the owl in.
+    made = measure_effect(POOLS, QRELS, FIRST_2, {"t": OWL, "o": None})
+    assert [(row.id, row.lost_relevant) for row in made.rows] == [
+        ("trolls", ("t",)), ("owls", ("x",)),
+    ]  # fmt: skip
+    assert made.loses_relevant
+    assert made.before is not None
+    assert made.after is not None
+    assert made.before.recall - made.after.recall == pytest.approx((1 + 1 / 2) / 2)
+    first = made.rows[0]
+    assert first.before is not None
+    assert first.after is not None
+    assert (first.before.recall, first.after.recall) == (1.0, 0.0)
+
+
+def test_queries_without_labels_change_and_have_no_figures() -> None:
+    made = measure_effect(POOLS, {}, FIRST_2, {"o": None})
+    (row,) = made.rows
+    assert (row.before, row.after, made.before, made.labelled) == (None, None, None, 0)
+    assert not made.loses_relevant
+
+
+def test_what_the_user_may_not_see_has_no_effect() -> None:
+    secret = tuple(
+        replace(hit, chunk=replace(hit.chunk, clearance=3)) if hit.id == "o" else hit
+        for hit in TROLLS.hits
+    )
+    barred = FIRST_2.with_values({"clearance.enabled": True})
+    hidden = {"trolls": replace(TROLLS, hits=secret)}
+    assert measure_effect(hidden, QRELS, barred, {"o": None}).rows == ()
+    assert len(measure_effect(hidden, QRELS, barred, {"o": None}, User(3)).rows) == 1
+
+
+def test_nothing_changes_where_the_layer_is_off_or_the_rule_means_the_same() -> None:
+    off = FIRST_2.with_values({"query_must.enabled": False})
+    assert measure_effect(POOLS, QRELS, off, {"o": None, "t": OWL}).rows == ()
+    assert measure_effect(POOLS, QRELS, FIRST_2, {"o": OWL, "elsewhere": None}).rows == ()
+
+
+def test_the_document_is_plain() -> None:
+    made = document(measure_effect(POOLS, QRELS, FIRST_2, {"t": OWL}))
+    assert json.loads(json.dumps(made, allow_nan=False)) == made
+    assert made["loses_relevant"]
+    assert made["changed"][0]["lost_relevant"] == ["t"]
