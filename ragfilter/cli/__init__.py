@@ -8,8 +8,18 @@ from ragfilter.extras import extra
 with extra("app"):
     import typer as typer
 
-from ragfilter.cli import experiments, lists, rules, rules_suggest, rules_testing
+from ragfilter.cli import experiments, lists, rules, rules_matrix, rules_suggest, rules_testing
 from ragfilter.cli.commands import app
 from ragfilter.cli.running import main, run
 
-__all__ = ["app", "experiments", "lists", "main", "rules", "rules_suggest", "rules_testing", "run"]
+__all__ = [
+    "app",
+    "experiments",
+    "lists",
+    "main",
+    "rules",
+    "rules_matrix",
+    "rules_suggest",
+    "rules_testing",
+    "run",
+]

@@ -11,6 +11,7 @@ from ragfilter.cli.rule_files import Change, Plan, Refusal
 from ragfilter.cli.text import table
 from ragfilter.rules.journal import Edit
 from ragfilter.rules.lint import Finding, Severity
+from ragfilter.text.numbers import counted
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 RULE_CHARS = 60
@@ -39,8 +40,8 @@ def lint_text(collection: str, rules: int, findings: Sequence[Finding]) -> str:
         if finding.proposal is not None:
             lines.append(f"  better: {finding.proposal}")
     counts = Counter(finding.severity for finding in findings)
-    figures = ", ".join(count(counts[severity], severity) for severity in SEVERITIES)
-    lines.append(f"{collection}: {count(rules, 'rule')}, {figures}")
+    figures = ", ".join(counted(counts[severity], severity) for severity in SEVERITIES)
+    lines.append(f"{collection}: {counted(rules, 'rule')}, {figures}")
     return "\n".join(lines) + "\n"
 
 
@@ -79,8 +80,8 @@ def import_text(
         lines.append(f"refused: line {refusal.line}{whose}: {refusal.error}")
     verb = "would be saved" if dry_run else "saved"
     lines.append(
-        f"{collection}: {count(len(saved), 'rule')} {verb}, {plan.unchanged} unchanged, "
-        f"{count(plan.skipped, 'line')} without a rule skipped, {len(refusals)} refused"
+        f"{collection}: {counted(len(saved), 'rule')} {verb}, {plan.unchanged} unchanged, "
+        f"{counted(plan.skipped, 'line')} without a rule skipped, {len(refusals)} refused"
         + (f", {len(plan.held)} held back for doubts" if plan.held else "")
     )
     lines += [HELD] if plan.held else []
@@ -115,10 +116,6 @@ def edit_text(edit: Edit) -> str:
 
 def edit_document(edit: Edit) -> dict[str, Any]:
     return asdict(edit) | {"at": edit.at.isoformat()}
-
-
-def count(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _whole(rule: str | None) -> str:

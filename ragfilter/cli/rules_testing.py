@@ -20,8 +20,8 @@ from ragfilter.cli.options import (
     SetValues,
     Verbose,
 )
-from ragfilter.cli.rule_text import count
 from ragfilter.cli.rules import FOUND, rules, tell, viewer_of
+from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.expectations import Broken, Expectation
@@ -105,6 +105,6 @@ def _text(questions: int, tested: int, broken: Sequence[Broken]) -> str:
         f"line {item.line}: {item.chunk_id} must {item.must}: {item.reason} ({item.question})"
         for item in broken
     ]
-    figures = f"{count(questions, 'question')}, {count(tested, 'expectation')}"
+    figures = f"{counted(questions, 'question')}, {counted(tested, 'expectation')}"
     lines.append(f"{figures}, {len(broken)} broken")
     return "\n".join(lines) + "\n"

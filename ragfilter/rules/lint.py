@@ -24,7 +24,7 @@ from typing import Literal
 from ragfilter.errors import RuleError
 from ragfilter.rules.alternatives import merge, spread
 from ragfilter.rules.match import prepared
-from ragfilter.rules.rule import Rule, canonical, parse, shorten, terms
+from ragfilter.rules.rule import Rule, canonical, parse, shorten, terms, without
 
 Severity = Literal["error", "warning", "note"]
 Kind = Literal[
@@ -127,7 +127,7 @@ def _against_each_other(rule: Rule) -> Iterator[Finding]:
             if forbidden:
                 place = f"contain_one_of[{i}][{j}]"
                 problem = f"“{shorten(group[j])}” never helps: “{shorten(forbidden)}” is forbidden."
-                yield Finding("", "dead", place, problem, _without(rule, place))
+                yield Finding("", "dead", place, problem, without(rule, place))
 
 
 def _redundant(rule: Rule) -> Iterator[Finding]:
@@ -141,13 +141,13 @@ def _redundant(rule: Rule) -> Iterator[Finding]:
         for i, (place, term) in enumerate(part):
             if compared[i] in compared[:i]:
                 problem = f"“{shorten(term)}” appears twice."
-                yield Finding("", "duplicate", place, problem, _without(rule, place))
+                yield Finding("", "duplicate", place, problem, without(rule, place))
                 continue
             decider = _decider(compared[i], compared, required=required)
             if decider is not None:
                 other = shorten(part[decider][1])
                 problem = f"“{shorten(term)}” changes nothing: “{other}” decides."
-                yield Finding("", "covered", place, problem, _without(rule, place))
+                yield Finding("", "covered", place, problem, without(rule, place))
 
 
 def _decider(term: str, others: Sequence[str], *, required: bool) -> int | None:
@@ -165,7 +165,7 @@ def _same_groups(rule: Rule) -> Iterator[Finding]:
         if first != i:
             place = f"contain_one_of[{i}]"
             problem = f"The group asks for the same as contain_one_of[{first}]."
-            yield Finding("", "duplicate", place, problem, _without(rule, place))
+            yield Finding("", "duplicate", place, problem, without(rule, place))
 
 
 def _loose(rule: Rule) -> Iterator[Finding]:
@@ -217,25 +217,3 @@ def _forbidden_in(term: str, rule: Rule) -> str:
     """The first forbidden term that occurs wherever `term` occurs; empty for none."""
     within = prepared(term, rule.match)
     return next((t for t in rule.contain_none_of if prepared(t, rule.match) in within), "")
-
-
-def _without(rule: Rule, place: str) -> str:
-    """Canonical text of `rule` without the term or group at `place`."""
-
-    def rest(part: str, listed: Sequence[str]) -> tuple[str, ...]:
-        return tuple(term for here, term in _listed(part, listed) if here != place)
-
-    groups = [
-        rest(f"contain_one_of[{i}]", group)
-        for i, group in enumerate(rule.contain_one_of)
-        if f"contain_one_of[{i}]" != place
-    ]
-    return canonical(
-        Rule(
-            contain_one_of=tuple(groups),
-            contain=None if place == "contain" else rule.contain,
-            contain_all_of=rest("contain_all_of", rule.contain_all_of),
-            contain_none_of=rest("contain_none_of", rule.contain_none_of),
-            match=rule.match,
-        )
-    )

@@ -128,6 +128,34 @@ def terms(rule: Rule) -> Iterator[tuple[str, str]]:
         yield f"contain_none_of[{i}]", term
 
 
+def parts(rule: Rule) -> Iterator[str]:
+    """The place of every group and term that can be taken out of the rule on its own."""
+    for i in range(len(rule.contain_one_of)):
+        yield f"contain_one_of[{i}]"
+    alone = {f"contain_one_of[{i}][0]" for i, g in enumerate(rule.contain_one_of) if len(g) == 1}
+    yield from (place for place, _ in terms(rule) if place not in alone)
+
+
+def without(rule: Rule, place: str) -> str:
+    """Canonical text of `rule` without the term or group at `place`."""
+
+    def rest(part: str, listed: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(term for i, term in enumerate(listed) if f"{part}[{i}]" != place)
+
+    groups = [rest(f"contain_one_of[{i}]", group) for i, group in enumerate(rule.contain_one_of)]
+    return canonical(
+        Rule(
+            contain_one_of=tuple(
+                group for i, group in enumerate(groups) if f"contain_one_of[{i}]" != place
+            ),
+            contain=None if place == "contain" else rule.contain,
+            contain_all_of=rest("contain_all_of", rule.contain_all_of),
+            contain_none_of=rest("contain_none_of", rule.contain_none_of),
+            match=rule.match,
+        )
+    )
+
+
 def template(title: str) -> str:
     """A valid rule to begin with, as indented JSON text, for a chunk that has none: any telling
     word of the title will do, and the other parts stand ready to be filled."""

@@ -27,6 +27,13 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
+def counted(value: int, what: str) -> str:
+    """``1 rule``, ``3 rules``, ``2 queries``."""
+    if value == 1:
+        return f"{value:,} {what}"
+    return f"{value:,} {what[:-1]}ies" if what.endswith("ry") else f"{value:,} {what}s"
+
+
 def chunks(value: int) -> str:
     """``1 chunk``, ``3 chunks``."""
     return f"{value:,} chunk" if value == 1 else f"{value:,} chunks"

@@ -1,0 +1,180 @@
+"""`ragfilter rules matrix`: what every rule does over many questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragfilter.cli import parts
+from ragfilter.cli.options import (
+    CollectionName,
+    ConfigFile,
+    DataDir,
+    Departments,
+    Except,
+    Json,
+    Level,
+    Only,
+    ProfileName,
+    QrelsFile,
+    SetValues,
+    Verbose,
+    in_words,
+)
+from ragfilter.cli.rules import rules, tell
+from ragfilter.errors import InputError
+from ragfilter.text.numbers import counted
+
+if TYPE_CHECKING:
+    from ragfilter.evaluate.rule_matrix import Matrix, RuleRow
+
+MOST_CROWDING = 10
+QUERIES_HELP = "Path of labelled queries.jsonl, or demo or adsapi for their own."
+
+
+@rules.command()
+def matrix(
+    chunk: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="CHUNK",
+            help="Only the rule of this chunk, by group and term.",
+            callback=in_words,
+        ),
+    ] = None,
+    collection: CollectionName = "demo",
+    queries: Annotated[str | None, typer.Option("--queries", help=QUERIES_HELP)] = None,
+    qrels: QrelsFile = None,
+    questions: Annotated[
+        Path | None,
+        typer.Option(help="Text file of questions without labels, one a line: counted apart."),
+    ] = None,
+    profile: ProfileName = None,
+    config: ConfigFile = None,
+    values: SetValues = None,
+    level: Level = None,
+    department: Departments = None,
+    only: Only = None,
+    leave_out: Except = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    verbose: Verbose = 0,
+) -> None:
+    """Show what every rule does over many questions, the most harmful rule first."""
+    parts.start_logging(verbose)
+    if queries is None and questions is None:
+        raise InputError("--queries is missing.", remedy="Give labelled queries or --questions.")
+    settings = parts.load_config(profile, config, values, {}).settings
+    # Gathered with rules in force, so that the pools are wide enough for what passes them.
+    settings = settings.with_values({"query_must.enabled": True})
+    user = parts.user_of(level, department, values)
+    from ragfilter.evaluate import labels, rule_matrix, run
+    from ragfilter.ingest.files import read_lines
+    from ragfilter.layers.clearance import viewer
+
+    asked: dict[str, tuple[dict[str, str], Any]] = {}
+    if queries is not None:
+        labelled = labels.choose(
+            labels.load(queries, qrels), only=only or (), leave_out=leave_out or ()
+        )
+        asked["labelled"] = (
+            {i: t for i, t in labelled.queries.items() if i in labelled.qrels},
+            (labelled.qrels),
+        )
+    if questions is not None:
+        lines = enumerate(read_lines(questions), start=1)
+        asked["history"] = {str(number): line for number, line in lines if line.strip()}, {}
+    made: dict[str, Matrix | tuple[RuleRow, ...]] = {}
+    with parts.open_for(data_dir, "rules") as bench:
+        sources = parts.sources(bench, collection)
+        catalogue = sources.collection.catalogue()
+        rule = None
+        if chunk is not None:
+            viewed = viewer(user, settings)
+            if chunk not in catalogue or not viewed.sees(catalogue[chunk]):
+                raise InputError(f"There is no chunk {chunk!r}.", remedy="Check its id.")
+            rule = catalogue[chunk].rule
+            if not rule:
+                raise InputError(f"The chunk {chunk!r} has no rule.", remedy="Name another.")
+        if queries is not None:
+            parts.unknown_labels(labelled, sources)
+        for name, (texts, known) in asked.items():
+            pools = run.gather_all(
+                texts, settings, sources, user, progress=parts.progress(f"{name} questions")
+            )
+            what = pools, known, catalogue.values(), settings, user
+            made[name] = (
+                rule_matrix.build_matrix(*what)
+                if rule is None
+                else rule_matrix.build_parts(rule, *what)
+            )
+        tell(sources.incomplete)
+    if as_json:
+        parts.emit(parts.dumps({"collection": collection} | _document(made)))
+    else:
+        parts.emit("\n".join(f"{name}\n{_text(one)}" for name, one in made.items()))
+
+
+def _document(made: dict[str, Matrix | tuple[RuleRow, ...]]) -> dict[str, Any]:
+    from ragfilter.evaluate import rule_matrix
+
+    return {
+        name: [rule_matrix.row_document(row) for row in one]
+        if isinstance(one, tuple)
+        else rule_matrix.document(one)
+        for name, one in made.items()
+    }
+
+
+def _text(one: Matrix | tuple[RuleRow, ...]) -> str:
+    from ragfilter.cli.text import table
+
+    if isinstance(one, tuple):
+        return _rows(one, "part", [row.place for row in one])
+    text = _rows(one.rules, "chunks", [_named(row.chunk_ids) for row in one.rules])
+    if one.crowding:
+        head = ("without a rule", "retrieved", "irrelevant", "kept wrongly")
+        first = one.crowding[:MOST_CROWDING]
+        body = [(r.chunk_id, str(r.retrieved), str(r.irrelevant), str(r.kept)) for r in first]
+        text += f"\n{table(head, body)}"
+        if len(one.crowding) > len(first):
+            text += f"and {len(one.crowding) - len(first)} more\n"
+    waiting = f", {one.waiting} fell back for want of scores or verdicts" if one.waiting else ""
+    figures = f"{counted(len(one.rules), 'rule')} over {counted(one.queries, 'question')}"
+    return f"{text}{figures}{waiting}\n"
+
+
+def _rows(rows: Sequence[RuleRow], first: str, names: Sequence[str]) -> str:
+    from ragfilter.cli.text import table
+
+    head = (
+        first, "queries", "blocks", "passes", "overlap", "conflicts", "precision", "ΔF1 without",
+        "Δrecall without", "fires",
+    )  # fmt: skip
+    body = [
+        (
+            name,
+            str(row.queries),
+            str(row.blocks),
+            str(row.passes),
+            str(row.overlap),
+            str(len(row.conflicts)),
+            _figure(row.precision, ".2f"),
+            _figure(row.delta_f1, "+.4f"),
+            _figure(row.delta_recall, "+.4f"),
+            row.fires,
+        )
+        for name, row in zip(names, rows, strict=True)
+    ]
+    return table(head, body)
+
+
+def _named(ids: Sequence[str]) -> str:
+    return ids[0] if len(ids) == 1 else f"{ids[0]} and {len(ids) - 1} more"
+
+
+def _figure(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)

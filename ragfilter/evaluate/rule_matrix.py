@@ -1,0 +1,358 @@
+"""What every rule does over many questions: how often it decides, and whether that helps or harms.
+
+Source: docs/design.md#rules. The columns are those of labelling-function analysis in Snorkel, whose
+functions are the rules here. Pools are gathered once; a rule is removed by replaying them.
+
+queries      coverage: the questions for which the rule decides a chunk that was retrieved
+blocks       retrieved chunks that the rule drops, over all questions; `passes`: that it lets stay
+overlap      blocks that change nothing: another layer would have dropped the chunk anyway
+conflicts    blocks of chunks that are labelled relevant
+precision    of its blocks, how many are not labelled relevant
+delta_f1     mean F1 without the rule less mean F1 with it; `delta_recall` alike. Above 0 it harms.
+
+*Retrieved* is what a search for the next chunks whose rules hold goes through: the hits down to the
+last that a later layer can look at. What lies behind it a rule may block as well, to no effect.
+
+A rule is a rule text: chunks that share one share a row. A part of a rule (a group, a term) decides
+a chunk where the rule without that part would decide otherwise.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from ragfilter.engine.replay import replay, retrieved, with_rules
+from ragfilter.evaluate.beir import Qrels
+from ragfilter.evaluate.effect import relevant_of
+from ragfilter.evaluate.metrics import Scores, precision_recall_f1
+from ragfilter.layers.clearance import viewer, visible
+from ragfilter.model import PUBLIC, Chunk, Hit, Pool, Result, User
+from ragfilter.rules.match import RuleBook, Scan
+from ragfilter.rules.rule import parse, parts, without
+from ragfilter.settings.schema import Settings
+
+OFTEN = 2
+"""A chunk without a rule crowds where it is irrelevant to so many questions at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRow:
+    """One rule, or the part of it at `place`. Figures that need labels are None without them.
+
+    `conflicts` are (query id, chunk id).
+    """
+
+    rule: str
+    chunk_ids: tuple[str, ...]
+    place: str = ""
+    queries: int = 0
+    blocks: int = 0
+    passes: int = 0
+    overlap: int = 0
+    conflicts: tuple[tuple[str, str], ...] = ()
+    precision: float | None = None
+    delta_f1: float | None = None
+    delta_recall: float | None = None
+
+    @property
+    def fires(self) -> str:
+        """``never``: it blocks nothing that was retrieved; ``always``: it lets nothing stay."""
+        if not self.blocks:
+            return "never"
+        return "sometimes" if self.passes else "always"
+
+
+@dataclass(frozen=True, slots=True)
+class CrowdRow:
+    """A chunk without a rule, retrieved more often where it is irrelevant than where it is
+    relevant; `kept` counts the questions that keep it though it is irrelevant."""
+
+    chunk_id: str
+    retrieved: int
+    irrelevant: int
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """`rules` stand with the most harmful first, `crowding` with what is kept wrongly most often.
+    `waiting` counts questions where a layer lacked something and fell back."""
+
+    queries: int
+    labelled: int
+    rules: tuple[RuleRow, ...]
+    crowding: tuple[CrowdRow, ...]
+    waiting: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question made ready: `behind` are the settings of the layers behind the rules, `seen` the
+    hits retrieved that the user sees, `bare` the same without their rules, `passing` the ids of
+    those that pass. `kept` and `scores` are those with every rule in force."""
+
+    id: str
+    pool: Pool
+    settings: Settings
+    behind: Settings
+    user: User
+    scan: Scan
+    seen: tuple[Hit, ...]
+    bare: tuple[Hit, ...]
+    passing: frozenset[str]
+    relevant: frozenset[str]
+    kept: tuple[str, ...] = ()
+    scores: Scores | None = None
+    waiting: bool = False
+
+    def replay_with(self, freed: frozenset[str]) -> Result:
+        """The result where the rules of `freed` do not count."""
+        if self.settings.judge.enabled:
+            return self.replay_changed(dict.fromkeys(freed))
+        # The rules have been decided: what is behind them sees these hits and no others.
+        hits = tuple(hit for hit in self.bare if hit.id in self.passing or hit.id in freed)
+        return replay(replace(self.pool, hits=hits), self.behind, self.user)
+
+    def replay_changed(self, rules: Mapping[str, str | None]) -> Result:
+        """The result with other rules on some chunks."""
+        return replay(with_rules(self.pool, rules), self.settings, self.user)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """A row while it is counted."""
+
+    queries: int = 0
+    blocks: int = 0
+    passes: int = 0
+    overlap: int = 0
+    conflicts: list[tuple[str, str]] = field(default_factory=list)
+    f1: float = 0.0
+    recall: float = 0.0
+
+    def add(self, asked: _Asked, freed: frozenset[str], passes: int, kept: Sequence[str]) -> None:
+        """Count a question: without the rule or part, `freed` would pass and `kept` be kept."""
+        self.queries += 1
+        self.blocks += len(freed)
+        self.passes += passes
+        self.overlap += len(freed.difference(kept))
+        self.conflicts += ((asked.id, i) for i in sorted(freed & asked.relevant))
+        if asked.scores is not None and set(kept) != set(asked.kept):
+            scores = precision_recall_f1(kept, asked.relevant)
+            self.f1 += scores.f1 - asked.scores.f1
+            self.recall += scores.recall - asked.scores.recall
+
+    def row(self, rule: str, ids: Sequence[str], place: str, labelled: int) -> RuleRow:
+        right = self.blocks - len(self.conflicts)
+        return RuleRow(
+            rule,
+            tuple(ids),
+            place,
+            self.queries,
+            self.blocks,
+            self.passes,
+            self.overlap,
+            tuple(self.conflicts),
+            precision=right / self.blocks if self.blocks and labelled else None,
+            delta_f1=self.f1 / labelled if labelled else None,
+            delta_recall=self.recall / labelled if labelled else None,
+        )
+
+
+def build_matrix(
+    pools: Mapping[str, Pool],
+    qrels: Qrels,
+    chunks: Iterable[Chunk],
+    settings: Settings,
+    user: User = PUBLIC,
+) -> Matrix:
+    """The matrix of the rules of `chunks` over the questions of `pools` (by id). Pure.
+
+    Rules count also where `settings` leave them off. With labels for some questions only, give
+    those alone: the rest is a matrix of its own, with empty `qrels`. What `user` may not see is
+    left out, of the chunks too.
+    """
+    asked = _ready(pools, qrels, settings, user)
+    viewed = viewer(user, settings)
+    ids: dict[str, list[str]] = defaultdict(list)
+    for chunk in chunks:
+        if chunk.rule and viewed.sees(chunk):
+            ids[chunk.rule].append(chunk.id)
+    tallies: dict[str, _Tally] = {rule: _Tally() for rule in ids}
+    for question in asked:
+        of_rule: dict[str, list[str]] = defaultdict(list)
+        for hit in question.seen:
+            if hit.chunk.rule in tallies:
+                of_rule[hit.chunk.rule].append(hit.id)
+        for rule, found in of_rule.items():
+            freed = frozenset(found).difference(question.passing)
+            kept = _ids(question.replay_with(freed)) if freed else question.kept
+            tallies[rule].add(question, freed, len(found) - len(freed), kept)
+    labelled = sum(question.scores is not None for question in asked)
+    rows = [tally.row(rule, ids[rule], "", labelled) for rule, tally in tallies.items()]
+    return Matrix(
+        len(asked),
+        labelled,
+        tuple(sorted(rows, key=_harm)),
+        _crowding(asked),
+        waiting=sum(question.waiting for question in asked),
+    )
+
+
+def build_parts(
+    rule: str,
+    pools: Mapping[str, Pool],
+    qrels: Qrels,
+    chunks: Iterable[Chunk],
+    settings: Settings,
+    user: User = PUBLIC,
+) -> tuple[RuleRow, ...]:
+    """A row for every group and every term of `rule`, the most harmful first. Pure.
+
+    Raises RuleError for a rule that cannot be read.
+    """
+    read = parse(rule)
+    viewed = viewer(user, settings)
+    ids = [chunk.id for chunk in chunks if chunk.rule == rule and viewed.sees(chunk)]
+    asked = _ready(pools, qrels, settings, user)
+    labelled = sum(question.scores is not None for question in asked)
+    rests = {place: without(read, place) for place in parts(read)}
+    tallies = {place: _Tally() for place in rests}
+    book = RuleBook(rests.values())
+    for question in asked:
+        found = frozenset(hit.id for hit in question.seen if hit.chunk.rule == rule)
+        if not found:
+            continue
+        passes, scan = question.scan.passes(rule), book.scan(question.pool.query)
+        for place, rest in rests.items():
+            if scan.passes(rest) == passes:
+                continue
+            if passes:
+                changed = question.replay_changed(dict.fromkeys(found, rest))
+                tallies[place].add(question, frozenset(), len(found), _ids(changed))
+            else:
+                tallies[place].add(question, found, 0, _ids(question.replay_with(found)))
+    rows = [tally.row(rule, ids, place, labelled) for place, tally in tallies.items()]
+    return tuple(sorted(rows, key=_harm))
+
+
+def document(matrix: Matrix) -> dict[str, Any]:
+    """Plain values."""
+    return {
+        "queries": matrix.queries,
+        "labelled": matrix.labelled,
+        "waiting": matrix.waiting,
+        "rules": [row_document(row) for row in matrix.rules],
+        "crowding": [asdict(row) for row in matrix.crowding],
+    }
+
+
+def row_document(row: RuleRow) -> dict[str, Any]:
+    """Plain values of one row."""
+    return asdict(row) | {"fires": row.fires}
+
+
+def _ready(pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User) -> list[_Asked]:
+    settings = settings.with_values({"query_must.enabled": True})
+    user = viewer(user, settings)
+    behind = settings.with_values({"query_must.enabled": False})
+    if not settings.judge.enabled:
+        # Nothing hidden is left, so that clearance need not be asked over and over. A judge's
+        # prompt tells what it was made of, so there the pool stays as it was asked about.
+        pools = {i: visible(pool, user) for i, pool in pools.items()}
+        behind = behind.with_values({"clearance.enabled": False})
+    rules = {hit.chunk.rule: None for pool in pools.values() for hit in pool.hits}
+    book = RuleBook(filter(None, rules))
+    ask = partial(_prepare, book=book, settings=settings, behind=behind, user=user)
+    return [ask(i, pool, qrels.get(i)) for i, pool in pools.items()]
+
+
+def _prepare(
+    query_id: str,
+    pool: Pool,
+    labels: Mapping[str, int] | None,
+    *,
+    book: RuleBook,
+    settings: Settings,
+    behind: Settings,
+    user: User,
+) -> _Asked:
+    scan = book.scan(pool.query)
+    sides = {i for e in pool.entities for i in e.ids} if settings.entities.enabled else set()
+    seen: list[Hit] = []
+    passing: set[str] = set()
+    wanted = _reach(settings)
+    for hit in retrieved(pool, settings, user):
+        if user.sees(hit.chunk) and (wanted or hit.id in sides):
+            seen.append(hit)
+            if scan.passes(hit.chunk.rule):
+                passing.add(hit.id)
+                # The sides of a comparison may be pinned, and then take nobody's place.
+                wanted -= bool(wanted) and hit.id not in sides
+    relevant = relevant_of(labels or {})
+    bare = tuple(replace(hit, chunk=replace(hit.chunk, rule=None)) for hit in seen)
+    asked = _Asked(
+        id=query_id,
+        pool=pool,
+        settings=settings,
+        behind=behind,
+        user=user,
+        scan=scan,
+        seen=tuple(seen),
+        bare=bare,
+        passing=frozenset(passing),
+        relevant=relevant,
+    )
+    result = asked.replay_with(frozenset())
+    kept = _ids(result)
+    scores = None if labels is None else precision_recall_f1(kept, relevant)
+    return replace(asked, kept=kept, scores=scores, waiting=bool(result.needs))
+
+
+def _ids(result: Result) -> tuple[str, ...]:
+    return tuple(hit.id for hit in result.kept)
+
+
+def _reach(settings: Settings) -> int:
+    """How many chunks that pass the layers behind the rules look at, at most."""
+    widths = [settings.retrieval.k]
+    if settings.quality.enabled:
+        widths.append(settings.quality.max_top_k)
+    if settings.cutoff.enabled:
+        widths.append(settings.cutoff.max_results)
+    if settings.judge.enabled:
+        widths.append(int(settings.judge.max_chunks * settings.judge.oversample))
+    return max(widths)
+
+
+def _crowding(asked: Iterable[_Asked]) -> tuple[CrowdRow, ...]:
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for question in asked:
+        if question.scores is None:
+            continue
+        for hit in question.seen:
+            if not hit.chunk.rule:
+                irrelevant = hit.id not in question.relevant
+                count = counts[hit.id]
+                count[0] += 1
+                count[1] += irrelevant
+                count[2] += irrelevant and hit.id in question.kept
+    rows = (CrowdRow(i, *count) for i, count in counts.items())
+    crowding = [r for r in rows if r.irrelevant >= OFTEN and r.irrelevant > r.retrieved / 2]
+    return tuple(sorted(crowding, key=lambda r: (-r.kept, -r.irrelevant, r.chunk_id)))
+
+
+def _harm(row: RuleRow) -> tuple[float, float, int, float, int]:
+    """The order of harm: what would be won without it, then what it blocks wrongly; of the rest,
+    what does the least."""
+    return (
+        -(row.delta_f1 or 0.0),
+        -(row.delta_recall or 0.0),
+        -len(row.conflicts),
+        1.0 if row.precision is None else row.precision,
+        row.blocks - row.overlap,
+    )

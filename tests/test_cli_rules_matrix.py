@@ -1,0 +1,92 @@
+"""`ragfilter rules matrix` on a small workspace, with the real embedding model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from rule_runs import GOOD, Run, make_workspace
+
+pytestmark = pytest.mark.model
+
+QUERIES = {"c": "cleric against armor class 6", "t": "how does a troll heal"}
+QRELS = {"c": {"cleric-6": 1, "boat": 0}, "t": {"troll": 1, "cleric-6": 1}}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("rules") / "ws"
+    make_workspace(made)
+    return made
+
+
+@pytest.fixture
+def run(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    return Run(folder, capsys)
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> list[str]:
+    queries, qrels = tmp_path / "queries.jsonl", tmp_path / "qrels.tsv"
+    queries.write_text(
+        "".join(json.dumps({"_id": i, "text": t}) + "\n" for i, t in QUERIES.items())
+    )
+    qrels.write_text(
+        "".join(f"{i}\t{c}\t{n}\n" for i, labels in QRELS.items() for c, n in labels.items())
+    )
+    return ["--queries", str(queries), "--qrels", str(qrels), "--profile", "query-must"]
+
+
+def test_the_matrix_of_labelled_questions_and_of_a_log(
+    run: Run, labels: list[str], tmp_path: Path
+) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("trolls in the hills\n\nclerics and trolls\n")
+    made = run.json("matrix", *labels, "--questions", str(log))
+    assert (made["collection"], made["labelled"]["queries"], made["history"]["queries"]) == (
+        "small", 2, 2,
+    )  # fmt: skip
+    good = next(row for row in made["labelled"]["rules"] if row["chunk_ids"] == ["cleric-6"])
+    assert (good["rule"], good["queries"], good["blocks"], good["passes"]) == (GOOD, 2, 1, 1)
+    # It blocks a chunk that is labelled relevant, so it stands first.
+    assert good["conflicts"] == [["t", "cleric-6"]]
+    assert good["delta_f1"] > 0
+    assert made["labelled"]["rules"][0] == good
+    (logged,) = (r for r in made["history"]["rules"] if r["chunk_ids"] == ["cleric-6"])
+    assert (logged["blocks"], logged["passes"], logged["delta_f1"]) == (1, 1, None)
+
+
+def test_the_table(run: Run, labels: list[str]) -> None:
+    printed = run("matrix", *labels)
+    lines = printed.splitlines()
+    assert lines[0] == "labelled"
+    assert lines[1].split()[:3] == ["chunks", "queries", "blocks"]
+    assert lines[2].split()[:6] == ["cleric-6", "2", "1", "1", "0", "1"]
+    assert lines[-1] == "2 rules over 2 questions"
+    assert any(line.startswith("boat ") for line in lines)
+
+
+def test_one_rule_by_group_and_term(run: Run, labels: list[str]) -> None:
+    made = run.json("matrix", "cleric-6", *labels)["labelled"]
+    assert {row["place"] for row in made} == {
+        "contain_one_of[0]", "contain_one_of[0][0]", "contain_one_of[0][1]",
+    }  # fmt: skip
+    assert made[0]["conflicts"] == [["t", "cleric-6"]]
+    assert run("matrix", "cleric-6", *labels).splitlines()[1].startswith("part ")
+
+
+@pytest.mark.parametrize(
+    ("chunk", "why"), [("nobody", "no chunk"), ("boat", "no rule"), ("secret", "no chunk")]
+)
+def test_a_chunk_without_a_rule_to_look_at(
+    run: Run, labels: list[str], chunk: str, why: str
+) -> None:
+    run("matrix", chunk, *labels, "--set", "clearance.enabled=true", code=2)
+    assert f"{why}" in run.err
+    assert run.err.count("\n") == 1
+
+
+def test_questions_must_be_given(run: Run) -> None:
+    run("matrix", code=2)
+    assert "--queries is missing." in run.err
