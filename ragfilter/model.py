@@ -310,12 +310,16 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class CutoffDetail:
-    """The cut, with the ids and values it was made on (`value_name`: what the values are)."""
+    """The cut, with the ids and values it was made on (`value_name`: what the values are).
+
+    `background` is what chunks that have nothing to do with the query are worth; None: unknown.
+    """
 
     cut: Cut
     ids: tuple[str, ...]
     values: tuple[float, ...]
     value_name: str
+    background: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,6 +132,9 @@ def test_cut_prints_the_promised_document(capsys: pytest.CaptureFixture[str]) ->
         ("0.1 0.2 0.5 0.6 --gap-threshold 0.4", 3, None),
         ("0.1 0.2 0.5 0.6 --strategy fixed -k 3", 3, None),
         (".1899 .1901 .191 .21 .215 .23 --strategy autocut -k 6", 3, 3),
+        ("0.1 0.2 1.6 1.7 --strategy otsu", 2, 2),
+        ("0.2 0.4 0.5 1.0 1.2 1.4 --strategy relative -k 6", 3, None),
+        ("0.2 0.4 0.5 1.0 1.2 1.4 --strategy relative -k 6 --relative-offset 0.1", 2, None),
         ("-0.3 -0.2 0.4", 2, 2),
     ],
 )

@@ -78,12 +78,14 @@ def collection(store: ChromaStore) -> ChromaCollection:
 
 
 @pytest.mark.parametrize("user", USERS, ids=str)
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", [*PROFILES, "relative"])
 def test_every_road_keeps_the_same_chunks(
     collection: ChromaCollection, profile: str, user: User
 ) -> None:
-    settings = load(profile=profile, environ={}).settings
+    settings = load(profile=profile if profile in PROFILES else "full", environ={}).settings
     settings = settings.with_values({"quality.reranker": "none", "clearance.enabled": True})
+    if profile == "relative":
+        settings = settings.with_values({"cutoff.strategy": "relative"})
     sources = Sources(collection, OneVector())
     without = NoCatalogue(collection, [])
     roads = {

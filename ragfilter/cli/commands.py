@@ -212,6 +212,10 @@ def cut(
     b_extra: Annotated[
         str | None, typer.Option("--b-extra", metavar="N", help=help_of("cutoff.b_extra"))
     ] = None,
+    relative_offset: Annotated[
+        str | None,
+        typer.Option("--relative-offset", metavar="SHARE", help=help_of("cutoff.relative_offset")),
+    ] = None,
     as_json: Json = False,
     verbose: Verbose = 0,
 ) -> None:
@@ -228,6 +232,7 @@ def cut(
         "--distance-offset": {"cutoff.distance_offset": distance_offset},
         "--jumps": {"cutoff.jumps": jumps},
         "--b-extra": {"cutoff.b_extra": b_extra},
+        "--relative-offset": {"cutoff.relative_offset": relative_offset},
     }
     values = [cutting.distance(text) for text in distances]
     settings = parts.load_config("adaptive-gap", None, None, flags).settings

@@ -20,6 +20,7 @@ from ragfilter.errors import InputError
 from ragfilter.layers.clean import is_clean
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.comparison import alternatives, detect, title_is
+from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool, Result, User
 from ragfilter.protocols import Catalogue, Collection, Vectors
 from ragfilter.rules.match import rule_book
@@ -193,6 +194,8 @@ def _reach_of(settings: Settings, user: User, catalogue: Catalogue | None, *, wi
     rules = settings.query_must.enabled and (catalogue is None or bool(catalogue.rules))
     filtered = rules or not user.unrestricted or bool(settings.retrieval.source_pattern.strip())
     first = SPARE * wanted if filtered else wanted
+    if settings.cutoff.enabled and strategy(settings.cutoff.strategy).reads_pool:
+        first = max(first, pool_size)
     return Reach(wanted, first, max(pool_size, first) * WIDEST, wanted)
 
 

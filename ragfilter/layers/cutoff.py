@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 from ragfilter.layers.base import Look, Step
 from ragfilter.layers.quality import UNSCORED
 from ragfilter.layers.spec import LayerSpec, Mark, kept_of
-from ragfilter.layers.strategies.base import EPSILON
+from ragfilter.layers.strategies.base import EPSILON, far_end
 from ragfilter.layers.strategies.registry import STRATEGIES, described, strategy
 from ragfilter.model import Cut, CutoffDetail, Decision, Hit, LayerTrace, Result
 from ragfilter.settings.field import OneOf, Section, setting
@@ -54,15 +55,26 @@ class Cutoff(Section):
         0, "adaptive_k: chunks kept beyond the drop.",
         unit="chunks", ge=0, le=100, ceiling=20, label="Extra after the drop",
     )  # fmt: skip
+    relative_offset: float = setting(
+        0.3, "relative: how far from the best distance to the background, as a share, is kept.",
+        unit="share", ge=0, le=1, step=0.01, label="Relative offset",
+    )  # fmt: skip
 
 
-def cut(values: Sequence[float], settings: Cutoff, *, pinned: int = 0) -> Cut:
+def cut(
+    values: Sequence[float],
+    settings: Cutoff,
+    *,
+    pinned: int = 0,
+    background: float | None = None,
+) -> Cut:
     """How many of `values` stay, and why.
 
     `values` (lower is better) stand in the order in force; the first `pinned` of them are pins and
     always stay. Only the first max_results are looked at. At least min_results stay, or all where
-    there are fewer; max_results wins over min_results. Raises ValueError for a value that is not a
-    finite number, or a negative `pinned`.
+    there are fewer; max_results wins over min_results. `background` is what chunks that have
+    nothing to do with the query are worth, by default the mean of the farther half of `values`.
+    Raises ValueError for a value that is not a finite number, or a negative `pinned`.
     """
     for place, value in enumerate(values, start=1):
         if not math.isfinite(value):
@@ -74,7 +86,8 @@ def cut(values: Sequence[float], settings: Cutoff, *, pinned: int = 0) -> Cut:
     n = len(values)
     pins = min(pinned, n)
     looked = values[: max(settings.max_results, pins)]
-    wish = strategy(settings.strategy).cut(looked, settings, pins)
+    background = far_end(values) if background is None else background
+    wish = strategy(settings.strategy).cut(looked, settings, pins, background)
     return _constrain(wish, settings, n=n, looked=len(looked), pins=pins)
 
 
@@ -98,7 +111,12 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, looked: int, pins: int) -
 def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tuple[Cut, ...]:
     """What every strategy makes of the same values, with the settings in force."""
     return tuple(
-        cut(detail.values, settings.model_copy(update={"strategy": each.name}), pinned=pinned)
+        cut(
+            detail.values,
+            settings.model_copy(update={"strategy": each.name}),
+            pinned=pinned,
+            background=detail.background,
+        )
         for each in STRATEGIES
     )
 
@@ -114,7 +132,8 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     unscored = look.pool.space == "rank" and not reranked
     if unscored:
         settings = settings.model_copy(update={"strategy": "fixed"})
-    made = cut(values, settings, pinned=len(pins))
+    background = _background(look, reranked=reranked)
+    made = cut(values, settings, pinned=len(pins), background=background)
     if unscored:
         made = replace(made, gaps=(), reason=f"{made.reason}; {UNSCORED} to find a cliff in")
     name = RERANK if reranked else PLACE if unscored else DISTANCE
@@ -124,8 +143,20 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     note = made.reason
     if reranked:
         note += f"; the values are {RERANK}, since the reranker reordered the hits"
-    detail = CutoffDetail(made, tuple(hit.id for hit in hits), values, name)
+    detail = CutoffDetail(made, tuple(hit.id for hit in hits), values, name, background)
     return Step(hits[: made.kept], tuple(decisions), detail=detail, note=note)
+
+
+def _background(look: Look, *, reranked: bool) -> float | None:
+    """The mean of the farther half of what the query itself found, in the scale in force.
+
+    Only the first pool_size that the user may see count: not how far the pool was doubled.
+    """
+    own = (h for h in look.pool.hits if h.found_by == "query" and look.user.sees(h.chunk))
+    first = tuple(islice(own, look.settings.retrieval.pool_size))
+    scores = (h.rerank_score for h in first if h.rerank_score is not None)
+    values = [1.0 - s for s in scores] if reranked else [h.distance for h in first]
+    return far_end(values) if values else None
 
 
 def _scores(pins: Sequence[Hit], free: Sequence[Hit]) -> tuple[float, ...]:
@@ -156,7 +187,8 @@ def _decide(
         after = _after_cliff(made, settings)
     elif limit is not None:
         past = value > limit + EPSILON
-        before = f"within best + {settings.distance_offset:.3f}"
+        best = min(values[: max(settings.max_results, made.kept)])
+        before = f"within best + {limit - best:.3f}"
         after = f"{name} {numbers.apart(value, '>', limit)}"
     else:
         past = False
@@ -198,7 +230,15 @@ SPEC: LayerSpec = LayerSpec(
     section=Cutoff,
     off=lambda settings: f"off; the first {settings.retrieval.k} stay",
     line=_line,
-    first=("strategy", "gap_threshold", "distance_offset", "max_results", "jumps", "b_extra"),
+    first=(
+        "strategy",
+        "gap_threshold",
+        "distance_offset",
+        "max_results",
+        "jumps",
+        "b_extra",
+        "relative_offset",
+    ),
     unused=_unused,
     relax=lambda trace, result: ("Keep at least 2", {"cutoff.min_results": 2}),
     limits=True,

@@ -80,8 +80,13 @@ class Page:
         return self.run()
 
     def choose(self, control: str, value: str) -> Page:
-        """Choose in a segmented control: ``panel-box``, ``order``, ``view-as``, a strategy."""
+        """Choose in a segmented control: ``panel-box``, ``order``, ``view-as``."""
         self.at.button_group(key=control).set_value(value)
+        return self.run()
+
+    def select(self, path: str, value: str) -> Page:
+        """Choose one of a setting's names from its list."""
+        self.at.selectbox(key=key(path)).set_value(value)
         return self.run()
 
     def open_chunk(self, chunk_id: str) -> Page:

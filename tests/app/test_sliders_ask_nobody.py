@@ -89,7 +89,7 @@ def test_switches_choices_and_views_ask_nobody_either(
         page.switch(layer, False)
         page.switch(layer, True)
     for strategy in ("autocut", "adaptive_k", "gap", "fixed"):
-        page.choose("set-cutoff-strategy", strategy)
+        page.select("cutoff.strategy", strategy)
     for view in ("Operator", "User"):
         page.choose("view-as", view)
     for window in ("First 50", "All", "Around the cut"):

@@ -103,6 +103,8 @@ def test_an_answer_from_a_dead_endpoint_says_so_and_the_page_goes_on(
         ("fixed", 5, {"max_results"}),
         ("autocut", None, {"max_results", "min_results", "jumps"}),
         ("adaptive_k", None, {"max_results", "min_results", "b_extra"}),
+        ("otsu", None, {"max_results", "min_results"}),
+        ("relative", None, {"max_results", "min_results", "relative_offset"}),
     ],
 )
 def test_each_strategy_acts_and_shows_what_it_uses(
@@ -113,7 +115,7 @@ def test_each_strategy_acts_and_shows_what_it_uses(
     controls: set[str],
 ) -> None:
     page = open_page({"profile": "adaptive-gap", "q": OWLBEARS})
-    page.choose("set-cutoff-strategy", strategy)
+    page.select("cutoff.strategy", strategy)
     prefix = key("cutoff.")
     shown = {s.key.removeprefix(prefix) for s in page.at.slider if s.key.startswith(prefix)}
     assert shown == controls

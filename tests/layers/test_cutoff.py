@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ragfilter.layers.base import Look
 from ragfilter.layers.cutoff import Cutoff, apply, cut, side_by_side
+from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import PUBLIC, Chunk, CutoffDetail, Hit, Pool
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
@@ -203,7 +204,7 @@ def test_only_finite_numbers_can_be_cut(bad: float) -> None:
 GRID = st.lists(st.integers(0, 2048), max_size=40).map(lambda v: [i / 1024 for i in sorted(v)])
 SETTINGS = st.builds(
     Cutoff,
-    strategy=st.sampled_from(["gap", "fixed", "autocut", "adaptive_k"]),
+    strategy=st.sampled_from([spec.name for spec in STRATEGIES]),
     max_results=st.integers(1, 30),
     min_results=st.integers(0, 10),
     gap_threshold=st.integers(0, 512).map(lambda i: i / 1024),
@@ -247,8 +248,8 @@ def test_law_what_lies_beyond_k_changes_nothing_but_the_words(
 ) -> None:
     k = settings.max_results
     values = (values + [2.0] * k)[:k]
-    alone = cut(values, settings)
-    longer = cut([*values, *more], settings)
+    alone = cut(values, settings, background=1.5)
+    longer = cut([*values, *more], settings, background=1.5)
     assert replace(longer, reason="", raised="") == replace(alone, reason="", raised="")
     assert bool(longer.raised) == bool(alone.raised)
 
@@ -339,6 +340,7 @@ def test_decisions_at_a_cliff(look_at: LookAt) -> None:
         ("a", "b", "c", "d", "e", "f"),
         (*GIANT_TROLL, 1.2),
         "distance",
+        pytest.approx((1.0763 + 1.0834 + 1.2) / 3),
     )
 
 
@@ -449,4 +451,47 @@ def test_the_strategies_side_by_side() -> None:
         made.strategy: made.kept for made in side_by_side(detail, Cutoff(max_results=10), pinned=0)
     }
     # autocut: over the diagonal only the last value rises, above both left of it
-    assert kept == {"gap": 8, "fixed": 10, "autocut": 9, "adaptive_k": 8}
+    # otsu: 0.186 and 0.5 lie farthest apart. relative: ≤ 0.10 + 0.3 × (0.35 − 0.10)
+    assert kept == {
+        "gap": 8, "fixed": 10, "autocut": 9, "adaptive_k": 8, "otsu": 8, "relative": 4,
+    }  # fmt: skip
+
+
+def test_the_background_is_what_the_query_found_and_the_user_may_see(look_at: LookAt) -> None:
+    hits = make_hits([0.2, 0.4, 0.5, 0.8, 1.2, 1.6, 1.9])
+    hidden = replace(hits[5], chunk=replace(hits[5].chunk, clearance=9))
+    foreign = replace(hits[6], found_by="entity:troll")
+    look = look_at((*hits[:5], hidden, foreign), cutoff__strategy="relative")
+    step = apply(hits[:2], look)
+    assert isinstance(step.detail, CutoffDetail)
+    # The farther half of 0.2, 0.4, 0.5, 0.8 and 1.2; what a layer before dropped counts too.
+    assert step.detail.background == pytest.approx((0.5 + 0.8 + 1.2) / 3)
+
+
+def test_the_background_does_not_depend_on_how_far_the_pool_was_doubled(look_at: LookAt) -> None:
+    hits = make_hits([0.1 * place for place in range(1, 15)])
+    step = apply(hits[:2], look_at(hits, retrieval__pool_size=10))
+    assert isinstance(step.detail, CutoffDetail)
+    assert step.detail.background == pytest.approx(0.8)
+
+
+def test_the_background_of_rerank_scores_is_in_their_scale(look_at: LookAt) -> None:
+    hits = make_hits([0.2, 0.3, 0.4, 0.5, 0.6], [0.9, 0.8, 0.4, 0.2, None])
+    step = apply(hits[:2], look_at(hits, reranked=True, cutoff__strategy="relative"))
+    assert isinstance(step.detail, CutoffDetail)
+    assert step.detail.background == pytest.approx((0.6 + 0.8) / 2)
+
+
+def test_decisions_of_a_relative_limit(look_at: LookAt) -> None:
+    hits = make_hits([0.2, 0.4, 0.5, 0.6, 1.0])
+    step = apply(
+        hits,
+        look_at(
+            hits, cutoff__strategy="relative", cutoff__relative_offset=0.5, cutoff__min_results=3
+        ),
+    )
+    # The background is 0.7, the mean of 0.5, 0.6 and 1.0.
+    assert rows(step)[2:4] == [
+        ("c", "kept", "distance 0.500 > 0.450; kept, as at least 3 stay", 0.5, 0.45),
+        ("d", "dropped", "distance 0.600 > 0.450", 0.6, 0.45),
+    ]

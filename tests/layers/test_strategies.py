@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,11 +11,13 @@ from hypothesis import strategies as st
 from ragfilter.layers.cutoff import Cutoff
 from ragfilter.layers.strategies.adaptive_k import cut as adaptive_k
 from ragfilter.layers.strategies.autocut import cut as autocut
-from ragfilter.layers.strategies.base import StrategySpec, largest, steps
+from ragfilter.layers.strategies.base import StrategySpec, far_end, largest, steps
 from ragfilter.layers.strategies.fixed import cut as fixed
 from ragfilter.layers.strategies.gap import cut as gap
+from ragfilter.layers.strategies.otsu import cut as otsu
 from ragfilter.layers.strategies.registry import STRATEGIES
-from ragfilter.model import Gap
+from ragfilter.layers.strategies.relative import cut as relative
+from ragfilter.model import Cut, Gap
 
 ADAPTIVE = [0.1, 0.2, 0.3, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 2.3]
 
@@ -41,12 +45,12 @@ def test_the_first_of_equal_gaps_is_the_largest() -> None:
     ],
 )
 def test_gap(values: list[float], threshold: float, kept: int, cliff: int | None) -> None:
-    cut = gap(values, Cutoff(gap_threshold=threshold), 0)
+    cut = gap(values, Cutoff(gap_threshold=threshold), 0, 1.0)
     assert (cut.kept, cut.cliff_after_rank) == (kept, cliff)
 
 
 def test_gap_marks_the_skipped_gap_and_every_cliff() -> None:
-    cut = gap([0.0, 0.5, 0.75, 0.8, 1.1], Cutoff(), 0)
+    cut = gap([0.0, 0.5, 0.75, 0.8, 1.1], Cutoff(), 0, 1.0)
     assert [(g.after_rank, g.skipped, g.cliff) for g in cut.gaps] == [
         (1, True, False),
         (2, False, True),
@@ -58,24 +62,24 @@ def test_gap_marks_the_skipped_gap_and_every_cliff() -> None:
 
 def test_gap_never_cuts_between_two_pins() -> None:
     values = [0.1, 0.2, 0.9, 0.3, 0.45]
-    assert gap(values, Cutoff(), 0).cliff_after_rank == 2
-    cut = gap(values, Cutoff(), 3)
+    assert gap(values, Cutoff(), 0, 1.0).cliff_after_rank == 2
+    cut = gap(values, Cutoff(), 3, 1.0)
     assert cut.cliff_after_rank == 4
     assert [g.skipped for g in cut.gaps] == [True, True, False, False]
 
 
 def test_gap_may_cut_right_after_the_pins() -> None:
-    assert gap([0.1, 0.2, 0.9, 0.95], Cutoff(), 2).kept == 2
+    assert gap([0.1, 0.2, 0.9, 0.95], Cutoff(), 2, 1.0).kept == 2
 
 
 def test_the_fallback_starts_from_the_smallest_value_also_behind_a_far_pin() -> None:
-    cut = gap([0.9, 0.5, 0.55, 0.6, 0.95], Cutoff(gap_threshold=1.0), 1)
+    cut = gap([0.9, 0.5, 0.55, 0.6, 0.95], Cutoff(gap_threshold=1.0), 1, 1.0)
     assert cut.limit == pytest.approx(0.9)
     assert cut.kept == 4
 
 
 def test_fixed_keeps_what_it_is_given() -> None:
-    cut = fixed([0.1, 0.9, 1.8], Cutoff(max_results=3), 0)
+    cut = fixed([0.1, 0.9, 1.8], Cutoff(max_results=3), 0, 1.0)
     assert (cut.kept, cut.reason, cut.limit) == (3, "first 3", None)
 
 
@@ -100,11 +104,11 @@ def test_fixed_keeps_what_it_is_given() -> None:
     ],
 )
 def test_autocut(values: list[float], jumps: int, kept: int) -> None:
-    assert autocut(values, Cutoff(strategy="autocut", jumps=jumps), 0).kept == kept
+    assert autocut(values, Cutoff(strategy="autocut", jumps=jumps), 0, 1.0).kept == kept
 
 
 def test_autocut_names_the_jump_and_its_gap() -> None:
-    cut = autocut([0.1, 0.2, 0.8, 0.9, 1.6, 1.7], Cutoff(strategy="autocut", jumps=2), 0)
+    cut = autocut([0.1, 0.2, 0.8, 0.9, 1.6, 1.7], Cutoff(strategy="autocut", jumps=2), 0, 1.0)
     assert cut.reason == "jump 2 before rank 5"
     assert cut.cliff_after_rank == 4
     assert cut.gap == pytest.approx(0.7)
@@ -121,14 +125,14 @@ def test_autocut_names_the_jump_and_its_gap() -> None:
 def test_autocut_says_when_there_are_too_few_jumps(
     values: list[float], jumps: int, reason: str
 ) -> None:
-    assert autocut(values, Cutoff(strategy="autocut", jumps=jumps), 0).reason == reason
+    assert autocut(values, Cutoff(strategy="autocut", jumps=jumps), 0, 1.0).reason == reason
 
 
 def test_autocut_is_not_flattened_by_a_far_pin_and_never_cuts_one() -> None:
     # As 0.2, 0.2, 0.25, 0.8, 0.85: 0, −.25, −.423, .173, 0.
-    assert autocut([1.9, 0.2, 0.25, 0.8, 0.85], Cutoff(strategy="autocut"), 1).kept == 3
+    assert autocut([1.9, 0.2, 0.25, 0.8, 0.85], Cutoff(strategy="autocut"), 1, 1.0).kept == 3
     # The jump of these pins, before rank 2, does not count.
-    assert autocut([0.1, 0.8, 0.9, 0.95], Cutoff(strategy="autocut"), 2).kept == 4
+    assert autocut([0.1, 0.8, 0.9, 0.95], Cutoff(strategy="autocut"), 2, 1.0).kept == 4
 
 
 @pytest.mark.parametrize(
@@ -146,22 +150,80 @@ def test_autocut_is_not_flattened_by_a_far_pin_and_never_cuts_one() -> None:
     ],
 )
 def test_adaptive_k(values: list[float], b_extra: int, kept: int) -> None:
-    cut = adaptive_k(values, Cutoff(strategy="adaptive_k", b_extra=b_extra), 0)
+    cut = adaptive_k(values, Cutoff(strategy="adaptive_k", b_extra=b_extra), 0, 1.0)
     assert cut.kept == kept
 
 
 def test_adaptive_k_leaves_out_two_of_twenty() -> None:
     values = [0.01 * i for i in range(18)] + [1.0, 2.0]
-    assert adaptive_k(values, Cutoff(strategy="adaptive_k"), 0).kept == 1
+    assert adaptive_k(values, Cutoff(strategy="adaptive_k"), 0, 1.0).kept == 1
     values = [*values, *(2.0 + 0.01 * i for i in range(1, 11))]  # 30: the tail is three
-    assert adaptive_k(values, Cutoff(strategy="adaptive_k"), 0).kept == 19
+    assert adaptive_k(values, Cutoff(strategy="adaptive_k"), 0, 1.0).kept == 19
 
 
 def test_adaptive_k_says_what_it_added() -> None:
-    cut = adaptive_k(ADAPTIVE, Cutoff(strategy="adaptive_k", b_extra=2), 0)
+    cut = adaptive_k(ADAPTIVE, Cutoff(strategy="adaptive_k", b_extra=2), 0, 1.0)
     assert cut.reason == "largest drop 0.500 after hit 3, and 2 more"
     assert (cut.cliff_after_rank, [g.after_rank for g in cut.gaps if g.cliff]) == (3, [3])
     assert [g.after_rank for g in cut.gaps if g.skipped] == [9]
+
+
+@pytest.mark.parametrize(
+    ("values", "pinned", "kept"),
+    [
+        # (S (n − i) − T i)² / (i (n − i)): 3.1² / 3, 6² / 4, 3.3² / 3 of 0.1, 0.2, 1.6, 1.7
+        ([0.1, 0.2, 1.6, 1.7], 0, 2),
+        ([0.0, 1.0, 2.0], 0, 1),  # 3² / 2 twice: the first
+        ([0.0, 0.5, 0.5, 0.5, 0.5], 0, 1),
+        ([0.5, 0.5, 0.5, 0.9], 0, 3),
+        ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], 0, 3),  # a straight line: the middle
+        ([0.5, 0.5, 0.5], 0, 3),  # one class
+        ([0.5], 0, 1),
+        ([0.1, 0.9], 0, 1),
+        ([1.9, 0.1, 0.2, 1.6, 1.7], 1, 3),  # the pin counts as 0.1
+        ([0.1, 1.6, 1.7, 1.8], 2, 2),  # never between two pins: 3 after rank 2, 2.2 after 3
+    ],
+)
+def test_otsu(values: list[float], pinned: int, kept: int) -> None:
+    assert otsu(values, Cutoff(strategy="otsu"), pinned, 9.0).kept == kept
+
+
+def test_otsu_names_the_split() -> None:
+    cut = otsu([0.1, 0.2, 1.6, 1.7], Cutoff(strategy="otsu"), 0, 9.0)
+    assert cut.reason == "near and far class part after hit 2"
+    assert (cut.cliff_after_rank, cut.gap) == (2, pytest.approx(1.4))
+    assert [g.after_rank for g in cut.gaps if g.cliff] == [2]
+    assert otsu([0.5, 0.5], Cutoff(), 0, 9.0).reason == "no two classes; kept all"
+
+
+@pytest.mark.parametrize(
+    ("values", "share", "background", "kept", "limit"),
+    [
+        ([0.2, 0.4, 0.5, 0.6, 0.9], 0.3, 1.2, 3, 0.5),  # 0.2 + 0.3 × 1.0, inclusive
+        ([0.2, 0.4, 0.5, 0.6, 0.9], 0.0, 1.2, 1, 0.2),
+        ([0.2, 0.4, 0.5, 0.6, 0.9], 1.0, 1.2, 5, 1.2),
+        ([0.5, 0.5, 0.6], 0.3, 0.4, 2, 0.5),  # nearer than the best: no way to go
+    ],
+)
+def test_relative(
+    values: list[float], share: float, background: float, kept: int, limit: float
+) -> None:
+    cut = relative(values, Cutoff(strategy="relative", relative_offset=share), 0, background)
+    assert (cut.kept, cut.limit) == (kept, pytest.approx(limit))
+
+
+def test_relative_starts_from_the_smallest_value_also_behind_a_far_pin() -> None:
+    cut = relative([0.9, 0.2, 0.4, 0.8], Cutoff(strategy="relative"), 1, 1.2)
+    assert (cut.kept, cut.limit) == (3, pytest.approx(0.5))
+    assert cut.reason == (
+        "kept values ≤ 0.500 (best 0.200, 0.30 of the way to the background 1.200)"
+    )
+
+
+def test_the_far_end_is_the_mean_of_the_farther_half() -> None:
+    assert far_end([0.9, 0.1, 0.5, 0.2]) == pytest.approx(0.7)
+    assert far_end([0.1, 0.5, 0.9]) == pytest.approx(0.7)
+    assert far_end([0.4]) == 0.4
 
 
 VALUES = st.lists(st.floats(0, 4), min_size=1, max_size=60).map(sorted)
@@ -172,7 +234,7 @@ def test_a_winning_cliff_is_marked_rises_and_lies_outside_the_pins(
     values: list[float], strategy: StrategySpec, pinned: int
 ) -> None:
     pinned = min(pinned, len(values))
-    cut = strategy.cut(values, Cutoff(), pinned)
+    cut = strategy.cut(values, Cutoff(), pinned, far_end(values))
     assert len(cut.gaps) == len(values) - 1
     if cut.cliff_after_rank is not None:
         winner = cut.gaps[cut.cliff_after_rank - 1]
@@ -181,3 +243,14 @@ def test_a_winning_cliff_is_marked_rises_and_lies_outside_the_pins(
         assert winner.size == cut.gap
         assert winner.size >= 0
         assert cut.cliff_after_rank >= pinned
+
+
+# Powers of two change no bit but the exponent.
+@given(VALUES, st.sampled_from([otsu, relative]), st.integers(-3, 3))
+def test_what_needs_no_scale_keeps_the_same_on_any(
+    values: list[float], cut: Callable[..., Cut], power: int
+) -> None:
+    values = [round(value * 1024) / 1024 for value in values]
+    scaled = [value * 2.0**power for value in values]
+    before = cut(values, Cutoff(), 0, far_end(values))
+    assert cut(scaled, Cutoff(), 0, far_end(scaled)).kept == before.kept

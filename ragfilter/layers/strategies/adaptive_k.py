@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TAIL = 0.1
 
 
-def cut(values: Sequence[float], settings: Cutoff, pinned: int) -> Cut:
+def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
     """Cut at the largest step outside the last tenth, then keep `b_extra` more.
 
     A drop of similarity is proportional to the step of distance, so the steps decide alike.

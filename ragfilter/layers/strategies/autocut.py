@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, steps
+from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, rising, steps
 from ragfilter.model import Cut
 
 if TYPE_CHECKING:
     from ragfilter.layers.cutoff import Cutoff
 
 
-def cut(values: Sequence[float], settings: Cutoff, pinned: int) -> Cut:
+def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
     """Cut before the `jumps`-th peak of the scaled values over their diagonal.
 
     The scaling makes it blind to direction: falling scores are cut as rising distances are.
@@ -31,10 +30,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int) -> Cut:
 
 def _peaks(values: Sequence[float], pinned: int) -> list[int]:
     """0-based places where the curve, scaled to 0..1, stands above its diagonal and neighbours."""
-    # A pin may be farther than what follows it. It counts as near as the nearest of those, so that
-    # a pin far away does not flatten or turn the curve.
-    pins = list(accumulate(reversed(values[: pinned + 1]), min))[::-1]
-    curve = [*pins, *values[pinned + 1 :]]
+    curve = rising(values, pinned)
     span = curve[-1] - curve[0]
     if len(curve) <= 2 or abs(span) <= EPSILON:
         return []

@@ -1,15 +1,17 @@
-"""The one shape every cutoff strategy has: `cut(values, settings, pinned) -> Cut`, pure.
+"""The one shape every cutoff strategy has: `cut(values, settings, pinned, background)`, pure.
 
-Values are those that are looked at: lower is better, pins first. A strategy returns its own wish;
-`layers.cutoff.cut` then holds it to min_results, max_results and the pins. A step between two pins,
-or a step down, is never a cliff.
+Values are those that are looked at: lower is better, pins first. `background` is what chunks that
+have nothing to do with the query are worth. A strategy returns its own wish; `layers.cutoff.cut`
+then holds it to min_results, max_results and the pins. A step between two pins, or a step down, is
+never a cliff.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ragfilter.model import Cut, Gap
@@ -25,20 +27,38 @@ class StrategySpec:
     """One strategy. Choices, sliders, marks of the curve, flags and docs are derived from it.
 
     `about` is a sentence for those who choose. `reads` are the settings of the cutoff that act with
-    it. `cliff` calls the place of the cut, for the headline.
+    it. `cliff` calls the place of the cut, for the headline. `reads_pool`: it compares with the
+    pool's far end, so that a pool of full size is gathered.
     """
 
     name: str
-    cut: Callable[[Sequence[float], Cutoff, int], Cut]
+    cut: Callable[[Sequence[float], Cutoff, int, float], Cut]
     about: str
     title: str = ""
     reads: tuple[str, ...] = ("max_results", "min_results")
     cliff: Callable[[Cutoff], str] = lambda settings: "Cut"
+    reads_pool: bool = False
 
 
 def steps(values: Sequence[float]) -> tuple[Gap, ...]:
     """The steps between neighbours, in order."""
     return tuple(Gap(i, right - left) for i, (left, right) in enumerate(pairwise(values), start=1))
+
+
+def rising(values: Sequence[float], pinned: int) -> list[float]:
+    """The values with no pin farther than what follows it.
+
+    A pin may be far away. It then counts as near as the nearest hit after it, so that it does not
+    flatten or turn the curve.
+    """
+    pins = list(accumulate(reversed(values[: pinned + 1]), min))[::-1]
+    return [*pins, *values[pinned + 1 :]]
+
+
+def far_end(values: Sequence[float]) -> float:
+    """The mean of the farther half of `values`: the background that a list of hits knows."""
+    ordered = sorted(values)
+    return fmean(ordered[len(ordered) // 2 :])
 
 
 def largest(gaps: Sequence[Gap]) -> Gap | None:

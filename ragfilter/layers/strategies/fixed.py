@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ragfilter.layers.cutoff import Cutoff
 
 
-def cut(values: Sequence[float], settings: Cutoff, pinned: int) -> Cut:
+def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
     """Keep the first k."""
     return Cut("fixed", len(values), f"first {settings.max_results}", steps(values))
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ragfilter.layers.cutoff import Cutoff
 
 
-def cut(values: Sequence[float], settings: Cutoff, pinned: int) -> Cut:
+def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
     """Cut at the largest step ≥ `gap_threshold`, the first one skipped; else best + offset."""
     threshold = settings.gap_threshold
     gaps = []

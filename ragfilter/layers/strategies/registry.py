@@ -11,6 +11,8 @@ ORDER = (
     "fixed",
     "autocut",
     "adaptive_k",
+    "otsu",
+    "relative",
 )
 """Files of this folder, each with a `SPEC`."""
 

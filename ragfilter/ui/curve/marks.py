@@ -109,7 +109,12 @@ def cut_marks(
         shapes.append(_rule(sum(ends) / 2, ink.kept, dash="solid", width=1.2))
     reads = strategy(settings.strategy).reads
     if "distance_offset" in reads:
-        _mark_fallback(shapes, notes, detail, settings.distance_offset, span, ink)
+        text = f"fallback: best + {numbers.distance(settings.distance_offset)}"
+        limit = fallback(detail, settings.distance_offset)
+        _mark_limit(shapes, notes, text, limit, span, ink, decides=cut.limit is not None)
+    elif cut.limit is not None:
+        text = strategy(cut.strategy).cliff(settings).lower()
+        _mark_limit(shapes, notes, text, cut.limit, span, ink, decides=True)
     if "gap_threshold" in reads:
         _mark_threshold(shapes, notes, detail, settings.gap_threshold, ink)
     k_mark(shapes, notes, detail.ids, settings.max_results, at, ink)
@@ -160,19 +165,18 @@ def steps_top(detail: CutoffDetail) -> float:
     return max(1.5 * max((gap.size for gap in detail.cut.gaps), default=0.0), 0.04)
 
 
-def _mark_fallback(
+def _mark_limit(
     shapes: Shapes,
     notes: Shapes,
-    detail: CutoffDetail,
-    offset: float,
+    text: str,
+    limit: float,
     span: tuple[float, float],
     ink: Ink,
+    *,
+    decides: bool,
 ) -> None:
-    """The line at best + offset: strong where it decides, quiet otherwise."""
-    decides = detail.cut.limit is not None
-    limit = fallback(detail, offset)
+    """The line up to which hits stay: strong where it decides, quiet otherwise."""
     colour = ink.kept if decides else ink.muted
-    text = f"fallback: best + {numbers.distance(offset)}"
     if limit > span[1]:
         above = f"{text} = {numbers.distance(limit)}, above"
         note = _label(1.0, 1.0, above, colour, xref="paper", yref="paper")

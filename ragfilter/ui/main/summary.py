@@ -44,8 +44,7 @@ def why(result: Result) -> tuple[str, str]:
         label = f"{strategy.cliff(settings.cutoff)} after {_hits(cut.cliff_after_rank)}"
         return label, f"gap {numbers.distance(cut.gap)} ≥ {threshold}"
     if cut.limit is not None:
-        offset = numbers.distance(settings.cutoff.distance_offset)
-        return f"No cliff: best + {offset}", f"{number} ≤ {numbers.distance(cut.limit)}"
+        return _limit(result, cut), f"{number} ≤ {numbers.distance(cut.limit)}"
     if cut.cliff_after_rank is not None and cut.gap is not None:
         label = strategy.cliff(settings.cutoff)
         return label, f"{numbers.distance(cut.gap)} after {_hits(cut.cliff_after_rank)}"
@@ -59,8 +58,16 @@ def _wished(result: Result, cut: Cut) -> str:
         word = "Cliff" if "gap_threshold" in strategy.reads else "Cut"
         return f"{word} after {_hits(cut.cliff_after_rank)}, gap {numbers.distance(cut.gap)}"
     if cut.limit is not None:
-        return f"No cliff: best + {numbers.distance(result.settings.cutoff.distance_offset)}"
+        return _limit(result, cut)
     return strategy.title or strategy.name
+
+
+def _limit(result: Result, cut: Cut) -> str:
+    """What set the absolute line."""
+    strategy, settings = strategies.strategy(cut.strategy), result.settings.cutoff
+    if "distance_offset" in strategy.reads:
+        return f"No cliff: best + {numbers.distance(settings.distance_offset)}"
+    return strategy.cliff(settings)
 
 
 def _hits(n: int) -> str:

@@ -1,0 +1,56 @@
+"""otsu: split the distances into a near and a far class.
+
+Source: Otsu, "A threshold selection method from gray-level histograms", 1979, applied to a ranked
+list; docs/design.md#cutoff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, rising, steps
+from ragfilter.model import Cut
+
+if TYPE_CHECKING:
+    from ragfilter.layers.cutoff import Cutoff
+
+
+def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
+    """Cut where the variance between what is kept and what is dropped is largest.
+
+    With i of n values kept, and sums S and T of the two classes, that variance is proportional to
+    (S (n − i) − T i)² / (i (n − i)); the first wins among equals. It knows no scale: neither a
+    factor nor a constant on all values moves the cut. It has no notion of "nothing fits" or
+    "everything fits" either: values that differ are always split, a straight line in the middle.
+    """
+    curve = rising(values, pinned)
+    n, total = len(curve), sum(curve)
+    sums = list(accumulate(curve))
+    gaps = steps(values)
+    apart = {
+        step.after_rank: _between(sums[step.after_rank - 1], total, step.after_rank, n)
+        for step in gaps
+        if step.after_rank >= pinned and step.size > EPSILON
+    }
+    if not apart:
+        return Cut("otsu", n, "no two classes; kept all", gaps)
+    most = max(apart.values())
+    rank = next(rank for rank, value in apart.items() if value >= most * (1 - EPSILON))
+    marked = tuple(replace(step, cliff=step.after_rank == rank) for step in gaps)
+    return cut_at("otsu", marked[rank - 1], f"near and far class part after hit {rank}", marked)
+
+
+def _between(near: float, total: float, i: int, n: int) -> float:
+    """The variance between the first i of n values, whose sum is `near`, and the others."""
+    return float((near * (n - i) - (total - near) * i) ** 2 / (i * (n - i)))
+
+
+SPEC = StrategySpec(
+    name="otsu",
+    cut=cut,
+    about="the split into a near and a far class; needs no scale.",
+    cliff=lambda settings: "Split",
+)

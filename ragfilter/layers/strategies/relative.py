@@ -1,0 +1,44 @@
+"""relative: keep what stands clear of the background.
+
+An offset like the fallback of `gap`, as a share of the distance between the best hit and the
+background instead of a number of its own. docs/design.md#cutoff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ragfilter.layers.strategies.base import EPSILON, StrategySpec, steps
+from ragfilter.model import Cut
+
+if TYPE_CHECKING:
+    from ragfilter.layers.cutoff import Cutoff
+
+
+def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
+    """Keep values ≤ best + a × (background − best), where a is `relative_offset`.
+
+    The background is the mean of the pool's farther half. A model or space that spreads distances
+    twice as wide moves both, so a carries over where an absolute offset does not. The pool must be
+    much deeper than what is relevant: in a pool of few chunks the far half is no background.
+    """
+    best, share = min(values), settings.relative_offset
+    limit = best + share * max(0.0, background - best)
+    free = values[pinned:]
+    beyond = next((i for i, value in enumerate(free) if value > limit + EPSILON), len(free))
+    reason = (
+        f"kept values ≤ {limit:.3f} (best {best:.3f}, {share:.2f} of the way to the background "
+        f"{background:.3f})"
+    )
+    return Cut("relative", pinned + beyond, reason, steps(values), limit=limit)
+
+
+SPEC = StrategySpec(
+    name="relative",
+    cut=cut,
+    about="a share of the way from the best distance to the background; needs no scale.",
+    reads=("max_results", "min_results", "relative_offset"),
+    cliff=lambda settings: f"Best + {settings.relative_offset:.2f} of the way to the background",
+    reads_pool=True,
+)
