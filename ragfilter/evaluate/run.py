@@ -155,7 +155,10 @@ def score(
     unlabelled: Sequence[str] = (),
 ) -> Evaluation:
     """Replay every pool under `settings` and score it. Pure. Raises ValueError without labels."""
-    rows = tuple(_row(i, pool, qrels[i], settings, user) for i, pool in pools.items() if i in qrels)
+    deep = settings.with_values({"retrieval.k": DEEPEST})
+    rows = tuple(
+        _row(i, pool, qrels[i], settings, deep, user) for i, pool in pools.items() if i in qrels
+    )
     if not rows:
         raise ValueError("no query has a label")
     return Evaluation(
@@ -205,13 +208,17 @@ def document(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _row(
-    query_id: str, pool: Pool, labels: Mapping[str, int], settings: Settings, user: User
+    query_id: str,
+    pool: Pool,
+    labels: Mapping[str, int],
+    settings: Settings,
+    deep: Settings,
+    user: User,
 ) -> QueryRow:
     relevant = frozenset(i for i, label in labels.items() if label > 0)
     result = replay(pool, settings, user)
     first = tuple(hit.id for hit in unfiltered(pool, settings, user))
     kept = tuple(hit.id for hit in result.kept)
-    deep = settings.with_values({"retrieval.k": DEEPEST})
     return QueryRow(
         id=query_id,
         query=pool.query,

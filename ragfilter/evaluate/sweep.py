@@ -1,0 +1,112 @@
+"""Many settings over the same pools: what each keeps, and how good that is. Pure.
+
+What lies before the cutoff is replayed once for all settings that share it, and what lies behind it
+once for each number of hits that the cutoff lets through. So a thousand cutoffs cost a few dozen
+replays a query, and keep to the last chunk what `replay` keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ragfilter.engine.replay import replay, unfiltered
+from ragfilter.evaluate.beir import Qrels
+from ragfilter.evaluate.metrics import Scores, precision_recall_f1
+from ragfilter.layers.cutoff import Cutoff, cut
+from ragfilter.model import PUBLIC, CutoffDetail, Hit, Pool, User
+from ragfilter.protocols import Progress
+from ragfilter.report import tokens
+from ragfilter.settings.schema import Settings
+
+DEEPEST = 50
+"""How far down the unfiltered ranking a fixed k is looked for."""
+Plan = list[tuple[Settings, Cutoff]]
+_ALL = Cutoff(strategy="fixed", max_results=200, min_results=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was kept of one pool: how good, how many, and estimated tokens in a prompt."""
+
+    scores: Scores
+    kept: int
+    tokens: int
+
+
+def sweep(
+    pools: Mapping[str, Pool],
+    qrels: Qrels,
+    settings: Sequence[Settings],
+    user: User = PUBLIC,
+    *,
+    progress: Progress | None = None,
+) -> list[list[Outcome]]:
+    """The outcome of every pool under each of `settings`, in this order: one list a pool."""
+    planned = plan(settings)
+    table = []
+    for query_id, pool in pools.items():
+        relevant = {i for i, label in qrels[query_id].items() if label > 0}
+        known: dict[tuple[str, ...], Outcome] = {}
+        row = []
+        for hits in kept(pool, planned, user):
+            ids = tuple(hit.id for hit in hits)
+            if ids not in known:
+                known[ids] = _outcome(hits, relevant)
+            row.append(known[ids])
+        table.append(row)
+        if progress is not None:
+            progress(len(table), len(pools))
+    return table
+
+
+def prefixes(
+    pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User = PUBLIC
+) -> list[list[Outcome]]:
+    """The outcome of the unfiltered first k, for k from 1 to `DEEPEST`: one list a pool."""
+    deep = settings.with_values({"retrieval.k": DEEPEST})
+    table = []
+    for query_id, pool in pools.items():
+        relevant = {i for i, label in qrels[query_id].items() if label > 0}
+        ranking = unfiltered(pool, deep, user)
+        deepest = max(len(ranking), 1)
+        row = [_outcome(ranking[:k], relevant) for k in range(1, deepest + 1)]
+        table.append(row + row[-1:] * (DEEPEST - deepest))
+    return table
+
+
+def plan(settings: Sequence[Settings]) -> Plan:
+    """Each setting as what it shares with others (the very same value) and its own cutoff."""
+    shared: dict[Settings, Settings] = {}
+    bases = (each.model_copy(update={"cutoff": _ALL}) for each in settings)
+    return [
+        (shared.setdefault(base, base), each.cutoff)
+        for base, each in zip(bases, settings, strict=True)
+    ]
+
+
+def kept(pool: Pool, planned: Plan, user: User = PUBLIC) -> Iterator[tuple[Hit, ...]]:
+    """What `replay` keeps of one pool under each of the planned settings, in this order."""
+    before: dict[int, tuple[CutoffDetail, int]] = {}
+    behind: dict[tuple[int, int], tuple[Hit, ...]] = {}
+    for base, cutoff in planned:
+        if not cutoff.enabled or pool.space == "rank":
+            yield replay(pool, base.model_copy(update={"cutoff": cutoff}), user).kept
+            continue
+        # Settings are compared by identity, since hashing them takes longer than a cut.
+        key = id(base)
+        if key not in before:
+            trace = replay(pool, base, user).trace("cutoff")
+            assert isinstance(trace.detail, CutoffDetail)
+            before[key] = trace.detail, trace.count("pinned")
+        detail, pinned = before[key]
+        n = cut(detail.values, cutoff, pinned=pinned, background=detail.background).kept
+        if (key, n) not in behind:
+            first = _ALL.model_copy(update={"max_results": max(n, 1)})
+            behind[key, n] = replay(pool, base.model_copy(update={"cutoff": first}), user).kept
+        yield behind[key, n]
+
+
+def _outcome(hits: Sequence[Hit], relevant: Collection[str]) -> Outcome:
+    ids = [hit.id for hit in hits]
+    return Outcome(precision_recall_f1(ids, relevant), len(ids), tokens(hits))

@@ -1,0 +1,82 @@
+"""The sweep keeps, to the last chunk, what one replay a setting keeps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragfilter.engine.replay import replay
+from ragfilter.evaluate.sweep import DEEPEST, kept, plan, prefixes, sweep
+from ragfilter.layers.strategies.registry import STRATEGIES
+from ragfilter.model import Chunk, Entity, Hit, Pool, User
+from ragfilter.settings.config import load
+from ragfilter.settings.schema import Settings
+
+FULL = load(profile="full", environ={}).settings
+SETTINGS = st.builds(
+    lambda **values: FULL.with_values({k.replace("__", "."): v for k, v in values.items()}),
+    cutoff__strategy=st.sampled_from([spec.name for spec in STRATEGIES]),
+    cutoff__enabled=st.booleans(),
+    cutoff__max_results=st.integers(1, 30),
+    cutoff__min_results=st.integers(0, 4),
+    cutoff__relative_offset=st.sampled_from([0.1, 0.3, 0.6]),
+    quality__enabled=st.booleans(),
+    quality__mode=st.sampled_from(["when_poor", "always"]),
+    quality__reranker_top_k=st.integers(1, 15),
+    entities__enabled=st.booleans(),
+    context__max_context_tokens=st.sampled_from([50, 200, 4000]),
+)
+DISTANCES = st.lists(st.integers(1, 1000), min_size=1, max_size=40, unique=True)
+
+
+def pool(distances: list[int], space: str = "l2") -> Pool:
+    hits = tuple(
+        Hit(
+            Chunk(f"c{i}", "word " * (i % 60), f"Title {i}", clearance=i % 3),
+            distance / 500,
+            i + 1,
+            rerank_score=1 / (1 + i % 7),
+        )
+        for i, distance in enumerate(sorted(distances))
+    )
+    sides = (Entity("Title 3", ("c3",)), Entity("Title 9", ("c9",)))
+    return Pool("title 3 vs title 9", "c", space, hits, sides, reranker="late_interaction")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("space", ["l2", "rank"])
+def test_a_sweep_keeps_what_replay_keeps(space: str) -> None:
+    @given(DISTANCES, st.lists(SETTINGS, min_size=1, max_size=6), st.integers(0, 2))
+    def law(distances: list[int], settings: list[Settings], level: int) -> None:
+        given_pool, user = pool(distances, space), User(level)
+        wanted = [replay(given_pool, each, user).kept for each in settings]
+        assert list(kept(given_pool, plan(settings), user)) == wanted
+
+    law()
+
+
+def test_outcomes_of_a_pool_under_two_settings() -> None:
+    one = pool([100, 110, 120, 900, 910])
+    first = replace(one, entities=())
+    off = {"clearance.enabled": False, "quality.enabled": False, "cutoff.strategy": "fixed"}
+    two, four = (FULL.with_values({**off, "cutoff.max_results": k}) for k in (2, 4))
+    ((a, b),) = sweep({"q": first}, {"q": {"c0": 1, "c2": 1, "c4": 0}}, [two, four])
+    assert (a.kept, a.scores.precision, a.scores.recall) == (2, 0.5, 0.5)
+    assert (b.kept, b.scores.precision, b.scores.recall) == (4, 0.5, 1.0)
+    assert a.tokens < b.tokens
+
+
+def test_prefixes_go_on_where_the_ranking_ends() -> None:
+    off = FULL.with_values({"clearance.enabled": False})
+    (row,) = prefixes({"q": pool([1, 2, 3])}, {"q": {"c1": 1}}, off)
+    assert len(row) == DEEPEST
+    assert [one.kept for one in row[:5]] == [1, 2, 3, 3, 3]
+    assert [one.scores.recall for one in row[:3]] == [0, 1, 1]
+
+
+def test_nothing_to_be_seen_is_nothing_kept() -> None:
+    hidden = Pool("q", "c", "l2", (Hit(Chunk("a", clearance=5), 0.1, 1),))
+    (row,) = prefixes({"q": hidden}, {"q": {"a": 1}}, FULL)
+    assert (len(row), row[0].kept, row[-1].scores.f1) == (DEEPEST, 0, 0)
