@@ -81,7 +81,7 @@ def asked(profile: str, *, push_down: bool = False, **values: Any) -> Result:
     settings = load(profile=profile, environ={}).settings
     settings = settings.with_values({k.replace("__", "."): v for k, v in values.items()})
     sources = Sources(Ordered(), Embedder(), reranker=lambda _: Reranker())
-    return run("words", settings, sources, push_down=push_down)
+    return run("words", settings, sources, wide=True, push_down=push_down)
 
 
 def kept(result: Result) -> list[str]:

@@ -90,7 +90,7 @@ def matrix(
     made: dict[str, Matrix | tuple[RuleRow, ...]] = {}
     with parts.open_for(data_dir, "rules") as bench:
         sources = parts.sources(bench, collection)
-        catalogue = sources.collection.catalogue()
+        catalogue = sources.collection.catalogue() or {}
         rule = None
         if chunk is not None:
             viewed = viewer(user, settings)
