@@ -1,4 +1,4 @@
-"""`ragfilter rules matrix` on a small workspace, with the real embedding model."""
+"""`ragfilter rules matrix` and the effect of an import, with the real embedding model."""
 
 from __future__ import annotations
 
@@ -90,3 +90,28 @@ def test_a_chunk_without_a_rule_to_look_at(
 def test_questions_must_be_given(run: Run) -> None:
     run("matrix", code=2)
     assert "--queries is missing." in run.err
+
+
+def test_a_dry_run_shows_what_an_import_does_to_labelled_queries(
+    run: Run, labels: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "rules.jsonl"
+    lines = ({"id": "cleric-6", "query_must": None}, {"id": "troll", "query_must": GOOD})
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    labels = [*labels, "--set", "retrieval.k=6"]
+    effect = run.json("import", str(file), "--dry-run", *labels)["effect"]
+    assert (effect["queries"], effect["labelled"], effect["loses_relevant"]) == (2, 2, True)
+    first, second = effect["changed"]
+    assert (first["id"], first["lost_relevant"], first["gained_relevant"]) == (
+        "t", ["troll"], ["cleric-6"],
+    )  # fmt: skip
+    assert (second["id"], second["gained"], second["lost"]) == ("c", ["troll"], [])
+    printed = run("import", str(file), "--dry-run", *labels).splitlines()
+    assert "t: loses relevant troll; gains cleric-6 (how does a troll heal)" in printed
+    assert printed[-1].startswith("2 of 2 queries change: precision 0.2")
+    assert run.rule("cleric-6") == GOOD
+
+
+def test_an_effect_is_asked_of_a_dry_run_only(run: Run, labels: list[str], tmp_path: Path) -> None:
+    run("import", str(tmp_path / "rules.jsonl"), *labels, code=2)
+    assert "Add --dry-run." in run.err

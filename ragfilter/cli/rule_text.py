@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragfilter.cli.rule_files import Change, Plan, Refusal
 from ragfilter.cli.text import table
 from ragfilter.rules.journal import Edit
 from ragfilter.rules.lint import Finding, Severity
 from ragfilter.text.numbers import counted
+
+if TYPE_CHECKING:
+    from ragfilter.evaluate.effect import Effect
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 RULE_CHARS = 60
@@ -86,6 +89,43 @@ def import_text(
     )
     lines += [HELD] if plan.held else []
     return "\n".join(lines) + "\n"
+
+
+def effect_document(effect: Effect | None) -> dict[str, Any]:
+    """The key `effect`, where one was measured."""
+    if effect is None:
+        return {}
+    from ragfilter.evaluate.effect import document
+
+    return {"effect": document(effect)}
+
+
+def effect_text(effect: Effect | None) -> str:
+    """What a change does to labelled queries: those that lose relevant chunks first."""
+    if effect is None:
+        return ""
+    lines = []
+    for row in effect.rows:
+        others = [i for i in row.lost if i not in row.lost_relevant]
+        said = [
+            f"{what} {', '.join(ids)}"
+            for what, ids in (
+                ("loses relevant", row.lost_relevant), ("loses", others), ("gains", row.gained),
+            )
+            if ids
+        ]  # fmt: skip
+        lines.append(f"{row.id}: {'; '.join(said)} ({row.query})")
+    changed = f"{len(effect.rows)} of {counted(effect.queries, 'query')} change"
+    if effect.before and effect.after:
+        changed += ": " + ", ".join(
+            f"{name} {was:.3f} → {now:.3f}"
+            for name, was, now in (
+                ("precision", effect.before.precision, effect.after.precision),
+                ("recall", effect.before.recall, effect.after.recall),
+                ("F1", effect.before.f1, effect.after.f1),
+            )
+        )
+    return "\n".join([*lines, changed]) + "\n"
 
 
 def _doubt(what: str, change: Change) -> str:

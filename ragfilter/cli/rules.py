@@ -22,16 +22,22 @@ from ragfilter.cli.options import (
     Departments,
     Json,
     Level,
+    ProfileName,
+    QrelsFile,
     SetValues,
     Verbose,
     Where,
     in_words,
 )
+from ragfilter.errors import InputError
 
 if TYPE_CHECKING:
+    from ragfilter.cli.rule_files import Plan
     from ragfilter.cli.selecting import Selection
+    from ragfilter.evaluate.effect import Effect
     from ragfilter.model import User
     from ragfilter.rules.journal import Edit, Journal
+    from ragfilter.settings.schema import Settings
     from ragfilter.stores.chroma.collection import ChromaCollection
     from ragfilter.workbench import Bench
 
@@ -156,6 +162,20 @@ def import_(
     with_doubts: Annotated[
         bool, typer.Option("--with-doubts", help="Also save drafts with remarks.")
     ] = False,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            "--queries",
+            help="With --dry-run: labelled queries (path of queries.jsonl, or demo or adsapi for "
+            "their own), to see what the change does to them.",
+        ),
+    ] = None,
+    qrels: QrelsFile = None,
+    profile: ProfileName = None,
+    config: ConfigFile = None,
+    values: SetValues = None,
+    level: Level = None,
+    department: Departments = None,
     data_dir: DataDir = None,
     as_json: Json = False,
     verbose: Verbose = 0,
@@ -167,19 +187,28 @@ def import_(
     parts.start_logging(verbose)
     from ragfilter.cli import rule_files, rule_text
 
+    if queries is not None and not dry_run:
+        raise InputError("--queries only goes with --dry-run.", remedy="Add --dry-run.")
     with parts.open_for(data_dir, "rules") as bench:
         store = bench.collection(collection)
         stored = {i: c.rule for i, c in store.catalogue().items()}
         tell(store.incomplete)
         plan = rule_files.plan(file, stored, with_doubts=with_doubts)
         saved, refusals = list[rule_files.Change](), list(plan.refusals)
+        effect = None
+        if queries is not None:
+            loaded = parts.load_config(profile, config, values, {})
+            user = parts.user_of(level, department, values)
+            effect = _effect(plan, bench, collection, (queries, qrels), loaded.settings, user)
 
         def report() -> None:
             what = collection, plan, saved, refusals
             if as_json:
-                parts.emit(parts.dumps(rule_text.import_document(*what, dry_run=dry_run)))
+                made = rule_text.import_document(*what, dry_run=dry_run)
+                parts.emit(parts.dumps(made | rule_text.effect_document(effect)))
             else:
                 parts.emit(rule_text.import_text(*what, dry_run=dry_run))
+                parts.emit(rule_text.effect_text(effect))
 
         outcomes = (
             plan.changes
@@ -199,6 +228,27 @@ def import_(
                 else:
                     saved.append(outcome)
     return FOUND if refusals or plan.held else 0
+
+
+def _effect(
+    plan: Plan,
+    bench: Bench,
+    collection: str,
+    files: tuple[str, str | None],
+    settings: Settings,
+    user: User,
+) -> Effect:
+    """What the planned changes do to labelled queries; what the labels lack is told."""
+    from ragfilter.evaluate import labels, run
+    from ragfilter.evaluate.effect import measure_effect
+
+    known = labels.choose(labels.load(*files))
+    sources = parts.sources(bench, collection)
+    parts.unknown_labels(known, sources)
+    labelled = {i: text for i, text in known.queries.items() if i in known.qrels}
+    pools = run.gather_all(labelled, settings, sources, user, progress=parts.progress("queries"))
+    changes = {change.chunk_id: change.after for change in plan.changes}
+    return measure_effect(pools, known.qrels, settings, changes, user)
 
 
 @rules.command()
