@@ -99,10 +99,24 @@ class RuleBook:
 
     def scan(self, query: str) -> Scan:
         """Every rule decided for `query`. Linear in the length of the query."""
+        hits = self._find(query)
+        return Scan(self, query, frozenset(hits), self._evaluate(hits).tolist())
+
+    def count_passes(self, queries: Iterable[str]) -> dict[str, int]:
+        """How many of `queries` meet each rule, by rule text. All meet one that cannot be read."""
+        total = 0
+        counts = np.zeros(len(self._compiled), dtype=np.int64)
+        for query in queries:
+            counts += self._evaluate(self._find(query))
+            total += 1
+        found = {text: int(counts[number]) for text, number in self._number.items()}
+        return found | dict.fromkeys(self.errors, total)
+
+    def _find(self, query: str) -> set[int]:
         hits: set[int] = set()
         for mode, needles in self._needles.items():
             hits |= needles.find(prepared(query, mode))
-        return Scan(self, query, frozenset(hits), self._evaluate(hits))
+        return hits
 
     def _index(self) -> None:
         clauses: dict[frozenset[int], int] = {}
@@ -122,15 +136,14 @@ class RuleBook:
             np.array([rule for _, rule in of_rule], dtype=np.int64), minlength=len(self._compiled)
         )
 
-    def _evaluate(self, hits: set[int]) -> list[bool]:
+    def _evaluate(self, hits: set[int]) -> npt.NDArray[np.bool_]:
         found = np.fromiter(hits, dtype=np.int64, count=len(hits))
         met = np.zeros(self._n_clauses, dtype=np.bool_)
         met[self._clauses_of_term.pick(found)] = True
         rules = self._rules_of_clause.pick(np.flatnonzero(met))
         holds = np.bincount(rules, minlength=len(self._compiled)) == self._wanted
         holds[self._forbidden_by_term.pick(found)] = False
-        result: list[bool] = holds.tolist()
-        return result
+        return holds
 
 
 class Scan:

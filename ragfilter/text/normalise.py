@@ -67,9 +67,10 @@ def mark_words(text: str) -> str:
     occurs in the marked text."""
     if text.isascii():
         return _EDGE.join(_ASCII_WORDS.split(text))
-    runs = ((word, "".join(run)) for word, run in groupby(text, _in_word))
+    runs = ((word, "".join(run)) for word, run in groupby(text, in_word))
     return "".join(f"{_EDGE}{run}{_EDGE}" if word else run for word, run in runs)
 
 
-def _in_word(char: str) -> bool:
+def in_word(char: str) -> bool:
+    """Whether `char` belongs to a word: letters, digits, and the marks on them."""
     return char.isalnum() or unicodedata.category(char)[0] == "M"

@@ -285,3 +285,11 @@ def test_a_book_keeps_distinct_rules_and_remembers_unreadable_ones() -> None:
 
 def test_the_same_rules_are_compiled_once() -> None:
     assert rule_book(('{"contain": "a"}',)) is rule_book(('{"contain": "a"}',))
+
+
+def test_passes_are_counted_over_questions() -> None:
+    owl, bad = '{"contain":"owl"}', "{"
+    book = RuleBook((owl, bad, '{"contain_none_of":["owl"]}'))
+    counts = book.count_passes(["an owl", "a troll", "owls"])
+    assert counts == {owl: 1, bad: 3, '{"contain_none_of":["owl"]}': 2}
+    assert book.count_passes([]) == {owl: 0, bad: 0, '{"contain_none_of":["owl"]}': 0}

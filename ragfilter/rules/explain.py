@@ -1,0 +1,192 @@
+"""One rule against one question, part by part: where its terms stand, and what came nearest where
+none does. Pure.
+
+The verdict is the matcher's own (`ragfilter.rules.match`); this only finds the places of what that
+found, in the question as it was written. Places are offsets into `whole(question)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from ragfilter.rules.match import RuleBook
+from ragfilter.rules.rule import Match, Rule, parse
+from ragfilter.text.characters import whole
+from ragfilter.text.normalise import in_word, normalise
+
+NEAR = 0.7
+"""From this likeness on (difflib's ratio) something came near."""
+MOST_WORDS = 200
+"""Nothing near is looked for behind so many words of a question."""
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A term and where it stands in the question."""
+
+    place: str
+    term: str
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """What came nearest to a term that is missing: the words, where they stand, and how many
+    letters differ."""
+
+    place: str
+    term: str
+    words: str
+    span: Span
+    letters: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A group, a required or a forbidden term, and whether the question meets it."""
+
+    place: str
+    terms: tuple[str, ...]
+    met: bool
+    found: tuple[Found, ...]
+    near: Near | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Whether the question meets the rule, why in words, and part by part."""
+
+    passes: bool
+    reason: str
+    parts: tuple[Part, ...]
+
+
+def explain(text: str, question: str) -> Explanation:
+    """The rule `text` against `question`. Raises RuleError where the rule cannot be read."""
+    rule = parse(text)
+    check = RuleBook((text,)).scan(question).check(text)
+    read = _Text.of(whole(question), rule.match)
+    return Explanation(check.passes, check.reason, tuple(_parts(rule, read)))
+
+
+def _parts(rule: Rule, read: _Text) -> Iterator[Part]:
+    for i, group in enumerate(rule.contain_one_of):
+        place = f"contain_one_of[{i}]"
+        yield _part(place, [(f"{place}[{j}]", term) for j, term in enumerate(group)], read)
+    if rule.contain is not None:
+        yield _part("contain", [("contain", rule.contain)], read)
+    for i, term in enumerate(rule.contain_all_of):
+        place = f"contain_all_of[{i}]"
+        yield _part(place, [(place, term)], read)
+    for i, term in enumerate(rule.contain_none_of):
+        place = f"contain_none_of[{i}]"
+        spans = read.find(term)
+        yield Part(place, (term,), not spans, (Found(place, term, spans),) if spans else ())
+
+
+def _part(place: str, terms: Sequence[tuple[str, str]], read: _Text) -> Part:
+    places = ((where, term, read.find(term)) for where, term in terms)
+    found = tuple(Found(where, term, spans) for where, term, spans in places if spans)
+    near = None if found else read.nearest(terms)
+    return Part(place, tuple(term for _, term in terms), bool(found), found, near)
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A question as the mode compares it, and for each character of that where it comes from."""
+
+    written: str
+    compared: str
+    origins: tuple[Span, ...]
+    mode: Match
+
+    @staticmethod
+    def of(written: str, mode: Match) -> _Text:
+        pieces = _words(written) if mode == "word" else _lowered(written)
+        characters = [(char, span) for piece in pieces for char, span in piece]
+        compared = "".join(char for char, _ in characters)
+        return _Text(written, compared, tuple(span for _, span in characters), mode)
+
+    def find(self, term: str) -> tuple[Span, ...]:
+        """Where `term` stands."""
+        sought = self._prepare(term)
+        starts = (m.start() for m in re.finditer(f"(?={re.escape(sought)})", self.compared))
+        return tuple(
+            self._span(start, start + len(sought))
+            for start in starts
+            if self.mode == "substring" or self._has_edges(start, start + len(sought))
+        )
+
+    def nearest(self, terms: Iterable[tuple[str, str]]) -> Near | None:
+        """What resembles one of `terms` most, in as many words or one more or less."""
+        words = [m.span() for m in re.finditer(r"\S+", self.compared)][:MOST_WORDS]
+        best, ratio = None, NEAR
+        matcher = SequenceMatcher(autojunk=False)
+        for place, term in terms:
+            sought = self._prepare(term)
+            matcher.set_seq2(sought)
+            length = len(sought.split())
+            for size in (length, length + 1, length - 1):
+                for first in range(len(words) - size + 1) if size else ():
+                    start, end = words[first][0], words[first + size - 1][1]
+                    matcher.set_seq1(self.compared[start:end])
+                    # In the order of what they cost.
+                    if (
+                        matcher.real_quick_ratio() > ratio
+                        and matcher.quick_ratio() > ratio
+                        and matcher.ratio() > ratio
+                    ):
+                        ratio = matcher.ratio()
+                        best = place, term, start, end, _letters(matcher)
+        if best is None:
+            return None
+        place, term, start, end, letters = best
+        span = self._span(start, end)
+        return Near(place, term, self.written[slice(*span)], span, letters)
+
+    def _prepare(self, term: str) -> str:
+        return normalise(term) if self.mode == "word" else whole(term).lower()
+
+    def _has_edges(self, start: int, end: int) -> bool:
+        text = self.compared
+        joined_before = start > 0 and in_word(text[start]) and in_word(text[start - 1])
+        joined_after = end < len(text) and in_word(text[end - 1]) and in_word(text[end])
+        return not (joined_before or joined_after)
+
+    def _span(self, start: int, end: int) -> Span:
+        return self.origins[start][0], self.origins[end - 1][1]
+
+
+Characters = list[tuple[str, Span]]
+
+
+def _words(text: str) -> Iterator[Characters]:
+    """The words of `text`, normalised, with a space between them. Where normalising changes the
+    length of a word, all its characters come from the whole of it."""
+    end = -1
+    for match in re.finditer(r"\S+", text):
+        made = normalise(match.group())
+        if not made:
+            continue
+        if end >= 0:
+            yield [(" ", (end, match.start()))]
+        start, end = match.span()
+        if len(made) == end - start:
+            yield [(char, (start + i, start + i + 1)) for i, char in enumerate(made)]
+        else:
+            yield [(char, (start, end)) for char in made]
+
+
+def _lowered(text: str) -> Iterator[Characters]:
+    # A few characters become two in lower case; a sigma depends on its neighbours.
+    spans = ((i, i + 1) for i, char in enumerate(text) for _ in char.lower())
+    yield list(zip(text.lower(), spans, strict=True))
+
+
+def _letters(matcher: SequenceMatcher[str]) -> int:
+    codes = (code for code in matcher.get_opcodes() if code[0] != "equal")
+    return sum(max(i2 - i1, j2 - j1) for _, i1, i2, j1, j2 in codes)

@@ -1,0 +1,101 @@
+"""One rule against one question: the places of what was found, and what came nearest."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragfilter.errors import RuleError
+from ragfilter.rules.explain import explain
+from ragfilter.rules.match import RuleBook
+
+MATRIX = '{"contain_one_of":[["cleric","clerics"],["armor class 6","ac 6"]]}'
+
+
+def texts(question: str, spans: tuple[tuple[int, int], ...]) -> list[str]:
+    return [question[start:end] for start, end in spans]
+
+
+def test_matched_terms_are_found_where_they_stand() -> None:
+    question = "A Cleric, and more  CLERICS, against Armor\tClass 6?"
+    made = explain(MATRIX, question)
+    assert (made.passes, [part.met for part in made.parts]) == (True, [True, True])
+    singular, plural = made.parts[0].found
+    assert (singular.place, singular.spans) == ("contain_one_of[0][0]", ((2, 8),))
+    assert texts(question, plural.spans) == ["CLERICS"]
+    (armor,) = made.parts[1].found
+    assert texts(question, armor.spans) == ["Armor\tClass 6"]
+
+
+def test_a_missing_group_says_what_came_nearest() -> None:
+    question = "which cleric hits Armour Class 6 best"
+    made = explain(MATRIX, question)
+    assert not made.passes
+    assert made.parts[0].near is None
+    group = made.parts[1]
+    assert (group.place, group.terms, group.met) == (
+        "contain_one_of[1]", ("armor class 6", "ac 6"), False,
+    )  # fmt: skip
+    assert group.near is not None
+    assert (group.near.term, group.near.words, group.near.letters) == (
+        "armor class 6", "Armour Class 6", 1,
+    )  # fmt: skip
+    assert texts(question, (group.near.span,)) == ["Armour Class 6"]
+
+
+def test_nothing_near_is_nothing() -> None:
+    made = explain(MATRIX, "how far does a boat sail")
+    assert [part.near for part in made.parts] == [None, None]
+
+
+def test_required_and_forbidden_terms() -> None:
+    rule = '{"contain":"troll","contain_all_of":["cave"],"contain_none_of":["undead","lich"]}'
+    made = explain(rule, "trolls in a cave of the undead")
+    assert [(part.place, part.met) for part in made.parts] == [
+        ("contain", False), ("contain_all_of[0]", True), ("contain_none_of[0]", False),
+        ("contain_none_of[1]", True),
+    ]  # fmt: skip
+    assert made.parts[0].near is not None
+    assert made.parts[0].near.words == "trolls"
+    assert made.parts[2].found[0].spans == ((24, 30),)
+
+
+def test_a_word_that_changes_its_length_is_marked_whole() -> None:
+    question = "the ﬁghter at Straße 6"
+    made = explain('{"contain_all_of":["fighter","strasse"]}', question)
+    assert [texts(question, part.found[0].spans) for part in made.parts] == [
+        ["ﬁghter"], ["Straße"],
+    ]  # fmt: skip
+
+
+def test_substring_mode() -> None:
+    question = "İt points"
+    made = explain('{"contain":"INT","match":"substring"}', question)
+    assert texts(question, made.parts[0].found[0].spans) == ["int"]
+
+
+def test_a_rule_that_cannot_be_read_is_refused() -> None:
+    with pytest.raises(RuleError):
+        explain("{", "question")
+
+
+PIECES = st.sampled_from(("ac", "6", "-", "cleric", "Clerics", " ", "  ", "é", "e\u0301", "ß", "İ",
+                          "ﬁ", "\u00ad", "10", "\u2212", ",", "Σ", "日"))  # fmt: skip
+TEXT = st.lists(PIECES, min_size=1, max_size=8).map("".join)
+
+
+@given(TEXT, TEXT, st.sampled_from(("word", "substring")))
+def test_a_place_is_found_exactly_where_the_matcher_finds_the_term(
+    term: str, question: str, mode: str
+) -> None:
+    rule = json.dumps({"contain": term, "match": mode})
+    book = RuleBook((rule,))
+    if book.errors:
+        return
+    made = explain(rule, question)
+    assert made.passes == book.scan(question).passes(rule) == made.parts[0].met
+    for found in made.parts[0].found:
+        assert all(0 <= start < end <= len(question) for start, end in found.spans)
