@@ -8,7 +8,15 @@ from ragfilter.extras import extra
 with extra("app"):
     import typer as typer
 
-from ragfilter.cli import experiments, lists, rules, rules_matrix, rules_suggest, rules_testing
+from ragfilter.cli import (
+    experiments,
+    lists,
+    rules,
+    rules_check,
+    rules_matrix,
+    rules_suggest,
+    rules_testing,
+)
 from ragfilter.cli.commands import app
 from ragfilter.cli.running import main, run
 
@@ -18,6 +26,7 @@ __all__ = [
     "lists",
     "main",
     "rules",
+    "rules_check",
     "rules_matrix",
     "rules_suggest",
     "rules_testing",

@@ -80,7 +80,7 @@ def tell(notice: str) -> None:
         typer.echo(f"ragfilter: {notice}", err=True)
 
 
-def _with_rules(
+def with_rules(
     collection: str,
     where: list[str] | None,
     config: Path | None,
@@ -113,7 +113,7 @@ def lint(
 ) -> int:
     """Find rules that do not work as intended. Exits with 1 if there are errors."""
     parts.start_logging(verbose)
-    chosen = _with_rules(collection, where, config, values, level, department, data_dir)
+    chosen = with_rules(collection, where, config, values, level, department, data_dir)
     from ragfilter.cli import rule_text
     from ragfilter.rules.lint import lint as find
 
@@ -141,7 +141,7 @@ def export(
 ) -> None:
     """Write the rules as JSONL: id, title and query_must."""
     parts.start_logging(verbose)
-    chosen = _with_rules(collection, where, config, values, level, department, data_dir)
+    chosen = with_rules(collection, where, config, values, level, department, data_dir)
     from ragfilter.cli import rule_files
 
     lines = list(rule_files.lines(chosen.chunks))

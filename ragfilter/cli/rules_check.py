@@ -1,0 +1,159 @@
+"""`ragfilter rules check`: questions against rules, and one question against one chunk's rule."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragfilter.cli import parts
+from ragfilter.cli.options import (
+    CollectionName,
+    ConfigFile,
+    DataDir,
+    Departments,
+    Json,
+    Level,
+    SetValues,
+    Verbose,
+    Where,
+    in_words,
+)
+from ragfilter.cli.rules import rules, with_rules
+from ragfilter.errors import InputError
+from ragfilter.text.characters import whole
+from ragfilter.text.numbers import counted
+
+if TYPE_CHECKING:
+    from ragfilter.rules.explain import Explanation
+
+FIRES = ("always", "sometimes", "never")
+
+
+@rules.command()
+def check(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="Text file of questions, one a line. Default: standard input."),
+    ] = None,
+    question: Annotated[
+        str | None, typer.Option(help="This question instead of a file.", callback=in_words)
+    ] = None,
+    chunk: Annotated[
+        str | None,
+        typer.Option(help="Explain this chunk's rule, part by part.", callback=in_words),
+    ] = None,
+    collection: CollectionName = "demo",
+    where: Where = None,
+    config: ConfigFile = None,
+    values: SetValues = None,
+    level: Level = None,
+    department: Departments = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    verbose: Verbose = 0,
+) -> None:
+    """Show which rules questions meet, which block them, and which never block."""
+    parts.start_logging(verbose)
+    questions = _questions(file) if question is None else [question]
+    if chunk is not None and len(questions) != 1:
+        raise InputError("--chunk explains one question.", remedy="Give it with --question.")
+    where = [f"id={chunk}"] if chunk is not None else where
+    chosen = with_rules(collection, where, config, values, level, department, data_dir)
+    of_rule: dict[str, list[str]] = {}
+    for one in chosen.chunks:
+        of_rule.setdefault(one.rule or "", []).append(one.id)
+    if chunk is None:
+        from ragfilter.rules.match import RuleBook
+
+        counts = RuleBook(of_rule).count_passes(questions)
+        rows = [_row(rule, ids, counts[rule], len(questions)) for rule, ids in of_rule.items()]
+        document = {"collection": collection, "questions": len(questions), "rules": rows}
+        parts.emit(parts.dumps(document) if as_json else _text(rows, len(questions)))
+        return
+    from ragfilter.rules.explain import explain
+
+    rule = next((r for r, ids in of_rule.items() if chunk in ids), None)
+    if rule is None:
+        raise InputError(f"There is no chunk {chunk!r} with a rule.", remedy="Check its id.")
+    made, asked = explain(rule, questions[0]), whole(questions[0])
+    if as_json:
+        parts.emit(parts.dumps({"chunk_id": chunk, "question": asked} | asdict(made)))
+    else:
+        parts.emit(_explanation_text(made, asked))
+
+
+def _questions(file: Path | None) -> list[str]:
+    if file is not None:
+        from ragfilter.ingest.files import read_lines
+
+        lines = list(read_lines(file))
+    else:
+        lines = sys.stdin.read().splitlines()
+    questions = [line for line in lines if line.strip()]
+    if not questions:
+        raise InputError("There are no questions.", remedy="Write one a line.")
+    return questions
+
+
+def _row(rule: str, ids: Sequence[str], passes: int, questions: int) -> dict[str, Any]:
+    fires = "never" if passes == questions else "sometimes" if passes else "always"
+    return {
+        "rule": rule,
+        "chunk_ids": list(ids),
+        "passes": passes,
+        "blocks": questions - passes,
+        "fires": fires,
+    }
+
+
+def _text(rows: Sequence[Mapping[str, Any]], questions: int) -> str:
+    """Rules that some question meets first: of most chunks no question speaks."""
+    from ragfilter.cli.text import table
+
+    head = ("chunk", "passes", "blocks", "fires")
+    ordered = sorted(rows, key=lambda row: -row["passes"])
+    body = [
+        (chunk_id, row["passes"], row["blocks"], row["fires"])
+        for row in ordered
+        for chunk_id in row["chunk_ids"]
+    ]
+    fires = [row["fires"] for row in rows]
+    figures = ", ".join(f"{fires.count(kind)} block {kind}" for kind in FIRES)
+    return (
+        f"{table(head, body)}{counted(len(rows), 'rule')}, {counted(questions, 'question')}: "
+        f"{figures}\n"
+    )
+
+
+def _explanation_text(made: Explanation, question: str) -> str:
+    """The question with what was found in brackets, then part by part."""
+    spans = {
+        span for part in made.parts for found in part.found for span in found.spans
+    }  # fmt: skip
+    marks: list[tuple[int, str]] = []
+    for start, end in spans:
+        marks += [(start, "["), (end, "]")]
+    marked = question
+    for at, sign in sorted(marks, key=lambda mark: (-mark[0], mark[1] == "]")):
+        marked = f"{marked[:at]}{sign}{marked[at:]}"
+    lines = [marked]
+    for part in made.parts:
+        named = ", ".join(found.term for found in part.found)
+        if part.place.startswith("contain_none_of"):
+            said = f"must not contain {named}" if named else f"free of {part.terms[0]}"
+        elif part.met:
+            said = f"found {named}"
+        else:
+            said = f"missing: one of {', '.join(part.terms)}"
+            if part.near is not None:
+                near = part.near
+                letters = counted(near.letters, "letter")
+                said += f"; nearest to {near.term!r} is {near.words!r}, {letters} off"
+        lines.append(f"{'ok' if part.met else 'no'}  {part.place}: {said}")
+    lines.append(f"{'passes' if made.passes else 'blocked'}: {made.reason}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,77 @@
+"""`ragfilter rules check`: questions of a file or of standard input, and one rule part by part."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rule_runs import Run, make_workspace
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("rules") / "ws"
+    make_workspace(made)
+    return made
+
+
+@pytest.fixture
+def run(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    return Run(folder, capsys)
+
+
+def test_questions_of_a_file(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "log.txt"
+    file.write_text("a cleric\n\nclerics and a troll\nboats\n")
+    made = run.json("check", str(file))
+    assert (made["collection"], made["questions"]) == ("small", 3)
+    rows = {row["chunk_ids"][0]: (row["passes"], row["blocks"]) for row in made["rules"]}
+    assert rows == {"cleric-6": (2, 1), "troll": (1, 2)}
+    assert run("check", str(file)).splitlines()[-1] == (
+        "2 rules, 3 questions: 0 block always, 2 block sometimes, 0 block never"
+    )
+
+
+def test_questions_of_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("a troll\n"))
+    rows = run("check").splitlines()
+    assert [line.split() for line in rows[1:3]] == [
+        ["troll", "1", "0", "never"], ["cleric-6", "0", "1", "always"],
+    ]  # fmt: skip
+
+
+def test_one_question_and_one_chunk(run: Run) -> None:
+    printed = run("check", "--question", "Clerics, and a cleric", "--chunk", "cleric-6")
+    assert printed.splitlines() == [
+        "[Clerics], and a [cleric]",
+        "ok  contain_one_of[0]: found cleric, clerics",
+        "passes: rule holds: cleric",
+    ]
+    printed = run("check", "--question", "which klerik is best", "--chunk", "cleric-6")
+    assert printed.splitlines()[1:] == [
+        "no  contain_one_of[0]: missing: one of cleric, clerics",
+        "blocked: no term of group 1: cleric, clerics",
+    ]
+    made = run.json("check", "--question", "the cleriks", "--chunk", "cleric-6")
+    assert (made["passes"], made["parts"][0]["near"]) == (
+        False,
+        {"place": "contain_one_of[0][1]", "term": "clerics", "words": "cleriks", "span": [4, 11],
+         "letters": 1},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("chunk", ["nobody", "boat", "secret"])
+def test_a_chunk_without_a_rule_cannot_be_explained(run: Run, chunk: str) -> None:
+    run("check", "--question", "x", "--chunk", chunk, code=2)
+    assert f"There is no chunk '{chunk}' with a rule." in run.err
+
+
+def test_what_cannot_be_used(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "log.txt"
+    file.write_text("\n")
+    run("check", str(file), code=2)
+    assert "There are no questions." in run.err
+    file.write_text("one\ntwo\n")
+    run("check", str(file), "--chunk", "troll", code=2)
+    assert "--chunk explains one question." in run.err
