@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragfilter.documents import to_hits
 from ragfilter.engine.backends import Sources
@@ -26,6 +26,13 @@ from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.memory import HitCollection
 from ragfilter.text.characters import whole
+
+if TYPE_CHECKING:
+    from langchain_core.vectorstores import VectorStore
+
+    from ragfilter.integrations.haystack import FilterComponent
+    from ragfilter.integrations.langchain import FilterCompressor, FilterRetriever
+    from ragfilter.integrations.llamaindex import FilterPostprocessor
 
 log = logging.getLogger(__name__)
 
@@ -104,6 +111,69 @@ class Filter:
     ) -> Result:
         """The same in a thread, for an event loop."""
         return await asyncio.to_thread(self, query, docs, scores, metric=metric, user=user)
+
+    def as_langchain(
+        self,
+        *,
+        metric: Metric | None = None,
+        score_key: str = "score",
+        decisions: bool = False,
+        user: User = PUBLIC,
+    ) -> FilterCompressor:
+        """A LangChain document compressor. Kept documents are the very objects passed in.
+
+        Scores are ``metadata[score_key]``, and `metric` says what they are; where a document has
+        none, the order is the rank. With `decisions`, copies are returned that say in
+        ``metadata["ragfilter"]`` why they stay. In a comparison (X vs Y) each side's best chunk is
+        looked for among the documents passed, in their order. Raises DependencyError.
+        """
+        from ragfilter.integrations.langchain import FilterCompressor
+
+        return FilterCompressor(
+            filter=self, metric=metric, score_key=score_key, decisions=decisions, user=user
+        )
+
+    def as_langchain_retriever(
+        self, store: VectorStore, *, metric: Metric, k: int | None = None, user: User = PUBLIC
+    ) -> FilterRetriever:
+        """A LangChain retriever over the ``similarity_search_with_score`` of `store`.
+
+        `metric` says what the store's scores are. `k` are the hits to filter; left out,
+        ``retrieval.pool_size``. Raises DependencyError.
+        """
+        from ragfilter.integrations.langchain import FilterRetriever
+
+        wide = self.settings.retrieval.pool_size if k is None else k
+        return FilterRetriever(filter=self, store=store, metric=metric, k=wide, user=user)
+
+    def as_llamaindex(
+        self,
+        *,
+        metric: Metric | None = None,
+        exponential: bool | None = None,
+        user: User = PUBLIC,
+    ) -> FilterPostprocessor:
+        """A LlamaIndex node postprocessor. Kept nodes are the very objects passed in.
+
+        `metric` says what the nodes' scores are. LlamaIndex's Chroma store reports exp(−distance):
+        pass ``exponential=True`` with the metric of the collection ("l2" unless it was made
+        otherwise), and it is turned back. ``False`` says that a similarity is one; left out, it is
+        warned of. Nodes without scores are ranks. Raises DependencyError, InputError.
+        """
+        from ragfilter.integrations.llamaindex import FilterPostprocessor
+
+        return FilterPostprocessor(filter=self, metric=metric, exponential=exponential, user=user)
+
+    def as_haystack(self, *, metric: Metric | None = None, user: User = PUBLIC) -> FilterComponent:
+        """A Haystack component with ``run(query, documents)``. Kept documents are the very objects
+        passed in.
+
+        `metric` says what their scores are; without scores the order is the rank. Raises
+        DependencyError.
+        """
+        from ragfilter.integrations.haystack import FilterComponent
+
+        return FilterComponent(self, metric=metric, user=user)
 
     def backends(self, collection: Any, embedder: Any) -> Sources:
         """The outside world of one query: where the chunks are, and this filter's models."""

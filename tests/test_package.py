@@ -230,6 +230,7 @@ BEYOND_THE_CORE = [
     "ragfilter.cli",
     "ragfilter.evaluate",
     "ragfilter.ingest",
+    "ragfilter.integrations",
     "ragfilter.models.chat",
     "ragfilter.models.insides",
     "ragfilter.rules.edits",
@@ -256,6 +257,9 @@ LACKING = [
     ("import ragfilter.ingest.load", "ingest"),
     ("import ragfilter.ingest.openapi.yaml", "ingest"),
     ("import ragfilter.cli", "app"),
+    ("import ragfilter as rf; rf.Filter().as_langchain()", "langchain"),
+    ("import ragfilter as rf; rf.Filter().as_llamaindex()", "llamaindex"),
+    ("import ragfilter as rf; rf.Filter().as_haystack()", "haystack"),
 ]
 
 

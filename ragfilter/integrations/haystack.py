@@ -1,0 +1,37 @@
+"""The filter in Haystack: a component between a retriever and a prompt builder."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ragfilter.extras import extra
+from ragfilter.integrations.own import FilterCall, keep
+from ragfilter.model import PUBLIC, User
+from ragfilter.scores import Metric
+
+with extra("haystack"):
+    from haystack import Document, component
+
+
+@component
+class FilterComponent:
+    """Filters retrieved documents. `Filter.as_haystack` makes it and says what its fields mean."""
+
+    def __init__(
+        self, filter: FilterCall, metric: Metric | None = None, user: User = PUBLIC
+    ) -> None:
+        self.filter = filter
+        self.metric = metric
+        self.user = user
+
+    @component.output_types(documents=list[Document])
+    def run(self, query: str, documents: list[Document]) -> dict[str, list[Document]]:
+        """The documents that stay, best first. Raises InputError, SettingsError."""
+        scores = [doc.score for doc in documents]
+        kept, _ = keep(self.filter, query, documents, scores, metric=self.metric, user=self.user)
+        return {"documents": kept}
+
+    @component.output_types(documents=list[Document])
+    async def run_async(self, query: str, documents: list[Document]) -> dict[str, list[Document]]:
+        """The same in a thread, for an asynchronous pipeline."""
+        return await asyncio.to_thread(self.run, query, documents)

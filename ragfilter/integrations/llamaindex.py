@@ -1,0 +1,62 @@
+"""The filter in LlamaIndex: a node postprocessor."""
+
+from __future__ import annotations
+
+import logging
+from math import inf, log
+from typing import Any
+
+from ragfilter.documents import EXPONENTIAL
+from ragfilter.errors import InputError
+from ragfilter.extras import extra
+from ragfilter.integrations.own import FilterCall, keep
+from ragfilter.model import PUBLIC, User
+from ragfilter.scores import Metric
+
+with extra("llamaindex"):
+    from llama_index.core.bridge.pydantic import Field
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+    from llama_index.core.schema import NodeWithScore, QueryBundle
+
+logger = logging.getLogger(__name__)
+
+
+class FilterPostprocessor(BaseNodePostprocessor):
+    """Filters retrieved nodes. `Filter.as_llamaindex` makes it and says what its fields mean."""
+
+    filter: FilterCall = Field(exclude=True)
+    metric: Metric | None = None
+    exponential: bool | None = None
+    user: User = PUBLIC
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "RagfilterPostprocessor"
+
+    def model_post_init(self, context: Any) -> None:
+        super().model_post_init(context)
+        if self.exponential and self.metric in (None, "similarity"):
+            raise InputError(
+                "exp(−distance) is turned back into distances, and their metric is not named.",
+                remedy="Name the collection's own: metric='l2', 'cosine' or 'ip'.",
+            )
+        if self.exponential is None and self.metric == "similarity":
+            logger.warning("%s", EXPONENTIAL)
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        if query_bundle is None:
+            raise InputError("There is no query.", remedy="Pass query_str or query_bundle.")
+        scores = [node.score for node in nodes]
+        if self.exponential:
+            scores = [None if score is None else _distance(score) for score in scores]
+        kept, _ = keep(
+            self.filter, query_bundle.query_str, nodes, scores, metric=self.metric, user=self.user
+        )
+        return kept
+
+
+def _distance(score: float) -> float:
+    """The distance d of exp(−d); infinite where that was too small for a number."""
+    return -log(score) if score > 0 else inf

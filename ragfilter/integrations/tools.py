@@ -1,0 +1,165 @@
+"""The tools of an agent over an open workspace: search for chunks, and read what they refer to.
+
+Source: Intelligent Chunk Filtering, "Agent Tool Usage". Who asks is fixed when the tools are made,
+and no profile that the agent may choose switches clearance off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
+
+from pydantic import Field
+
+from ragfilter import report
+from ragfilter.errors import RagfilterError
+from ragfilter.judge.references import DEPTHS, walk
+from ragfilter.model import PUBLIC, Chunk, User
+from ragfilter.settings.config import load
+from ragfilter.settings.profiles import PROFILES
+from ragfilter.settings.schema import Settings
+
+if TYPE_CHECKING:
+    from ragfilter.workbench import Bench
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MOST = 50
+"""How many chunks the references of one chunk bring at most."""
+
+K = Annotated[int | None, Field(ge=1, le=200, description="At most this many chunks.")]
+Profile = Annotated[
+    str | None,
+    Field(description=f"How to filter, if not as usual: {', '.join(PROFILES)}."),
+]
+Collection = Annotated[str | None, Field(description="The collection, if not the usual one.")]
+Ids = Annotated[list[str], Field(description="Ids of chunks.")]
+Depth = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=max(DEPTHS),
+        description="How many steps to follow references; 0 gives only the chunks named.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTools:
+    """The tools as plain functions. Their docstrings are what the agent is told.
+
+    `collection` and `settings` hold where the agent names no other. `user` is who asks.
+    """
+
+    workspace: Bench
+    collection: str
+    settings: Settings
+    user: User = PUBLIC
+
+    @classmethod
+    def of(
+        cls, workspace: Bench, collection: str, settings: Settings | str, user: User
+    ) -> ChunkTools:
+        """The tools with settings or a profile of that name. Raises SettingsError."""
+        made = _profile(settings) if isinstance(settings, str) else settings
+        return cls(workspace, collection, made, user)
+
+    def search_chunks(
+        self, query: str, k: K = None, profile: Profile = None, collection: Collection = None
+    ) -> dict[str, Any]:
+        """Search for the chunks that answer a question. What does not fit it is filtered out.
+
+        Each chunk has its text, its source, its distance (lower is nearer) and the ids that it
+        refers to in `refs`; `get_chunks` reads those. `status` and `message` say where the search
+        found nothing good enough, or may have missed something.
+        """
+        settings = _profile(profile) if profile else self.settings
+        values: dict[str, Any] = {"clearance.enabled": True}
+        if k is not None:
+            values |= _at_most(k, settings)
+        searched = self.workspace[collection or self.collection]
+        found = searched.search(query, settings.with_values(values), user=self.user)
+        result = report.seen(found)
+        refs = report.references(result)
+        return {
+            "status": result.status,
+            "message": result.message,
+            "chunks": [
+                _document(hit.chunk, refs[hit.id]) | {"distance": hit.distance}
+                for hit in result.kept
+            ],
+        }
+
+    def get_chunks(
+        self, ids: Ids, depth: Depth = 0, collection: Collection = None
+    ) -> dict[str, Any]:
+        """Read chunks by their ids, and with a depth what they refer to.
+
+        `chunks` holds those asked for, `expanded` those that references lead to, nearest first.
+        `missing` are ids that are not there for you.
+        """
+        where = self.workspace.collection(collection or self.collection)
+        catalogue = where.catalogue()
+
+        def find(chunk_id: str) -> Chunk | None:
+            chunk = catalogue.get(chunk_id)
+            return chunk if chunk is not None and self.user.sees(chunk) else None
+
+        asked = dict.fromkeys(ids)
+        roots = [chunk for chunk in map(find, asked) if chunk is not None]
+        reached = dict.fromkeys(
+            step.chunk.id
+            for root in roots
+            for step in walk(root, depth=depth, most=MOST, find=find)
+        )
+        # Read again as whole chunks: what was indexed meanwhile may be hidden.
+        whole = {
+            chunk.id: _document(chunk, tuple(filter(find, chunk.refs)))
+            for chunk in where.chunks([*asked, *reached]).values()
+            if self.user.sees(chunk)
+        }
+        return {
+            "chunks": [whole[i] for i in asked if i in whole],
+            "expanded": [whole[i] for i in reached if i in whole and i not in asked],
+            "missing": [i for i in asked if i not in whole],
+        }
+
+
+def raising(function: Callable[P, R], kind: type[Exception]) -> Callable[P, R]:
+    """`function`, whose errors the agent is told in the way of its library: raised as `kind`."""
+
+    @wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except RagfilterError as error:
+            raise kind(str(error)) from error
+
+    return wrapped
+
+
+def _profile(name: str) -> Settings:
+    """The settings of a profile; a file's name is none, so no agent makes us read one."""
+    return load(profile=name, environ={}).settings
+
+
+def _at_most(k: int, settings: Settings) -> dict[str, Any]:
+    """As `-k` on the command line: whichever layer limits the result, it does so at `k`."""
+    limits = ("retrieval.k", "cutoff.max_results", "judge.max_chunks", "quality.min_top_k")
+    last = max(k, settings.quality.max_top_k)
+    return dict.fromkeys(limits, k) | {"quality.max_top_k": last}
+
+
+def _document(chunk: Chunk, refs: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "id": chunk.id,
+        "title": chunk.name,
+        "text": chunk.text,
+        "type": chunk.type,
+        "source": chunk.source,
+        "page": chunk.page,
+        "refs": list(refs),
+    }

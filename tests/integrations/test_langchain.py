@@ -1,0 +1,137 @@
+"""The filter in LangChain, with its real package."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import InMemoryVectorStore
+
+import ragfilter as rf
+from ragfilter.integrations.langchain import chunk_tools
+from ragfilter.workbench import Bench
+
+QUERY = "How strong is a troll?"
+GAP = (0.12, 0.18, 0.22, 0.35, 0.50)
+"""The cliff stands after the fourth."""
+
+
+def documents(scores: tuple[float | None, ...] = GAP, key: str = "score") -> list[Document]:
+    return [
+        Document(f"Trolls, part {i}.", metadata={} if score is None else {key: score})
+        for i, score in enumerate(scores)
+    ]
+
+
+def compressed(docs: list[Document], **given: Any) -> list[int]:
+    """The places of the documents that stay; each must be one of those passed."""
+    kept = rf.Filter("adaptive-gap").as_langchain(**given).compress_documents(docs, QUERY)
+    return [next(i for i, doc in enumerate(docs) if doc is found) for found in kept]
+
+
+def test_the_callers_own_documents_stay_best_first() -> None:
+    assert compressed(documents(GAP[::-1]), metric="l2") == [4, 3, 2, 1]
+    assert compressed(documents(GAP, key="distance"), metric="l2", score_key="distance") == [
+        0, 1, 2, 3
+    ]  # fmt: skip
+    assert compressed([], metric="l2") == []
+
+
+@pytest.mark.parametrize("scores", [(None,) * 5, (0.12, None, 0.22, 0.35, 0.5)])
+def test_without_a_score_for_each_the_order_is_the_rank(scores: tuple[float | None, ...]) -> None:
+    assert compressed(documents(scores)) == [0, 1, 2, 3, 4]
+
+
+def test_scores_without_a_metric_are_refused() -> None:
+    with pytest.raises(rf.RagfilterError, match="no metric"):
+        compressed(documents())
+
+
+def test_of_documents_with_one_id_the_nearest_object_stays() -> None:
+    docs = [Document("a", id="x", metadata={"score": s}) for s in (0.3, 0.1)]
+    assert compressed(docs, metric="l2") == [1]
+    # The second has no id, and its place is the first one's.
+    docs = [Document("a", id="2", metadata={"score": 0.3}), Document("b", metadata={"score": 0.1})]
+    assert compressed(docs, metric="l2") == [1]
+
+
+def test_decisions_come_only_when_asked_for_and_on_copies() -> None:
+    docs = documents()
+    told = rf.Filter("adaptive-gap").as_langchain(metric="l2", decisions=True)
+    kept = told.compress_documents(docs, QUERY)
+    assert [doc.page_content for doc in kept] == [doc.page_content for doc in docs[:4]]
+    assert kept[0].metadata["ragfilter"] == {
+        "rank": 1,
+        "distance": 0.12,
+        "rerank_score": None,
+        "outcome": "kept",
+        "layer": "cutoff",
+        "reason": "before the cliff of 0.150 after hit 4",
+    }
+    assert all(doc.metadata.keys() == {"score"} for doc in docs)
+
+
+def test_it_compresses_in_an_event_loop() -> None:
+    compressor = rf.Filter("adaptive-gap").as_langchain(metric="l2")
+    docs = documents()
+    kept = asyncio.run(compressor.acompress_documents(docs, QUERY))
+    assert [doc.page_content for doc in kept] == [doc.page_content for doc in docs[:4]]
+
+
+def test_it_filters_for_its_user() -> None:
+    docs = [Document("a", metadata={"clearance": level}) for level in (0, 2)]
+    flt = rf.Filter("full")
+    assert flt.as_langchain().compress_documents(docs, QUERY) == docs[:1]
+    assert flt.as_langchain(user=rf.User(level=2)).compress_documents(docs, QUERY) == docs
+
+
+class Angles(Embeddings):
+    """A text "0.88" stands at that cosine similarity to every query."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[float(t), math.sqrt(1 - float(t) ** 2)] for t in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [1.0, 0.0]
+
+
+def test_the_retriever_filters_what_a_vector_store_finds() -> None:
+    store = InMemoryVectorStore(Angles())
+    store.add_texts([str(1 - distance) for distance in GAP])
+    flt = rf.Filter("adaptive-gap")
+    retriever = flt.as_langchain_retriever(store, metric="similarity")
+    assert retriever.k == flt.settings.retrieval.pool_size
+    kept = [doc.page_content for doc in retriever.invoke(QUERY)]
+    assert kept == ["0.88", "0.8200000000000001", "0.78", "0.65"]
+    assert [doc.page_content for doc in asyncio.run(retriever.ainvoke(QUERY))] == kept
+    few = flt.as_langchain_retriever(store, metric="similarity", k=2)
+    assert len(few.invoke(QUERY)) == 2
+
+
+def test_an_agent_gets_tools_that_describe_themselves(workspace: Bench) -> None:
+    search, get = chunk_tools(workspace, "refs", settings="query-must")
+    assert (search.name, get.name) == ("search_chunks", "get_chunks")
+    assert search.args.keys() == {"query", "k", "profile", "collection"}
+    found = search.invoke({"query": "what is there?", "k": 2})
+    assert [chunk["id"] for chunk in found["chunks"]] == ["root", "a"]
+    assert asyncio.run(get.ainvoke({"ids": ["a"]}))["chunks"][0]["text"] == "about a"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"query": ""}, "The query is empty"),
+        ({"query": "a", "collection": "nope"}, "no collection 'nope'"),
+        ({"query": "a", "profile": "mine.toml"}, "no profile 'mine.toml'"),
+        ({"query": "a", "k": 0}, "validation error"),
+    ],
+)
+def test_an_agent_is_told_what_is_wrong(
+    workspace: Bench, given: dict[str, Any], words: str
+) -> None:
+    search, _ = chunk_tools(workspace, "refs")
+    assert words in search.invoke(given)

@@ -1,0 +1,74 @@
+"""The filter in LlamaIndex, with its real package."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from typing import Any
+
+import pytest
+from llama_index.core.schema import NodeWithScore, TextNode
+
+import ragfilter as rf
+
+QUERY = "How strong is a troll?"
+GAP = (0.12, 0.18, 0.22, 0.35, 0.50)
+
+
+def nodes(scores: tuple[float | None, ...]) -> list[NodeWithScore]:
+    return [
+        NodeWithScore(node=TextNode(text=f"Trolls, part {i}."), score=score)
+        for i, score in enumerate(scores)
+    ]
+
+
+def kept(given: list[NodeWithScore], **adapter: Any) -> list[int]:
+    """The places of the nodes that stay; each must be one of those passed."""
+    made = rf.Filter("adaptive-gap").as_llamaindex(**adapter)
+    found = made.postprocess_nodes(given, query_str=QUERY)
+    return [next(i for i, node in enumerate(given) if node is one) for one in found]
+
+
+def test_the_callers_own_nodes_stay_best_first() -> None:
+    assert kept(nodes(GAP[::-1]), metric="l2") == [4, 3, 2, 1]
+    similar = nodes(tuple(1 - distance for distance in GAP))
+    assert kept(similar, metric="similarity", exponential=False) == [0, 1, 2, 3]
+    assert kept(nodes((None,) * 5)) == [0, 1, 2, 3, 4]
+
+
+def test_the_exponential_scores_of_its_chroma_store_are_turned_back() -> None:
+    # 1 - exp(-d) shrinks the later gaps: taken for a similarity, another cliff is found.
+    scores = nodes(tuple(math.exp(-distance) for distance in (0.9, 1.0, 1.25, 1.34)))
+    assert kept(scores, metric="l2", exponential=True) == [0, 1]
+    assert kept(scores, metric="similarity") == [0, 1, 2, 3]
+    # So far away that its score is 0: no distance, and only the order is used.
+    assert kept(nodes((0.9, 0.0)), metric="l2", exponential=True) == [0, 1]
+
+
+def test_a_similarity_that_may_be_exponential_is_warned_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    flt = rf.Filter("adaptive-gap")
+    with caplog.at_level(logging.WARNING):
+        flt.as_llamaindex(metric="similarity", exponential=False)
+        assert not caplog.messages
+        flt.as_llamaindex(metric="similarity")
+    assert "exp(−distance)" in caplog.text
+
+
+@pytest.mark.parametrize("metric", [None, "similarity"])
+def test_exponential_scores_need_the_metric_of_their_distances(metric: Any) -> None:
+    with pytest.raises(rf.RagfilterError, match="their metric is not named"):
+        rf.Filter("adaptive-gap").as_llamaindex(metric=metric, exponential=True)
+
+
+def test_a_query_is_needed() -> None:
+    with pytest.raises(rf.RagfilterError, match="no query"):
+        rf.Filter("adaptive-gap").as_llamaindex().postprocess_nodes(nodes(GAP))
+
+
+def test_it_runs_in_an_event_loop() -> None:
+    made = rf.Filter("adaptive-gap").as_llamaindex(metric="l2")
+    found = asyncio.run(made.apostprocess_nodes(nodes(GAP), query_str=QUERY))
+    assert [node.score for node in found] == list(GAP[:4])
