@@ -11,6 +11,7 @@ with extra("app"):
 from ragfilter.cli import (
     experiments,
     lists,
+    mcp,
     rules,
     rules_check,
     rules_matrix,
@@ -25,6 +26,7 @@ __all__ = [
     "experiments",
     "lists",
     "main",
+    "mcp",
     "rules",
     "rules_check",
     "rules_matrix",

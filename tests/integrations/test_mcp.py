@@ -1,0 +1,92 @@
+"""`ragfilter mcp`: the agent's tools as a server, with the real client of the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+from waiting import PROCESS_S
+
+from ragfilter.cli import main
+from ragfilter.integrations.mcp import make_server
+from ragfilter.integrations.tools import ChunkTools
+from ragfilter.model import PUBLIC
+from ragfilter.workbench import Bench
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def called(server: Any, name: str, **given: Any) -> tuple[bool, Any]:
+    """Whether the tool failed, and what it said."""
+
+    async def call() -> tuple[bool, Any]:
+        async with Client(server) as client:
+            said = await client.call_tool(name, given)
+            return bool(said.is_error), said.structured_content or said.content[0].text
+
+    return asyncio.run(call())
+
+
+def test_an_agent_searches_and_reads(workspace: Bench) -> None:
+    server = make_server(ChunkTools.of(workspace, "refs", "full", PUBLIC))
+    failed, said = called(server, "search_chunks", query="what is there?", k=2)
+    assert not failed
+    assert [chunk["id"] for chunk in said["chunks"]] == ["root", "a"]
+    failed, said = called(server, "search_chunks", query="a", profile="mine.toml")
+    assert failed
+    assert "no profile 'mine.toml'" in said
+
+
+def command(folder: Path, *options: str) -> list[str]:
+    return ["-m", "ragfilter", "mcp", "-c", "refs", "--data-dir", str(folder), *options]
+
+
+def test_who_asks_is_fixed_on_the_command_line(folder: Path, bare_environ: dict[str, str]) -> None:
+    for options, missing in (((), ["secret"]), (("--level", "2"), [])):
+        server = StdioServerParameters(
+            command=sys.executable, args=command(folder, *options), cwd=ROOT, env=bare_environ
+        )
+        failed, said = called(server, "get_chunks", ids=["b", "secret"])
+        assert (failed, said["missing"]) == (False, missing)
+
+
+def test_it_can_be_stopped_while_it_waits(folder: Path, bare_environ: dict[str, str]) -> None:
+    hello = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
+    with subprocess.Popen(
+        [sys.executable, *command(folder)],
+        cwd=ROOT, env=bare_environ, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as server:  # fmt: skip
+        assert server.stdin is not None
+        assert server.stdout is not None
+        assert server.stderr is not None
+        try:
+            server.stdin.write(json.dumps(hello) + "\n")
+            server.stdin.flush()
+            assert json.loads(server.stdout.readline())["result"]["serverInfo"]["name"]
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(PROCESS_S) == 130
+            assert server.stderr.read() == "Stopped.\n"
+        finally:
+            server.kill()
+
+
+def test_a_collection_that_is_not_there_is_told_at_the_start(folder: Path, capsys: Any) -> None:
+    assert main(["mcp", "-c", "nope", "--data-dir", str(folder)]) == 2
+    assert "no collection 'nope'" in capsys.readouterr().err
