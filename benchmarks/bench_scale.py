@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ragfilter.engine.backends import Sources
+from ragfilter.engine.backends import Backends
 from ragfilter.engine.retrieve import run
 from ragfilter.model import Chunk, Result, User
 from ragfilter.protocols import Progress, Vectors
@@ -132,7 +132,7 @@ def measure(folder: Path, n: int) -> dict[str, Any]:
         return list(found["ids"][0])
 
     def filtered(settings: Settings) -> Callable[[Vectors], Result]:
-        backends = Sources(there, embedder)
+        backends = Backends(there, embedder)
 
         def search(query: Vectors) -> Result:
             embedder.vector = query

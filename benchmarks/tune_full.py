@@ -21,7 +21,7 @@ from ragfilter.evaluate.run import gather_all, score
 from ragfilter.ingest import demo
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.workbench import open_bench, read_deployment
+from ragfilter.workbench import open_workbench, read_deployment
 
 SEED_QUESTIONS = {
     "cleric-ac6",
@@ -45,11 +45,11 @@ def main() -> None:
     )
     qrels = demo.qrels()
     queries = {i: t for i, t in demo.queries().items() if i in qrels and i not in SEED_QUESTIONS}
-    with open_bench(read_deployment()) as bench:
+    with open_workbench(read_deployment()) as bench:
         widest = base.with_values({"quality.score_threshold": max(GRID["quality.score_threshold"])})
         # A small pool replays faster; no figure here looks beyond its first 50 clean chunks.
         small = widest.with_values({"retrieval.pool_size": 50})
-        pools = gather_all(queries, small, bench.sources("demo"))
+        pools = gather_all(queries, small, bench.backends("demo"))
     candidates = [
         base.with_values(dict(zip(GRID, values, strict=True))) for values in product(*GRID.values())
     ]

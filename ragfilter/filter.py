@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.documents import to_hits
-from ragfilter.engine.backends import Sources
-from ragfilter.engine.complete import fulfil, referred_to
+from ragfilter.engine.backends import Backends
+from ragfilter.engine.complete import complete, referred_to
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
 from ragfilter.judge.cache import Judgements
@@ -175,11 +175,11 @@ class Filter:
 
         return FilterComponent(self, metric=metric, user=user)
 
-    def backends(self, collection: Any, embedder: Any) -> Sources:
+    def backends(self, collection: Any, embedder: Any) -> Backends:
         """The outside world of one query: where the chunks are, and this filter's models."""
         reranker = self.reranker
         make = None if reranker is None else lambda _: reranker
-        return Sources(collection, embedder, make, self.judge, self._judgements)
+        return Backends(collection, embedder, make, self.judge, self._judgements)
 
     def _complete(self, pool: Pool, user: User) -> Any:
         result = replay(pool, self.settings, user)
@@ -189,7 +189,7 @@ class Filter:
             needs = [need for need in result.needs if able[need.kind]]
             if not needs:
                 break
-            pool = fulfil(pool, needs, self.settings, backends, user, push_down=True)
+            pool = complete(pool, needs, self.settings, backends, user, push_down=True)
             result = replay(pool, self.settings, user)
         return result
 

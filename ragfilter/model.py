@@ -23,7 +23,7 @@ Status = Literal["ok", "low_quality_results", "insufficient_clearance", "incompl
 """``incomplete_collection``: what is kept may lack the best chunks, for they cannot be found."""
 LayerName = str
 """The name of a layer of `ragfilter.layers.registry`."""
-NeedKind = Literal["rerank", "judge"]
+PendingKind = Literal["rerank", "judge"]
 
 
 MOST_LEVEL = 2**63 - 1
@@ -200,7 +200,7 @@ class Judgement:
 class Failure:
     """An effect that was tried and failed; `replay` turns it into a visible fallback."""
 
-    kind: NeedKind
+    kind: PendingKind
     error: str
 
 
@@ -238,10 +238,10 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class Pending:
     """Something a layer lacks; a page offers it as a button, the library fulfils it in `gather`."""
 
-    kind: NeedKind
+    kind: PendingKind
     layer: LayerName
     chunk_ids: tuple[str, ...]
     why: str
@@ -374,7 +374,7 @@ class Result:
     hits: tuple[Hit, ...]
     kept: tuple[Hit, ...]
     traces: tuple[LayerTrace, ...]
-    needs: tuple[Need, ...] = ()
+    needs: tuple[Pending, ...] = ()
     status: Status = "ok"
     message: str = ""
     user: User = PUBLIC

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from ragfilter.engine.backends import Sources
+from ragfilter.engine.backends import Backends
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers.quality import Quality, reranker_key
@@ -42,8 +42,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
-    """The open parts. Made by `open_bench`; use it in a `with` or close it.
+class Workbench:
+    """The open parts. Made by `open_workbench`; use it in a `with` or close it.
 
     `chat` is None where no LLM endpoint is configured. `judgements` are what its judge said.
     """
@@ -105,9 +105,9 @@ class Bench:
             made.model()
         return made
 
-    def sources(self, name: str) -> Sources:
+    def backends(self, name: str) -> Backends:
         """What `gather` asks for a query of this collection. Raises StoreError."""
-        return Sources(
+        return Backends(
             self.collection(name), self.embedder, self.reranker, self.chat, self.judgements
         )
 
@@ -123,7 +123,7 @@ class Bench:
         """Close everything, in reverse order; again does nothing."""
         self._closing.close()
 
-    def __enter__(self) -> Bench:
+    def __enter__(self) -> Workbench:
         return self
 
     def __exit__(
@@ -150,7 +150,7 @@ class OpenCollection:
     """A collection of an open workspace."""
 
     collection: ChromaCollection
-    bench: Bench = field(repr=False)
+    bench: Workbench = field(repr=False)
 
     def search(
         self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User = PUBLIC
@@ -182,16 +182,16 @@ class OpenCollection:
         return await asyncio.to_thread(self.search, query, flt, user=user)
 
 
-def open_workspace(folder: str | Path = "workspace") -> Bench:
+def open_workspace(folder: str | Path = "workspace") -> Workbench:
     """Open a workspace folder, its store and models; the environment says the rest.
 
     Use it in a `with`: ``with open_workspace("workspace") as ws: ws["demo"].search(query)``. One
     process owns a folder. Raises WorkspaceLocked, StoreError, SettingsError.
     """
-    return open_bench(read_deployment(data_dir=Path(folder)))
+    return open_workbench(read_deployment(data_dir=Path(folder)))
 
 
-def open_bench(deployment: Deployment, *, kind: str = "ragfilter") -> Bench:
+def open_workbench(deployment: Deployment, *, kind: str = "ragfilter") -> Workbench:
     """Open the workspace that `deployment` names, and settle what a stopped process left there.
 
     `kind` tells others what holds the workspace ("app", "query"). No model is loaded yet. Raises
@@ -204,7 +204,7 @@ def open_bench(deployment: Deployment, *, kind: str = "ragfilter") -> Bench:
         chat = chat_of(deployment)
         if chat is not None:
             closing.callback(chat.close)
-        bench = Bench(
+        bench = Workbench(
             deployment=deployment,
             workspace=workspace,
             embedder=SentenceEmbedder(
@@ -262,7 +262,7 @@ def chat_of(deployment: Deployment) -> OpenAIChat | None:
     )
 
 
-def _settle_edits(bench: Bench) -> None:
+def _settle_edits(bench: Workbench) -> None:
     """Finish or roll back the rule edits that were under way when a process was stopped. A journal
     that fails is only told: searching needs none."""
     age = STALE_S if bench.workspace.server is not None else 0.0

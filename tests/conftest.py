@@ -16,7 +16,7 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 from waiting import PATIENT_S
 
-from ragfilter.engine import complete as fulfil
+from ragfilter.engine import complete as complete
 
 if TYPE_CHECKING:
     from ragfilter.stores.chroma.store import ChromaStore
@@ -58,12 +58,12 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def _patient_rerankers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reranker gets the time that a busy machine needs, unless a test has set a second or less:
     the default suits who waits before the page."""
-    within = fulfil.within
+    within = complete.within
 
     def patient(seconds: float, work: Callable[[], Any]) -> Any:
         return within(seconds if seconds <= 1 else PATIENT_S, work)
 
-    monkeypatch.setattr(fulfil, "within", patient)
+    monkeypatch.setattr(complete, "within", patient)
 
 
 @pytest.fixture

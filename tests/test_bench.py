@@ -23,7 +23,7 @@ from ragfilter.rules.edits import save
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.chroma.store import Row
 from ragfilter.stores.workspace import Workspace
-from ragfilter.workbench import open_bench, read_deployment
+from ragfilter.workbench import open_workbench, read_deployment
 
 RULE = '{"contain":"troll"}'
 
@@ -47,12 +47,12 @@ def deployment(tmp_path: Path) -> Deployment:
 
 
 def test_gives_what_a_query_asks_for(deployment: Deployment) -> None:
-    with open_bench(deployment) as bench:
+    with open_workbench(deployment) as bench:
         assert [info.name for info in bench.collections()] == ["foreign", "small"]
-        sources = bench.sources("small")
-        assert (sources.collection.name, sources.collection.count()) == ("small", 1)
-        assert sources.embedder is bench.embedder
-        assert (sources.chat, bench.chat) == (None, None)
+        backends = bench.backends("small")
+        assert (backends.collection.name, backends.collection.count()) == ("small", 1)
+        assert backends.embedder is bench.embedder
+        assert (backends.chat, bench.chat) == (None, None)
 
 
 def crossed(model: Path) -> Quality:
@@ -62,7 +62,7 @@ def crossed(model: Path) -> Quality:
 def test_rerankers_are_made_once(
     deployment: Deployment, cross_encoders: Path, tmp_path: Path
 ) -> None:
-    with open_bench(deployment) as bench:
+    with open_workbench(deployment) as bench:
         late = bench.reranker(Quality())
         assert isinstance(late, LateInteraction)
         assert bench.reranker(Quality(reranker_threshold=0.9)) is late
@@ -77,7 +77,7 @@ def test_loading_a_cross_encoder_is_not_part_of_scoring(
     deployment: Deployment, cross_encoders: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "model"
-    with open_bench(deployment) as bench:
+    with open_workbench(deployment) as bench:
         with pytest.raises(ModelError, match="cannot be loaded"):
             bench.reranker(crossed(folder))
         shutil.copytree(cross_encoders / "one", folder)
@@ -101,7 +101,7 @@ def test_a_model_is_fetched_only_where_that_is_asked_for(
     monkeypatch.setattr(sentence_transformers, "CrossEncoder", loading)
     monkeypatch.setattr(sentence_transformers, "SentenceTransformer", loading)
     given = Deployment(data_dir=tmp_path, fetch_models=fetch, embedding_model="some/model")
-    with open_bench(given) as bench:
+    with open_workbench(given) as bench:
         with pytest.raises(ModelError, match="stopped here"):
             bench.embedder.embed(["text"])
         with pytest.raises(ModelError, match="stopped here"):
@@ -110,22 +110,22 @@ def test_a_model_is_fetched_only_where_that_is_asked_for(
 
 
 def test_a_missing_collection_names_those_that_are_there(deployment: Deployment) -> None:
-    with open_bench(deployment) as bench, pytest.raises(CollectionMissing) as raised:
+    with open_workbench(deployment) as bench, pytest.raises(CollectionMissing) as raised:
         bench.collection("smal")
     assert raised.value.message == "There is no collection 'smal'."
     assert raised.value.remedy.startswith("There are: foreign, small. ")
 
 
 def test_vectors_of_another_model_are_refused(deployment: Deployment) -> None:
-    with open_bench(deployment) as bench, pytest.raises(StoreError, match="another-model"):
-        bench.sources("foreign")
+    with open_workbench(deployment) as bench, pytest.raises(StoreError, match="another-model"):
+        bench.backends("foreign")
 
 
 def test_a_configured_endpoint_gives_a_chat_model(tmp_path: Path) -> None:
     given = Deployment(
         data_dir=tmp_path, openai_api_key=SecretStr("sk-secret"), openai_model="some-model"
     )
-    with open_bench(given) as bench:
+    with open_workbench(given) as bench:
         assert bench.chat is not None
         assert bench.chat.name == "some-model"
         assert "sk-secret" not in repr(bench)
@@ -133,17 +133,17 @@ def test_a_configured_endpoint_gives_a_chat_model(tmp_path: Path) -> None:
 
 def test_a_dead_chroma_server_is_told_when_it_is_asked(tmp_path: Path) -> None:
     given = Deployment(data_dir=tmp_path, chroma_url="http://127.0.0.1:9", chroma_timeout_s=2)
-    with open_bench(given) as bench, pytest.raises(StoreUnavailable):
+    with open_workbench(given) as bench, pytest.raises(StoreUnavailable):
         bench.collections()
 
 
 def test_an_edit_that_reached_the_store_is_finished(deployment: Deployment) -> None:
-    with open_bench(deployment) as bench:
+    with open_workbench(deployment) as bench:
         edit = bench.journal.begin(
             who="me", collection="small", chunk_id="x", before=None, after=RULE
         )
         bench.collection("small").set_rule("x", RULE)
-    with open_bench(deployment) as bench:
+    with open_workbench(deployment) as bench:
         assert bench.journal.unfinished() == ()
         (entry,) = bench.journal.history("small")
         assert (entry.id, entry.state) == (edit.id, "done")
@@ -151,10 +151,10 @@ def test_an_edit_that_reached_the_store_is_finished(deployment: Deployment) -> N
 
 
 def test_an_edit_that_did_not_is_rolled_back(deployment: Deployment) -> None:
-    with open_bench(deployment) as bench:
+    with open_workbench(deployment) as bench:
         bench.journal.begin(who="me", collection="small", chunk_id="x", before=None, after=RULE)
         bench.journal.begin(who="me", collection="gone", chunk_id="y", before=None, after=RULE)
-    with open_bench(deployment) as bench:
+    with open_workbench(deployment) as bench:
         assert [entry.state for entry in bench.journal.history("small")] == ["rolled_back"]
         assert bench.collection("small").rule("x") is None
         # What cannot be settled stays, and does not keep the bench from opening.
@@ -164,32 +164,32 @@ def test_an_edit_that_did_not_is_rolled_back(deployment: Deployment) -> None:
 def test_a_damaged_journal_keeps_nobody_from_searching(
     deployment: Deployment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with open_bench(deployment) as bench:
+    with open_workbench(deployment) as bench:
         save(
             bench.collection("small"), bench.journal, chunk_id="x", rule=RULE, expected=None, who=""
         )
     (deployment.data_dir / "ragfilter.db").write_bytes(b"no database" * 1000)
-    with open_bench(deployment) as bench:
+    with open_workbench(deployment) as bench:
         assert "rules cannot be edited or restored: The journal of edits failed" in caplog.text
-        sources = bench.sources("small")
-        (found,) = sources.collection.nearest(vector(), 3)
+        backends = bench.backends("small")
+        (found,) = backends.collection.nearest(vector(), 3)
         assert found[0] == "x"
         with pytest.raises(StoreError, match="not a database") as raised:
             bench.journal.history("small")
         assert "move it away" in raised.value.remedy
     (deployment.data_dir / "ragfilter.db").unlink()
-    with open_bench(deployment) as bench:
+    with open_workbench(deployment) as bench:
         assert bench.journal.history("small") == ()
         assert bench.collection("small").rule("x") == RULE
 
 
 def test_closing_lets_others_in_and_a_failed_opening_leaves_nothing_open(tmp_path: Path) -> None:
-    bench = open_bench(Deployment(data_dir=tmp_path))
+    bench = open_workbench(Deployment(data_dir=tmp_path))
     bench.close()
     bench.close()
     assert not (tmp_path / ".owner.json").exists()
     with pytest.raises(SettingsError):
-        open_bench(Deployment(data_dir=tmp_path, openai_base_url="no url at all"))
+        open_workbench(Deployment(data_dir=tmp_path, openai_base_url="no url at all"))
     assert not (tmp_path / ".owner.json").exists()
 
 

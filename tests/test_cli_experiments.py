@@ -22,7 +22,7 @@ from faults import Behave, Handler, Serve
 from waiting import PATIENT_MS
 
 from ragfilter.cli import main, parts
-from ragfilter.engine.backends import Sources
+from ragfilter.engine.backends import Backends
 from ragfilter.errors import StoreUnavailable
 from ragfilter.judge.cache import Judgements
 from ragfilter.model import Chunk, Space
@@ -65,14 +65,14 @@ class Line:
         return self.all
 
 
-class Bench:
+class Workbench:
     def __init__(self, chat: ChatModel | None, line: Line) -> None:
         self.chat = chat
         self.line = line
 
-    def sources(self, name: str) -> Sources:
+    def backends(self, name: str) -> Backends:
         assert name == "small"
-        return Sources(self.line, self.line, None, self.chat, Judgements())
+        return Backends(self.line, self.line, None, self.chat, Judgements())
 
 
 @pytest.fixture
@@ -92,8 +92,8 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def with_chat(chat: ChatModel | None, line: Line | None = None) -> None:
         @contextmanager
-        def opened(data_dir: object, kind: str) -> Iterator[Bench]:
-            yield Bench(chat, line or Line())
+        def opened(data_dir: object, kind: str) -> Iterator[Workbench]:
+            yield Workbench(chat, line or Line())
 
         monkeypatch.setattr(parts, "open_for", opened)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from stores import OneVector, unit
 
-from ragfilter.engine.backends import Sources
-from ragfilter.engine.complete import fulfil, unfailed
+from ragfilter.engine.backends import Backends
+from ragfilter.engine.complete import complete, unfailed
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
 from ragfilter.judge.cache import Judgements
@@ -39,7 +39,7 @@ class Judging:
 LLM = load(profile="llm-filter", environ={}).settings.with_values({"judge.max_chunks": 2})
 
 
-def linked(store: ChromaStore, **more: dict[str, Any]) -> tuple[Sources, Vectors]:
+def linked(store: ChromaStore, **more: dict[str, Any]) -> tuple[Backends, Vectors]:
     """root and other near the query; s1 … s5 far from it, each referring to the next."""
     if "linked" in [info.name for info in store.collections()]:
         store.delete("linked")
@@ -60,7 +60,7 @@ def linked(store: ChromaStore, **more: dict[str, Any]) -> tuple[Sources, Vectors
             for (i, fields), vector in zip(rows.items(), side, strict=True)
         ]
     )
-    return Sources(collection, OneVector({}, near)), near
+    return Backends(collection, OneVector({}, near)), near
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def linked(store: ChromaStore, **more: dict[str, Any]) -> tuple[Sources, Vectors
 def test_an_expansion_brings_whole_chunks_from_the_store(
     store: ChromaStore, action: str, kept: list[str]
 ) -> None:
-    sources, _ = linked(store)
+    backends, _ = linked(store)
     chat = Judging(root=action)
-    result = run("q", LLM, replace(sources, chat=chat))
+    result = run("q", LLM, replace(backends, chat=chat))
     assert [hit.id for hit in result.kept] == kept
     assert [hit.chunk.text for hit in result.kept] == [f"text of {i}" for i in kept]
     # The far ones are not similar enough to be shown, and are brought all the same.
@@ -86,14 +86,14 @@ def test_an_expansion_brings_whole_chunks_from_the_store(
 
 
 def test_expansion_reaches_what_the_pool_does_not_hold(store: ChromaStore) -> None:
-    sources, near = linked(store)
+    backends, near = linked(store)
     n = 500
     vectors = (near + 0.05 * unit(np.random.default_rng(8), n)).astype(np.float32)
-    sources.collection.write(  # type: ignore[attr-defined]
+    backends.collection.write(  # type: ignore[attr-defined]
         [Row(Chunk(f"f{i}", "filler"), vector) for i, vector in enumerate(vectors)]
     )
     chosen = LLM.with_values({"retrieval.pool_size": 10})
-    result = run("q", chosen, replace(sources, chat=Judging(root="EXPAND_5")))
+    result = run("q", chosen, replace(backends, chat=Judging(root="EXPAND_5")))
     pooled = {hit.id for hit in result.pool.hits}
     assert not pooled & {"s1", "s2", "s3", "s4", "s5"}
     assert [hit.id for hit in result.kept] == ["root", "s1", "s2", "s3", "s4", "s5"]
@@ -103,8 +103,8 @@ def test_expansion_reaches_what_the_pool_does_not_hold(store: ChromaStore) -> No
 
 
 def test_clearance_in_an_expansion_with_and_without_push_down(store: ChromaStore) -> None:
-    sources, _ = linked(store, s2={"clearance": 3})
-    judged = replace(sources, chat=Judging(root="EXPAND_5"))
+    backends, _ = linked(store, s2={"clearance": 3})
+    judged = replace(backends, chat=Judging(root="EXPAND_5"))
     on, user = LLM.with_values({"clearance.enabled": True}), User(1)
     for push_down in (True, False):
         result = run("q", on, judged, user, push_down=push_down)
@@ -118,18 +118,18 @@ def test_clearance_in_an_expansion_with_and_without_push_down(store: ChromaStore
 
 
 def test_the_expansion_limit_is_a_slider_too(store: ChromaStore) -> None:
-    sources, _ = linked(store)
+    backends, _ = linked(store)
     chosen = LLM.with_values({"judge.max_expansion": 1})
-    pool = run("q", chosen, replace(sources, chat=Judging(root="EXPAND_5"))).pool
+    pool = run("q", chosen, replace(backends, chat=Judging(root="EXPAND_5"))).pool
     assert [hit.id for hit in replay(pool, chosen).kept] == ["root", "s1"]
     wider = replay(pool, chosen.with_values({"judge.max_expansion": 4}))
     assert [hit.id for hit in wider.kept] == ["root", "s1", "s2", "s3", "s4"]
 
 
 def test_the_file_pattern_limits_the_search_and_not_the_references(store: ChromaStore) -> None:
-    sources, _ = linked(store, root={"source": "api.yaml"}, s1={"source": "models.yaml"})
+    backends, _ = linked(store, root={"source": "api.yaml"}, s1={"source": "models.yaml"})
     chosen = LLM.with_values({"retrieval.source_pattern": "api.yaml"})
-    result = run("q", chosen, replace(sources, chat=Judging(root="EXPAND_1")))
+    result = run("q", chosen, replace(backends, chat=Judging(root="EXPAND_1")))
     assert [(h.id, h.chunk.source) for h in result.kept] == [
         ("root", "api.yaml"),
         ("s1", "models.yaml"),
@@ -137,9 +137,9 @@ def test_the_file_pattern_limits_the_search_and_not_the_references(store: Chroma
 
 
 def test_the_judge_is_asked_once_for_the_same_question(store: ChromaStore) -> None:
-    sources, _ = linked(store)
+    backends, _ = linked(store)
     chat, remembered = Judging(root="KEEP"), Judgements()
-    judged = replace(sources, chat=chat, judgements=remembered)
+    judged = replace(backends, chat=chat, judgements=remembered)
     first, again = run("q", LLM, judged), run("q", LLM, judged)
     assert (len(chat.asked), len(remembered)) == (1, 1)
     assert first == again
@@ -153,8 +153,8 @@ def test_the_judge_is_asked_once_for_the_same_question(store: ChromaStore) -> No
 
 
 def test_another_prompt_needs_another_verdict(store: ChromaStore) -> None:
-    sources, _ = linked(store)
-    pool = run("q", LLM, replace(sources, chat=Judging(root="KEEP"))).pool
+    backends, _ = linked(store)
+    pool = run("q", LLM, replace(backends, chat=Judging(root="KEEP"))).pool
     assert replay(pool, LLM).needs == ()
     changed = replay(pool, LLM.with_values({"judge.prompt": "strict"}))
     assert [need.kind for need in changed.needs] == ["judge"]
@@ -162,22 +162,22 @@ def test_another_prompt_needs_another_verdict(store: ChromaStore) -> None:
 
 
 def test_a_failed_judge_can_be_asked_again(store: ChromaStore) -> None:
-    sources, _ = linked(store)
-    pool = run("q", LLM, sources).pool
+    backends, _ = linked(store)
+    pool = run("q", LLM, backends).pool
     failed = replay(pool, LLM)
     assert failed.needs == ()
     assert "no LLM is configured" in failed.trace("judge").note
     again = replay(unfailed(pool, "judge"), LLM)
     assert [need.kind for need in again.needs] == ["judge"]
-    pool = fulfil(
-        unfailed(pool, "judge"), again.needs, LLM, replace(sources, chat=Judging(root="KEEP"))
+    pool = complete(
+        unfailed(pool, "judge"), again.needs, LLM, replace(backends, chat=Judging(root="KEEP"))
     )
     assert [hit.id for hit in replay(pool, LLM).kept] == ["root"]
 
 
 def test_without_the_judge_the_first_max_chunks_stay(store: ChromaStore) -> None:
-    sources, _ = linked(store)
+    backends, _ = linked(store)
     chat = Judging(root="DISCARD")
-    result = run("q", without(LLM), replace(sources, chat=chat))
+    result = run("q", without(LLM), replace(backends, chat=chat))
     assert [hit.id for hit in result.kept] == ["other", "root"]
     assert chat.asked == []

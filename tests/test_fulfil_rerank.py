@@ -12,8 +12,8 @@ import pytest
 from stores import OneVector, filled
 from waiting import PATIENT_S, SILENT_S, ends_after
 
-from ragfilter.engine.backends import Sources
-from ragfilter.engine.complete import fulfil
+from ragfilter.engine.backends import Backends
+from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
 from ragfilter.errors import ModelError
@@ -44,17 +44,17 @@ RERANK = load(profile="adaptive-retrieval", environ={}).settings.with_values(
 def test_run_fulfils_a_rerank_need(store: ChromaStore) -> None:
     _, vector = filled(store, [None] * 10, 4)
     scores = Scores()
-    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: scores)
+    backends = Backends(store.collection("loop"), OneVector({}, vector), lambda _: scores)
     chosen = RERANK.with_values({"clearance.enabled": False})
-    result = run("q", chosen, sources)
+    result = run("q", chosen, backends)
     assert result.needs == ()
     assert [hit.chunk.text for hit in result.kept] == ["text 7"]
 
 
 def test_a_failing_reranker_is_a_fallback_not_an_error(store: ChromaStore) -> None:
     _, vector = filled(store, [None] * 10, 4)
-    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: Scores(True))
-    result = run("q", RERANK.with_values({"clearance.enabled": False}), sources)
+    backends = Backends(store.collection("loop"), OneVector({}, vector), lambda _: Scores(True))
+    result = run("q", RERANK.with_values({"clearance.enabled": False}), backends)
     assert result.status == "low_quality_results"
     assert "no such model" in result.trace("quality").note
 
@@ -69,8 +69,8 @@ def test_a_real_cross_encoder_puts_the_hits_in_its_order(
 ) -> None:
     _, vector = filled(store, [None] * 10, 4)
     model = CrossEncoderReranker(str(cross_encoders / "one"))
-    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: model)
-    result = run("the owl", CROSS.with_values({"quality.reranker_threshold": 0.0}), sources)
+    backends = Backends(store.collection("loop"), OneVector({}, vector), lambda _: model)
+    result = run("the owl", CROSS.with_values({"quality.reranker_threshold": 0.0}), backends)
     texts = [f"text {i}" for i in range(10)]
     expected = dict(zip(texts, model.score("the owl", texts), strict=True))
     found = {hit.chunk.text: hit.rerank_score for hit in result.hits}
@@ -94,9 +94,9 @@ def test_a_cross_encoder_that_fails_is_a_visible_fallback(
 ) -> None:
     _, vector = filled(store, [None] * 10, 4)
     model = CrossEncoderReranker(str(cross_encoders / name), load_timeout_s=timeout_s)
-    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: model)
+    backends = Backends(store.collection("loop"), OneVector({}, vector), lambda _: model)
     settings = CROSS.with_values({"quality.mode": "always", "quality.score_threshold": 0.0})
-    result = run("the owl", settings, sources)
+    result = run("the owl", settings, backends)
     trace = result.trace("quality")
     assert says in trace.note
     assert trace.note.endswith("looked further by distance instead")
@@ -146,9 +146,9 @@ def test_an_odd_reranker_is_a_visible_fallback(
     score: Callable[[int], list[float]], says: str, store: ChromaStore
 ) -> None:
     _, vector = filled(store, [None] * 10, 4)
-    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: Odd(score))
+    backends = Backends(store.collection("loop"), OneVector({}, vector), lambda _: Odd(score))
     settings = CROSS.with_values({"quality.mode": "always", "quality.score_threshold": 0.0})
-    result = run("the owl", settings, sources)
+    result = run("the owl", settings, backends)
     assert says in result.trace("quality").note
     assert [hit.rank for hit in result.kept] == [1, 2, 3]
 
@@ -156,11 +156,11 @@ def test_an_odd_reranker_is_a_visible_fallback(
 def test_scores_that_do_not_come_in_time_are_a_visible_fallback(store: ChromaStore) -> None:
     _, vector = filled(store, [None] * 10, 4)
     hanging = Hanging()
-    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: hanging)
+    backends = Backends(store.collection("loop"), OneVector({}, vector), lambda _: hanging)
     values = {"quality.mode": "always", "quality.score_threshold": 0.0}
     settings = CROSS.with_values({**values, "quality.reranker_timeout_ms": 200})
     with ends_after(0.2):
-        result = run("the owl", settings, sources)
+        result = run("the owl", settings, backends)
     assert hanging.asked.wait(PATIENT_S)
     hanging.over.set()
     assert result.trace("quality").note == (
@@ -171,12 +171,12 @@ def test_scores_that_do_not_come_in_time_are_a_visible_fallback(store: ChromaSto
 
 def test_a_failed_reranker_leaves_no_scores_of_another_behind(store: ChromaStore) -> None:
     _, vector = filled(store, [None] * 10, 4)
-    sources = Sources(store.collection("loop"), OneVector({}, vector), lambda _: Scores())
-    first = run("q", RERANK.with_values({"clearance.enabled": False}), sources)
+    backends = Backends(store.collection("loop"), OneVector({}, vector), lambda _: Scores())
+    first = run("q", RERANK.with_values({"clearance.enabled": False}), backends)
     assert any(hit.rerank_score for hit in first.pool.hits)
-    failing = replace(sources, reranker=lambda _: Scores(True))
+    failing = replace(backends, reranker=lambda _: Scores(True))
     needs = replay(first.pool, CROSS).needs
-    failed = fulfil(first.pool, needs, CROSS, failing)
+    failed = complete(first.pool, needs, CROSS, failing)
     assert [hit.rerank_score for hit in failed.hits] == [None] * 10
     # Back at the first reranker, its failure is not that of the other: it is asked again.
     assert [need.kind for need in replay(failed, RERANK).needs] == ["rerank"]

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stores import N, OneVector, filled, many, unit
 
-from ragfilter.engine.backends import Sources
+from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError
@@ -89,8 +89,8 @@ def test_the_replayed_rounds_equal_the_real_loop(
     scan = RuleBook([r for r in chunk_rules if r]).scan(query)
     passes = {f"c{i}": scan.passes(rule) for i, rule in enumerate(chunk_rules)}
     chosen = QUERY_MUST.with_values({"retrieval.k": k, "query_must.max_rounds": max_rounds})
-    sources = Sources(store.collection("loop"), OneVector({}, vector))
-    result = replay(gather(query, chosen, sources), chosen)
+    backends = Backends(store.collection("loop"), OneVector({}, vector))
+    result = replay(gather(query, chosen, backends), chosen)
     detail = result.trace("query_must").detail
     assert isinstance(detail, Rounds)
     replayed = [(set(r.retrieved), set(r.excluded), set(r.kept)) for r in detail.rounds]
@@ -108,7 +108,7 @@ def test_k_is_reached_however_selective_the_rules(
 ) -> None:
     raw, vector = many(store, 3000, every)
     chosen = QUERY_MUST.with_values({"retrieval.pool_size": 100})
-    pool = gather("cleric", chosen, Sources(store.collection("loop"), OneVector({}, vector)))
+    pool = gather("cleric", chosen, Backends(store.collection("loop"), OneVector({}, vector)))
     kept = [hit.id for hit in replay(pool, chosen).kept]
     clean = [f"c{i}" for i in range(0, 3000, every)]
     exact = raw.query(query_embeddings=[vector], ids=clean, n_results=min(15, len(clean)))
@@ -132,7 +132,7 @@ def test_no_setting_needs_the_store_again(store: ChromaStore) -> None:
     _, vector = filled(store, [None, '{"contain":"cleric"}', '{"contain":"troll"}'] * 20, 3)
     counting = Counting(store.collection("loop"))
     chosen = load(profile="full", environ={}).settings
-    pool = gather("cleric vs troll", chosen, Sources(counting, OneVector({}, vector)))
+    pool = gather("cleric vs troll", chosen, Backends(counting, OneVector({}, vector)))
     asked = len(counting.calls)
     for path, value in [
         ("cutoff.gap_threshold", 0.2),
@@ -161,7 +161,7 @@ def test_both_sides_of_a_comparison_get_their_own_retrieval(store: ChromaStore) 
     embedder = OneVector({"troll": -vectors[0]}, vectors[0])
     chosen = load(profile="adaptive-gap+entities", environ={}).settings
     chosen = chosen.with_values({"retrieval.pool_size": 50})
-    pool = gather("title 0 vs troll", chosen, Sources(collection, embedder))
+    pool = gather("title 0 vs troll", chosen, Backends(collection, embedder))
     assert [e.name for e in pool.entities] == ["title 0", "troll"]
     troll = next(hit for hit in pool.hits if hit.id == "troll")
     assert troll.found_by == "entity:troll"
@@ -193,7 +193,7 @@ def test_x_or_y_compares_only_what_chunks_are_called(
     )
     chosen = load(profile="adaptive-gap+entities", environ={}).settings
     chosen = chosen.with_values({"clearance.enabled": True})
-    pool = gather(query, chosen, Sources(collection, OneVector({}, vectors[0])), User(level))
+    pool = gather(query, chosen, Backends(collection, OneVector({}, vectors[0])), User(level))
     assert [entity.name for entity in pool.entities] == sides
 
 
@@ -201,7 +201,7 @@ def test_x_or_y_compares_only_what_chunks_are_called(
 def test_an_empty_query_is_refused(store: ChromaStore, query: str) -> None:
     _, vector = filled(store, [None], 1)
     with pytest.raises(InputError, match="empty"):
-        gather(query, Settings(), Sources(store.collection("loop"), OneVector({}, vector)))
+        gather(query, Settings(), Backends(store.collection("loop"), OneVector({}, vector)))
 
 
 @pytest.mark.parametrize(
@@ -211,8 +211,8 @@ def test_an_empty_query_is_refused(store: ChromaStore, query: str) -> None:
 )  # fmt: skip
 def test_a_query_is_asked_in_whole_characters(store: ChromaStore, query: str, asked: str) -> None:
     _, vector = filled(store, [None], 1)
-    sources = Sources(store.collection("loop"), OneVector({}, vector))
-    assert gather(query, Settings(), sources).query == asked
+    backends = Backends(store.collection("loop"), OneVector({}, vector))
+    assert gather(query, Settings(), backends).query == asked
 
 
 def test_push_down_and_memory_agree(store: ChromaStore) -> None:
@@ -231,12 +231,12 @@ def test_push_down_and_memory_agree(store: ChromaStore) -> None:
         ]
     )
     collection.mark_content("made")
-    sources = Sources(collection, OneVector({}, vectors[0]))
+    backends = Backends(collection, OneVector({}, vectors[0]))
     chosen = Settings().with_values({"clearance.enabled": True, "cutoff.enabled": False})
     for level, department in [(0, ""), (1, ""), (2, "referee"), (3, "other"), (3, "referee")]:
         user = User(level, (department,))
-        pushed = run("q", chosen, sources, user, push_down=True)
-        memory = run("q", chosen, sources, user, push_down=False)
+        pushed = run("q", chosen, backends, user, push_down=True)
+        memory = run("q", chosen, backends, user, push_down=False)
         assert [h.id for h in pushed.kept] == [h.id for h in memory.kept]
         assert pushed.status == memory.status == "ok"
         seen = {i for i, _ in collection.nearest(vectors[0], 200, where=Where(user))}
@@ -252,8 +252,8 @@ def test_push_down_still_says_that_the_clearance_is_insufficient(store: ChromaSt
         [Row(Chunk(f"c{i}", "hush", clearance=i + 1), v) for i, v in enumerate(vectors)]
     )
     chosen = Settings().with_values({"clearance.enabled": True})
-    sources = Sources(collection, OneVector({}, vectors[0]))
-    result = run("q", chosen, sources, push_down=True)
+    backends = Backends(collection, OneVector({}, vectors[0]))
+    result = run("q", chosen, backends, push_down=True)
     assert result.status == "insufficient_clearance"
     assert "5" in result.message
     assert {hit.chunk.text for hit in result.pool.hits} == {""}

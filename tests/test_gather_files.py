@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from stores import OneVector, unit
 
-from ragfilter.engine.backends import Sources
+from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError
@@ -19,7 +19,7 @@ QUERY_MUST = load(profile="query-must", environ={}).settings
 FILES = ("apis/display.yaml", "apis/dsp.yaml", "notes.md")
 
 
-def of_files(store: ChromaStore, name: str, n: int = 300) -> tuple[Sources, list[Chunk]]:
+def of_files(store: ChromaStore, name: str, n: int = 300) -> tuple[Backends, list[Chunk]]:
     if name in [info.name for info in store.collections()]:
         store.delete(name)
     vectors = unit(np.random.default_rng(4), n)
@@ -35,7 +35,7 @@ def of_files(store: ChromaStore, name: str, n: int = 300) -> tuple[Sources, list
     ]
     collection = store.create(name, embedder="given")
     collection.write([Row(chunk, vector) for chunk, vector in zip(chunks, vectors, strict=True)])
-    return Sources(collection, OneVector({}, vectors[0])), chunks
+    return Backends(collection, OneVector({}, vectors[0])), chunks
 
 
 @pytest.mark.parametrize("pattern", ["display", "*.yaml", "notes.md", "APIS/*", "", "  "])
@@ -43,15 +43,15 @@ def of_files(store: ChromaStore, name: str, n: int = 300) -> tuple[Sources, list
 def test_a_file_pattern_limits_the_search_itself(
     store: ChromaStore, pattern: str, push_down: bool
 ) -> None:
-    sources, chunks = of_files(store, "files")
+    backends, chunks = of_files(store, "files")
     plain = Settings().with_values({"retrieval.k": 40, "cutoff.enabled": False})
     plain = plain.with_values({"clearance.enabled": True, "retrieval.pool_size": 20})
     chosen = plain.with_values({"retrieval.source_pattern": pattern})
-    result = run("q", chosen, sources, push_down=push_down)
+    result = run("q", chosen, backends, push_down=push_down)
     fits = {
         "display": FILES[:1], "*.yaml": FILES[:2], "notes.md": FILES[2:], "APIS/*": FILES[:2],
     }.get(pattern, FILES)  # fmt: skip
-    nearest = run("q", plain.with_values({"retrieval.k": 200}), sources).kept
+    nearest = run("q", plain.with_values({"retrieval.k": 200}), backends).kept
     visible = {c.id for c in chunks if c.clearance == 0}
     expected = [h.id for h in nearest if h.chunk.source in fits and h.id in visible]
     assert [hit.id for hit in result.kept] == expected[:40]
@@ -61,37 +61,37 @@ def test_a_file_pattern_limits_the_search_itself(
 
 
 def test_a_pattern_with_few_chunks_asks_the_store_once(store: ChromaStore) -> None:
-    sources, _ = of_files(store, "files", n=60)
+    backends, _ = of_files(store, "files", n=60)
     chosen = QUERY_MUST.with_values({"retrieval.source_pattern": "dsp"})
-    pool = gather("cleric", chosen, sources)
+    pool = gather("cleric", chosen, backends)
     assert (len(pool.hits), pool.queries) == (20, 1)
 
 
 def test_rules_and_pattern_together_still_reach_k(store: ChromaStore) -> None:
-    sources, _ = of_files(store, "files", n=3000)
+    backends, _ = of_files(store, "files", n=3000)
     chosen = QUERY_MUST.with_values(
         {"retrieval.source_pattern": "dsp", "retrieval.pool_size": 10, "retrieval.k": 120}
     )
-    kept = run("troll", chosen, sources).kept
+    kept = run("troll", chosen, backends).kept
     assert len(kept) == 120
     assert {(hit.chunk.source, hit.chunk.rule) for hit in kept} == {("apis/dsp.yaml", None)}
 
 
 def test_both_sides_of_a_comparison_keep_to_the_pattern(store: ChromaStore) -> None:
-    sources, _ = of_files(store, "files")
+    backends, _ = of_files(store, "files")
     chosen = load(profile="adaptive-gap+entities", environ={}).settings
     chosen = chosen.with_values({"retrieval.source_pattern": "notes"})
-    result = run("hill giant vs troll", chosen, sources)
+    result = run("hill giant vs troll", chosen, backends)
     assert {hit.chunk.source for hit in result.hits} == {"notes.md"}
 
 
 def test_a_wider_pool_is_narrowed_by_replay_and_nothing_is_asked(store: ChromaStore) -> None:
-    sources, _ = of_files(store, "files")
+    backends, _ = of_files(store, "files")
     wide = Settings().with_values({"cutoff.enabled": False, "retrieval.pool_size": 300})
-    pool = gather("q", wide, sources)
+    pool = gather("q", wide, backends)
     for pattern in ("display", "*.md", ""):
         chosen = wide.with_values({"retrieval.source_pattern": pattern})
-        narrow = gather("q", chosen, sources)
+        narrow = gather("q", chosen, backends)
         replayed = replay(pool, chosen)
         assert [h.id for h in replayed.kept] == [h.id for h in replay(narrow, chosen).kept]
         plain = [[hit.id for hit in unfiltered(p, chosen)] for p in (pool, narrow)]
@@ -102,8 +102,8 @@ def test_a_wider_pool_is_narrowed_by_replay_and_nothing_is_asked(store: ChromaSt
 def test_a_pattern_that_matches_nothing_names_the_files_that_may_be_named(
     store: ChromaStore,
 ) -> None:
-    sources, _ = of_files(store, "files", n=9)
-    sources.collection.write(  # type: ignore[attr-defined]
+    backends, _ = of_files(store, "files", n=9)
+    backends.collection.write(  # type: ignore[attr-defined]
         [
             Row(
                 Chunk("x", "t", source="secret.md", clearance=4),
@@ -113,13 +113,13 @@ def test_a_pattern_that_matches_nothing_names_the_files_that_may_be_named(
     )
     chosen = Settings().with_values({"retrieval.source_pattern": "*.pdf"})
     with pytest.raises(InputError) as refused:
-        gather("q", chosen, sources)
+        gather("q", chosen, backends)
     assert str(refused.value) == (
         "No file of the collection 'files' matches '*.pdf'. "
         "There are: apis/display.yaml, apis/dsp.yaml, notes.md, secret.md."
     )
     with pytest.raises(InputError) as refused:
-        gather("q", chosen.with_values({"clearance.enabled": True}), sources)
+        gather("q", chosen.with_values({"clearance.enabled": True}), backends)
     assert "secret" not in str(refused.value)
 
 
@@ -132,26 +132,26 @@ FOR_NOTHING = ["zzz", "zzz.md", "z*", "[z]ecret.??", "ZECRET", "qq", "qq*", "*.z
 def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
     store: ChromaStore, hidden: str, nothing: str, push_down: bool
 ) -> None:
-    sources, _ = of_files(store, "files", n=9)
+    backends, _ = of_files(store, "files", n=9)
     vectors = unit(np.random.default_rng(1), 3)
     secrets = [
         Chunk("x", "t", source="secret.md", clearance=4),
         Chunk("y", "t", source="hr.doc", department="hr"),
         Chunk("z", "t", source="secrets/hr.doc", clearance=None),
     ]
-    sources.collection.write(  # type: ignore[attr-defined]
+    backends.collection.write(  # type: ignore[attr-defined]
         [Row(chunk, vector) for chunk, vector in zip(secrets, vectors, strict=True)]
     )
-    sources.collection.mark_content("made")  # type: ignore[attr-defined]
+    backends.collection.mark_content("made")  # type: ignore[attr-defined]
     on = Settings().with_values({"clearance.enabled": True})
     refusals = []
     for pattern in (hidden, nothing):
         chosen = on.with_values({"retrieval.source_pattern": pattern})
         with pytest.raises(InputError) as refused:
-            run("q", chosen, sources, push_down=push_down)
+            run("q", chosen, backends, push_down=push_down)
         refusals.append(str(refused.value).replace(repr(pattern), "PATTERN"))
         # The same over a pool that was gathered without the pattern.
-        result = replay(gather("q", on, sources), chosen)
+        result = replay(gather("q", on, backends), chosen)
         assert (result.hits, result.status, result.message) == ((), "ok", "")
     assert refusals[0] == refusals[1]
     assert refusals[0] == (
@@ -160,5 +160,5 @@ def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
     )
     # Who may see one of the files finds it.
     chosen = on.with_values({"retrieval.source_pattern": "secret.md"})
-    cleared = run("q", chosen, sources, User(4), push_down=push_down)
+    cleared = run("q", chosen, backends, User(4), push_down=push_down)
     assert [hit.id for hit in cleared.kept] == ["x"]

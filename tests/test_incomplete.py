@@ -12,7 +12,7 @@ import pytest
 from killed import Even, N, killed, records
 
 from ragfilter.cli import main
-from ragfilter.engine.backends import Sources
+from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import run
 from ragfilter.errors import StoreError
@@ -36,7 +36,7 @@ def made(workspace: Workspace, n: int = N, *, reset: bool = False, **fields: Any
 def ask(workspace: Workspace, level: int = 0) -> Result:
     settings = Settings().with_values({"clearance.enabled": True})
     collection = workspace.store().collection("demo")
-    return run("text 7", settings, Sources(collection, Even()), User(level))
+    return run("text 7", settings, Backends(collection, Even()), User(level))
 
 
 @pytest.fixture(scope="module")

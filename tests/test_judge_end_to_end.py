@@ -24,7 +24,7 @@ from ragfilter.ingest import adsapi
 from ragfilter.judge.call import without
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.workbench import Bench, open_bench, read_deployment
+from ragfilter.workbench import Workbench, open_workbench, read_deployment
 
 pytestmark = pytest.mark.model
 
@@ -47,12 +47,12 @@ def workspace(adsapi_workspace: Path, tmp_path_factory: pytest.TempPathFactory) 
 @pytest.fixture
 def judged_by(workspace: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Opens the workspace with a server as its LLM."""
-    opened: list[Bench] = []
+    opened: list[Workbench] = []
 
-    def open_with(behave: Any) -> tuple[Bench, Server]:
+    def open_with(behave: Any) -> tuple[Workbench, Server]:
         server = serve(behave)
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        opened.append(open_bench(read_deployment(data_dir=workspace)))
+        opened.append(open_workbench(read_deployment(data_dir=workspace)))
         return opened[-1], server
 
     yield open_with
@@ -60,14 +60,14 @@ def judged_by(workspace: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch) ->
         bench.close()
 
 
-def warm(bench: Bench, settings: Settings = LLM) -> None:
+def warm(bench: Workbench, settings: Settings = LLM) -> None:
     """Load model and catalogue, as a running app has done."""
-    gather(QUERY, settings, bench.sources("adsapi"))
+    gather(QUERY, settings, bench.backends("adsapi"))
 
 
 def test_the_question_of_the_source_document(judged_by: Any) -> None:
     bench, server = judged_by(capable)
-    result = run(QUERY, LLM, bench.sources("adsapi"))
+    result = run(QUERY, LLM, bench.backends("adsapi"))
     plain = [hit.id for hit in unfiltered(result.pool, LLM)]
     assert len(plain) == 25
     rows = report.verdict_rows(result)
@@ -105,9 +105,9 @@ def test_the_question_of_the_source_document(judged_by: Any) -> None:
 
 def test_an_endpoint_without_structured_output_gives_the_same(judged_by: Any) -> None:
     with_schema, _ = judged_by(capable)
-    expected = run(QUERY, LLM, with_schema.sources("adsapi"))
+    expected = run(QUERY, LLM, with_schema.backends("adsapi"))
     bench, server = judged_by(without_schemas)
-    result = run(QUERY, LLM, bench.sources("adsapi"))
+    result = run(QUERY, LLM, bench.backends("adsapi"))
     assert [hit.id for hit in result.kept] == [hit.id for hit in expected.kept]
     assert result.judgement is not None
     assert expected.judgement is not None
@@ -120,8 +120,8 @@ def test_with_the_server_stopped_the_first_max_chunks_stay(judged_by: Any) -> No
     server.shutdown()
     server.server_close()
     for profile in (LLM, LLM.with_values({"judge.max_chunks": 8})):
-        result = run(QUERY, profile, bench.sources("adsapi"))
-        plain = run(QUERY, without(profile), bench.sources("adsapi"))
+        result = run(QUERY, profile, bench.backends("adsapi"))
+        plain = run(QUERY, without(profile), bench.backends("adsapi"))
         assert [hit.id for hit in result.kept] == [hit.id for hit in plain.kept]
         assert len(result.kept) == profile.judge.max_chunks
         rows = [row for row in report.rows(result) if row.kept]
@@ -135,7 +135,7 @@ def test_a_server_that_hangs_is_left_after_the_timeout(judged_by: Any) -> None:
     warm(bench)
     impatient = LLM.with_values({"judge.timeout_ms": 1000})
     with ends_after(1):
-        result = run(QUERY, impatient, bench.sources("adsapi"))
+        result = run(QUERY, impatient, bench.backends("adsapi"))
     stats = report.judge_stats(result)
     assert stats is not None
     assert stats.fallback
@@ -189,7 +189,7 @@ def test_over_many_questions_noise_is_down_by_half(judged_by: Any) -> None:
     bench, _ = judged_by(capable)
     queries = dict(list(adsapi.queries().items())[:12])
     sides = experiment.before_and_after((experiment.Side("judged", LLM),))
-    measured = list(experiment.measure(queries, QRELS, sides, bench.sources("adsapi")))
+    measured = list(experiment.measure(queries, QRELS, sides, bench.backends("adsapi")))
     plain, judged = experiment.means(measured, sides)
     assert (plain.queries, judged.fallbacks) == (12, 0)
     assert judged.noise_reduction is not None

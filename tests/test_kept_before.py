@@ -18,19 +18,19 @@ from ragfilter.ingest import demo
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.profiles import PROFILES
-from ragfilter.workbench import open_bench
+from ragfilter.workbench import open_workbench
 
 KEPT = Path(__file__).parent / "data" / "kept_before.tsv"
 
 
 def kept_now(workspace: Path) -> Iterator[str]:
     """The lines of the table, as the profiles keep chunks today. No LLM is asked."""
-    with open_bench(Deployment(data_dir=workspace)) as bench:
-        sources = bench.sources("demo")
+    with open_workbench(Deployment(data_dir=workspace)) as bench:
+        backends = bench.backends("demo")
         for profile in PROFILES:
             settings = load(profile=profile, environ={}).settings
             for name, query in demo.queries().items():
-                result = run(query, settings, sources)
+                result = run(query, settings, backends)
                 ids = " ".join(hit.id for hit in result.kept)
                 yield f"{profile}\t{name}\t{result.status}\t{ids}"
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from ragfilter import report
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import answer
-from ragfilter.engine.backends import Sources
-from ragfilter.engine.complete import fulfil
+from ragfilter.engine.backends import Backends
+from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError, ModelError
@@ -108,8 +108,8 @@ class Ports:
         for chunk_id in self.all:
             yield Delta(f"{chunk_id} -> {self.says.choice(ACTIONS)}\n")
 
-    def sources(self) -> Sources:
-        return Sources(self, self, lambda _: self, self, Judgements())
+    def backends(self) -> Backends:
+        return Backends(self, self, lambda _: self, self, Judgements())
 
 
 def as_dict(chunk: Chunk) -> dict[str, Any]:
@@ -246,7 +246,7 @@ def test_what_a_user_may_not_see_leaves_by_no_port(
     settings = Settings().with_values(values)
     hidden = hidden_names(ports, user)
     try:
-        result = run(query, settings, ports.sources(), user, push_down=push_down)
+        result = run(query, settings, ports.backends(), user, push_down=push_down)
     except InputError as error:
         check(hidden, str(error))
         return
@@ -273,14 +273,14 @@ def test_viewing_an_operators_pool_as_a_user_names_nothing_hidden(
     """A pool that was gathered, reranked and judged without clearance, then viewed as a user."""
     settings = Settings().with_values(values | {"retrieval.source_pattern": ""})
     operator = settings.with_values({"clearance.enabled": False})
-    sources = ports.sources()
-    pool = run(query, operator, sources, push_down=False).pool
+    backends = ports.backends()
+    pool = run(query, operator, backends, push_down=False).pool
     ports.out.clear()
     hidden = hidden_names(ports, user)
     result = replay(pool, settings, user)
     check(hidden, exports(result))
     for _ in range(3):
-        pool = fulfil(pool, result.needs, settings, sources, user)
+        pool = complete(pool, result.needs, settings, backends, user)
         result = replay(pool, settings, user)
     check(hidden, exports(result))
     check(hidden, "\n".join(ports.out))
@@ -292,7 +292,7 @@ def test_pushed_down_the_store_gives_no_hidden_text_at_all(
     ports: Ports, values: dict[str, Any], user: User, query: str
 ) -> None:
     settings = Settings().with_values(values | {"retrieval.source_pattern": ""})
-    result = run(query, settings, ports.sources(), user, push_down=True)
+    result = run(query, settings, ports.backends(), user, push_down=True)
     for hit in (*result.pool.hits, *result.pool.reachable):
         assert sees(user, hit.chunk) or not hit.chunk.loaded
 
@@ -311,7 +311,7 @@ def test_without_clearance_everything_gets_out_so_that_the_laws_above_can_fail(p
     if port == "reranker":
         values |= {"quality.enabled": True, "quality.mode": "always", "quality.max_top_k": N}
     settings = Settings().with_values(values)
-    result = run("what?", settings, ports.sources())
+    result = run("what?", settings, ports.backends())
     if port == "answer":
         answer("what?", pack(result.kept, settings), ports, ports, timeout_s=1)
     text = "\n".join(ports.out)
@@ -335,8 +335,8 @@ def test_a_reference_to_what_is_hidden_is_not_in_the_judges_prompt() -> None:
     for clearance in (True, False):
         ports.out.clear()
         settings = Settings().with_values(on | {"clearance.enabled": clearance})
-        pool = gather("q", settings, ports.sources())
-        fulfil(pool, replay(pool, settings).needs, settings, ports.sources())
+        pool = gather("q", settings, ports.backends())
+        complete(pool, replay(pool, settings).needs, settings, ports.backends())
         prompts.append("\n".join(ports.out))
     assert "references: other\n" in prompts[0]
     assert "references: secret, gone, other\n" in prompts[1]

@@ -25,7 +25,7 @@ from ragfilter import report
 from ragfilter.answer.context import pack
 from ragfilter.answer.stream import answer
 from ragfilter.cli.text import query_text
-from ragfilter.engine.backends import Sources
+from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import as_user, replay
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError
@@ -77,7 +77,7 @@ def made_as_the_user(result: Result) -> str:
 def asked(query: str, settings: Settings, ports: Ports, user: User, *, push_down: bool) -> str:
     """All that a user gets to see of a question, a refusal too."""
     try:
-        result = run(query, settings, ports.sources(), user, push_down=push_down)
+        result = run(query, settings, ports.backends(), user, push_down=push_down)
     except InputError as error:
         return str(error)
     made = answer(query, pack(result.kept, settings), ports, ports, timeout_s=1)
@@ -160,9 +160,9 @@ def test_a_real_store_tells_a_user_nothing_of_what_is_hidden(
             store.delete(name)
         collection = store.create(name, embedder="given")
         collection.write(world)
-        sources = Sources(collection, OneVector({"giant 9": vectors[9]}, nearest))
+        backends = Backends(collection, OneVector({"giant 9": vectors[9]}, nearest))
         told.append(
-            made_as_the_user(run("giant 9 vs giant 12", chosen, sources, push_down=push_down))
+            made_as_the_user(run("giant 9 vs giant 12", chosen, backends, push_down=push_down))
         )
     assert told[1] == told[0]
     assert told[2] == told[0]
@@ -251,7 +251,7 @@ def test_as_many_are_found_for_a_user_as_if_nothing_were_hidden(
     collection = store.create(name, embedder="given")
     collection.write(chunks_near(vectors, hidden))
     chosen = Settings().with_values({"clearance.enabled": True, "retrieval.pool_size": 60})
-    found = gather("q", chosen, Sources(collection, OneVector({}, vectors[0])))
+    found = gather("q", chosen, Backends(collection, OneVector({}, vectors[0])))
     seen = [hit.id for hit in found.hits if hit.chunk.clearance == 0]
     wanted = [f"c{i:03d}" for i in order if int(i) not in hidden][:60]
     assert sorted(seen) == sorted(wanted)

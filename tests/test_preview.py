@@ -10,8 +10,8 @@ import pytest
 from referring import CHUNKS
 
 from ragfilter.answer.stream import Prices
-from ragfilter.engine.backends import Sources
-from ragfilter.engine.complete import fulfil
+from ragfilter.engine.backends import Backends
+from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.judge.cache import Judgements
@@ -64,8 +64,8 @@ class World:
         self.messages.append(messages)
         yield Delta(self.said)
 
-    def sources(self, judgements: Judgements | None = None) -> Sources:
-        return Sources(self, self, None, self, judgements)
+    def backends(self, judgements: Judgements | None = None) -> Backends:
+        return Backends(self, self, None, self, judgements)
 
 
 LLM = load(profile="llm-filter", environ={}).settings
@@ -132,7 +132,7 @@ def test_the_expansion_brings_what_was_previewed(depth: int, level: int | None, 
     world = World(*CHUNKS, said=f"root -> EXPAND_{depth}")
     user = User(level or 0)
     previewed = ids(preview_expansion("root", world, settings, user, query=query))[depth]
-    result = run(query, settings, world.sources(), user)
+    result = run(query, settings, world.backends(), user)
     assert [hit.id for hit in result.kept] == ["root", *previewed]
 
 
@@ -140,7 +140,7 @@ def test_the_expansion_brings_what_was_previewed(depth: int, level: int | None, 
 
 
 def waiting(world: World, settings: Settings = LLM) -> Any:
-    return replay(gather("why?", settings, world.sources()), settings)
+    return replay(gather("why?", settings, world.backends()), settings)
 
 
 def test_the_forecast_is_of_the_very_prompt_that_is_sent() -> None:
@@ -149,7 +149,7 @@ def test_the_forecast_is_of_the_very_prompt_that_is_sent() -> None:
     made = forecast(result, prices=Prices(prompt=2.0, completion=10.0))
     assert made is not None
     assert (made.asked, made.left_out, made.at_most_ms) == (11, 0, 5000)
-    pool = fulfil(result.pool, result.needs, LLM, world.sources())
+    pool = complete(result.pool, result.needs, LLM, world.backends())
     (judgement,) = pool.judgements
     # The fake counts no tokens, so both are the same estimate of the same text.
     assert judgement.prompt_tokens == made.prompt_tokens
@@ -175,7 +175,7 @@ def test_what_is_remembered_costs_nothing_and_tells_the_usual_time() -> None:
     before = forecast(result, model="world", judgements=judgements)
     assert before is not None
     assert (before.remembered, before.usual_ms) == (False, None)
-    fulfil(result.pool, result.needs, LLM, world.sources(judgements))
+    complete(result.pool, result.needs, LLM, world.backends(judgements))
     after = forecast(result, model="world", judgements=judgements)
     assert after is not None
     assert after.remembered

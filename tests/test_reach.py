@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragfilter.engine.backends import Sources
+from ragfilter.engine.backends import Backends
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Progress, Vectors, Where
@@ -86,13 +86,13 @@ def test_every_road_keeps_the_same_chunks(
     settings = settings.with_values({"quality.reranker": "none", "clearance.enabled": True})
     if profile == "relative":
         settings = settings.with_values({"cutoff.strategy": "relative"})
-    sources = Sources(collection, OneVector())
+    backends = Backends(collection, OneVector())
     without = NoCatalogue(collection, [])
     roads = {
-        "wide": run(QUERY, settings, sources, user, wide=True),
-        "narrow": run(QUERY, settings, sources, user),
-        "pushed": run(QUERY, settings, sources, user, push_down=True),
-        "no catalogue": run(QUERY, settings, replace(sources, collection=without), user),
+        "wide": run(QUERY, settings, backends, user, wide=True),
+        "narrow": run(QUERY, settings, backends, user),
+        "pushed": run(QUERY, settings, backends, user, push_down=True),
+        "no catalogue": run(QUERY, settings, replace(backends, collection=without), user),
     }
     kept = {name: [hit.id for hit in result.kept] for name, result in roads.items()}
     assert kept["narrow"] == kept["wide"]
@@ -114,11 +114,11 @@ def test_a_narrow_pool_holds_what_is_used(
     """k 5 with nothing filtered; k 15 three times where rules or clearance drop some."""
     settings = load(profile=profile, environ={}).settings
     pool = gather(
-        QUERY, settings, Sources(collection, OneVector()), User(2, ("ops", "hr")), wide=False
+        QUERY, settings, Backends(collection, OneVector()), User(2, ("ops", "hr")), wide=False
     )
     seen = [hit for hit in pool.hits if User(2, ("ops", "hr")).sees(hit.chunk)]
     assert len(seen if profile == "full" else pool.hits) == hits
-    assert len(gather(QUERY, settings, Sources(collection, OneVector())).hits) >= 200
+    assert len(gather(QUERY, settings, Backends(collection, OneVector())).hits) >= 200
 
 
 def test_nobody_may_see_anything_is_said_without_a_catalogue_too(store: ChromaStore) -> None:
@@ -128,7 +128,7 @@ def test_nobody_may_see_anything_is_said_without_a_catalogue_too(store: ChromaSt
     )
     made.mark_content("x")
     settings = load(profile="full", environ={}).settings
-    result = run(QUERY, settings, Sources(NoCatalogue(made, []), OneVector()), User(1))
+    result = run(QUERY, settings, Backends(NoCatalogue(made, []), OneVector()), User(1))
     assert result.status == "insufficient_clearance"
     assert "5" in result.message
     assert not any(hit.chunk.text or hit.chunk.title for hit in result.hits)

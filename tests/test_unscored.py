@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ragfilter import report
-from ragfilter.engine.backends import Sources
+from ragfilter.engine.backends import Backends
 from ragfilter.engine.retrieve import run
 from ragfilter.model import Chunk, Result, Space
 from ragfilter.protocols import Progress, Vectors, Where
@@ -80,8 +80,8 @@ class Reranker:
 def asked(profile: str, *, push_down: bool = False, **values: Any) -> Result:
     settings = load(profile=profile, environ={}).settings
     settings = settings.with_values({k.replace("__", "."): v for k, v in values.items()})
-    sources = Sources(Ordered(), Embedder(), reranker=lambda _: Reranker())
-    return run("words", settings, sources, wide=True, push_down=push_down)
+    backends = Backends(Ordered(), Embedder(), reranker=lambda _: Reranker())
+    return run("words", settings, backends, wide=True, push_down=push_down)
 
 
 def kept(result: Result) -> list[str]:

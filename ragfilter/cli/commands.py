@@ -158,7 +158,7 @@ def query(
         loaded = replace(loaded, settings=call.without(loaded.settings))
 
     with parts.open_for(data_dir, "query") as bench:
-        result = parts.ask(text, loaded, parts.sources(bench, collection), user)
+        result = parts.ask(text, loaded, parts.backends(bench, collection), user)
         answered = parts.answer_of(result, bench) if answer else None
     if as_json:
         document = report.document(result, references=references) | {
@@ -267,14 +267,14 @@ def evaluate(
         labels.load(queries, qrels), only=only or (), leave_out=leave_out or ()
     )
     with parts.open_for(data_dir, "eval") as bench:
-        sources = parts.sources(bench, collection)
-        incomplete = sources.incomplete
-        unknown = parts.unknown_labels(labelled, sources)
+        backends = parts.backends(bench, collection)
+        incomplete = backends.incomplete
+        unknown = parts.unknown_labels(labelled, backends)
         made = run.evaluate(
             labelled.queries,
             labelled.qrels,
             loaded.settings,
-            sources,
+            backends,
             user,
             progress=parts.progress("queries"),
         )

@@ -222,10 +222,10 @@ def _run(
     with parts.open_for(data_dir, what) as bench:
         # Before anything is read, so that nobody waits for this answer.
         measuring.check(sides, bench.chat)
-        sources = parts.sources(bench, collection)
-        incomplete = sources.incomplete
-        unknown += parts.unknown_labels(labels, sources)
+        backends = parts.backends(bench, collection)
+        incomplete = backends.incomplete
+        unknown += parts.unknown_labels(labels, backends)
         with parts.at_the_end(report):
-            for one in measuring.measure(labels.queries, labels.qrels, sides, sources, user):
+            for one in measuring.measure(labels.queries, labels.qrels, sides, backends, user):
                 measured.append(one)
                 show(len(measured), total)

@@ -11,7 +11,7 @@ from ragfilter.ingest.load import DEMOS, load
 from ragfilter.protocols import Progress
 from ragfilter.rules.edits import edited_rules
 from ragfilter.stores.index import IndexReport, index, rebuild
-from ragfilter.workbench import open_bench, read_deployment
+from ragfilter.workbench import open_workbench, read_deployment
 
 __all__ = ["DEMOS", "run"]
 
@@ -32,7 +32,7 @@ def run(
     Rules that were edited stay as edited, also with `reset`. Raises InputError, StoreError,
     ModelError.
     """
-    with open_bench(read_deployment(data_dir=data_dir), kind="index") as bench:
+    with open_workbench(read_deployment(data_dir=data_dir), kind="index") as bench:
         rules = edited_rules(bench.journal, name)
         if from_copy:
             report = rebuild(

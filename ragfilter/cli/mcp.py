@@ -42,7 +42,7 @@ def serve(
     from ragfilter.integrations.tools import ChunkTools
 
     with parts.open_for(data_dir, "mcp") as bench:
-        parts.sources(bench, collection)
+        parts.backends(bench, collection)
         server = make_server(ChunkTools(bench, collection, loaded.settings, user))
         # In a thread that Ctrl+C and SIGTERM give up: nothing ends its read of standard input.
         within(TIMEOUT_MAX, server.run)

@@ -23,14 +23,14 @@ from ragfilter.text.characters import whole
 if TYPE_CHECKING:
     from ragfilter.answer.context import Context
     from ragfilter.answer.stream import Answer, Prices
-    from ragfilter.engine.backends import Sources
+    from ragfilter.engine.backends import Backends
     from ragfilter.evaluate.beir import Labels
     from ragfilter.model import Result
     from ragfilter.settings.config import Config
     from ragfilter.settings.deployment import Deployment
     from ragfilter.settings.schema import Settings
     from ragfilter.stores.chroma.store import CollectionInfo
-    from ragfilter.workbench import Bench
+    from ragfilter.workbench import Workbench
 
 log = logging.getLogger(__name__)
 
@@ -102,37 +102,37 @@ def looking_first_at_k(settings: Settings) -> Settings:
     return settings.with_values({"quality.min_top_k": k, "quality.max_top_k": last})
 
 
-def open_for(data_dir: Path | None, kind: str) -> Bench:
-    from ragfilter.workbench import open_bench, read_deployment
+def open_for(data_dir: Path | None, kind: str) -> Workbench:
+    from ragfilter.workbench import open_workbench, read_deployment
 
-    return open_bench(read_deployment(data_dir=data_dir), kind=kind)
+    return open_workbench(read_deployment(data_dir=data_dir), kind=kind)
 
 
-def sources(bench: Bench, name: str) -> Sources:
+def backends(bench: Workbench, name: str) -> Backends:
     """The sources of a collection that holds something. Raises CollectionMissing."""
-    sources = bench.sources(name)
-    if not sources.collection.count():
+    backends = bench.backends(name)
+    if not backends.collection.count():
         raise CollectionMissing(
             f"The collection {name!r} is empty.", remedy="Index chunks into it.", action="index"
         )
-    return sources
+    return backends
 
 
-def ask(text: str, loaded: Config, sources: Sources, user: User) -> Result:
+def ask(text: str, loaded: Config, backends: Backends, user: User) -> Result:
     from ragfilter.engine import retrieve as gather
 
     # Not pushed into the store, whose own filter is slow in a large collection.
-    return gather.run(text, loaded.settings, sources, user, wide=True)
+    return gather.run(text, loaded.settings, backends, user, wide=True)
 
 
-def unknown_labels(labels: Labels, sources: Sources) -> list[str]:
+def unknown_labels(labels: Labels, backends: Backends) -> list[str]:
     """The labelled ids that the collection does not hold, told on standard error.
 
     Raises InputError where it holds none of them.
     """
     from ragfilter.evaluate.labels import unknown
 
-    where = sources.collection
+    where = backends.collection
     missing, total = unknown(labels, where.catalogue() or (), collection=where.name)
     if missing:
         verb = "is" if len(missing) == 1 else "are"
@@ -143,7 +143,7 @@ def unknown_labels(labels: Labels, sources: Sources) -> list[str]:
     return list(missing)
 
 
-def answer_of(result: Result, bench: Bench) -> tuple[Answer, Context]:
+def answer_of(result: Result, bench: Workbench) -> tuple[Answer, Context]:
     from ragfilter.answer import context
     from ragfilter.answer import stream as answer
 

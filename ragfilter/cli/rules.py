@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ragfilter.rules.journal import Edit, Journal
     from ragfilter.settings.schema import Settings
     from ragfilter.stores.chroma.collection import ChromaCollection
-    from ragfilter.workbench import Bench
+    from ragfilter.workbench import Workbench
 
 FOUND = 1
 rules = typer.Typer(
@@ -232,7 +232,7 @@ def import_(
 
 def _effect(
     plan: Plan,
-    bench: Bench,
+    bench: Workbench,
     collection: str,
     files: tuple[str, str | None],
     settings: Settings,
@@ -243,10 +243,10 @@ def _effect(
     from ragfilter.evaluate.effect import measure_effect
 
     known = labels.choose(labels.load(*files))
-    sources = parts.sources(bench, collection)
-    parts.unknown_labels(known, sources)
+    backends = parts.backends(bench, collection)
+    parts.unknown_labels(known, backends)
     labelled = {i: text for i, text in known.queries.items() if i in known.qrels}
-    pools = run.gather_all(labelled, settings, sources, user, progress=parts.progress("queries"))
+    pools = run.gather_all(labelled, settings, backends, user, progress=parts.progress("queries"))
     changes = {change.chunk_id: change.after for change in plan.changes}
     return measure_effect(pools, known.qrels, settings, changes, user)
 
@@ -311,7 +311,7 @@ def redo(
     _emit_edit(made, as_json=as_json)
 
 
-def _journalled(bench: Bench, collection: str) -> tuple[ChromaCollection, Journal, str]:
+def _journalled(bench: Workbench, collection: str) -> tuple[ChromaCollection, Journal, str]:
     return bench.collection(collection), bench.journal, bench.deployment.user
 
 

@@ -89,8 +89,8 @@ def matrix(
         asked["history"] = {str(number): line for number, line in lines if line.strip()}, {}
     made: dict[str, Matrix | tuple[RuleRow, ...]] = {}
     with parts.open_for(data_dir, "rules") as bench:
-        sources = parts.sources(bench, collection)
-        catalogue = sources.collection.catalogue() or {}
+        backends = parts.backends(bench, collection)
+        catalogue = backends.collection.catalogue() or {}
         rule = None
         if chunk is not None:
             viewed = viewer(user, settings)
@@ -100,10 +100,10 @@ def matrix(
             if not rule:
                 raise InputError(f"The chunk {chunk!r} has no rule.", remedy="Name another.")
         if queries is not None:
-            parts.unknown_labels(labelled, sources)
+            parts.unknown_labels(labelled, backends)
         for name, (texts, known) in asked.items():
             pools = run.gather_all(
-                texts, settings, sources, user, progress=parts.progress(f"{name} questions")
+                texts, settings, backends, user, progress=parts.progress(f"{name} questions")
             )
             what = pools, known, catalogue.values(), settings, user
             made[name] = (
@@ -111,7 +111,7 @@ def matrix(
                 if rule is None
                 else rule_matrix.build_parts(rule, *what)
             )
-        tell(sources.incomplete)
+        tell(backends.incomplete)
     if as_json:
         parts.emit(parts.dumps({"collection": collection} | _document(made)))
     else:

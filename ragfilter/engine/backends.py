@@ -1,4 +1,4 @@
-"""The outside world of one query, as `gather` and `fulfil` take it.
+"""The outside world of one query, as `gather` and `complete` take it.
 
 Source: docs/design.md#replay.
 """
@@ -14,7 +14,7 @@ from ragfilter.protocols import ChatModel, Collection, Embedder, Reranker
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class Backends:
     """The outside world of one query: where the chunks are and which models may be asked.
 
     `judgements` remembers what the judge said; without it every question is asked.
@@ -26,7 +26,7 @@ class Sources:
     chat: ChatModel | None = None
     judgements: Judgements | None = None
 
-    def at_once(self) -> Sources:
+    def at_once(self) -> Backends:
         """The same, with the collection as it is now: one query need look it up only once."""
         pin = getattr(self.collection, "at_once", None)
         return self if pin is None else replace(self, collection=pin())

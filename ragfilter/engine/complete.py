@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import isfinite
 
 from ragfilter.deadline import within
-from ragfilter.engine.backends import Sources
+from ragfilter.engine.backends import Backends
 from ragfilter.errors import ModelError, RagfilterError
 from ragfilter.judge import cache as judgements
 from ragfilter.judge import call
@@ -20,7 +20,7 @@ from ragfilter.judge.references import Finder, walk
 from ragfilter.layers.clean import is_clean
 from ragfilter.layers.judge import question
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Judgement, Need, NeedKind, Pool, User
+from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Judgement, Pending, PendingKind, Pool, User
 from ragfilter.protocols import Collection
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings, field
@@ -28,11 +28,11 @@ from ragfilter.settings.schema import Settings, field
 log = logging.getLogger(__name__)
 
 
-def fulfil(
+def complete(
     pool: Pool,
-    needs: Sequence[Need],
+    needs: Sequence[Pending],
     settings: Settings,
-    sources: Sources,
+    backends: Backends,
     user: User = PUBLIC,
     *,
     push_down: bool = False,
@@ -43,32 +43,32 @@ def fulfil(
     """
     for need in needs:
         if need.kind == "rerank":
-            pool = _rerank(pool, need, settings, sources)
+            pool = _rerank(pool, need, settings, backends)
         elif need.kind == "judge":
-            pool = _judge(pool, need, settings, sources, user, push_down=push_down)
+            pool = _judge(pool, need, settings, backends, user, push_down=push_down)
     return pool
 
 
-def recall(
+def look_up(
     pool: Pool,
-    needs: Sequence[Need],
+    needs: Sequence[Pending],
     settings: Settings,
-    sources: Sources,
+    backends: Backends,
     user: User = PUBLIC,
 ) -> Pool:
     """The pool with what the judge said before of exactly what is needed. No model is asked."""
-    if sources.chat is None or sources.judgements is None:
+    if backends.chat is None or backends.judgements is None:
         return pool
     for need in needs:
         if need.kind == "judge":
             ready = question(_hits(pool, need), pool, settings, user)
-            judgement = call.recall(ready, sources.chat, sources.judgements)
+            judgement = call.look_up(ready, backends.chat, backends.judgements)
             if judgement is not None:
-                pool = _judged(pool, judgement, settings, sources, user)
+                pool = _judged(pool, judgement, settings, backends, user)
     return pool
 
 
-def unfailed(pool: Pool, kind: NeedKind) -> Pool:
+def unfailed(pool: Pool, kind: PendingKind) -> Pool:
     """The pool without what failed of this kind, so that it can be tried again."""
     failures = tuple(failure for failure in pool.failures if failure.kind != kind)
     kept = pool.judgements
@@ -127,7 +127,7 @@ def referred_to(chunks: Iterable[Chunk], catalogue: Mapping[str, Chunk]) -> tupl
     return tuple(catalogue[i] for i in ids if i in catalogue)
 
 
-def _rerank(pool: Pool, need: Need, settings: Settings, sources: Sources) -> Pool:
+def _rerank(pool: Pool, need: Pending, settings: Settings, backends: Backends) -> Pool:
     key = reranker_key(settings.quality)
     if pool.reranker != key:
         # Scores of another reranker mean something else.
@@ -136,7 +136,7 @@ def _rerank(pool: Pool, need: Need, settings: Settings, sources: Sources) -> Poo
     chunks = {hit.id: hit.chunk for hit in pool.hits}
     ids = [i for i in need.chunk_ids if i in chunks]
     try:
-        scores = _scores(pool.query, [chunks[i].passage for i in ids], settings, sources)
+        scores = _scores(pool.query, [chunks[i].passage for i in ids], settings, backends)
     except Exception as error:
         # A reranker outside ragfilter may fail with anything; its words may hold secrets.
         ours = isinstance(error, (RagfilterError, TimeoutError))
@@ -151,12 +151,12 @@ def _rerank(pool: Pool, need: Need, settings: Settings, sources: Sources) -> Poo
 
 
 def _scores(
-    query: str, texts: Sequence[str], settings: Settings, sources: Sources
+    query: str, texts: Sequence[str], settings: Settings, backends: Backends
 ) -> Sequence[float]:
     """One finite score a text. Raises ModelError, TimeoutError, and what a reranker raises."""
-    if sources.reranker is None:
-        raise ModelError("No reranker is set up.", remedy="Pass one in Sources.")
-    reranker = sources.reranker(settings.quality)
+    if backends.reranker is None:
+        raise ModelError("No reranker is set up.", remedy="Pass one in Backends.")
+    reranker = backends.reranker(settings.quality)
     seconds = settings.quality.reranker_timeout_ms / 1000
     scores = within(seconds, lambda: reranker.score(query, texts))
     if len(scores) != len(texts) or not all(map(isfinite, scores)):
@@ -168,21 +168,27 @@ def _scores(
 
 
 def _judge(
-    pool: Pool, need: Need, settings: Settings, sources: Sources, user: User, *, push_down: bool
+    pool: Pool,
+    need: Pending,
+    settings: Settings,
+    backends: Backends,
+    user: User,
+    *,
+    push_down: bool,
 ) -> Pool:
     asked = _hits(pool, need)
-    if sources.chat is None:
+    if backends.chat is None:
         judgement = Judgement(
             asked=tuple(hit.id for hit in asked),
             error="no LLM is configured; set OPENAI_API_KEY or OPENAI_BASE_URL",
         )
     else:
         ready = question(asked, pool, settings, user)
-        judgement = call.ask(ready, sources.chat, settings.judge, remembered=sources.judgements)
-    return _judged(pool, judgement, settings, sources, user, push_down=push_down)
+        judgement = call.ask(ready, backends.chat, settings.judge, remembered=backends.judgements)
+    return _judged(pool, judgement, settings, backends, user, push_down=push_down)
 
 
-def _hits(pool: Pool, need: Need) -> list[Hit]:
+def _hits(pool: Pool, need: Pending) -> list[Hit]:
     by_id = {hit.id: hit for hit in pool.hits}
     return [by_id[i] for i in need.chunk_ids if i in by_id]
 
@@ -191,20 +197,20 @@ def _judged(
     pool: Pool,
     judgement: Judgement,
     settings: Settings,
-    sources: Sources,
+    backends: Backends,
     user: User,
     *,
     push_down: bool = False,
 ) -> Pool:
     """The pool with one more judgement, and what that can reach."""
-    new = _reachable(pool, judgement, settings, sources, user, push_down=push_down)
+    new = _reachable(pool, judgement, settings, backends, user, push_down=push_down)
     reachable = (*pool.reachable, *new)
     chunks = (hit.chunk for hit in (*pool.hits, *reachable))
     return replace(
         pool,
         judgements=judgements.joined(pool.judgements, [judgement]),
         reachable=reachable,
-        references=references_of(chunks, sources.collection, sources.collection.catalogue()),
+        references=references_of(chunks, backends.collection, backends.collection.catalogue()),
     )
 
 
@@ -212,7 +218,7 @@ def _reachable(
     pool: Pool,
     judgement: Judgement,
     settings: Settings,
-    sources: Sources,
+    backends: Backends,
     user: User,
     *,
     push_down: bool,
@@ -222,7 +228,7 @@ def _reachable(
     expanding = [v for v in judgement.verdicts if v.action == "EXPAND"]
     if not expanding:
         return ()
-    known = _known(sources.collection)
+    known = _known(backends.collection)
     hits = (*pool.hits, *pool.reachable)
     whole = {hit.id: hit.chunk for hit in hits if hit.chunk.loaded}
     discarded = {v.chunk_id for v in judgement.verdicts if v.action == "DISCARD"}
@@ -242,9 +248,9 @@ def _reachable(
         for reached in walk(whole[verdict.chunk_id], depth=verdict.depth, most=most, find=find)
         if reached.chunk.id not in whole
     )
-    fetched = sources.collection.chunks(list(ids))
+    fetched = backends.collection.chunks(list(ids))
     if not fetched:
         return ()
-    vector = sources.embedder.embed([pool.query])[0]
-    pairs = sources.collection.nearest(vector, len(fetched), ids=list(fetched))
+    vector = backends.embedder.embed([pool.query])[0]
+    pairs = backends.collection.nearest(vector, len(fetched), ids=list(fetched))
     return tuple(Hit(fetched[i], d, 0, "expansion") for i, d in pairs)

@@ -10,10 +10,10 @@ from ragfilter.engine.file_filter import matcher
 from ragfilter.layers import (
     clearance,
 )
-from ragfilter.layers.base import Look
+from ragfilter.layers.base import LayerInput
 from ragfilter.layers.clean import is_clean
 from ragfilter.layers.registry import LAYERS
-from ragfilter.model import PUBLIC, Chunk, Hit, LayerTrace, Need, Pool, Result, Status, User
+from ragfilter.model import PUBLIC, Chunk, Hit, LayerTrace, Pending, Pool, Result, Status, User
 from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings
 
@@ -35,7 +35,7 @@ def replay(pool: Pool, settings: Settings, user: User = PUBLIC) -> Result:
     pinned: frozenset[str] = frozenset()
     reranked = False
     traces: list[LayerTrace] = []
-    needs: list[Need] = []
+    needs: list[Pending] = []
     status: Status = "ok"
     message = ""
     for layer in LAYERS:
@@ -43,7 +43,7 @@ def replay(pool: Pool, settings: Settings, user: User = PUBLIC) -> Result:
             traces.append(LayerTrace(layer.name, False, len(hits), len(hits)))
             continue
         started = perf_counter()
-        step = layer.apply(hits, Look(settings, shown, scan, user, pinned, reranked))
+        step = layer.apply(hits, LayerInput(settings, shown, scan, user, pinned, reranked))
         ms = (perf_counter() - started) * 1000
         traces.append(
             LayerTrace(

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from time import perf_counter
 
-from ragfilter.engine.backends import Sources
-from ragfilter.engine.complete import fulfil, references_of
+from ragfilter.engine.backends import Backends
+from ragfilter.engine.complete import complete, references_of
 from ragfilter.engine.file_filter import matcher
 from ragfilter.engine.replay import replay
 from ragfilter.engine.search import Search, by_distance
@@ -42,7 +42,7 @@ WIDEST = 16
 def run(
     query: str,
     settings: Settings,
-    sources: Sources,
+    backends: Backends,
     user: User = PUBLIC,
     *,
     wide: bool = False,
@@ -56,12 +56,12 @@ def run(
     file pattern that matches nothing, StoreError, ModelError (the embedder's). Where the collection
     is incomplete or damaged, the message says so, and the status where it would be `ok`.
     """
-    pool = gather(query, settings, sources, user, wide=wide, push_down=push_down)
+    pool = gather(query, settings, backends, user, wide=wide, push_down=push_down)
     result = replay(pool, settings, user)
     for _ in range(3):
         if not result.needs:
             break
-        pool = fulfil(pool, result.needs, settings, sources, user, push_down=not wide)
+        pool = complete(pool, result.needs, settings, backends, user, push_down=not wide)
         result = replay(pool, settings, user)
     return result
 
@@ -69,7 +69,7 @@ def run(
 def gather(
     query: str,
     settings: Settings,
-    sources: Sources,
+    backends: Backends,
     user: User = PUBLIC,
     *,
     wide: bool = True,
@@ -84,17 +84,17 @@ def gather(
     if not query.strip():
         raise InputError("The query is empty.", remedy="Type a question.")
     started = perf_counter()
-    sources = sources.at_once()
-    collection = sources.collection
+    backends = backends.at_once()
+    collection = backends.collection
     catalogue = _catalogue(collection)
-    incomplete = sources.incomplete
+    incomplete = backends.incomplete
     if incomplete:
         log.warning(incomplete)
     user = viewer(user, settings)
     only = None if catalogue is None else _only_sources(settings, user, collection.name, catalogue)
     compared = detect(query) if wide or settings.entities.enabled else ()
     names = compared or (alternatives(query) if wide or settings.entities.enabled else ())
-    vectors = sources.embedder.embed([query, *names])
+    vectors = backends.embedder.embed([query, *names])
     learned: dict[str, Chunk] | None = {} if catalogue is None else None
     known = catalogue if learned is None else learned
     assert known is not None
@@ -242,9 +242,9 @@ def _only_sources(
     return tuple(source for source in there if fits(source))
 
 
-def _files_there(sources: Iterable[str]) -> str:
+def _files_there(backends: Iterable[str]) -> str:
     """The names of the first few files."""
-    names = sorted(filter(None, sources))
+    names = sorted(filter(None, backends))
     if not names:
         return "Its chunks name no files; leave the pattern empty."
     more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""

@@ -20,7 +20,7 @@ from statistics import fmean
 from time import perf_counter
 from typing import Any
 
-from ragfilter.engine.backends import Sources
+from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import unfiltered
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError
@@ -111,7 +111,7 @@ def measure(
     queries: Queries,
     qrels: Qrels,
     sides: Sequence[Side],
-    sources: Sources,
+    backends: Backends,
     user: User = PUBLIC,
 ) -> Iterator[Measured]:
     """Every query under every side, one after the other, as they are finished.
@@ -119,13 +119,13 @@ def measure(
     Raises InputError where a side needs an LLM and none is configured, and what `gather.run`
     raises.
     """
-    check(sides, sources.chat)
+    check(sides, backends.chat)
     for number, (query_id, text) in enumerate(queries.items()):
         if number == 0:
             # What is loaded and read once is not the first side's cost.
-            gather(text, sides[0].settings, sources, user)
+            gather(text, sides[0].settings, backends, user)
         for side in sides:
-            yield _measure(query_id, text, qrels.get(query_id), side, sources, user)
+            yield _measure(query_id, text, qrels.get(query_id), side, backends, user)
 
 
 def check(sides: Iterable[Side], chat: ChatModel | None) -> None:
@@ -161,11 +161,11 @@ def _measure(
     text: str,
     labels: Mapping[str, int] | None,
     side: Side,
-    sources: Sources,
+    backends: Backends,
     user: User,
 ) -> Measured:
     started = perf_counter()
-    result = run(text, side.settings, sources, user, wide=True)
+    result = run(text, side.settings, backends, user, wide=True)
     ms = (perf_counter() - started) * 1000
     kept = _kept(result, side)
     ids = tuple(hit.id for hit in kept)

@@ -22,7 +22,7 @@ from itertools import islice
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from ragfilter.engine.backends import Sources
+from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.engine.retrieve import run
 from ragfilter.evaluate.beir import Qrels, Queries
@@ -114,7 +114,7 @@ def evaluate(
     queries: Queries,
     qrels: Qrels,
     settings: Settings,
-    sources: Sources,
+    backends: Backends,
     user: User = PUBLIC,
     *,
     progress: Progress | None = None,
@@ -124,7 +124,7 @@ def evaluate(
     Raises ValueError where no query has a label, and what `gather.run` raises.
     """
     labelled = {i: text for i, text in queries.items() if i in qrels}
-    pools = gather_all(labelled, settings, sources, user, progress=progress)
+    pools = gather_all(labelled, settings, backends, user, progress=progress)
     unlabelled = tuple(i for i in queries if i not in qrels)
     return score(pools, qrels, settings, user, unlabelled=unlabelled)
 
@@ -132,7 +132,7 @@ def evaluate(
 def gather_all(
     queries: Queries,
     settings: Settings,
-    sources: Sources,
+    backends: Backends,
     user: User = PUBLIC,
     *,
     progress: Progress | None = None,
@@ -140,7 +140,7 @@ def gather_all(
     """The pool of every query, with all that `settings` need."""
     pools: dict[str, Pool] = {}
     for query_id, text in queries.items():
-        pools[query_id] = run(text, settings, sources, user, wide=True).pool
+        pools[query_id] = run(text, settings, backends, user, wide=True).pool
         if progress is not None:
             progress(len(pools), len(queries))
     return pools

@@ -29,7 +29,7 @@ with extra("langchain"):
     from pydantic import ConfigDict
 
 if TYPE_CHECKING:
-    from ragfilter.workbench import Bench
+    from ragfilter.workbench import Workbench
 
 
 class FilterCompressor(BaseDocumentCompressor):
@@ -81,7 +81,7 @@ class FilterRetriever(BaseRetriever):
 
 
 def chunk_tools(
-    workspace: Bench,
+    workspace: Workbench,
     collection: str,
     *,
     settings: Settings | str = "full",

@@ -22,7 +22,7 @@ from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
 
 if TYPE_CHECKING:
-    from ragfilter.workbench import Bench
+    from ragfilter.workbench import Workbench
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -54,14 +54,14 @@ class ChunkTools:
     `collection` and `settings` hold where the agent names no other. `user` is who asks.
     """
 
-    workspace: Bench
+    workspace: Workbench
     collection: str
     settings: Settings
     user: User = PUBLIC
 
     @classmethod
     def of(
-        cls, workspace: Bench, collection: str, settings: Settings | str, user: User
+        cls, workspace: Workbench, collection: str, settings: Settings | str, user: User
     ) -> ChunkTools:
         """The tools with settings or a profile of that name. Raises SettingsError."""
         made = _profile(settings) if isinstance(settings, str) else settings

@@ -176,7 +176,7 @@ def ask(
         )
     if remembered is None:
         return _call(ready, chat, settings)
-    known = recall(ready, chat, remembered)
+    known = look_up(ready, chat, remembered)
     if known is not None:
         return known
     judgement = _call(ready, chat, settings)
@@ -184,7 +184,7 @@ def ask(
     return judgement
 
 
-def recall(ready: JudgePrompt, chat: ChatModel, remembered: Judgements) -> Judgement | None:
+def look_up(ready: JudgePrompt, chat: ChatModel, remembered: Judgements) -> Judgement | None:
     """What `chat` said before of this prompt; None where it is not remembered. Asks nobody."""
     known = remembered.get(chat.name, ready.key)
     # The same prompt may have come from fewer candidates, all of which found room.

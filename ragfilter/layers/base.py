@@ -1,4 +1,4 @@
-"""The one shape every layer has: `apply(hits, look) -> Step`, pure."""
+"""The one shape every layer has: `apply(hits, look) -> LayerOutput`, pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragfilter.model import Decision, Detail, Hit, Need, Pool, Status, User, similarity
+from ragfilter.model import Decision, Detail, Hit, Pending, Pool, Status, User, similarity
 from ragfilter.rules.match import Scan
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LayerInput:
     """What a layer may look at: the settings, the pool, the scanned query, as whom, the pins, and
     whether a layer before it put the hits in a reranker's order."""
 
@@ -30,7 +30,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LayerOutput:
     """What a layer made of the hits it got: those that go on, in order, and every decision.
 
     `reranked` says that the order is now a reranker's, and not by distance.
@@ -38,7 +38,7 @@ class Step:
 
     hits: tuple[Hit, ...]
     decisions: tuple[Decision, ...] = ()
-    needs: tuple[Need, ...] = ()
+    needs: tuple[Pending, ...] = ()
     detail: Detail = None
     note: str = ""
     status: Status = "ok"
@@ -47,4 +47,4 @@ class Step:
     reranked: bool = False
 
 
-Layer = Callable[[tuple[Hit, ...], Look], Step]
+Layer = Callable[[tuple[Hit, ...], LayerInput], LayerOutput]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ragfilter.layers.base import Look, Step
+from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.spec import LayerSpec, Mark
 from ragfilter.model import (
     UNRESTRICTED,
@@ -103,7 +103,7 @@ def with_visible_refs(hits: Iterable[Hit], pool: Pool, user: User) -> tuple[Hit,
     return tuple(replace(hit, chunk=replace(hit.chunk, refs=named(hit.chunk))) for hit in hits)
 
 
-def apply(hits: tuple[Hit, ...], look: Look) -> Step:
+def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     """Keep the accessible hits. Status `insufficient_clearance` where hits existed and none is."""
     user = look.user
     kept: list[Hit] = []
@@ -124,8 +124,8 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
             )
     if hits and not kept:
         message = _message([hit.chunk for hit in hits], user)
-        return Step((), tuple(decisions), status="insufficient_clearance", message=message)
-    return Step(tuple(kept), tuple(decisions))
+        return LayerOutput((), tuple(decisions), status="insufficient_clearance", message=message)
+    return LayerOutput(tuple(kept), tuple(decisions))
 
 
 def _message(chunks: Sequence[Chunk], user: User) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragfilter.answer.context import fits
-from ragfilter.layers.base import Look, Step
+from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.spec import LayerSpec, Mark
 from ragfilter.model import Decision, Hit, LayerTrace, Result
 from ragfilter.settings.field import Section, setting
@@ -17,7 +17,7 @@ class ContextSettings(Section):
     )  # fmt: skip
 
 
-def apply(hits: tuple[Hit, ...], look: Look) -> Step:
+def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     """Keep the hits that fit into `max_context_tokens`; drop the others with the tokens counted."""
     budget = look.settings.context.max_context_tokens
     fitting, tokens = fits(hits, budget)
@@ -32,7 +32,7 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
         for hit, fit in zip(hits, fitting, strict=True)
     )
     kept = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if fit)
-    return Step(kept, decisions, note=f"about {numbers.tokens(tokens)}")
+    return LayerOutput(kept, decisions, note=f"about {numbers.tokens(tokens)}")
 
 
 def _line(trace: LayerTrace, result: Result) -> str:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
-from ragfilter.layers.base import Look, Step
+from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.quality import UNSCORED
 from ragfilter.layers.spec import LayerSpec, Mark, kept_of
 from ragfilter.layers.strategies.base import EPSILON, far_end
@@ -121,7 +121,7 @@ def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tupl
     )
 
 
-def apply(hits: tuple[Hit, ...], look: Look) -> Step:
+def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     """Keep the pins and what stands before the cut; `detail` holds the cut and its values."""
     settings = look.settings.cutoff
     pins = tuple(hit for hit in hits if hit.id in look.pinned)
@@ -144,10 +144,10 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     if reranked:
         note += f"; the values are {RERANK}, since the reranker reordered the hits"
     detail = CutoffDetail(made, tuple(hit.id for hit in hits), values, name, background)
-    return Step(hits[: made.kept], tuple(decisions), detail=detail, note=note)
+    return LayerOutput(hits[: made.kept], tuple(decisions), detail=detail, note=note)
 
 
-def _background(look: Look, *, reranked: bool) -> float | None:
+def _background(look: LayerInput, *, reranked: bool) -> float | None:
     """The mean of the farther half of what the query itself found, in the scale in force.
 
     Only the first pool_size that the user may see count: not how far the pool was doubled.

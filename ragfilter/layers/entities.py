@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragfilter.layers.base import Look, Step
+from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.comparison import names, title_is, title_names
 from ragfilter.layers.spec import LayerSpec, Mark
 from ragfilter.model import Decision, Entity, Hit, LayerTrace, Result
@@ -27,7 +27,7 @@ class Entities(Section):
     )  # fmt: skip
 
 
-def apply(hits: tuple[Hit, ...], look: Look) -> Step:
+def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     """Move each side's best surviving chunk to the front, the nearest first.
 
     The order of the sides would make steps that are no cliffs: after a near second pin the first
@@ -38,7 +38,7 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     mention what they are not about. A chunk that is best for two sides is pinned once, for both.
     """
     if not look.pool.entities:
-        return Step(hits, note="not a comparison")
+        return LayerOutput(hits, note="not a comparison")
     by_id = {hit.id: hit for hit in hits}
     pinned: dict[str, list[str]] = {}
     missing: list[str] = []
@@ -56,7 +56,7 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
     )
     rest = tuple(hit for hit in hits if hit.id not in pinned)
     others = tuple(Decision(hit.id, "entities", "kept", "not pinned") for hit in rest)
-    return Step(
+    return LayerOutput(
         (*front, *rest),
         pins + others,
         note="; ".join(f"no chunk left that names “{name}”" for name in missing),

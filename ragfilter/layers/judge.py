@@ -1,7 +1,7 @@
 """judge: an LLM says of each chunk keep, discard, or expand along its references.
 
 Source: Intelligent Chunk Filtering; docs/design.md#judge. Pure: the verdicts lie in the pool; where
-none were given over this very prompt, the nearest stay and a `Need` is returned.
+none were given over this very prompt, the nearest stay and a `Pending` is returned.
 
 Where the source is silent:
 
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Annotated
 from ragfilter.judge import call
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.references import Reached, walk
-from ragfilter.layers.base import Look, Step
+from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.clean import is_clean
 from ragfilter.layers.clearance import viewer, with_visible_refs
 from ragfilter.layers.spec import LayerSpec, Mark
@@ -38,8 +38,8 @@ from ragfilter.model import (
     Hit,
     JudgeDetail,
     Judgement,
-    Need,
     Outcome,
+    Pending,
     Pool,
     Status,
     User,
@@ -91,16 +91,16 @@ class Judge(Section):
     )  # fmt: skip
 
 
-def apply(hits: tuple[Hit, ...], look: Look) -> Step:
+def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     """Obey the judgement in the pool; status `low_quality_results` where it leaves nothing."""
     if not hits:
-        return Step(())
+        return LayerOutput(())
     settings = look.settings.judge
     asked = call.candidates(hits, settings, look.pool.space, look.pinned)
     unasked = _unasked(hits, asked, look)
     if not asked:
         message = NOTHING_SIMILAR.format(limit=settings.min_relevance)
-        return Step((), unasked, status="low_quality_results", message=message)
+        return LayerOutput((), unasked, status="low_quality_results", message=message)
     ready = question(asked, look.pool, look.settings, look.user)
     if not ready.asked:
         return _fall_back(asked, unasked, call.no_room(settings), look)
@@ -141,7 +141,7 @@ def _judgement_of(ready: call.JudgePrompt, judgements: Sequence[Judgement]) -> J
     return next(wordless, None)
 
 
-def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], look: Look) -> tuple[Decision, ...]:
+def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], look: LayerInput) -> tuple[Decision, ...]:
     settings = look.settings.judge
     width = call.width(settings)
     ids = {hit.id for hit in asked}
@@ -166,15 +166,15 @@ def _wait(
     asked: tuple[Hit, ...],
     unasked: tuple[Decision, ...],
     ready: call.JudgePrompt,
-    look: Look,
+    look: LayerInput,
     *,
     changed: bool,
-) -> Step:
+) -> LayerOutput:
     """What a failure would leave, until the judge is asked."""
     step = _nearest(asked, unasked, look, "kept", lambda rule: f"not judged yet, {rule}")
     n = len(ready.asked)
     why = "1 chunk waits" if n == 1 else f"{n} chunks wait"
-    need = Need("judge", "judge", tuple(hit.id for hit in asked), f"{why} for the LLM's verdict")
+    need = Pending("judge", "judge", tuple(hit.id for hit in asked), f"{why} for the LLM's verdict")
     before = "judged over other chunks or by another prompt, so " if changed else ""
     note = (
         f"{before}not judged yet; the first {look.settings.judge.max_chunks} by distance meanwhile"
@@ -183,8 +183,8 @@ def _wait(
 
 
 def _fall_back(
-    asked: tuple[Hit, ...], unasked: tuple[Decision, ...], error: str, look: Look
-) -> Step:
+    asked: tuple[Hit, ...], unasked: tuple[Decision, ...], error: str, look: LayerInput
+) -> LayerOutput:
     failed = f"the judge failed: {error}"
     step = _nearest(asked, unasked, look, "fallback", lambda rule: f"{rule}; {failed}")
     limit = look.settings.judge.max_chunks
@@ -194,10 +194,10 @@ def _fall_back(
 def _nearest(
     asked: tuple[Hit, ...],
     unasked: tuple[Decision, ...],
-    look: Look,
+    look: LayerInput,
     outcome: Outcome,
     say: Callable[[str], str],
-) -> Step:
+) -> LayerOutput:
     """Without verdicts: the first `max_chunks` by distance, pins first. `say` gives the reason."""
     limit = look.settings.judge.max_chunks
     pins = [hit for hit in asked if hit.id in look.pinned]
@@ -212,12 +212,12 @@ def _nearest(
             rule = "named in the comparison"
         became: Outcome = outcome if stays else "dropped"
         decisions.append(Decision(hit.id, "judge", became, say(rule), float(place), float(limit)))
-    return Step(tuple(kept), (*decisions, *unasked))
+    return LayerOutput(tuple(kept), (*decisions, *unasked))
 
 
 def _obey(
-    asked: tuple[Hit, ...], unasked: tuple[Decision, ...], judgement: Judgement, look: Look
-) -> Step:
+    asked: tuple[Hit, ...], unasked: tuple[Decision, ...], judgement: Judgement, look: LayerInput
+) -> LayerOutput:
     verdicts = {verdict.chunk_id: verdict for verdict in judgement.verdicts}
     left_out = frozenset(judgement.left_out)
     decisions = {h.id: _decision(h, verdicts.get(h.id), h.id in left_out, look) for h in asked}
@@ -248,11 +248,11 @@ def _obey(
     if not kept:
         message = NOTHING_RELEVANT.format(n=len(judgement.asked))
         status: Status = "low_quality_results"
-        return Step((), made, detail=detail, note=note, status=status, message=message)
-    return Step((*kept, *brought.values()), made, detail=detail, note=note)
+        return LayerOutput((), made, detail=detail, note=note, status=status, message=message)
+    return LayerOutput((*kept, *brought.values()), made, detail=detail, note=note)
 
 
-def _decision(hit: Hit, verdict: Verdict | None, left_out: bool, look: Look) -> Decision:
+def _decision(hit: Hit, verdict: Verdict | None, left_out: bool, look: LayerInput) -> Decision:
     if verdict is None:
         said = "not named by the judge"
         if left_out:
@@ -284,7 +284,7 @@ def _note(judgement: Judgement, kept: int, brought: int) -> str:
 Finder = Callable[[str], Hit | None]
 
 
-def _finder(look: Look) -> Finder:
+def _finder(look: LayerInput) -> Finder:
     """The hit with an id, where the pool holds its text and the user and its rule let it pass."""
     reachable = {hit.id: hit for hit in look.pool.reachable}
     known = {**reachable, **{hit.id: hit for hit in look.pool.hits}}
@@ -305,7 +305,7 @@ def _finder(look: Look) -> Finder:
 
 
 def _reached(
-    root: Hit, depth: int, look: Look, find: Finder, closed: frozenset[str]
+    root: Hit, depth: int, look: LayerInput, find: Finder, closed: frozenset[str]
 ) -> Iterator[tuple[Hit, Reached]]:
     """What the references of `root` lead to within `depth` steps."""
     found: dict[str, Hit] = {}

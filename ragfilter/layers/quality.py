@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import model_validator
 
-from ragfilter.layers.base import Look, Step
+from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.spec import LayerSpec, Mark
-from ragfilter.model import Decision, Hit, LayerTrace, Need, Outcome, Result
+from ragfilter.model import Decision, Hit, LayerTrace, Outcome, Pending, Result
 from ragfilter.settings.field import Section, setting
 from ragfilter.text import numbers
 
@@ -84,7 +84,7 @@ class Quality(Section):
         return self
 
 
-def apply(hits: tuple[Hit, ...], look: Look) -> Step:
+def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     """Keep good hits. Status `low_quality_results` with an empty result where there are none."""
     quality = look.settings.quality
     pins = tuple(hit for hit in hits if hit.id in look.pinned)
@@ -110,7 +110,7 @@ def widths(quality: Quality) -> tuple[int, ...]:
     return (*steps, quality.max_top_k)
 
 
-def _judge(hits: tuple[Hit, ...], look: Look, quality: Quality) -> Step:
+def _judge(hits: tuple[Hit, ...], look: LayerInput, quality: Quality) -> LayerOutput:
     if look.pool.space == "rank" and quality.mode == "when_poor":
         return _unscored(hits, quality)
     threshold = quality.score_threshold
@@ -135,7 +135,7 @@ def _judge(hits: tuple[Hit, ...], look: Look, quality: Quality) -> Step:
     missing = tuple(hit.id for hit in candidates if hit.rerank_score is None)
     if missing or not mine:
         step = _widen(hits, look, quality)
-        need = Need(
+        need = Pending(
             "rerank",
             "quality",
             tuple(hit.id for hit in candidates),
@@ -153,11 +153,11 @@ def reranker_key(quality: Quality) -> str:
     return quality.reranker
 
 
-def _good(hits: Sequence[Hit], look: Look, threshold: float) -> list[Hit]:
+def _good(hits: Sequence[Hit], look: LayerInput, threshold: float) -> list[Hit]:
     return [hit for hit in hits if look.similarity(hit) >= threshold - EPSILON]
 
 
-def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, look: Look) -> Step:
+def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, look: LayerInput) -> LayerOutput:
     threshold = look.settings.quality.score_threshold
     good_ids = {hit.id for hit in good}
     decisions = []
@@ -172,10 +172,10 @@ def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, look: Look) -
         else:
             reason = f"beyond the first {width} looked at"
             decisions.append(Decision(hit.id, "quality", "dropped", reason, value, threshold))
-    return Step(tuple(good), tuple(decisions))
+    return LayerOutput(tuple(good), tuple(decisions))
 
 
-def _unscored(hits: tuple[Hit, ...], quality: Quality) -> Step:
+def _unscored(hits: tuple[Hit, ...], quality: Quality) -> LayerOutput:
     """Nothing can be checked: the first `min_top_k`, as a plain search would give them."""
     width = quality.min_top_k
     decisions = []
@@ -185,10 +185,10 @@ def _unscored(hits: tuple[Hit, ...], quality: Quality) -> Step:
         outcome: Outcome = "fallback" if stays else "dropped"
         decisions.append(Decision(hit.id, "quality", outcome, reason, float(place), float(width)))
     note = f"{UNSCORED}; the first {width} unchecked" if hits else ""
-    return Step(hits[:width], tuple(decisions), note=note)
+    return LayerOutput(hits[:width], tuple(decisions), note=note)
 
 
-def _widen(hits: tuple[Hit, ...], look: Look, quality: Quality) -> Step:
+def _widen(hits: tuple[Hit, ...], look: LayerInput, quality: Quality) -> LayerOutput:
     if look.pool.space == "rank":
         return _unscored(hits, quality)
     for width in widths(quality):
@@ -199,7 +199,7 @@ def _widen(hits: tuple[Hit, ...], look: Look, quality: Quality) -> Step:
     return replace(step, status="low_quality_results", message=MESSAGE) if hits else step
 
 
-def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality) -> Step:
+def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality) -> LayerOutput:
     limit = quality.reranker_threshold
     ranked = sorted(candidates, key=lambda hit: -_score(hit))
     kept = [hit for hit in ranked if _score(hit) >= limit - EPSILON][: quality.reranker_top_k]
@@ -220,9 +220,9 @@ def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality
         reason = f"beyond the {quality.max_top_k} that are reranked"
         decisions.append(Decision(hit.id, "quality", "dropped", reason))
     if not kept and hits:
-        return Step((), tuple(decisions), status="low_quality_results", message=MESSAGE)
+        return LayerOutput((), tuple(decisions), status="low_quality_results", message=MESSAGE)
     note = f"reranked {len(candidates)} chunks"
-    return Step(tuple(kept), tuple(decisions), note=note, reranked=True)
+    return LayerOutput(tuple(kept), tuple(decisions), note=note, reranked=True)
 
 
 def _score(hit: Hit) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragfilter.layers.base import Look, Step
+from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.spec import LayerSpec, Mark
 from ragfilter.model import Decision, Hit, LayerTrace, Outcome, Result, Round, Rounds
 from ragfilter.settings.field import Section, setting
@@ -24,7 +24,7 @@ class QueryMust(Section):
     )  # fmt: skip
 
 
-def apply(hits: tuple[Hit, ...], look: Look) -> Step:
+def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     """Keep hits whose rule holds. A rule that cannot be read lets its chunk pass, and says so."""
     kept: list[Hit] = []
     decisions: list[Decision] = []
@@ -46,7 +46,7 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
         k=settings.retrieval.k,
         max_rounds=settings.query_must.max_rounds,
     )
-    return Step(tuple(kept), tuple(decisions), detail=rounds)
+    return LayerOutput(tuple(kept), tuple(decisions), detail=rounds)
 
 
 def replay_rounds(ids: Sequence[str], passes: Sequence[bool], *, k: int, max_rounds: int) -> Rounds:

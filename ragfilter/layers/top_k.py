@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ragfilter.layers.base import Look, Step
+from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.spec import LayerSpec, Mark
 from ragfilter.model import Decision, Hit
 
 
-def apply(hits: tuple[Hit, ...], look: Look) -> Step:
+def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     """Keep the first `retrieval.k` hits."""
     k = look.settings.retrieval.k
     decisions = tuple(
@@ -21,7 +21,7 @@ def apply(hits: tuple[Hit, ...], look: Look) -> Step:
         )
         for place, hit in enumerate(hits, start=1)
     )
-    return Step(hits[:k], decisions)
+    return LayerOutput(hits[:k], decisions)
 
 
 SPEC: LayerSpec = LayerSpec(

@@ -141,7 +141,9 @@ class RuleBook:
         met = np.zeros(self._n_clauses, dtype=np.bool_)
         met[self._clauses_of_term.pick(found)] = True
         rules = self._rules_of_clause.pick(np.flatnonzero(met))
-        holds = np.bincount(rules, minlength=len(self._compiled)) == self._wanted
+        holds: npt.NDArray[np.bool_] = (
+            np.bincount(rules, minlength=len(self._compiled)) == self._wanted
+        )
         holds[self._forbidden_by_term.pick(found)] = False
         return holds
 

@@ -223,7 +223,7 @@ def library(open_page: OpenPage) -> Callable[..., Result]:
         given = [config.Given("--set", flags or {})]
         settings = config.load(profile=profile, environ={}, flags=given).settings
         return run(
-            question, settings, resources.open_resources().bench.sources("demo"), push_down=False
+            question, settings, resources.open_resources().bench.backends("demo"), push_down=False
         )
 
     return ask

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from line import Line
 
-from ragfilter.engine.backends import Sources
+from ragfilter.engine.backends import Backends
 from ragfilter.errors import ChatError, InputError
 from ragfilter.evaluate import experiment
 from ragfilter.evaluate.experiment import Measured, Side, before_and_after, means, measure
@@ -41,8 +41,10 @@ class World(Line):
         yield Delta("\n".join(f"{i} -> KEEP" for i in relevant))
         yield Delta(usage=Usage(300, 20))
 
-    def sources(self, *, chat: bool = True, remember: bool = False) -> Sources:
-        return Sources(self, self, None, self if chat else None, Judgements() if remember else None)
+    def backends(self, *, chat: bool = True, remember: bool = False) -> Backends:
+        return Backends(
+            self, self, None, self if chat else None, Judgements() if remember else None
+        )
 
 
 QUERIES = {"zero": "0", "ten": "10"}
@@ -58,7 +60,7 @@ TWO = FOUR.with_values(
 
 def measured(sides: Sequence[Side], world: World | None = None, **given: Any) -> list[Measured]:
     world = world or World(BY_QUERY)
-    return list(measure(QUERIES, QRELS, sides, world.sources(**given)))
+    return list(measure(QUERIES, QRELS, sides, world.backends(**given)))
 
 
 def test_before_and_after_by_hand() -> None:
@@ -126,7 +128,7 @@ def test_a_fallback_is_counted_and_told() -> None:
 
 def test_without_labels_there_are_no_scores() -> None:
     sides = before_and_after((Side("two", TWO),))
-    rows = list(measure(QUERIES, {}, sides, World({}).sources()))
+    rows = list(measure(QUERIES, {}, sides, World({}).backends()))
     assert {(row.scores, row.irrelevant) for row in rows} == {(None, None)}
     plain, two = means(rows, sides)
     assert (two.precision, two.recall, two.f1, two.noise_reduction) == (None,) * 4
@@ -138,7 +140,7 @@ def test_without_labels_there_are_no_scores() -> None:
 def test_stopped_early_the_means_are_over_what_every_side_has() -> None:
     sides = before_and_after((Side("two", TWO), Side("judged", LLM)))
     world = World(BY_QUERY)
-    rows = list(islice(measure(QUERIES, QRELS, sides, world.sources()), 5))
+    rows = list(islice(measure(QUERIES, QRELS, sides, world.backends()), 5))
     made = means(rows, sides)
     assert [one.queries for one in made] == [1, 1, 1]
     assert made == means(rows[:3], sides)
@@ -151,7 +153,7 @@ def test_stopped_early_the_means_are_over_what_every_side_has() -> None:
 
 def test_nothing_is_asked_before_it_is_wanted() -> None:
     world = World(BY_QUERY)
-    rows = measure(QUERIES, QRELS, (Side("judged", LLM),), world.sources())
+    rows = measure(QUERIES, QRELS, (Side("judged", LLM),), world.backends())
     assert world.asked == []
     next(rows)
     assert len(world.asked) == 1

@@ -7,7 +7,7 @@ import json
 import pytest
 from line import Line
 
-from ragfilter.engine.backends import Sources
+from ragfilter.engine.backends import Backends
 from ragfilter.errors import InputError
 from ragfilter.evaluate import labels, run
 from ragfilter.evaluate.beir import Labels
@@ -136,7 +136,7 @@ def test_evaluate_gathers_labelled_queries_once_and_tells_its_progress() -> None
         {"first": "0", "unlabelled": "9", "second": "29"},
         {"first": {"0": 1, "1": 1}, "second": {"29": 1}},
         K4,
-        Sources(line, line),  # type: ignore[arg-type]
+        Backends(line, line),  # type: ignore[arg-type]
         progress=lambda done, total: told.append((done, total)),
     )
     assert line.embedded == ["0", "29"]

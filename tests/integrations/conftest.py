@@ -18,7 +18,7 @@ from ragfilter.protocols import Vectors
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.chroma.store import Row
 from ragfilter.stores.workspace import Workspace
-from ragfilter.workbench import Bench, open_bench
+from ragfilter.workbench import Workbench, open_workbench
 
 # Read when haystack is imported: no test reports anything.
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
@@ -51,6 +51,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def workspace(folder: Path) -> Iterator[Bench]:
-    with open_bench(Deployment(data_dir=folder)) as bench:
+def workspace(folder: Path) -> Iterator[Workbench]:
+    with open_workbench(Deployment(data_dir=folder)) as bench:
         yield replace(bench, embedder=Near({}, along(1.0, 1)))  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 import ragfilter as rf
 from ragfilter.integrations.langchain import chunk_tools
-from ragfilter.workbench import Bench
+from ragfilter.workbench import Workbench
 
 QUERY = "How strong is a troll?"
 GAP = (0.12, 0.18, 0.22, 0.35, 0.50)
@@ -112,7 +112,7 @@ def test_the_retriever_filters_what_a_vector_store_finds() -> None:
     assert len(few.invoke(QUERY)) == 2
 
 
-def test_an_agent_gets_tools_that_describe_themselves(workspace: Bench) -> None:
+def test_an_agent_gets_tools_that_describe_themselves(workspace: Workbench) -> None:
     search, get = chunk_tools(workspace, "refs", settings="query-must")
     assert (search.name, get.name) == ("search_chunks", "get_chunks")
     assert search.args.keys() == {"query", "k", "profile", "collection"}
@@ -131,7 +131,7 @@ def test_an_agent_gets_tools_that_describe_themselves(workspace: Bench) -> None:
     ],
 )
 def test_an_agent_is_told_what_is_wrong(
-    workspace: Bench, given: dict[str, Any], words: str
+    workspace: Workbench, given: dict[str, Any], words: str
 ) -> None:
     search, _ = chunk_tools(workspace, "refs")
     assert words in search.invoke(given)

@@ -18,7 +18,7 @@ from ragfilter.cli import main
 from ragfilter.integrations.mcp import make_server
 from ragfilter.integrations.tools import ChunkTools
 from ragfilter.model import PUBLIC
-from ragfilter.workbench import Bench
+from ragfilter.workbench import Workbench
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -34,7 +34,7 @@ def called(server: Any, name: str, **given: Any) -> tuple[bool, Any]:
     return asyncio.run(call())
 
 
-def test_an_agent_searches_and_reads(workspace: Bench) -> None:
+def test_an_agent_searches_and_reads(workspace: Workbench) -> None:
     server = make_server(ChunkTools.of(workspace, "refs", "full", PUBLIC))
     failed, said = called(server, "search_chunks", query="what is there?", k=2)
     assert not failed

@@ -10,12 +10,14 @@ from ragfilter.integrations.tools import ChunkTools
 from ragfilter.model import PUBLIC, User
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
-from ragfilter.workbench import Bench
+from ragfilter.workbench import Workbench
 
 SEES_ALL = User(level=2)
 
 
-def tools(workspace: Bench, user: User = PUBLIC, settings: Settings | str = "full") -> ChunkTools:
+def tools(
+    workspace: Workbench, user: User = PUBLIC, settings: Settings | str = "full"
+) -> ChunkTools:
     return ChunkTools.of(workspace, "refs", settings, user)
 
 
@@ -26,7 +28,7 @@ def ids(chunks: list[dict[str, Any]]) -> list[str]:
 @pytest.mark.parametrize("profile", [None, *PROFILES])
 @pytest.mark.parametrize("settings", ["query-must", Settings()])
 def test_no_profile_lets_a_hidden_chunk_out(
-    workspace: Bench, profile: str | None, settings: Settings | str
+    workspace: Workbench, profile: str | None, settings: Settings | str
 ) -> None:
     said = tools(workspace, settings=settings).search_chunks("hush", k=20, profile=profile)
     assert said["chunks"]
@@ -35,7 +37,7 @@ def test_no_profile_lets_a_hidden_chunk_out(
 
 
 @pytest.mark.parametrize("profile", ["full", "adaptive-gap", "query-must"])
-def test_who_may_see_it_finds_it(workspace: Bench, profile: str) -> None:
+def test_who_may_see_it_finds_it(workspace: Workbench, profile: str) -> None:
     said = tools(workspace, SEES_ALL).search_chunks("hush", k=20, profile=profile)
     (secret,) = (chunk for chunk in said["chunks"] if chunk["id"] == "secret")
     assert (secret["title"], secret["text"], secret["refs"]) == ("Secret plan", "hush", ["deep"])
@@ -43,12 +45,12 @@ def test_who_may_see_it_finds_it(workspace: Bench, profile: str) -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_k_limits_the_chunks_in_every_profile(workspace: Bench, profile: str) -> None:
+def test_k_limits_the_chunks_in_every_profile(workspace: Workbench, profile: str) -> None:
     said = tools(workspace).search_chunks("what is there?", k=2, profile=profile)
     assert ids(said["chunks"]) == ["root", "a"]
 
 
-def test_chunks_are_read_with_what_they_refer_to(workspace: Bench) -> None:
+def test_chunks_are_read_with_what_they_refer_to(workspace: Workbench) -> None:
     said = tools(workspace).get_chunks(["root", "d", "root"], depth=1)
     assert (ids(said["chunks"]), ids(said["expanded"])) == (["root", "d"], ["a", "b", "e"])
     assert said["chunks"][0] == {
@@ -63,7 +65,7 @@ def test_chunks_are_read_with_what_they_refer_to(workspace: Bench) -> None:
     assert tools(workspace).get_chunks(["root"])["expanded"] == []
 
 
-def test_a_hidden_chunk_is_as_one_that_is_not_there(workspace: Bench) -> None:
+def test_a_hidden_chunk_is_as_one_that_is_not_there(workspace: Workbench) -> None:
     said = tools(workspace).get_chunks(["b", "secret", "nowhere"], depth=5)
     assert said["missing"] == ["secret", "nowhere"]
     # Nor does a way lead through it.

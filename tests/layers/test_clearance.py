@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ragfilter.layers import clearance
-from ragfilter.layers.base import Look
+from ragfilter.layers.base import LayerInput
 from ragfilter.model import Chunk, Hit, Pool, User
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
@@ -31,9 +31,9 @@ def test_who_may_see_what(
     assert User(user, (mine,)).sees(chunk) is seen
 
 
-def look(level: int) -> Look:
+def look(level: int) -> LayerInput:
     settings = Settings().with_values({"clearance.enabled": True})
-    return Look(settings, Pool("q", "c", "l2", ()), rule_book(()).scan("q"), User(level))
+    return LayerInput(settings, Pool("q", "c", "l2", ()), rule_book(()).scan("q"), User(level))
 
 
 def hits(*levels: int | None) -> tuple[Hit, ...]:

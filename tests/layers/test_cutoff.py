@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.layers.base import Look
+from ragfilter.layers.base import LayerInput
 from ragfilter.layers.cutoff import Cutoff, apply, cut, side_by_side
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import PUBLIC, Chunk, CutoffDetail, Hit, Pool
@@ -293,7 +293,7 @@ def make_hits(values: list[float], scores: list[float | None] | None = None) -> 
     )
 
 
-LookAt = Callable[..., Look]
+LookAt = Callable[..., LayerInput]
 
 
 @pytest.fixture
@@ -304,11 +304,13 @@ def look_at() -> LookAt:
         pinned: tuple[str, ...] = (),
         reranked: bool = False,
         **options: Any,
-    ) -> Look:
+    ) -> LayerInput:
         values = {path.replace("__", "."): value for path, value in options.items()}
         pool = Pool("q", "c", "l2", hits)
         settings = Settings().with_values(values)
-        return Look(settings, pool, rule_book(()).scan("q"), PUBLIC, frozenset(pinned), reranked)
+        return LayerInput(
+            settings, pool, rule_book(()).scan("q"), PUBLIC, frozenset(pinned), reranked
+        )
 
     return make
 

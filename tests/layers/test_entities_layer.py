@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragfilter.layers import cutoff
-from ragfilter.layers.base import Look, Step
+from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.entities import apply
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool
 from ragfilter.rules.match import rule_book
@@ -26,10 +26,10 @@ GIANT, CATEGORY, TROLL, FROST, MAMMOTH = (
 HITS = (GIANT, CATEGORY, TROLL, FROST, MAMMOTH)
 
 
-def pin(hits: tuple[Hit, ...], *entities: Entity, per_entity: int = 10) -> Step:
+def pin(hits: tuple[Hit, ...], *entities: Entity, per_entity: int = 10) -> LayerOutput:
     settings = Settings().with_values({"entities.per_entity": per_entity})
     pool = Pool("q", "c", "l2", hits, entities)
-    return apply(hits, Look(settings, pool, rule_book(()).scan("q"), PUBLIC))
+    return apply(hits, LayerInput(settings, pool, rule_book(()).scan("q"), PUBLIC))
 
 
 def test_both_sides_are_pinned_the_nearest_first() -> None:
@@ -86,13 +86,13 @@ def test_one_chunk_may_be_the_best_for_two_sides() -> None:
 
 
 def test_without_a_comparison_nothing_moves() -> None:
-    assert pin(HITS) == Step(HITS, note="not a comparison")
+    assert pin(HITS) == LayerOutput(HITS, note="not a comparison")
 
 
-def cut_after_pinning(hits: tuple[Hit, ...], *entities: Entity) -> Step:
+def cut_after_pinning(hits: tuple[Hit, ...], *entities: Entity) -> LayerOutput:
     step = pin(hits, *entities)
     pool = Pool("q", "c", "l2", hits, entities)
-    look = Look(Settings(), pool, rule_book(()).scan("q"), PUBLIC, step.pinned)
+    look = LayerInput(Settings(), pool, rule_book(()).scan("q"), PUBLIC, step.pinned)
     return cutoff.apply(step.hits, look)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ragfilter.judge import call
 from ragfilter.judge.parse import parse
-from ragfilter.layers.base import Look, Step
+from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.judge import apply
 from ragfilter.model import (
     PUBLIC,
@@ -63,7 +63,7 @@ def judge(
     query: str = "why?",
     user: User = PUBLIC,
     **settings: Any,
-) -> Step:
+) -> LayerOutput:
     tree = Settings().with_values(
         {"judge.enabled": True} | {k.replace("__", "."): v for k, v in settings.items()}
     )
@@ -76,24 +76,24 @@ def judge(
         reachable=reachable,
         failures=failures,
     )
-    return apply(hits, Look(tree, found, rule_book(()).scan(query), user, pinned))
+    return apply(hits, LayerInput(tree, found, rule_book(()).scan(query), user, pinned))
 
 
 def over(hits: tuple[Hit, ...], **actions: str) -> Judgement:
     return Judgement(tuple(h.id for h in hits), verdicts(**actions), model="m")
 
 
-def ids(step: Step) -> list[str]:
+def ids(step: LayerOutput) -> list[str]:
     return [h.id for h in step.hits]
 
 
-def outcomes(step: Step) -> dict[str, str]:
+def outcomes(step: LayerOutput) -> dict[str, str]:
     found: dict[str, str] = {d.chunk_id: d.outcome for d in step.decisions}
     assert len(found) == len(step.decisions), "two decisions for one chunk"
     return found
 
 
-def reason(step: Step, chunk_id: str) -> str:
+def reason(step: LayerOutput, chunk_id: str) -> str:
     return next(d.reason for d in step.decisions if d.chunk_id == chunk_id)
 
 
@@ -159,7 +159,7 @@ def test_pinned_chunks_stay_whatever_the_verdict() -> None:
 
 
 def test_nothing_in_is_nothing_out() -> None:
-    assert judge((), None) == Step(())
+    assert judge((), None) == LayerOutput(())
 
 
 # -- not judged ------------------------------------------------------------------------------------

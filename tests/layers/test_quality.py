@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragfilter.layers import quality
-from ragfilter.layers.base import Look, Step
+from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.quality import Quality
 from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Pool
 from ragfilter.rules.match import rule_book
@@ -22,7 +22,7 @@ def run(
     failure: str = "",
     pinned: frozenset[str] = frozenset(),
     **values: object,
-) -> Step:
+) -> LayerOutput:
     settings = Settings().with_values({f"quality.{name}": v for name, v in values.items()})
     hits = tuple(
         Hit(Chunk(f"c{i}"), 2 * (1 - s), i, rerank_score=scores[i - 1] if scores else None)
@@ -36,10 +36,10 @@ def run(
         failures=(Failure("rerank", failure),) if failure else (),
         reranker=quality.reranker_key(settings.quality) if scores or failure else "",
     )
-    return quality.apply(hits, Look(settings, pool, rule_book(()).scan("q"), PUBLIC, pinned))
+    return quality.apply(hits, LayerInput(settings, pool, rule_book(()).scan("q"), PUBLIC, pinned))
 
 
-def ids(step: Step) -> list[str]:
+def ids(step: LayerOutput) -> list[str]:
     return [hit.id for hit in step.hits]
 
 
@@ -168,7 +168,7 @@ def test_scores_of_another_reranker_do_not_count() -> None:
     settings = Settings()
     hits = tuple(replace(Hit(Chunk(f"c{i}"), 1.4, i), rerank_score=0.9) for i in (1, 2))
     pool = Pool("q", "c", "l2", hits, reranker="cross_encoder:x")
-    step = quality.apply(hits, Look(settings, pool, rule_book(()).scan("q"), PUBLIC))
+    step = quality.apply(hits, LayerInput(settings, pool, rule_book(()).scan("q"), PUBLIC))
     assert [need.kind for need in step.needs] == ["rerank"]
 
 
@@ -176,7 +176,7 @@ def test_the_failure_of_another_reranker_does_not_count() -> None:
     hits = tuple(Hit(Chunk(f"c{i}"), 1.4, i) for i in (1, 2))
     gone = (Failure("rerank", "model gone"),)
     pool = Pool("q", "c", "l2", hits, failures=gone, reranker="cross_encoder:x")
-    step = quality.apply(hits, Look(Settings(), pool, rule_book(()).scan("q"), PUBLIC))
+    step = quality.apply(hits, LayerInput(Settings(), pool, rule_book(()).scan("q"), PUBLIC))
     assert [need.kind for need in step.needs] == ["rerank"]
     assert "model gone" not in step.note
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragfilter.engine.backends import Sources
+from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay
 from ragfilter.errors import ChatError, ModelError
 from ragfilter.judge.cache import Judgements
@@ -59,7 +59,7 @@ NARROW = ON.with_values({"judge.max_chunks": 1, "judge.oversample": 1.0})
 ASKED = Asked("why?", "demo", "1", reach(ON, PUBLIC))
 
 
-class Bench:
+class Workbench:
     """A collection and a judge at their ports, and what all sessions share."""
 
     name = "judge"
@@ -71,8 +71,8 @@ class Bench:
         self.pools: Shelf[Pool] = Shelf(4)
         self.judgements = Judgements()
 
-    def sources(self, _: str) -> Sources:
-        return Sources(self, self, self.reranker, self, self.judgements)  # type: ignore[arg-type]
+    def backends(self, _: str) -> Backends:
+        return Backends(self, self, self.reranker, self, self.judgements)  # type: ignore[arg-type]
 
     def stream(self, messages: Sequence[Message], **_: object) -> Iterator[Delta]:
         self.calls += 1
@@ -119,7 +119,7 @@ def kept(result: Result) -> list[str]:
 
 
 def test_a_verdict_that_was_paid_stays_whatever_another_session_asks() -> None:
-    bench = Bench()
+    bench = Workbench()
     bench.said = "b -> EXPAND_1"
     bench.press(POOL, ON)
     # The other one had drawn its page before that.
@@ -130,7 +130,7 @@ def test_a_verdict_that_was_paid_stays_whatever_another_session_asks() -> None:
 
 
 def test_the_failure_of_one_session_hides_no_verdict() -> None:
-    bench = Bench()
+    bench = Workbench()
     down = ChatError("It is down.", kind="unreachable")
     bench.said = down
     assert "It is down." in replay(bench.press(POOL, ON), ON).trace("judge").note
@@ -147,7 +147,7 @@ def test_the_failure_of_one_session_hides_no_verdict() -> None:
 
 
 def test_a_question_put_again_takes_what_the_llm_said_before_and_asks_nobody() -> None:
-    bench = Bench()
+    bench = Workbench()
     bench.said = "b -> EXPAND_1"
     bench.press(POOL, ON)
     settled = settle(Asked("why?", "demo", "2", reach(ON, PUBLIC)), POOL, ON, PUBLIC, bench)  # type: ignore[arg-type]
@@ -163,7 +163,7 @@ SCORED = Settings().with_values({"quality.enabled": True, "quality.mode": "alway
 
 
 def test_a_question_put_anew_is_scored_again_though_it_failed_before() -> None:
-    bench = Bench()
+    bench = Workbench()
     bench.broken = True
     failed = settle(ASKED, POOL, SCORED, PUBLIC, bench)  # type: ignore[arg-type]
     assert "It is out." in replay(failed, SCORED).trace("quality").note
@@ -178,7 +178,7 @@ def test_a_question_put_anew_is_scored_again_though_it_failed_before() -> None:
 
 
 def test_a_reranking_that_fails_once_more_stays_a_failure() -> None:
-    bench = Bench()
+    bench = Workbench()
     bench.broken = True
     for _ in range(2):
         settle(ASKED, bench.pools.get(ASKED) or POOL, SCORED, PUBLIC, bench)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from ragfilter.engine.complete import unfailed
 from ragfilter.engine.replay import replay
 from ragfilter.errors import RagfilterError
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import Need, Result
+from ragfilter.model import Pending, Result
 from ragfilter.models.rerankers import LateInteraction
 from ragfilter.report import judge_stats
 from ragfilter.report.forecast import Forecast, forecast
@@ -56,7 +56,7 @@ def draw(result: Result, resources: Resources, *, wider: bool) -> None:
             )
 
 
-def reranking(result: Result) -> tuple[Need | None, bool]:
+def reranking(result: Result) -> tuple[Pending | None, bool]:
     """What waits for a reranker's scores, and whether it has failed at them before."""
     again = False
     needs = result.needs
@@ -104,7 +104,7 @@ def judge_button(
     )
 
 
-def _score(need: Need, result: Result, resources: Resources, *, again: bool) -> str:
+def _score(need: Pending, result: Result, resources: Resources, *, again: bool) -> str:
     quality = result.settings.quality
     n = numbers.chunks(len(need.chunk_ids))
     left = _unscored(need, result, resources)
@@ -113,7 +113,7 @@ def _score(need: Need, result: Result, resources: Resources, *, again: bool) -> 
     return f"Score {'again: ' if again else ''}{n} with {name} · {seconds}, local"
 
 
-def _unscored(need: Need, result: Result, resources: Resources) -> int:
+def _unscored(need: Pending, result: Result, resources: Resources) -> int:
     """How many chunks a model would really have to read: others' scores or vectors are there."""
     quality = result.settings.quality
     by_id = {hit.id: hit.chunk.passage for hit in result.pool.hits}

@@ -15,7 +15,7 @@ from uuid import uuid4
 import streamlit as st
 
 from ragfilter.engine.complete import unfailed
-from ragfilter.model import NeedKind, Pool
+from ragfilter.model import PendingKind, Pool
 from ragfilter.ui.session import background
 from ragfilter.ui.session.background import Job
 from ragfilter.ui.session.shelf import Shelf
@@ -28,12 +28,12 @@ TICK_S = 0.15
 class Wish:
     """One press of a button: what it asks for; `again` forgets what failed before."""
 
-    kind: NeedKind
+    kind: PendingKind
     token: str
     again: bool = False
 
 
-def press(kind: NeedKind, *, again: bool = False) -> None:
+def press(kind: PendingKind, *, again: bool = False) -> None:
     """Wish for what a need lacks. What the judge says is then shown in its panel."""
     st.session_state.wish = Wish(kind, uuid4().hex, again)
     if kind == "judge":

@@ -2,18 +2,18 @@
 
 A pool is gathered when a question is put, and kept for all sessions. Sliders only replay it. Local
 rerank scores, and what the LLM said before, come with the question, since asking is the act; what a
-later change of settings lacks stays a `Need`, which the page offers as a button.
+later change of settings lacks stays a `Pending`, which the page offers as a button.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragfilter.engine.complete import fulfil, joined, recall, unfailed
+from ragfilter.engine.complete import complete, joined, look_up, unfailed
 from ragfilter.engine.replay import count_clean, replay
 from ragfilter.engine.retrieve import gather, target
 from ragfilter.layers.clearance import viewer
-from ragfilter.model import Need, Pool, Result, User
+from ragfilter.model import Pending, Pool, Result, User
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.state import Asked, Reach
@@ -44,7 +44,7 @@ def pool_of(asked: Asked, settings: Settings, resources: Resources) -> Pool:
         reach = asked.reach
         wide = settings.with_values({"retrieval.pool_size": reach.pool_size,
                                      "retrieval.source_pattern": reach.source_pattern})  # fmt: skip
-        pool = gather(asked.query, wide, resources.sources(asked.collection), reach.user)
+        pool = gather(asked.query, wide, resources.backends(asked.collection), reach.user)
         pool = keep(asked, pool, resources)
     return pool
 
@@ -67,26 +67,26 @@ def settle(
     said before of the same prompt; it is never asked here. A reranking that failed is tried again,
     since asking is the act."""
     pool = unfailed(pool, "rerank")
-    sources = resources.sources(asked.collection)
+    backends = resources.backends(asked.collection)
     for _ in range(MAX_STEPS if score else 0):
         needs = [need for need in replay(pool, settings, user).needs if need.kind == "rerank"]
         if not needs:
             break
-        pool = fulfil(pool, needs, settings, sources, user)
-    pool = recall(pool, replay(pool, settings, user).needs, settings, sources, user)
+        pool = complete(pool, needs, settings, backends, user)
+    pool = look_up(pool, replay(pool, settings, user).needs, settings, backends, user)
     return keep(asked, pool, resources)
 
 
 def meet(
     asked: Asked,
     pool: Pool,
-    needs: Sequence[Need],
+    needs: Sequence[Pending],
     settings: Settings,
     user: User,
     resources: Resources,
 ) -> Pool:
     """The pool with these needs met, because a button was pressed. It is not kept yet."""
-    return fulfil(pool, needs, settings, resources.sources(asked.collection), user)
+    return complete(pool, needs, settings, resources.backends(asked.collection), user)
 
 
 def falls_short(asked: Asked, result: Result, settings: Settings) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import streamlit as st
 
 from ragfilter.answer.stream import Answer, Prices
-from ragfilter.engine.backends import Sources
+from ragfilter.engine.backends import Backends
 from ragfilter.layers.quality import Quality, reranker_key
 from ragfilter.model import Chunk, Pool
 from ragfilter.protocols import Reranker, Vectors
@@ -23,7 +23,7 @@ from ragfilter.ui.session.scores import Remembering
 from ragfilter.ui.session.shelf import Shelf
 from ragfilter.ui.session.state import Asked
 from ragfilter.ui.sidebar.examples import Example
-from ragfilter.workbench import Bench, open_bench, read_deployment
+from ragfilter.workbench import Workbench, open_workbench, read_deployment
 
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
 DRAFTS, JOBS, NEIGHBOURS = 256, 64, 64
@@ -33,7 +33,7 @@ DRAFTS, JOBS, NEIGHBOURS = 256, 64, 64
 class Resources:
     """The bench and what is remembered of it."""
 
-    bench: Bench
+    bench: Workbench
     deployment: Deployment
     pools: Shelf[Pool] = field(default_factory=lambda: Shelf[Pool](POOLS))
     scores: Shelf[float] = field(default_factory=lambda: Shelf[float](SCORES))
@@ -54,9 +54,9 @@ class Resources:
         given = Prices(self.deployment.price_prompt, self.deployment.price_completion)
         return given if given.prompt or given.completion else None
 
-    def sources(self, collection: str) -> Sources:
+    def backends(self, collection: str) -> Backends:
         """The bench's sources, with a reranker that remembers its scores."""
-        plain = self.bench.sources(collection)
+        plain = self.bench.backends(collection)
         make = plain.reranker
         if make is None:
             return plain
@@ -86,4 +86,4 @@ def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resou
     # Read when torch is first loaded. It would take every core, and the reader's browser needs one
     # to draw what is there while an answer is still being made.
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) - 1)))
-    return Resources(open_bench(_deployment, kind="app"), _deployment)
+    return Resources(open_workbench(_deployment, kind="app"), _deployment)
