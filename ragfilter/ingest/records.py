@@ -21,6 +21,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from ragfilter.errors import InputError, RuleError
@@ -191,7 +192,12 @@ def _rule(value: object) -> tuple[str | None, str]:
     if value is None or value == "":
         return None, ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = whole(text)
+    return _rule_of(whole(text))
+
+
+# A filter reads the same few rules again with every query.
+@lru_cache(maxsize=4096)
+def _rule_of(text: str) -> tuple[str | None, str]:
     try:
         stored = canonical(parse(text))
     except RuleError as error:
