@@ -17,6 +17,7 @@ from ragfilter.cli import (
     rules_matrix,
     rules_suggest,
     rules_testing,
+    tuning,
 )
 from ragfilter.cli.commands import app
 from ragfilter.cli.running import main, run
@@ -33,4 +34,5 @@ __all__ = [
     "rules_suggest",
     "rules_testing",
     "run",
+    "tuning",
 ]

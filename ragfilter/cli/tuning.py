@@ -1,0 +1,221 @@
+"""`ragfilter tune`: the settings that labelled queries justify. Source: docs/design.md#tune."""
+
+from __future__ import annotations
+
+import logging
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragfilter.cli import parts
+from ragfilter.cli.commands import app
+from ragfilter.cli.options import (
+    CollectionName,
+    ConfigFile,
+    DataDir,
+    Departments,
+    Except,
+    Json,
+    Level,
+    Only,
+    ProfileName,
+    QrelsFile,
+    QueriesFile,
+    SetValues,
+    Verbose,
+)
+from ragfilter.errors import InputError
+
+if TYPE_CHECKING:
+    from ragfilter.evaluate.crossval import Interval
+    from ragfilter.evaluate.tune import Means, Tuning
+
+log = logging.getLogger(__name__)
+
+OTHER_OUT = "Give another --out."
+
+
+@app.command()
+def tune(
+    queries: QueriesFile,
+    qrels: QrelsFile = None,
+    collection: CollectionName = "demo",
+    measure: Annotated[
+        str, typer.Option("--measure", help="What to tune for: f1, or f2 (recall counts twice).")
+    ] = "f1",
+    folds: Annotated[
+        int, typer.Option("--folds", min=2, max=1000, help="Folds of the cross-validation.")
+    ] = 5,
+    rerank: Annotated[
+        bool,
+        typer.Option(
+            "--rerank/--no-rerank", help="Whether to try reranking too. It takes most of the time."
+        ),
+    ] = True,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write the tuned settings to this TOML file.")
+    ] = None,
+    profile: ProfileName = None,
+    config: ConfigFile = None,
+    values: SetValues = None,
+    level: Level = None,
+    department: Departments = None,
+    only: Only = None,
+    leave_out: Except = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    verbose: Verbose = 0,
+) -> None:
+    """Find the cutoff that suits your labelled queries, and see what it is worth.
+
+    All figures are cross-validated: no query is measured with settings that were chosen on it.
+    """
+    parts.start_logging(verbose)
+    loaded = parts.load_config(profile, config, values, {})
+    user = parts.user_of(level, department, values)
+    from ragfilter.evaluate import labels, run
+    from ragfilter.evaluate import tune as tuning
+    from ragfilter.settings.config import to_toml
+
+    if measure not in tuning.MEASURES:
+        raise InputError(f"There is no measure {measure!r}.", remedy="Use f1 or f2.")
+    if loaded.settings.judge.enabled:
+        raise InputError(
+            "The judge is on, and what an LLM says cannot be swept.",
+            remedy="Tune without it: --set judge.enabled=false.",
+        )
+    if out is not None and not out.parent.is_dir():
+        # Before the minutes that it takes.
+        raise InputError(f"{out} cannot be written: there is no such folder.", remedy=OTHER_OUT)
+    chosen = labels.choose(labels.load(queries, qrels), only=only or (), leave_out=leave_out or ())
+    labelled = {i: text for i, text in chosen.queries.items() if i in chosen.qrels}
+    if len(labelled) < 2:
+        raise InputError(
+            "Cross-validation takes at least two labelled queries.", remedy="Label more queries."
+        )
+    if len(labelled) < tuning.FEW:
+        log.warning(
+            "only %d labelled queries: the figures say little, mind their intervals; "
+            "label at least %d", len(labelled), tuning.FEW,
+        )  # fmt: skip
+    with parts.open_for(data_dir, "tune") as bench:
+        sources = parts.sources(bench, collection)
+        parts.unknown_labels(chosen, sources)
+        wide = tuning.gathering(loaded.settings, rerank=rerank)
+        pools = run.gather_all(labelled, wide, sources, user, progress=parts.progress("gathered"))
+        embedder = sources.embedder.name
+    failed = next((f.error for pool in pools.values() for f in pool.failures), "")
+    if failed:
+        raise InputError(f"Reranking failed: {failed}", remedy="Tune with --no-rerank.")
+    made = tuning.tune(
+        pools, chosen.qrels, loaded.settings, user,
+        measure="f2" if measure == "f2" else "f1", folds=folds, rerank=rerank,
+        progress=parts.progress("replayed"),
+    )  # fmt: skip
+    if out is not None:
+        about = (
+            f"# Tuned on the collection {collection}: {made.queries} labelled queries, "
+            f"{made.measure}, {date.today().isoformat()}.\n"
+            f"# Distances: {next(iter(pools.values())).space}, by {embedder}. "
+            "Tune again for another model or space.\n"
+        )
+        _write(out, about + to_toml(made.settings, loaded.profile))
+    changed = made.settings.changed_from(loaded.settings)
+    file = None if out is None else str(out)
+    if as_json:
+        parts.emit(parts.dumps(document(made, collection, changed, file)))
+    else:
+        parts.emit(text(made, collection, changed, file))
+
+
+def document(
+    made: Tuning, collection: str, changed: dict[str, Any], file: str | None
+) -> dict[str, Any]:
+    """What `tune --json` prints. `ci` is the 95% interval of the measure."""
+    return {
+        "collection": collection,
+        "queries": made.queries,
+        "measure": made.measure,
+        "folds": made.folds,
+        "candidates": made.candidates,
+        "best_fixed_k": {"k": made.k, **_figures(made.best_fixed_k)},
+        "oracle": _figures(made.oracle),
+        "before": _figures(made.before),
+        "after": {**_figures(made.after), "settings": changed},
+        "gain_over_fixed_k": {"f1": made.gain.f1, "f2": made.gain.f2, "ci": _ci(made.gain.of)},
+        "beats_fixed_k": made.beats_fixed_k,
+        "strategies": [
+            {"name": name, **_figures(means)} for name, means in made.strategies.items()
+        ],
+        "settings_file": file,
+    }
+
+
+def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | None) -> str:
+    """The same for people."""
+    from ragfilter.cli import text as words
+
+    rows = [
+        (f"best fixed k, {made.k}", made.best_fixed_k),
+        ("before", made.before),
+        *((f"{name}, tuned", means) for name, means in made.strategies.items()),
+        ("tuned", made.after),
+        ("oracle", made.oracle),
+    ]
+    head = ("", made.measure.upper(), "95% interval", "precision", "recall", "chunks", "tokens")
+    gain = made.gain.of
+    verdict = (
+        "Tuned settings beat the best fixed k"
+        if made.beats_fixed_k
+        else "No settings are shown to beat the best fixed k"
+    )
+    lines = [
+        f"{collection}: {made.queries} labelled queries, {made.candidates} candidates, "
+        f"{made.folds}-fold cross-validation\n",
+        words.table(head, [_row(name, means) for name, means in rows]),
+        f"{verdict}: {made.measure.upper()} {gain.mean:+.3f}, 95% interval {gain.low:+.3f} to "
+        f"{gain.high:+.3f}.\n",
+        *(f"{path} = {value}" for path, value in changed.items()),
+    ]
+    if file is not None:
+        lines += ["", f"Written to {file}; use it with --config {file}."]
+    return "\n".join(lines) + "\n"
+
+
+def _figures(means: Means) -> dict[str, Any]:
+    return {
+        "f1": means.f1,
+        "f2": means.f2,
+        "ci": _ci(means.of),
+        "precision": means.precision,
+        "recall": means.recall,
+        "mean_kept": means.kept,
+        "mean_tokens": means.tokens,
+    }
+
+
+def _ci(interval: Interval) -> list[float]:
+    return [interval.low, interval.high]
+
+
+def _row(name: str, means: Means) -> tuple[str, ...]:
+    return (
+        name,
+        f"{means.of.mean:.3f}",
+        f"{means.of.low:.3f} to {means.of.high:.3f}",
+        f"{means.precision:.3f}",
+        f"{means.recall:.3f}",
+        f"{means.kept:.1f}",
+        f"{means.tokens:,.0f}",
+    )
+
+
+def _write(path: Path, content: str) -> None:
+    try:
+        path.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written: {error.strerror or error}.", remedy=OTHER_OUT
+        ) from None

@@ -1,0 +1,109 @@
+"""Tuning on pools whose best cutoff is known, and what it promises about its figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragfilter.evaluate.tune import RERANKED, candidates, gathering, tune
+from ragfilter.layers.strategies.registry import STRATEGIES
+from ragfilter.model import Chunk, Hit, Pool
+from ragfilter.settings.config import load
+from ragfilter.settings.schema import Settings
+
+FULL = load(profile="full", environ={}).settings
+PLAIN = Settings().with_values({"cutoff.min_results": 1, "retrieval.k": 15})
+
+
+def cliff(after: int) -> Pool:
+    """Hits 0.01 apart, with a step of 0.4 after the first `after`."""
+    distances = [0.2 + 0.01 * i + (0.4 if i >= after else 0.0) for i in range(60)]
+    return Pool(
+        f"q{after}",
+        "c",
+        "l2",
+        tuple(Hit(Chunk(f"c{i}", f"text {i}"), d, i + 1) for i, d in enumerate(distances)),
+    )
+
+
+# Relevant is what stands before the cliff, which is after 2 to 9 hits: no fixed k fits.
+POOLS = {f"q{n}": cliff(2 + n % 8) for n in range(24)}
+QRELS = {f"q{n}": {f"c{i}": 1 for i in range(2 + n % 8)} for n in range(24)}
+
+
+def test_a_cliff_is_found_and_beats_every_fixed_k() -> None:
+    made = tune(POOLS, QRELS, PLAIN, rerank=False)
+    assert made.after.f1 == 1
+    assert made.oracle.f1 == 1
+    assert made.strategies["gap"].f1 == made.strategies["otsu"].f1 == 1
+    assert made.best_fixed_k.f1 < 0.85
+    assert made.beats_fixed_k
+    assert made.gain.f1 == pytest.approx(1 - made.best_fixed_k.f1)
+    assert (made.queries, made.folds, made.measure) == (24, 5, "f1")
+    assert set(made.strategies) == {spec.name for spec in STRATEGIES}
+
+
+def test_where_the_same_k_always_fits_nothing_beats_it() -> None:
+    flat = Pool(
+        "q", "c", "l2", tuple(Hit(Chunk(f"c{i}"), 0.2 + 0.01 * i, i + 1) for i in range(60))
+    )
+    qrels = {f"q{n}": {f"c{i}": 1 for i in range(4)} for n in range(10)}
+    made = tune(dict.fromkeys(qrels, flat), qrels, PLAIN, rerank=False)
+    assert (made.k, made.best_fixed_k.f1, made.gain.f1) == (4, 1, 0)
+    assert not made.beats_fixed_k
+
+
+def test_labels_by_chance_show_no_gain() -> None:
+    """In-sample the best of hundreds of candidates looks good on noise; held out it does not."""
+    qrels = {
+        name: {f"c{(7 * n * n + 11 * i * i + n * i) % 60}": 1 for i in range(3)}
+        for n, name in enumerate(POOLS)
+    }
+    assert not tune(POOLS, qrels, PLAIN, rerank=False).beats_fixed_k
+
+
+def test_f2_keeps_more_than_f1() -> None:
+    # Five in order, of which the third and the seventh hit are missing: a wider cut finds more.
+    qrels = {name: {f"c{i}": 1 for i in (0, 2, 9)} for name in POOLS}
+    f1, f2 = (tune(POOLS, qrels, PLAIN, measure=m, rerank=False) for m in ("f1", "f2"))  # type: ignore[arg-type]
+    assert f2.after.recall >= f1.after.recall
+    assert f2.after.f2 >= f1.after.f2
+    assert f2.after.of.mean == f2.after.f2
+
+
+def test_what_was_before_is_among_the_figures() -> None:
+    first = PLAIN.with_values({"cutoff.strategy": "fixed", "cutoff.max_results": 1})
+    made = tune(POOLS, QRELS, first, rerank=False)
+    assert (made.before.kept, made.before.precision) == (1, 1)
+
+
+def test_only_the_cutoff_and_the_quality_layer_are_tried() -> None:
+    for group in candidates(FULL, POOLS.values(), rerank=True).values():
+        for each in group:
+            changed = {path.partition(".")[0] for path in each.changed_from(FULL)}
+            assert changed <= {"cutoff", "quality"}
+
+
+def test_absolute_thresholds_follow_the_scale_of_the_collection() -> None:
+    def thresholds(pools: dict[str, Pool]) -> set[float]:
+        tried = candidates(PLAIN, pools.values(), rerank=False)["gap"]
+        return {each.cutoff.gap_threshold for each in tried}
+
+    small = {
+        name: Pool("q", "c", "cosine", tuple(Hit(h.chunk, h.distance / 10, h.rank) for h in p.hits))
+        for name, p in POOLS.items()
+    }
+    assert max(thresholds(small)) == pytest.approx(max(thresholds(POOLS)) / 10, rel=0.1)
+
+
+def test_pools_hold_the_rerank_scores_that_candidates_need() -> None:
+    quality = gathering(FULL, rerank=True).quality
+    assert (quality.mode, quality.max_top_k) == ("always", RERANKED)
+    assert gathering(FULL, rerank=False).quality.mode == FULL.quality.mode
+    tried = candidates(FULL, POOLS.values(), rerank=True)
+    assert any(each.quality.mode == "always" for each in tried["otsu"])
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_one_query_cannot_be_held_out(n: int) -> None:
+    with pytest.raises(ValueError, match="at least two"):
+        tune(dict(list(POOLS.items())[:n]), QRELS, PLAIN, rerank=False)

@@ -1,0 +1,144 @@
+"""`ragfilter tune`, end to end on a small collection."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragfilter.cli import main
+from ragfilter.engine.retrieve import run
+from ragfilter.settings.config import load
+from ragfilter.settings.deployment import Deployment
+from ragfilter.workbench import open_bench
+
+TOPICS = {
+    "cat": ["The cat sleeps in the sun.", "A cat hunts mice at night.", "Cats purr when content."],
+    "boat": ["A rowing boat crosses the river.", "The boat has a leak."],
+    "bread": ["Bread is baked from flour.", "Rye bread keeps long.", "Fresh bread smells good.",
+              "A baker kneads bread dough."],
+    "moon": ["The moon is full tonight."],
+}  # fmt: skip
+ASKED = ("what does a {} do", "tell me about the {}", "{}", "facts: {}")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a workspace `ws`, `queries.jsonl` and `qrels.tsv`."""
+    folder = tmp_path_factory.mktemp("tuning")
+    chunks = [
+        {"id": f"{topic}-{n}", "text": text}
+        for topic, texts in TOPICS.items()
+        for n, text in enumerate(texts)
+    ]
+    queries = [
+        {"_id": f"{topic}-q{n}", "text": form.format(topic)}
+        for topic in TOPICS
+        for n, form in enumerate(ASKED)
+    ]
+    for name, records in (("chunks", chunks), ("queries", queries)):
+        lines = "".join(json.dumps(record) + "\n" for record in records)
+        (folder / f"{name}.jsonl").write_text(lines, "utf-8")
+    labels = [
+        f"{topic}-q{n}\t{topic}-{i}\t1"
+        for topic, texts in TOPICS.items()
+        for n in range(len(ASKED))
+        for i in range(len(texts))
+    ]
+    (folder / "qrels.tsv").write_text("\n".join(labels) + "\n", "utf-8")
+    args = ["index", str(folder / "chunks.jsonl"), "-c", "small", "--data-dir", str(folder / "ws")]
+    assert main(args) == 0
+    return folder
+
+
+@pytest.fixture
+def args(place: Path) -> list[str]:
+    return [
+        "-c", "small", "--queries", str(place / "queries.jsonl"),
+        "--qrels", str(place / "qrels.tsv"), "--data-dir", str(place / "ws"),
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def tuned(
+    place: Path, args: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> tuple[Any, Path]:
+    out = tmp_path / "tuned.toml"
+    capsys.readouterr()
+    assert main(["tune", *args, "--no-rerank", "--out", str(out), "--json"]) == 0
+    return json.loads(capsys.readouterr().out), out
+
+
+def test_tune_prints_the_promised_document(tuned: tuple[Any, Path]) -> None:
+    made, out = tuned
+    assert (made["collection"], made["queries"], made["measure"], made["folds"]) == (
+        "small", 16, "f1", 5,
+    )  # fmt: skip
+    assert set(made["best_fixed_k"]) >= {"k", "f1", "ci"}
+    assert set(made["gain_over_fixed_k"]) >= {"f1", "ci"}
+    for one in (made["before"], made["after"], made["oracle"], *made["strategies"]):
+        assert one["ci"][0] <= one["f1"] <= one["ci"][1]
+    assert made["oracle"]["f1"] >= made["best_fixed_k"]["f1"]
+    assert {"name", "f1", "ci", "mean_kept"} <= set(made["strategies"][0])
+    gain = made["after"]["f1"] - made["best_fixed_k"]["f1"]
+    assert made["gain_over_fixed_k"]["f1"] == pytest.approx(gain)
+    assert made["settings_file"] == str(out)
+
+
+def test_the_settings_file_is_what_was_printed_and_says_where_it_is_from(
+    tuned: tuple[Any, Path],
+) -> None:
+    made, out = tuned
+    assert "# Tuned on the collection small: 16 labelled queries" in out.read_text("utf-8")
+    assert "all-MiniLM-L6-v2" in out.read_text("utf-8")
+    loaded = load(file=out, environ={})
+    assert loaded.profile == "full"
+    base = load(profile="full", environ={}).settings
+    assert loaded.settings.changed_from(base) == made["after"]["settings"]
+    assert set(tomllib.loads(out.read_text("utf-8"))) <= {"profile", "cutoff", "quality"}
+
+
+def test_query_keeps_what_the_tuned_settings_keep(
+    tuned: tuple[Any, Path], place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out = tuned
+    common = ["-c", "small", "--data-dir", str(place / "ws"), "--config", str(out), "--json"]
+    assert main(["query", "tell me about the bread", *common]) == 0
+    kept = json.loads(capsys.readouterr().out)["kept"]
+    with open_bench(Deployment(data_dir=place / "ws")) as bench:
+        settings = load(file=out, environ={}).settings
+        result = run("tell me about the bread", settings, bench.sources("small"))
+    assert kept == [hit.id for hit in result.kept]
+
+
+def test_tune_for_people_warns_of_few_labels(
+    args: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tune", *args]) == 0
+    out, err = capsys.readouterr()
+    assert "best fixed k" in out
+    assert "relative, tuned" in out
+    assert "95% interval" in out
+    assert "beat the best fixed k" in out
+    assert "only 16 labelled queries" in err
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--measure", "f9"], "There is no measure 'f9'"),
+        (["--profile", "llm-filter"], "The judge is on"),
+        (["--only", "cat-q1"], "at least two labelled queries"),
+        (["--out", "/nowhere/at/all.toml", "--no-rerank"], "cannot be written"),
+    ],
+)
+def test_what_cannot_be_tuned_is_one_line(
+    args: list[str], more: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tune", *args, *more]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err.splitlines()[-1]
