@@ -1,4 +1,4 @@
-"""`ragfilter tune`, end to end on a small collection."""
+"""`ragfilter tune` and `ragfilter gate`, end to end on a small collection."""
 
 from __future__ import annotations
 
@@ -142,3 +142,38 @@ def test_what_cannot_be_tuned_is_one_line(
     out, err = capsys.readouterr()
     assert out == ""
     assert message in err.splitlines()[-1]
+
+
+def test_a_gate_that_holds(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    limits = ["--min", "recall=0.1", "--max", "kept=15"]
+    assert main(["gate", *args, *limits, "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert (made["passed"], made["queries"]) == (True, 16)
+    assert [(one["figure"], one["at"]) for one in made["checks"]] == [
+        ("recall", "least"), ("kept", "most"),
+    ]  # fmt: skip
+
+
+def test_a_gate_that_breaks_names_figure_and_queries(
+    args: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    fixed = ["--set", "cutoff.strategy=fixed", "--set", "cutoff.max_results=1"]
+    fixed += ["--set", "quality.enabled=false"]
+    assert main(["gate", *args, *fixed, "--min", "recall=0.9", "--min", "precision=0.1"]) == 1
+    out = capsys.readouterr().out
+    assert "BROKEN  mean recall" in out
+    assert "ok      mean precision" in out
+    # One of four at most.
+    assert "0.250  bread-q0" in out
+    assert "moon-q0" not in out
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [([], "nothing to check"), (["--min", "beauty=1"], "--min beauty=1 names no figure")],
+)
+def test_a_gate_without_limits_is_no_gate(
+    args: list[str], limits: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["gate", *args, *limits]) == 2
+    assert message in capsys.readouterr().err

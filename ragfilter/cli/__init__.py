@@ -10,6 +10,7 @@ with extra("app"):
 
 from ragfilter.cli import (
     experiments,
+    gate,
     lists,
     mcp,
     rules,
@@ -25,6 +26,7 @@ from ragfilter.cli.running import main, run
 __all__ = [
     "app",
     "experiments",
+    "gate",
     "lists",
     "main",
     "mcp",

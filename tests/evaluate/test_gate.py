@@ -1,0 +1,44 @@
+"""Limits over two queries whose figures are worked by hand in test_run."""
+
+from __future__ import annotations
+
+import pytest
+from test_run import CLIFF, FLAT, K4, QRELS
+
+from ragfilter.errors import InputError
+from ragfilter.evaluate.gate import Check, Limit, check, read_limit
+from ragfilter.evaluate.run import score
+
+MADE = score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4)
+# Filtered: precision 1 and 2/5, recall 2/3 and 1, kept 2 and 5.
+
+
+@pytest.mark.parametrize(
+    ("limit", "passed", "mean", "worst"),
+    [
+        (Limit("precision", 0.7, True), True, 0.7, ["flat"]),
+        (Limit("precision", 0.71, True), False, 0.7, ["flat"]),
+        (Limit("recall", 0.9, True), False, 5 / 6, ["cliff"]),
+        (Limit("kept", 3.5, False), True, 3.5, ["flat"]),
+        (Limit("kept", 1, False), False, 3.5, ["flat", "cliff"]),
+        (Limit("lost", 0, False), True, 0.0, []),
+    ],
+)
+def test_a_limit_is_on_the_mean_and_names_the_queries_beyond_it(
+    limit: Limit, passed: bool, mean: float, worst: list[str]
+) -> None:
+    (made,) = check(MADE, [limit])
+    assert isinstance(made, Check)
+    assert (made.passed, made.mean) == (passed, pytest.approx(mean))
+    assert [query_id for query_id, _ in made.worst] == worst
+
+
+def test_limits_are_read() -> None:
+    assert read_limit("f1=0.6", least=True) == Limit("f1", 0.6, True)
+    assert read_limit("kept = 5", least=False) == Limit("kept", 5.0, False)
+
+
+@pytest.mark.parametrize("text", ["f1", "f9=0.6", "=1", "f1=much", "f1=nan", "f1=-1", "f1=inf"])
+def test_what_is_no_limit_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--min"):
+        read_limit(text, least=True)
