@@ -1,4 +1,5 @@
-"""Labelled queries in BEIR form: `queries.jsonl` (`_id`, `text`) and `qrels.tsv` (three columns).
+"""Labelled queries in BEIR form: `queries.jsonl` (`_id`, `text`) and `qrels.tsv` (three columns);
+TREC's qrels (four columns, of which the second says nothing) are read too.
 
 Source: docs/design.md#formats. A label of 1 or more means relevant, 0 means judged and not
 relevant.
@@ -79,11 +80,12 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     labels: dict[str, dict[str, int]] = {}
     for number, line in _lines(path):
         where = f"{path}, line {number}"
-        cells = [cell.strip() for cell in line.split("\t")]
+        cells = _trec(line) or [cell.strip() for cell in line.split("\t")]
         if len(cells) != 3 or not (cells[0] and cells[1]):
             raise InputError(
                 f"{where} has {len(cells)} columns." if len(cells) != 3 else f"{where} has no id.",
-                remedy="Write query-id, corpus-id and score, separated by tabs.",
+                remedy="Write query-id, corpus-id and score, separated by tabs, or TREC's four "
+                "columns.",
             )
         query_id, chunk_id, score = cells
         label = _whole(score)
@@ -102,6 +104,13 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
             )
         known[chunk_id] = label
     return labels
+
+
+def _trec(line: str) -> list[str]:
+    """Query, chunk and label of a TREC line; empty where it is none."""
+    cells = line.split()
+    is_trec = len(cells) == 4 and _whole(cells[1]) is not None and _whole(cells[3]) is not None
+    return [cells[0], cells[2], cells[3]] if is_trec and line.count("\t") != 2 else []
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

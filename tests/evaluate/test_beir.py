@@ -32,6 +32,14 @@ def test_reads_what_other_tools_write(tmp_path: Path) -> None:
     assert (labels.queries, labels.qrels) == ({"7": "seven"}, {"7": {"x": 1}})
 
 
+def test_trec_qrels_are_read_beside_beirs(tmp_path: Path) -> None:
+    (tmp_path / "qrels.trec").write_text("q1 0 a 2\nq1\t0\tb\t-1\n q2  0  c  1\n", "utf-8")
+    assert beir.read_qrels(tmp_path / "qrels.trec") == {"q1": {"a": 2, "b": -1}, "q2": {"c": 1}}
+    # Three columns by tabs are BEIR's, whatever is in them.
+    (tmp_path / "qrels.tsv").write_text("q 1\t7 a\t1\n", "utf-8")
+    assert beir.read_qrels(tmp_path / "qrels.tsv") == {"q 1": {"7 a": 1}}
+
+
 def test_labels_of_unknown_queries_are_left_out_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
