@@ -31,6 +31,7 @@ from ragfilter.text.numbers import counted
 if TYPE_CHECKING:
     from ragfilter.rules.explain import Explanation
 
+SHOWN_TERMS = 4
 FIRES = ("always", "sometimes", "never")
 
 
@@ -149,7 +150,8 @@ def _explanation_text(made: Explanation, question: str) -> str:
         elif part.met:
             said = f"found {named}"
         else:
-            said = f"missing: one of {', '.join(part.terms)}"
+            more = ", …" if len(part.terms) > SHOWN_TERMS else ""
+            said = f"missing: one of {', '.join(part.terms[:SHOWN_TERMS])}{more}"
             if part.near is not None:
                 near = part.near
                 letters = counted(near.letters, "letter")
