@@ -1,15 +1,22 @@
-"""Rules to and from JSONL files: `ragfilter rules export` and `import`.
+"""Rules to and from files: `ragfilter rules export` and `import`, as JSONL, or as CSV for
+spreadsheets.
 
 One object a line with `id` and `query_must`, the rule as an object or as text. So are drafts
 (`rules suggest --out`) and the records that `index` reads. On import a line without `query_must`,
 and a draft that failed, are skipped; ``"query_must": null`` removes the chunk's rule. Of several
 lines for one chunk the last counts. A draft with remarks is held back unless they are accepted:
 nobody may have seen them.
+
+A CSV file has the columns `id`, `title` and `query_must`, the rule as JSON text. A spreadsheet does
+not tell an empty cell from one that is not there, so a line without `query_must` is skipped, and
+one with ``null`` removes the rule.
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -76,6 +83,20 @@ def lines(chunks: Iterable[Chunk]) -> Iterator[str]:
             yield json.dumps(record, ensure_ascii=False) + "\n"
 
 
+def csv_text(chunks: Iterable[Chunk]) -> str:
+    """The same as CSV, with a header."""
+    made = io.StringIO(newline="")
+    writer = csv.writer(made, lineterminator="\n")
+    writer.writerow(("id", "title", RULE_KEY))
+    writer.writerows((c.id, c.title, _text(c.rule)) for c in chunks if c.rule)
+    return made.getvalue()
+
+
+def is_csv(path: Path | None) -> bool:
+    """Whether a file is read and written as CSV."""
+    return path is not None and path.suffix.lower() == ".csv"
+
+
 def write(path: Path, text: str) -> None:
     """Write the file, whole or not at all. Raises InputError."""
     part = path.with_name(f"{path.name}.part")
@@ -97,15 +118,13 @@ def read(path: Path) -> dict[str, str | None]:
     Raises InputError that names the first line that is not one of a chunk.
     """
     found: dict[str, str | None] = {}
-    for number, line in enumerate(_read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        record = _record(line, number)
+    for record in _records(path):
         if isinstance(record, Refusal):
             raise InputError(
-                f"{path}, line {number}: {record.error}.", remedy="Write id and query_must a line."
+                f"{path}, line {record.line}: {record.error}.",
+                remedy="Write id and query_must a line.",
             )
-        chunk_id, fields = record
+        _, chunk_id, fields = record
         value = fields.get(RULE_KEY)
         found[chunk_id] = value if value is None or isinstance(value, str) else json.dumps(value)
     return found
@@ -117,15 +136,11 @@ def plan(path: Path, stored: dict[str, str | None], *, with_doubts: bool = False
     Without `with_doubts` drafts that have some are held back. Writes nothing. Raises InputError
     where the file cannot be read at all.
     """
-    text = _read_text(path)
     wanted: dict[str, Change | Refusal | None] = {}
     unnamed: list[Refusal] = []
     skipped = 0
-    # Not splitlines: that also breaks at characters that may stand within a JSON string.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        found = _of_line(line, number, stored)
+    for record in _records(path):
+        found = record if isinstance(record, Refusal) else _change(*record, stored)
         if found is None:
             skipped += 1
         elif found.chunk_id:
@@ -171,11 +186,9 @@ def save(
             progress(done, len(changes))
 
 
-def _of_line(line: str, number: int, stored: dict[str, str | None]) -> Change | Refusal | None:
-    found = _record(line, number)
-    if isinstance(found, Refusal):
-        return found
-    chunk_id, record = found
+def _change(
+    number: int, chunk_id: str, record: dict[str, Any], stored: dict[str, str | None]
+) -> Change | Refusal | None:
     if RULE_KEY not in record or (record[RULE_KEY] is None and record.get("error")):
         return None
     if chunk_id not in stored:
@@ -193,17 +206,70 @@ def _of_line(line: str, number: int, stored: dict[str, str | None]) -> Change | 
     return Change(number, chunk_id, stored[chunk_id], after, doubts)
 
 
-def _record(line: str, number: int) -> tuple[str, dict[str, Any]] | Refusal:
+def _records(path: Path) -> Iterator[tuple[int, str, dict[str, Any]] | Refusal]:
+    """Line number, chunk id and fields of every line that has some."""
+    for number, record in _rows(path) if is_csv(path) else _objects(path):
+        if isinstance(record, str):
+            yield Refusal(number, "", record)
+            continue
+        chunk_id = next((record[key] for key in ID_KEYS if key in record), None)
+        if not isinstance(chunk_id, str) or not chunk_id:
+            yield Refusal(number, "", "the id is missing or is not text")
+            continue
+        yield number, whole(chunk_id), record
+
+
+def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
+    """The object of every line of a JSONL file, or what is wrong with it."""
+    # Not splitlines: that also breaks at characters that may stand within a JSON string.
+    for number, line in enumerate(_read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            record: Any = json.loads(line)
+        except (ValueError, RecursionError):
+            yield number, "this is not JSON"
+            continue
+        yield number, record if isinstance(record, dict) else "this is not a JSON object"
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
+    """The cells of every row of a CSV file by column, or what is wrong with it. Raises InputError:
+    no header, or a row that leaves open where the next one begins."""
+    text = _read_text(path)
+    separator = max(",;\t", key=text.lstrip("\n").partition("\n")[0].count)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    names: list[str] = []
+    # A cell may hold line ends: a row is named by its first line.
+    first = 1
     try:
-        record: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        return Refusal(number, "", "this is not JSON")
-    if not isinstance(record, dict):
-        return Refusal(number, "", "this is not a JSON object")
-    chunk_id = next((record[key] for key in ID_KEYS if key in record), None)
-    if not isinstance(chunk_id, str) or not chunk_id:
-        return Refusal(number, "", "the id is missing or is not text")
-    return whole(chunk_id), record
+        for cells in rows:
+            number, first = first, rows.line_num + 1
+            if not any(cell.strip() for cell in cells):
+                continue
+            if not names:
+                names = [cell.strip() for cell in cells]
+                if RULE_KEY not in names or not {*ID_KEYS} & {*names}:
+                    raise InputError(
+                        f"{path}, line {number}: the header does not name id and {RULE_KEY}.",
+                        remedy=f"Begin the file with id,title,{RULE_KEY}.",
+                    )
+            elif len(cells) > len(names):
+                yield number, f"it has {len(cells)} cells, the header {len(names)}"
+            else:
+                yield number, _fields(dict(zip(names, cells, strict=False)))
+    except csv.Error as error:
+        raise InputError(
+            f"{path}, line {first}: {error}.", remedy="Quote cells that hold the separator."
+        ) from None
+
+
+def _fields(row: dict[str, str]) -> dict[str, Any]:
+    """A row as an object: what is empty is not there, ``null`` is none."""
+    there: dict[str, Any] = {name: cell for name, cell in row.items() if cell.strip()}
+    if there.get(RULE_KEY, "").strip() == "null":
+        there[RULE_KEY] = None
+    return there
 
 
 def _read_text(path: Path) -> str:
@@ -212,7 +278,7 @@ def _read_text(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise InputError(
-            f"{path} cannot be read: {why}.", remedy="Use a JSONL file in UTF-8."
+            f"{path} cannot be read: {why}.", remedy="Use a JSONL or CSV file in UTF-8."
         ) from None
 
 
@@ -221,3 +287,10 @@ def _value(rule: str) -> Any:
         return json.loads(canonical(parse(rule)))
     except RuleError:
         return rule
+
+
+def _text(rule: str | None) -> str:
+    value = _value(rule or "")
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

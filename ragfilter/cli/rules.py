@@ -130,7 +130,10 @@ def lint(
 @rules.command(name="export")
 def export(
     collection: CollectionName = "demo",
-    out: Annotated[Path | None, typer.Option(help="Output file. Default: standard output.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Output file, as CSV where its name ends so. Default: standard output."),
+    ] = None,
     where: Where = None,
     config: ConfigFile = None,
     values: SetValues = None,
@@ -139,22 +142,25 @@ def export(
     data_dir: DataDir = None,
     verbose: Verbose = 0,
 ) -> None:
-    """Write the rules as JSONL: id, title and query_must."""
+    """Write the rules as JSONL, or as CSV: id, title and query_must."""
     parts.start_logging(verbose)
     chosen = with_rules(collection, where, config, values, level, department, data_dir)
     from ragfilter.cli import rule_files
 
-    lines = list(rule_files.lines(chosen.chunks))
-    if out is None:
-        parts.emit("".join(lines))
+    if rule_files.is_csv(out):
+        text = rule_files.csv_text(chosen.chunks)
     else:
-        rule_files.write(out, "".join(lines))
-        parts.emit(f"{collection}: {len(lines)} rules written to {out}\n")
+        text = "".join(rule_files.lines(chosen.chunks))
+    if out is None:
+        parts.emit(text)
+    else:
+        rule_files.write(out, text)
+        parts.emit(f"{collection}: {len(chosen.chunks)} rules written to {out}\n")
 
 
 @rules.command(name="import")
 def import_(
-    file: Annotated[Path, typer.Argument(help="JSONL with id and query_must, or drafts.")],
+    file: Annotated[Path, typer.Argument(help="JSONL or CSV with id and query_must, or drafts.")],
     collection: CollectionName = "demo",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only report what would be saved or refused.")

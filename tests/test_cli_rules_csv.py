@@ -1,0 +1,92 @@
+"""Rules to and from CSV: an exact round trip, and bad rows that are named."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from pathlib import Path
+
+import pytest
+from rule_runs import GOOD, OTHER, Run, make_workspace
+
+HEAD = "id,title,query_must"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("rules") / "ws"
+    make_workspace(folder)
+    return folder
+
+
+@pytest.fixture
+def run(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    shutil.copytree(made, tmp_path / "ws")
+    return Run(tmp_path / "ws", capsys)
+
+
+def test_an_exported_file_comes_back_as_it_was(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "rules.csv"
+    assert run("export", "--out", str(out)) == f"small: 2 rules written to {out}\n"
+    with out.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["id"], row["query_must"]) for row in rows] == [
+        ("cleric-6", GOOD), ("troll", OTHER),
+    ]  # fmt: skip
+    made = run.json("import", str(out))
+    assert (made["saved"], made["unchanged"]) == ([], 2)
+    edited = out.read_text().replace("cleric-6", "cleric-7").replace("clerics", "prie\u0301sts")
+    out.write_text(edited, encoding="utf-8")
+    assert [c["chunk_id"] for c in run.json("import", str(out))["saved"]] == ["cleric-7"]
+    assert run.rule("cleric-7") == '{"contain_one_of":[["cleric","prie\u0301sts"]]}'
+
+
+def test_rows_that_cannot_be_used_are_named_and_the_rest_is_saved(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "rules.CSV"
+    file.write_text(
+        "\ufeffid;title;query_must\r\n"
+        'boat;"two\r\nlines";"{""contain"":""boat""}"\r\n'
+        "troll;;null\r\n"
+        ";;{}\r\n"
+        "cleric-6;;\r\n"
+        "cleric-7;;{;more\r\n"
+        "cleric-8;;{\r\n"
+        "\r\n",
+        encoding="utf-8", newline="",
+    )  # fmt: skip
+    printed = run("import", str(file), code=1).splitlines()
+    assert printed[0] == "refused: line 5: the id is missing or is not text"
+    assert printed[1] == "refused: line 7: it has 4 cells, the header 3"
+    assert printed[2].startswith("refused: line 8 (cleric-8): line 1, column 2")
+    assert printed[3] == (
+        "small: 2 rules saved, 0 unchanged, 1 line without a rule skipped, 3 refused"
+    )
+    assert (run.rule("boat"), run.rule("troll"), run.rule("cleric-6")) == (
+        '{"contain":"boat"}', None, GOOD,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("id,rule\nboat,{}\n", "line 1: the header does not name id and query_must"),
+        (f'{HEAD}\nboat,,"open\n', "line 2"),
+        (f'{HEAD}\nboat,,"a"b\n', "line 2"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused_whole(
+    run: Run, tmp_path: Path, text: str, why: str
+) -> None:
+    file = tmp_path / "rules.csv"
+    file.write_text(text, encoding="utf-8")
+    run("import", str(file), code=2)
+    assert why in run.err
+    assert run.err.count("\n") == 1
+
+
+def test_rules_of_a_csv_file_can_be_tested(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "rules.csv"
+    run("export", "--out", str(out))
+    expected = tmp_path / "e.jsonl"
+    expected.write_text('{"question": "trolls", "stay": ["troll"], "go": ["cleric-6"]}\n')
+    assert run("test", str(expected), "--rules", str(out)).endswith("0 broken\n")
