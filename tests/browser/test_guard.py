@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import http.client
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import pytest
@@ -28,23 +29,26 @@ def served(serve_app: ServeApp, tmp_path_factory: pytest.TempPathFactory) -> str
 
 
 @pytest.fixture
-def ask(served: str) -> Ask:
+def ask(served: str) -> Iterator[Ask]:
     """Asks the server over a plain connection: ``ask(path, "Host", origin)``, with its port for
     ``{port}``."""
     port = urlsplit(served).port
+    closing = ExitStack()
 
     def ask_(path: str, host: str | None, origin: str | None = None) -> http.client.HTTPResponse:
         headers = dict(HANDSHAKE) if path == SOCKET else {}
         headers |= {"Host": host.format(port=port)} if host is not None else {}
         headers |= {"Origin": origin.format(port=port)} if origin is not None else {}
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        closing.callback(connection.close)
         connection.putrequest("GET", path, skip_host=True)
         for name, value in headers.items():
             connection.putheader(name, value)
         connection.endheaders()
-        return connection.getresponse()
+        return closing.enter_context(connection.getresponse())
 
-    return ask_
+    with closing:
+        yield ask_
 
 
 @pytest.mark.parametrize("path", [PAGE, HEALTH, SOCKET])

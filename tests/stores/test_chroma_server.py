@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -62,9 +62,24 @@ def chroma_run(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         process.wait()
 
 
-def test_a_real_server_does_all_that_the_folder_does(tmp_path: Path) -> None:
+@pytest.fixture
+def connect() -> Iterator[Callable[[str], ChromaStore]]:
+    """Opens stores of a server, and closes them after the test."""
+    with contextlib.ExitStack() as closing:
+
+        def connect_(url: str) -> ChromaStore:
+            store = ChromaStore.server(Server(url, timeout_s=PATIENT_S))
+            closing.callback(store.close)
+            return store
+
+        yield connect_
+
+
+def test_a_real_server_does_all_that_the_folder_does(
+    tmp_path: Path, connect: Callable[[str], ChromaStore]
+) -> None:
     with chroma_run(tmp_path / "server") as (url, _):
-        store = ChromaStore.server(Server(f"{url}/", timeout_s=PATIENT_S))
+        store = connect(f"{url}/")
         collection = store.create("demo", embedder="fake")
         collection.write([Row(Chunk("a", "text a"), RIGHT), Row(Chunk("b", clearance=2), UP)])
         assert collection.nearest(RIGHT, 9) == [("a", 0.0), ("b", 2.0)]
@@ -75,7 +90,7 @@ def test_a_real_server_does_all_that_the_folder_does(tmp_path: Path) -> None:
             collection.nearest(np.ones(3, dtype=np.float32), 1)
 
         # What a second client writes is seen: versions are asked of the server.
-        other = ChromaStore.server(Server(url, timeout_s=PATIENT_S)).collection("demo")
+        other = connect(url).collection("demo")
         collection.catalogue()
         before = collection.version
         other.set_rule("a", "{}")
@@ -166,9 +181,11 @@ def test_a_web_server_that_is_not_chroma_is_told() -> None:
         ChromaStore.server(Server(url, timeout_s=PATIENT_S))
 
 
-def test_a_server_that_goes_deaf_later_is_given_up(tmp_path: Path) -> None:
+def test_a_server_that_goes_deaf_later_is_given_up(
+    tmp_path: Path, connect: Callable[[str], ChromaStore]
+) -> None:
     with chroma_run(tmp_path) as (url, process):
-        store = ChromaStore.server(Server(url, timeout_s=PATIENT_S))
+        store = connect(url)
         collection = store.create("demo", embedder="fake")
         session: httpx.Client = store.client._server._session  # type: ignore[attr-defined]
         assert session.timeout == httpx.Timeout(PATIENT_S)
