@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from bench_rules import CLASSES, QUERY, median_ms, rules
+from benchmarks.bench_rules import CLASSES, QUERY, median_ms, rules
 
 from ragfilter.evaluate.rule_matrix import build_matrix
 from ragfilter.model import Chunk, Hit, Pool

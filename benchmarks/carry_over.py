@@ -17,14 +17,14 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from tune_full import SEED_QUESTIONS
+from benchmarks.tune_full import SEED_QUESTIONS
 
 from ragfilter.evaluate import beir, labels
 from ragfilter.evaluate.run import gather_all, score
 from ragfilter.evaluate.sweep import Outcome, prefixes, sweep
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
-from ragfilter.workbench import open_bench, read_deployment
+from ragfilter.workbench import open_workbench, read_deployment
 
 SHOWN = 8
 
@@ -40,13 +40,13 @@ def main(folder: Path) -> None:
     }
     seeds = labels.choose(labels.load("demo", None), only=SEED_QUESTIONS)
     f1, fixed = [], []
-    with open_bench(read_deployment()) as bench:
+    with open_workbench(read_deployment()) as bench:
         for name, given in sets.items():
             queries = {i: text for i, text in given.queries.items() if i in given.qrels}
-            pools = gather_all(queries, full, bench.sources(name))
+            pools = gather_all(queries, full, bench.backends(name))
             f1.append(means(sweep(pools, given.qrels, list(tried.values()))))
             fixed.append(means(prefixes(pools, given.qrels, full)))
-        asked = gather_all(seeds.queries, full, bench.sources("demo"))
+        asked = gather_all(seeds.queries, full, bench.backends("demo"))
     scores, ks = np.array(f1), np.array(fixed)
     lost = {
         name: sum(len(row.lost) for row in score(asked, seeds.qrels, settings).rows)

@@ -79,10 +79,10 @@ def gate(
         labels.load(queries, qrels), only=only or (), leave_out=leave_out or ()
     )
     with parts.open_for(data_dir, "gate") as bench:
-        sources = parts.sources(bench, collection)
-        unknown = parts.unknown_labels(labelled, sources)
+        backends = parts.backends(bench, collection)
+        unknown = parts.unknown_labels(labelled, backends)
         made = run.evaluate(
-            labelled.queries, labelled.qrels, loaded.settings, sources, user,
+            labelled.queries, labelled.qrels, loaded.settings, backends, user,
             progress=parts.progress("queries"),
         )  # fmt: skip
     checks = gating.check(made, limits)

@@ -101,11 +101,11 @@ def tune(
             "label at least %d", len(labelled), tuning.FEW,
         )  # fmt: skip
     with parts.open_for(data_dir, "tune") as bench:
-        sources = parts.sources(bench, collection)
-        parts.unknown_labels(chosen, sources)
+        backends = parts.backends(bench, collection)
+        parts.unknown_labels(chosen, backends)
         wide = tuning.gathering(loaded.settings, rerank=rerank)
-        pools = run.gather_all(labelled, wide, sources, user, progress=parts.progress("gathered"))
-        embedder = sources.embedder.name
+        pools = run.gather_all(labelled, wide, backends, user, progress=parts.progress("gathered"))
+        embedder = backends.embedder.name
     failed = next((f.error for pool in pools.values() for f in pool.failures), "")
     if failed:
         raise InputError(f"Reranking failed: {failed}", remedy="Tune with --no-rerank.")
