@@ -85,7 +85,9 @@ def candidates(full: Settings) -> dict[str, Settings]:
 
 
 def means(table: list[list[Outcome]]) -> NDArray[np.float64]:
-    return np.array([[one.scores.f1 for one in row] for row in table]).mean(axis=0)
+    """The mean F1 of every candidate."""
+    f1 = np.array([[one.scores.f1 for one in row] for row in table])
+    return np.asarray(f1.mean(axis=0), dtype=np.float64)
 
 
 def best(scores: NDArray[np.float64]) -> int:
