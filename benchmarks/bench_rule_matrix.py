@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from benchmarks.bench_rules import CLASSES, QUERY, median_ms, rules
-
 from ragfilter.evaluate.rule_matrix import build_matrix
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.rules.match import RuleBook

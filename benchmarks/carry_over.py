@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from benchmarks.tune_full import SEED_QUESTIONS
 
+from benchmarks.tune_full import SEED_QUESTIONS
 from ragfilter.evaluate import beir, labels
 from ragfilter.evaluate.run import gather_all, score
 from ragfilter.evaluate.sweep import Outcome, prefixes, sweep

@@ -153,7 +153,7 @@ def test_the_settings_reference_names_both(run: Run) -> None:
     page = run("-m", "ragfilter", "settings").stdout
     assert "| `short.fewest` | `40` | a whole number from 1 to 10000 | characters |" in page
     assert "`RAGFILTER_SHORT__ENABLED`" in page
-    assert "one of gap, fixed, autocut, adaptive_k, half" in page
+    assert "one of gap, fixed, autocut, adaptive_k, otsu, relative, half" in page
 
 
 def test_the_page_shows_switch_slider_funnel_and_explanation_and_the_link_brings_them_back(
