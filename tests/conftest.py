@@ -34,7 +34,14 @@ CRANFIELD = Path(__file__).resolve().parents[2] / "shared" / "data" / "cranfield
 
 
 SLOW_FOLDERS = {"app", "browser", "llm", "models", "stores"}
-SLOW_FIXTURES = {"adsapi_workspace", "demo_workspace", "store", "wheel", "workspace"}
+SLOW_FIXTURES = {
+    "adsapi_workspace",
+    "cross_encoders",
+    "demo_workspace",
+    "store",
+    "wheel",
+    "workspace",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

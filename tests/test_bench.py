@@ -25,6 +25,8 @@ from ragfilter.stores.chroma.store import Row
 from ragfilter.stores.workspace import Workspace
 from ragfilter.workbench import open_workbench, read_deployment
 
+pytestmark = pytest.mark.slow
+
 RULE = '{"contain":"troll"}'
 
 

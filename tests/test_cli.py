@@ -252,6 +252,7 @@ def test_a_lock_that_is_a_folder_is_told(tmp_path: Path, where: str, failing: Fa
     assert f"The lock {tmp_path / where} cannot be opened: Is a directory. Make it a file" in said
 
 
+@pytest.mark.slow
 def test_a_lock_of_another_user_is_told(tmp_path: Path) -> None:
     (tmp_path / ".lock").touch(mode=0o000)
     made = run("query", "owl", "--data-dir", str(tmp_path), plain_user=True)

@@ -307,6 +307,7 @@ with Workspace.open(sys.argv[1]) as workspace:
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_what_the_next_one_repairs(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(tmp_path)],

@@ -48,6 +48,7 @@ def attempt(folder: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
+@pytest.mark.slow
 def test_a_second_process_is_told_who_holds_the_folder_and_what_to_do(tmp_path: Path) -> None:
     with Workspace.open(tmp_path, kind="app"):
         line = attempt(tmp_path)
@@ -110,6 +111,7 @@ def test_a_workspace_can_be_opened_again_after_closing(tmp_path: Path) -> None:
         assert [info.name for info in again.store().collections()] == ["demo"]
 
 
+@pytest.mark.slow
 def test_threads_that_open_at_once_share_one_store(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         workspaces = list(pool.map(lambda _: Workspace.open(tmp_path), range(8)))

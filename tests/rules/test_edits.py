@@ -342,6 +342,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(STEPS, st.booleans())
 def test_undo_and_redo_equal_two_stacks(
