@@ -73,5 +73,6 @@ class Result(model.Result):
 
 
 def to_result(made: model.Result) -> Result:
-    """The engine's result, as a caller reads it."""
-    return Result(**{f.name: getattr(made, f.name) for f in fields(made)})
+    """The engine's result as its user may see it: hidden chunks are in none of its parts."""
+    mine = report.seen(made)
+    return Result(**{f.name: getattr(mine, f.name) for f in fields(mine)})

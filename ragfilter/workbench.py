@@ -163,6 +163,7 @@ class OpenCollection:
         """
         from ragfilter.engine.retrieve import run
         from ragfilter.filter import Filter
+        from ragfilter.layers.clearance import with_visible_refs
         from ragfilter.result import to_result
 
         flt = flt if isinstance(flt, Filter) else Filter(flt)
@@ -173,7 +174,10 @@ class OpenCollection:
             chat=own.chat or self.bench.chat,
             judgements=own.judgements if own.chat else self.bench.judgements,
         )
-        return to_result(run(query, flt.settings, backends, user))
+        result = to_result(run(query, flt.settings, backends, user))
+        # The store's chunks may refer to what the user must not know of.
+        kept = with_visible_refs(result.kept, result.pool, result.user)
+        return replace(result, kept=kept)
 
     async def asearch(
         self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User = PUBLIC

@@ -193,6 +193,14 @@ def test_a_result_is_read_as_its_user() -> None:
         result.explain("troll-4")
 
 
+def test_nothing_of_a_result_names_a_hidden_chunk() -> None:
+    docs = [*DOCS[:4], {**DOCS[4], "clearance": 9}]
+    flt = rf.Filter("full")
+    for result in (flt(QUERY, docs, GAP, metric="cosine"), flt(QUERY, docs)):
+        everything = (result.hits, result.kept, result.pool.hits, result.to_dict(), result.traces)
+        assert "Troll 4" not in repr(everything)
+
+
 def test_what_fell_says_why() -> None:
     rule = '{"contain": "dragon"}'
     docs = [DOCS[0], {**DOCS[1], "query_must": rule}, *DOCS[2:]]
