@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -659,7 +660,7 @@ def test_an_import_that_fails_says_what_it_saved(run: Run, tmp_path: Path) -> No
     given = [{"id": i, "query_must": json.loads(GOOD)} for i in ("cleric-7", "troll", "boat")]
     file = write(tmp_path / "in.jsonl", *given)
     run("history")
-    with sqlite3.connect(run.folder / "ragfilter.db") as database:
+    with closing(sqlite3.connect(run.folder / "ragfilter.db")) as database:
         # The journal's database fails at the second rule.
         database.execute(
             "create trigger fails before insert on rule_edits when new.chunk_id = 'troll' "

@@ -90,10 +90,11 @@ class Journal:
         """Open the journal, making its table where there is none. Raises InputError: bad URL."""
         self._engine = _open(url)
         self._let_go: set[int] = set()
-        with self._writing() as connection:
-            connection.execute(CreateTable(_edits, if_not_exists=True))
-            for index in _INDEXES:
-                connection.execute(CreateIndex(index, if_not_exists=True))
+        try:
+            self._prepare()
+        except StoreError:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close the connections; the journal must not be used afterwards."""
@@ -212,6 +213,16 @@ class Journal:
         found = self._read(query.order_by(_edits.c.id.desc()).limit(1))
         return found[0] if found else None
 
+    def _prepare(self) -> None:
+        if self._engine.dialect.name == "sqlite":
+            # Readers then never wait for a writer. The file remembers it.
+            with _guard(self._engine), self._engine.connect() as connection:
+                connection.execute(sa.text("PRAGMA journal_mode=WAL"))
+        with self._writing() as connection:
+            connection.execute(CreateTable(_edits, if_not_exists=True))
+            for index in _INDEXES:
+                connection.execute(CreateIndex(index, if_not_exists=True))
+
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
         with _guard(self._engine), self._engine.begin() as connection:
@@ -227,7 +238,7 @@ def _open(url: str) -> sa.Engine:
                 f"The journal cannot be kept in {parsed.get_backend_name()}.",
                 remedy="Use sqlite:///path/to/file or postgresql://host/database.",
             )
-        engine = sa.create_engine(
+        return sa.create_engine(
             parsed,
             connect_args={"timeout": BUSY_S} if sqlite else {},
             pool_pre_ping=not sqlite,
@@ -240,11 +251,6 @@ def _open(url: str) -> sa.Engine:
             remedy="Write sqlite:///path/to/file or postgresql://host/database, and install the "
             "database's driver.",
         ) from None
-    if sqlite:
-        # Readers then never wait for a writer. The file remembers it.
-        with _guard(engine), engine.connect() as connection:
-            connection.execute(sa.text("PRAGMA journal_mode=WAL"))
-    return engine
 
 
 @contextmanager

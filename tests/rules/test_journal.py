@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -190,7 +191,7 @@ def test_a_database_that_fails_is_a_store_error_that_names_it(tmp_path: Path) ->
 
 
 def test_a_table_of_another_make_is_damage(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "other.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
         connection.execute("create table rule_edits (something)")
     with pytest.raises(StoreError, match="no such column") as caught:
         Journal(f"sqlite:///{tmp_path / 'other.db'}")
