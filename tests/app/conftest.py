@@ -222,9 +222,8 @@ def library(open_page: OpenPage) -> Callable[..., Result]:
     def ask(question: str, profile: str = "full", flags: dict[str, Any] | None = None) -> Result:
         given = [config.Given("--set", flags or {})]
         settings = config.load(profile=profile, environ={}, flags=given).settings
-        return run(
-            question, settings, resources.open_resources().bench.backends("demo"), push_down=False
-        )
+        backends = resources.open_resources().bench.backends("demo")
+        return run(question, settings, backends, wide=True)
 
     return ask
 

@@ -20,6 +20,7 @@ SETUPS = {
     "full": {"profile": "full"},
     "jumps": {"profile": "adaptive-gap", "cutoff.strategy": "autocut"},
     "tail": {"profile": "adaptive-gap", "cutoff.strategy": "adaptive_k"},
+    "share": {"profile": "adaptive-gap", "cutoff.strategy": "relative"},
     "judge": {"profile": "llm-filter"},
 }
 """Together these show a slider for every setting that is a number, and the user's level."""
