@@ -207,6 +207,13 @@ hits = tuple(Hit(c, d, rank) for rank, (c, d) in enumerate(zip(chunks, distances
 result = replay(Pool("hill giant", "c", "l2", hits), settings)
 print([hit.id for hit in result.kept])
 print(csv(rows(result)).count("\\n"), len(document(result)) > 5)
+
+import ragfilter as rf
+
+docs = ["Trolls regenerate.", "Trolls fear fire.", "The weather in spring."]
+flt = rf.Filter("full")
+made = flt("Do trolls heal?", docs, [0.31, 0.38, 0.60], metric="cosine", user=rf.User(level=1))
+print(made, len(made.to_dict()["hits"]), made.dropped[0].layer)
 """
 """What a user of the core writes, and what it prints below."""
 
@@ -214,6 +221,7 @@ CORE_PRINTS = """\
 4
 ['c1', 'c3']
 6 True
+<Result: 2 of 3 kept, gap 0.220 ≥ 0.100 after hit 2> 3 cutoff
 """
 
 IMPORT_ALL = """
