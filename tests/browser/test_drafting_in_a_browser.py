@@ -71,7 +71,7 @@ def test_a_draft_is_waited_for_while_the_page_is_used(
     tab.switch("query_must")
     tab.expect_layers("retrieved", "query_must", "top_k", "context")
     tab.choose("panel-box", "Rounds")
-    expect(tab.keyed("panel")).to_contain_text("A loop that excludes and asks again")
+    expect(tab.keyed("panel")).to_contain_text("A re-query loop would take")
     tab.choose("panel-box", "Chunk")
     expect(tab.keyed("draft-note")).to_contain_text("Asking small-model for a rule …")
     go_on.set()
