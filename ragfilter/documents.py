@@ -14,6 +14,7 @@ from ragfilter.errors import InputError
 from ragfilter.ingest.records import to_record
 from ragfilter.model import Chunk, Hit, Space
 from ragfilter.scores import Metric, check_metric, examine, space_of, to_distances
+from ragfilter.text.characters import whole
 
 EXPONENTIAL = (
     "LlamaIndex's Chroma store reports exp(−distance) as the similarity of a node: pass "
@@ -69,7 +70,7 @@ def to_chunk(doc: Any, place: int) -> Chunk:
     if isinstance(doc, Chunk):
         return doc
     if isinstance(doc, str):
-        return Chunk(str(place), doc)
+        return Chunk(str(place), whole(doc))
     raw = dict(doc) if isinstance(doc, Mapping) else _fields(doc)
     if raw is None:
         raise InputError(

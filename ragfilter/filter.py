@@ -82,6 +82,10 @@ class Filter:
         documents bring their own; `metric` says what they are. Without scores the order is the
         rank. `user` is who asks, where the clearance layer is on. Raises InputError, SettingsError.
         """
+        if not isinstance(query, str) or not query.strip():
+            raise InputError(f"The query is {query!r}.", remedy="Pass a question as text.")
+        if not isinstance(user, User):
+            raise InputError(f"The user is {user!r}.", remedy="Pass a User.")
         query = whole(query)
         hits, space, warnings = to_hits(docs, scores, metric)
         check_thresholds(self.settings, space)

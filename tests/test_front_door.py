@@ -164,6 +164,20 @@ def test_the_nearest_of_equal_ids_stays() -> None:
     assert "repeat the id" in result.warnings[0]
 
 
+@pytest.mark.parametrize(
+    ("query", "user", "words"),
+    [("", rf.User(), "query is ''"), (3, rf.User(), "query is 3"), ("q", "bob", "user is 'bob'")],
+)
+def test_a_query_is_text_and_a_user_a_user(query: Any, user: Any, words: str) -> None:
+    with pytest.raises(rf.RagfilterError, match=words):
+        rf.Filter("full")(query, DOCS, user=user)
+
+
+def test_half_a_character_in_a_text_is_replaced() -> None:
+    result = rf.Filter("adaptive-gap")("q", ["half \ud83d", "\ud83d\ude00"])
+    assert [hit.chunk.text for hit in result] == ["half \ufffd", "\U0001f600"]
+
+
 # --- what comes back
 
 
