@@ -282,7 +282,8 @@ def test_a_lost_index_is_told_and_repaired(
         assert workspace.store().collections()[0].complete
         assert ask(workspace).status == "ok"
         found = workspace.store().collection("demo").nearest(Even().embed(["q"])[0], LARGE)
-        assert len(found) == LARGE
+        # Of many equal vectors, HNSW may leave one without a link. A lost index lacks 999.
+        assert len(found) >= LARGE - 5
 
 
 def test_whether_chunks_can_be_found_is_asked_once(
