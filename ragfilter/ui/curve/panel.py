@@ -14,13 +14,15 @@ from ragfilter.ui.curve import figure as curve
 from ragfilter.ui.curve import points as curve_points
 from ragfilter.ui.look import hint, html, numbers, theme
 from ragfilter.ui.session import state
+from ragfilter.ui.session.visit import View
 
 CUT, FIFTY, ALL = "Around the cut", "First 50", "All"
 BY_SCORE, BY_DISTANCE = "By score", "By distance"
 
 
-def draw(result: Result, rows: Sequence[Row]) -> None:
+def draw(view: View) -> None:
     """The curve with its header."""
+    result, rows = view.shown, view.rows
     with st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small"):
         by_distance = _values(result)
         points = curve_points.place(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import streamlit as st
 
 from ragfilter.ui.look import hint
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import state
-from ragfilter.ui.sidebar.examples import Example
+from ragfilter.ui.session.visit import Visit
+from ragfilter.ui.sidebar import examples as offered
 
 
-def draw(examples: Sequence[Example], *, ready: bool) -> None:
-    """The box and the examples as chips. Nothing can be asked until `ready`."""
+def draw(visit: Visit) -> None:
+    """The box and the examples as chips. Nothing can be asked while the collection is empty."""
+    if not visit.collections:
+        return
+    ready = visit.ready
+    examples = offered.of(st.session_state.collection, visit.resources)
     with st.form("ask", border=False, enter_to_submit=True):  # noqa: SIM117
         with st.container(key="ask-row", horizontal=True, gap="small", vertical_alignment="bottom"):
             st.text_input(

@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
+from ragfilter.errors import RagfilterError
 from ragfilter.layers.registry import layer
 from ragfilter.model import LayerTrace, Result
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
+from ragfilter.ui.main import problems
 from ragfilter.ui.panels import clearance
-from ragfilter.ui.session import build, state
+from ragfilter.ui.session import build, questions, state
 from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.sidebar.examples import Example
+from ragfilter.ui.session.visit import Visit
+from ragfilter.ui.sidebar import examples
 
 COMMAND_WIDTH = 640
 """Pixels: as wide as the text above it."""
 
 
-def no_question(examples: Sequence[Example], demos: list[str], resources: Resources) -> bool:
+def draw(visit: Visit, error: RagfilterError | None) -> None:
+    """Say why there is no result, and offer what would bring one."""
+    name, built = st.session_state.collection, False
+    if error is not None:
+        problems.show(error)
+    elif not visit.collections:
+        built = _no_collection(visit.resources)
+    elif not visit.ready:
+        _empty_collection(name)
+    else:
+        built = _no_question(visit)
+    if built:
+        questions.forget_collections()
+        st.rerun()
+
+
+def _no_question(visit: Visit) -> bool:
     """Nothing was asked yet: how to begin, what the examples show, and the demos that are not there
     yet. True once one of those has been built."""
     _place(
@@ -31,7 +49,8 @@ def no_question(examples: Sequence[Example], demos: list[str], resources: Resour
         ("Type a question above, or pick an example.", "Look for the cliff in the curve.",
          "Move a threshold, or open a chunk and edit its rule."),
     )  # fmt: skip
-    told = [example for example in examples if example.shows]
+    offered = examples.of(st.session_state.collection, visit.resources)
+    told = [example for example in offered if example.shows]
     if told:
         html.draw('<p class="rf-caption rf-more">What the examples show</p>')
         with st.container(key="lessons"):
@@ -44,13 +63,16 @@ def no_question(examples: Sequence[Example], demos: list[str], resources: Resour
                     help=literal(each.question),
                     width="stretch",
                 )
+    # Whoever tries the demo is offered the other one too.
+    chosen = st.session_state.collection
+    demos = build.missing(visit.collections) if chosen in build.DEMOS else []
     if not demos:
         return False
     html.draw('<p class="rf-caption rf-more">More collections to try</p>')
-    return build.offer(demos, resources)
+    return build.offer(demos, visit.resources)
 
 
-def no_collection(resources: Resources) -> bool:
+def _no_collection(resources: Resources) -> bool:
     """There is no collection. True once the demo has been built."""
     _place(
         "no-collection",
@@ -64,7 +86,7 @@ def no_collection(resources: Resources) -> bool:
     return False
 
 
-def empty_collection(name: str) -> None:
+def _empty_collection(name: str) -> None:
     """The collection holds no chunk."""
     _place(
         "empty-collection",

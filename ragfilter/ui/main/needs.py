@@ -16,17 +16,21 @@ from ragfilter.ui.look import numbers
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.panels import judge_words
 from ragfilter.ui.session import asking, scores, state
+from ragfilter.ui.session.pools import falls_short
 from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.visit import View
 
 PER_CHUNK_S = {"late_interaction": 0.02, "cross_encoder": 0.08}
 NAMES = {"late_interaction": "late interaction", "cross_encoder": "the cross-encoder"}
 
 
-def draw(result: Result, resources: Resources, *, wider: bool) -> None:
+def draw(view: View) -> None:
     """Buttons for the needs and, where settings outgrew the pool, for asking again.
 
     While the judge's panel is open, its button stands there.
     """
+    result, resources = view.result, view.resources
+    wider = falls_short(view.asked, result, result.settings)
     rerank, again = reranking(result)
     costs = None if st.session_state.panel == "Judge" else judging_costs(result, resources)
     if rerank is None and costs is None and not wider:

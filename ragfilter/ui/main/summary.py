@@ -8,10 +8,12 @@ from ragfilter.report import LayerSummary, Summary
 from ragfilter.ui.curve.points import cut_of
 from ragfilter.ui.look import html, numbers, theme
 from ragfilter.ui.panels import judge_words
+from ragfilter.ui.session.visit import View
 
 
-def draw(result: Result, summary: Summary) -> None:
+def draw(view: View) -> None:
     """Put the strip on the page."""
+    result, summary = view.shown, view.summary
     kept = "rf-kept" if summary.kept else "rf-kept rf-none"
     facts = [
         f'<div class="{kept}"><b>{numbers.count(summary.kept)} kept</b>'

@@ -12,14 +12,16 @@ from ragfilter.model import Result
 from ragfilter.report import Row, csv, kept_first, references, short_title
 from ragfilter.ui.look import hint, numbers, theme
 from ragfilter.ui.main import grid
+from ragfilter.ui.session.visit import View
 
 HEIGHT = 400
 TITLE_WIDTH = 31
 BY_RANK, KEPT_FIRST = "By rank", "Kept first"
 
 
-def draw(result: Result, rows: Sequence[Row], exported: Sequence[Row]) -> None:
-    """The table with its controls. `exported` are the rows made as the user, for the CSV."""
+def draw(view: View) -> None:
+    """The table with its controls."""
+    result, rows = view.shown, view.rows
     with st.container(key="table-bar", horizontal=True, vertical_alignment="center", gap="small"):
         order = st.segmented_control(
             "Order",
@@ -53,7 +55,7 @@ def draw(result: Result, rows: Sequence[Row], exported: Sequence[Row]) -> None:
         st.download_button(
             "CSV",
             data=lambda: csv(
-                _matching(_ordered(exported, order), wanted or ""),
+                _matching(_ordered(view.exported, order), wanted or ""),
                 references(result) if with_refs else None,
             ),
             file_name="ragfilter.csv",
@@ -64,7 +66,7 @@ def draw(result: Result, rows: Sequence[Row], exported: Sequence[Row]) -> None:
             help="Download these chunks in this order, as the user may see them. Cells that a "
             "spreadsheet would run as formulas are escaped.",
         )
-    refs = references(result, as_operator=st.session_state.operator) if with_refs else None
+    refs = references(result, as_operator=view.operator) if with_refs else None
     with st.container(key="table"):
         grid.draw(
             frame(shown, with_score=any(row.rerank_score is not None for row in rows), refs=refs),

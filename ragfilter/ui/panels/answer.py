@@ -16,6 +16,7 @@ from ragfilter.ui.main import empty
 from ragfilter.ui.session import answers, models, state
 from ragfilter.ui.session.answers import Side
 from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.visit import View
 
 TITLE_WIDTH = 31
 SHOWN_CHARS = 20_000
@@ -24,12 +25,11 @@ MOST_UNKNOWN = 10
 INSTEAD = "Without an LLM instead: the sentences of the chunks closest to the question."
 
 
-def draw(result: Result, mine: Result, resources: Resources) -> None:
-    """Both answers; what is not there yet is offered by a button. `mine` is the result as its user
-    sees it."""
-    if not result.kept:
-        empty.nothing_kept(result)
-    result = mine
+def draw(view: View) -> None:
+    """Both answers; what is not there yet is offered by a button."""
+    if not view.result.kept:
+        empty.nothing_kept(view.result)
+    result, resources = view.mine, view.resources
     if st.session_state.fresh:
         st.session_state.fresh = False
         with st.spinner("Reading the chunks …"):

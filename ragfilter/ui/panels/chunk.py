@@ -14,16 +14,15 @@ from ragfilter.report import visible
 from ragfilter.ui.look import hint, html, numbers
 from ragfilter.ui.main import problems
 from ragfilter.ui.panels import clearance, reference_graph, rule_editor
-from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.state import Asked
+from ragfilter.ui.session.visit import View
 
 PARTS = TEXT, RULE, REFERENCES = "Text", "Rule", "References"
 
 
-def draw(result: Result, mine: Result, asked: Asked, resources: Resources) -> None:
-    """The chunk that is open, or how to open one. `mine` is the result as its user sees it."""
+def draw(view: View) -> None:
+    """The chunk that is open, or how to open one."""
     wanted = st.session_state.chunk
-    hit = find(result, wanted)
+    hit = find(view.result, wanted)
     if hit is None:
         html.draw(
             '<p class="rf-empty"><b>No chunk is open.</b> Click a point on the curve, a row of '
@@ -31,26 +30,25 @@ def draw(result: Result, mine: Result, asked: Asked, resources: Resources) -> No
             "</p>"
         )
         return
-    if hit.id not in visible(result, as_operator=st.session_state.operator):
+    if hit.id not in visible(view.result, as_operator=view.operator):
         html.draw(
             f'<p class="rf-empty"><b>Hidden.</b> The user may not see this chunk. '
-            f"{html.text(clearance.whom_to_ask([hit.chunk], result.user))}</p>"
+            f"{html.text(clearance.whom_to_ask([hit.chunk], view.user))}</p>"
         )
         return
-    if not st.session_state.operator:
-        result, hit = mine, find(mine, wanted) or hit
-    chunk = _whole(hit.chunk, asked, resources)
-    named = _named_refs(result, chunk)
-    _head(result, replace(hit, chunk=replace(chunk, refs=named)))
+    hit = find(view.shown, wanted) or hit
+    chunk = _whole(hit.chunk, view)
+    named = _named_refs(view, chunk)
+    _head(view.shown, replace(hit, chunk=replace(chunk, refs=named)))
     match _part():
         case "Rule":
             try:
-                rule_editor.draw(result, chunk, asked, resources)
+                rule_editor.draw(view.shown, chunk, view.asked, view.resources)
             except StoreError as error:
                 # The journal, which nothing else on the page needs.
                 problems.show(error, retry=False)
         case "References":
-            reference_graph.draw(result, chunk, asked, resources)
+            reference_graph.draw(view, chunk)
         case _:
             with st.container(key="chunk-text"):
                 st.text(chunk.text or "This chunk has no text.")
@@ -88,17 +86,18 @@ def find(result: Result, chunk_id: str | None) -> Hit | None:
     return next((hit for hit in (*result.hits, *result.pool.hits) if hit.id == chunk_id), None)
 
 
-def _named_refs(result: Result, chunk: Chunk) -> tuple[str, ...]:
+def _named_refs(view: View, chunk: Chunk) -> tuple[str, ...]:
     """The references that may be named: as a user, only those to chunks that the user may see."""
-    if st.session_state.operator:
+    if view.operator:
         return chunk.refs
-    return visible_refs(result.pool, result.user)(chunk)
+    return visible_refs(view.mine.pool, view.user)(chunk)
 
 
-def _whole(chunk: Chunk, asked: Asked, resources: Resources) -> Chunk:
+def _whole(chunk: Chunk, view: View) -> Chunk:
     """A chunk known only by its id is read when it is opened, once."""
     if chunk.loaded:
         return chunk
+    asked, resources = view.asked, view.resources
     key = (asked.collection, asked.version, chunk.id)
     found = resources.chunks.get(key)
     if found is None:

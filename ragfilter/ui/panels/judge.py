@@ -15,13 +15,15 @@ from ragfilter.ui.look import html, numbers, theme
 from ragfilter.ui.main import grid, needs
 from ragfilter.ui.panels import judge_words
 from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.visit import View
 
 TITLE_BESIDE, TITLE_ALONE, VIA_WIDTH = 22, 42, 15
 ROW, MOST_ROWS = 30, 6
 
 
-def draw(result: Result, resources: Resources) -> None:
+def draw(view: View) -> None:
     """The judge's page of the panel."""
+    result, resources = view.mine, view.resources
     settings = result.settings.judge
     no_llm = resources.bench.chat is None
     if not settings.enabled:

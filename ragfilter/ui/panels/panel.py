@@ -4,31 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ragfilter.model import Result
 from ragfilter.ui.look import hint
-from ragfilter.ui.panels import (
-    answer as answer_panel,
-)
-from ragfilter.ui.panels import (
-    chunk as chunk_panel,
-)
-from ragfilter.ui.panels import (
-    clearance,
-)
-from ragfilter.ui.panels import (
-    judge as judge_panel,
-)
-from ragfilter.ui.panels import (
-    others as other_panels,
-)
-from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.state import PANELS, Asked
+from ragfilter.ui.panels import clearance
+from ragfilter.ui.session.state import PANELS
+from ragfilter.ui.session.visit import View
 
 HEIGHT = 456
 
 
-def draw(result: Result, mine: Result, asked: Asked, resources: Resources) -> None:
-    """The switch and the page it shows. `mine` is the result as its user sees it."""
+def draw(view: View) -> None:
+    """The switch and the page it shows."""
     with st.container(key="panel", border=True, height=HEIGHT, gap="small"):
         if st.session_state.get("panel-box") != st.session_state.panel:
             st.session_state["panel-box"] = st.session_state.panel
@@ -48,20 +33,31 @@ def draw(result: Result, mine: Result, asked: Asked, resources: Resources) -> No
                 "Chunk: text, rule and references. Judge: what the LLM says about each chunk, "
                 "and what it costs. Rounds: the re-query loop. Debug: the full trace."
             )
-        clearance.note(st.session_state.panel, result.user)
-        match st.session_state.panel:
-            case "Prompt":
-                other_panels.prompt(mine)
-            case "Chunk":
-                chunk_panel.draw(result, mine, asked, resources)
-            case "Judge":
-                judge_panel.draw(mine, resources)
-            case "Rounds":
-                other_panels.rounds(mine)
-            case "Debug":
-                other_panels.debug(mine)
-            case _:
-                answer_panel.draw(result, mine, resources)
+        clearance.note(st.session_state.panel, view.user)
+        _page(view)
+
+
+def _page(view: View) -> None:
+    """The chosen page, whose code is loaded when it is first drawn."""
+    match st.session_state.panel:
+        case "Chunk":
+            from ragfilter.ui.panels import chunk
+
+            chunk.draw(view)
+        case "Judge":
+            from ragfilter.ui.panels import judge
+
+            judge.draw(view)
+        case "Prompt" | "Rounds" | "Debug" as name:
+            from ragfilter.ui.panels import others
+
+            {"Prompt": others.prompt, "Rounds": others.rounds, "Debug": others.debug}[name](
+                view.mine
+            )
+        case _:
+            from ragfilter.ui.panels import answer
+
+            answer.draw(view)
 
 
 def _switch() -> None:

@@ -12,8 +12,7 @@ from ragfilter.ui.look.prose import literal
 from ragfilter.ui.panels import references
 from ragfilter.ui.panels.references import Known, Node, Tree
 from ragfilter.ui.session import state
-from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.state import Asked
+from ragfilter.ui.session.visit import View
 
 MOST_SHOWN = 40
 TITLE_WIDTH = 44
@@ -26,10 +25,10 @@ SIGNS = {
 }
 
 
-def draw(result: Result, chunk: Chunk, asked: Asked, resources: Resources) -> None:
+def draw(view: View, chunk: Chunk) -> None:
     """The sums by depth, then the tree; a chunk of it that was found opens."""
-    as_operator = bool(st.session_state.operator)
-    known = _known(chunk, asked, result, resources)
+    result, as_operator = view.shown, view.operator
+    known = _known(chunk, view)
     made = references.tree(chunk.id, known, result, as_operator=as_operator)
     if not made.open_root:
         html.draw(
@@ -62,8 +61,9 @@ def draw(result: Result, chunk: Chunk, asked: Asked, resources: Resources) -> No
         html.draw(_aside(made, result))
 
 
-def _known(chunk: Chunk, asked: Asked, result: Result, resources: Resources) -> Known:
+def _known(chunk: Chunk, view: View) -> Known:
     """What is known around a chunk; the store is asked for it once."""
+    asked, result, resources = view.asked, view.shown, view.resources
     key = (asked.collection, asked.version, chunk.id)
     found = resources.neighbours.get(key)
     if found is None:

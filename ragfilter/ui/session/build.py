@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.ingest.load import load
-from ragfilter.rules.edits import edited_rules
-from ragfilter.stores.index import index
 from ragfilter.ui.look import html
 from ragfilter.ui.main import problems
 from ragfilter.ui.session.resources import Resources
@@ -69,6 +66,10 @@ def offer(names: list[str], resources: Resources) -> bool:
 
 
 def _build(name: str, resources: Resources) -> bool:
+    from ragfilter.ingest.load import load
+    from ragfilter.rules.edits import edited_rules
+    from ragfilter.stores.index import index
+
     st.button(
         "Stop",
         key="stop-build",

@@ -19,9 +19,10 @@ from ragfilter.settings import config, profiles
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.ui.look import html
-from ragfilter.ui.panels import clearance, costs
-from ragfilter.ui.session import state
+from ragfilter.ui.panels import clearance, costs, judge_words
+from ragfilter.ui.session import questions, state
 from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.visit import View, Visit
 
 OTHERS = tuple(dict.fromkeys(f.section for f in fields() if f.section not in SWITCHES))
 """The sections without a switch."""
@@ -49,40 +50,47 @@ def brand() -> None:
     html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
 
 
-def choices(labels: dict[str, str]) -> None:
+def choose(visit: Visit) -> None:
     """Collection and profile."""
+    labels = {name: questions.label(each) for name, each in visit.collections.items()}
     names = list(labels)
-    with st.container(key="choices", gap="small"):
-        brand()
-        _show("collection-box", st.session_state.collection)
-        st.selectbox(
-            "Collection",
-            names,
-            key="collection-box",
-            format_func=lambda name: labels.get(name, name),
-            help="The collection to search, with its size and distance metric.",
-            placeholder="none yet",
-            on_change=_choose_collection,
-            disabled=not names,
-        )
-        _show("profile-box", st.session_state.profile)
-        st.selectbox(
-            "Profile",
-            list(profiles.PROFILES),
-            key="profile-box",
-            help="A named set of layers and values to start from.",
-            on_change=_choose_profile,
-        )
-    html.draw(f'<p class="rf-hint">{html.text(_about(st.session_state.profile))}</p>')
+    with st.sidebar:
+        with st.container(key="choices", gap="small"):
+            brand()
+            _show("collection-box", st.session_state.collection)
+            st.selectbox(
+                "Collection",
+                names,
+                key="collection-box",
+                format_func=lambda name: labels.get(name, name),
+                help="The collection to search, with its size and distance metric.",
+                placeholder="none yet",
+                on_change=_choose_collection,
+                disabled=not names,
+            )
+            _show("profile-box", st.session_state.profile)
+            st.selectbox(
+                "Profile",
+                list(profiles.PROFILES),
+                key="profile-box",
+                help="A named set of layers and values to start from.",
+                on_change=_choose_profile,
+            )
+        html.draw(f'<p class="rf-hint">{html.text(_about(st.session_state.profile))}</p>')
 
 
-def layers(
-    settings: Settings, summary: Summary | None, resources: Resources, *, judged: str = ""
-) -> None:
-    """One card a layer, then the other settings and what may be done with all of them.
+def draw(visit: Visit, view: View | None) -> None:
+    """One card a layer, then the other settings and what may be done with all of them. `view` is
+    None where there is no result."""
+    if visit.collections:
+        with st.sidebar:
+            _layers(visit, view)
 
-    `judged` is what the judge did and took, in one line.
-    """
+
+def _layers(visit: Visit, view: View | None) -> None:
+    settings, resources = visit.settings, visit.resources
+    summary = None if view is None else view.summary
+    judged = "" if view is None else judge_words.card(view.result, resources.prices)
     lines = {} if summary is None else {layer.name: layer for layer in summary.layers}
     with st.container(key="layers", gap=None):
         st.caption("Layers, in order of execution", help=costs.ORDER)

@@ -1,0 +1,40 @@
+"""A result on the page: the headline, the curve and the panel beside it, the table below."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from ragfilter.ui.curve import panel as curve
+from ragfilter.ui.main import needs, problems, summary, table
+from ragfilter.ui.panels import panel
+from ragfilter.ui.session.visit import View
+
+
+def begin(view: View) -> DeltaGenerator:
+    """Draw what was asked for first: the chunk that was clicked, then the curve. Return the place
+    of the panel."""
+    problems.incomplete(view.result.pool)
+    summary.draw(view)
+    with st.container(key="stage"):
+        left, right = st.columns((1.28, 1), gap="medium")
+    if _clicked():
+        with right:
+            panel.draw(view)
+    with left:
+        curve.draw(view)
+    return right
+
+
+def finish(view: View, beside: DeltaGenerator) -> None:
+    """Draw the rest. An answer may take its time, so the panel that holds it comes last."""
+    table.draw(view)
+    # It floats. Above the others, they would be drawn anew whenever it comes or goes.
+    needs.draw(view)
+    if not _clicked():
+        with beside:
+            panel.draw(view)
+
+
+def _clicked() -> bool:
+    return bool(st.session_state.panel == "Chunk")

@@ -1,0 +1,116 @@
+"""What a run of the page draws: the visit, and the view of its question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from ragfilter.engine.replay import replay
+from ragfilter.errors import RagfilterError
+from ragfilter.model import Result, User
+from ragfilter.report import Row, Summary, rows, seen, summary
+from ragfilter.settings.schema import Settings
+from ragfilter.ui.main import problems
+from ragfilter.ui.session import questions, state
+from ragfilter.ui.session.resources import Resources, open_resources
+from ragfilter.ui.session.state import Asked
+
+if TYPE_CHECKING:
+    from ragfilter.stores.chroma.store import CollectionInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Where the visitor is: the collections, the settings in force, and what the server holds."""
+
+    settings: Settings
+    collections: Mapping[str, CollectionInfo]
+    resources: Resources
+
+    @property
+    def collection(self) -> CollectionInfo | None:
+        """The chosen collection, None where there is none."""
+        return self.collections.get(st.session_state.collection)
+
+    @property
+    def ready(self) -> bool:
+        """Whether a question can be put."""
+        return self.collection is not None and self.collection.count > 0
+
+
+@dataclass(frozen=True)
+class View:
+    """One question and its result. Every panel takes this one value."""
+
+    asked: Asked
+    result: Result
+    """Everything that was decided, what its user may not see included."""
+    operator: bool
+    resources: Resources
+
+    @property
+    def user(self) -> User:
+        """Whom the result is for."""
+        return self.result.user
+
+    @cached_property
+    def mine(self) -> Result:
+        """The result as its user sees it."""
+        return seen(self.result)
+
+    @property
+    def shown(self) -> Result:
+        """The result as the page shows it: everything to an operator."""
+        return self.result if self.operator else self.mine
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The figures of what is shown."""
+        return summary(self.shown, as_operator=self.operator)
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The hits that are shown."""
+        return rows(self.shown, as_operator=self.operator)
+
+    @cached_property
+    def exported(self) -> tuple[Row, ...]:
+        """The hits that the user may take along."""
+        return rows(self.mine) if self.operator else self.rows
+
+
+def begin() -> Visit:
+    """Open the workspace. Where that fails, the page says why and ends here."""
+    try:
+        state.begin()
+        with st.spinner("Opening the workspace …"):
+            resources = open_resources()
+            collections = questions.collections(resources)
+        return Visit(state.settings(), collections, resources)
+    except RagfilterError as error:
+        problems.show(error)
+        st.stop()
+
+
+def look(visit: Visit) -> tuple[View | None, RagfilterError | None]:
+    """The view of the question in force; where there is none, the error that prevents it, if any.
+
+    The address bar then leads back to what is shown.
+    """
+    if not visit.ready:
+        return None, None
+    try:
+        pool = questions.pool(visit.settings, visit.resources)
+    except RagfilterError as error:
+        return None, error
+    asked = state.asked()
+    if pool is None or asked is None:
+        state.share()
+        return None, None
+    result = replay(pool, visit.settings, state.user())
+    state.share(unscored=any(need.kind == "rerank" for need in result.needs))
+    return View(asked, result, bool(st.session_state.operator), visit.resources), None
