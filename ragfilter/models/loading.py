@@ -18,7 +18,7 @@ def quiet_loading() -> None:
     import torch
     from transformers.utils import logging as transformers_logging
 
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    transformers_logging.disable_progress_bar()
     cores = os.cpu_count() or 1
     if torch.get_num_threads() > cores:
         torch.set_num_threads(cores)
