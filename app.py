@@ -16,7 +16,10 @@ if __name__ == "__main__":
         layout="wide",
         initial_sidebar_state="expanded",
     )
-    st.navigation([st.Page("pages/inspect.py", title="Inspect", default=True)]).run()
+    pages = [
+        st.Page("pages/inspect.py", title="Inspect", default=True),
+    ]
+    st.navigation(pages, position="top").run()
 else:
     # Imported once, by the server.
     app = st.App(__file__, middleware=[Middleware(guard.Guard, hosts=guard.hosts())])
