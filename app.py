@@ -14,7 +14,7 @@ if __name__ == "__main__":
         page_title="ragfilter",
         page_icon=theme.ICON,
         layout="wide",
-        initial_sidebar_state="expanded",
+        initial_sidebar_state="auto",
     )
     pages = [
         st.Page("pages/inspect.py", title="Inspect", default=True),

@@ -17,7 +17,6 @@ from ragfilter.model import Chunk
 from ragfilter.models.embedder import SentenceEmbedder
 from ragfilter.stores.index import index
 from ragfilter.stores.workspace import Workspace
-from ragfilter.ui.session import build
 
 ROOT = Path(__file__).resolve().parents[2]
 HOLD = """
@@ -67,7 +66,7 @@ def test_no_collection_offers_the_demo_and_builds_it(
     open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = [Record(Chunk(f"c{i}", text=f"text {i}", title=f"Title {i}"), "x") for i in range(3)]
-    monkeypatch.setattr(build, "load", lambda source: few)
+    monkeypatch.setattr("ragfilter.ingest.load.load", lambda source: few)
     page = open_page(workspace=tmp_path)
     assert any("No collection yet" in text for text in page.html)
     assert "ask-button" not in page.buttons
