@@ -174,11 +174,11 @@ class Judgement:
 
     `error` is in words and empty on success; then `verdicts` holds the readable decisions and
     `remarks` what was read but not obeyed; they name only what was asked about. `left_out` were not
-    asked about: the prompt was full. `prompt_version` is the variant's name@version, `prompt_key` a
-    hash of the whole prompt: over any other the judgement does not hold. Both are empty where no
-    prompt was made. `cached`: nobody was asked now; tokens and milliseconds are those of the call
-    that was remembered. `reply` is the beginning of the answer as it came; it may name anything, so
-    it is for operators' eyes.
+    asked about: the prompt was full; of `shortened` not all the text was sent. `prompt_version` is
+    the variant's name@version, `prompt_key` a hash of the whole prompt: over any other the
+    judgement does not hold. Both are empty where no prompt was made. `cached`: nobody was asked
+    now; tokens and milliseconds are those of the call that was remembered. `reply` is the beginning
+    of the answer as it came; it may name anything, so it is for operators' eyes.
     """
 
     asked: tuple[str, ...]
@@ -194,6 +194,7 @@ class Judgement:
     ms: float = field(default=0.0, compare=False)
     cached: bool = field(default=False, compare=False)
     reply: str = field(default="", compare=False, repr=False)
+    shortened: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

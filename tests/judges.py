@@ -24,13 +24,13 @@ SCHEMAS = {"auth-api:TokenRequest", "auth-api:TokenResponse", "auth-api:Authoriz
 
 
 def decide(prompt: str) -> dict[str, str]:
-    """A capable judge: the labels, and expansion where a needed chunk refers to a labelled one that
-    is not in the prompt."""
+    """A capable judge: the labels, and expansion where a needed chunk (label 2) refers to another
+    that is not in the prompt."""
     labels = QRELS[BY_TEXT[re.findall(r"^Query: (.*)$", prompt, re.MULTILINE)[0]]]
     asked = re.findall(r"^<chunk>\nid: (.*)$", prompt, re.MULTILINE)
     decisions = {}
     for chunk_id in asked:
-        missing = [r for r in REFS[chunk_id] if labels.get(r, 0) > 0 and r not in asked]
+        missing = [r for r in REFS[chunk_id] if labels.get(r) == 2 and r not in asked]
         label = labels.get(chunk_id, 0)
         action = "KEEP" if label else "DISCARD"
         decisions[chunk_id] = "EXPAND_3" if label == 2 and missing else action

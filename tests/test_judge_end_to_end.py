@@ -16,6 +16,7 @@ from judges import QRELS, QUERY, RELEVANT, SCHEMAS, capable
 from waiting import PATIENT_MS, ends_after
 
 from ragfilter import report
+from ragfilter.answer.context import SHORTENED
 from ragfilter.cli import main
 from ragfilter.engine.replay import unfiltered
 from ragfilter.engine.retrieve import gather, run
@@ -97,10 +98,12 @@ def test_the_question_of_the_source_document(judged_by: Any) -> None:
     assert stats.kept == len(by_verdict)
     assert stats.expanded == len(brought)
     assert stats.reduction == 1 - len(by_verdict) / 40
-    # One call, with a schema, over as many chunks as the budget holds.
+    # One call, with a schema, over all of them: what is long is shortened.
     (asked,) = server.asked
     assert asked["body"]["response_format"]["type"] == "json_schema"
-    assert stats.left_out == 40 - asked["body"]["messages"][-1]["content"].count("<chunk>")
+    assert asked["body"]["messages"][-1]["content"].count("<chunk>") == 40
+    assert stats.left_out == 0
+    assert stats.shortened == asked["body"]["messages"][-1]["content"].count(SHORTENED) > 0
 
 
 def test_an_endpoint_without_structured_output_gives_the_same(judged_by: Any) -> None:
@@ -179,7 +182,7 @@ def test_the_command_line_says_all_of_it(
 
     terse = printed("--set", "judge.prompt=terse")
     assert terse["judge"]["prompt_version"].startswith("terse@")
-    assert terse["judge"]["left_out"] < judge["left_out"]
+    assert terse["judge"]["left_out"] == judge["left_out"] == 0
 
     assert main([*command, "--rerank", "-p", "adaptive-gap"]) == 0
     assert "\njudge: " in capsys.readouterr().out

@@ -46,7 +46,9 @@ def test_before_asking() -> None:
 
 
 def test_after_asking() -> None:
-    stats = JudgeStats(40, 6, 13, 0.85, False, 118.34, 1500, 130, model="m", left_out=27)
+    stats = JudgeStats(
+        40, 6, 13, 0.85, False, 118.34, 1500, 130, model="m", left_out=27, shortened=12
+    )
     assert judge_words.after(stats, Prices(0.15, 0.6)) == [
         ("Candidates", "40"), ("Kept", "6"), ("Reduction", "85%"), ("Brought", "13"),
         ("Fallback", "not used"), ("Time", "118.3 ms"), ("Tokens in + out", "1,500 + 130"),
@@ -54,7 +56,9 @@ def test_after_asking() -> None:
         ("Cost", "0.0003"),
     ]  # fmt: skip
     assert "Cost" not in dict(judge_words.after(stats, None))
-    assert judge_words.by_whom(stats) == "Judged by m; 27 chunks did not fit into the prompt."
+    assert judge_words.by_whom(stats, Judge()) == (
+        "Judged by m; 12 shortened to fit 2,000 tokens; 27 chunks did not fit into the prompt."
+    )
 
 
 JUDGEMENT = Judgement(asked=("a", "b"), left_out=("c",))

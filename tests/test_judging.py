@@ -124,10 +124,11 @@ def test_the_prompt_shows_everything_the_judge_needs() -> None:
 
 
 def test_chunks_beyond_the_budget_are_left_out_from_the_end() -> None:
-    hits = [hit(f"c{n}", text="x" * 300) for n in range(40)]
+    hits = [hit(f"c{n}", text="x" * 300) for n in range(200)]
     made = prompt("why?", hits, Judge(), "l2")
-    assert 5 < len(made.asked) < 40
-    assert made.asked + made.left_out == tuple(f"c{n}" for n in range(40))
+    assert 40 < len(made.asked) < 200
+    assert made.shortened == made.asked
+    assert made.asked + made.left_out == tuple(f"c{n}" for n in range(200))
     assert sum(estimate(m.content) for m in made.messages) <= 2000
     assert f"id: {made.asked[-1]}\n" in made.messages[1].content
     assert f"id: {made.left_out[0]}\n" not in made.messages[1].content
@@ -200,7 +201,7 @@ def test_a_variant_says_its_own_words_and_shows_its_own_lines() -> None:
 
 
 def test_more_short_chunks_fit_into_the_same_budget() -> None:
-    hits = [hit(f"c{n}", text="word " * 300) for n in range(40)]
+    hits = [hit(f"c{n}", text="word " * 300) for n in range(200)]
     asked = [len(prompt("why?", hits, Judge(prompt=p), "l2").asked) for p in ("default", "terse")]
     assert asked[0] < asked[1]
 
@@ -485,11 +486,11 @@ def test_failures_are_asked_again() -> None:
 
 def test_what_found_no_room_now_is_said_also_of_a_remembered_answer() -> None:
     chat, remembered = Chat("c0 -> KEEP"), Judgements()
-    hits = [hit(f"c{n}", text="x" * 300) for n in range(40)]
+    hits = [hit(f"c{n}", text="x" * 300) for n in range(200)]
     few = len(prompt("why?", hits, Judge(), "l2").asked)
     ask("why?", hits[:few], chat, Judge(), "l2", remembered=remembered)
     again = ask("why?", hits, chat, Judge(), "l2", remembered=remembered)
-    assert (again.cached, len(again.left_out)) == (True, 40 - few)
+    assert (again.cached, len(again.left_out)) == (True, 200 - few)
 
 
 def test_without_the_judge_the_first_max_chunks_stay() -> None:

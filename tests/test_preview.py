@@ -163,9 +163,12 @@ def test_what_finds_no_room_is_told_before() -> None:
     world = World(*(Chunk(f"c{n}", "word " * 300) for n in range(30)))
     made = forecast(waiting(world))
     assert made is not None
-    assert made.asked + made.left_out == 30
-    assert made.left_out > 0
+    assert (made.asked, made.left_out, made.shortened) == (30, 0, 30)
     assert made.prompt_tokens <= 2000
+    less = forecast(waiting(world, LLM.with_values({"judge.max_prompt_tokens": 500})))
+    assert less is not None
+    assert less.asked + less.left_out == 30
+    assert less.left_out > 0
     assert (made.cost, made.usual_ms, made.remembered) == (None, None, False)
 
 

@@ -57,6 +57,7 @@ def test_the_document_holds_the_seeds_figures() -> None:
         "original": 4, "kept": 2, "expanded": 2, "reduction": 0.5, "fallback": False,
         "ms": 1234.568, "prompt_tokens": 400, "completion_tokens": 20, "error": "",
         "cached": False, "model": "m", "prompt_version": "", "left_out": 0, "remarks": 1,
+        "shortened": 0,
     }  # fmt: skip
 
 

@@ -158,6 +158,9 @@ def _judged(result: Result) -> list[str]:
     told = f"{stats.kept} of {stats.original} candidates stay, {percent(stats.reduction)} cut"
     if stats.expanded:
         told += f", {stats.expanded} brought by references"
+    if stats.shortened:
+        room = numbers.tokens(result.settings.judge.max_prompt_tokens)
+        told += f", {stats.shortened} shortened to fit {room}"
     if stats.fallback:
         return ["", f"judge fell back: {told}; {stats.error}"]
     tokens = f"{stats.prompt_tokens:,} + {stats.completion_tokens:,} tokens"

@@ -3,9 +3,8 @@
 Source: Intelligent Chunk Filtering; docs/design.md#judge. The words of each prompt variant:
 `ragfilter.judge.prompts`. The decisions:
 
-- Chunks go into the prompt in order until the first that does not fit; it and all after it are left
-  out. One chunk takes at most a quarter of the room, so a long one is shortened here (only here)
-  rather than shutting out the rest.
+- One chunk takes at most a quarter of the room. Where they do not all fit, they are shortened
+  before any is left out: `ragfilter.judge.fit`.
 - A chunk without a decision counts as discarded; an answer without any decision is a failure.
 - How to answer and that chunk text is data is told in every variant, since the guards need it.
 """
@@ -23,8 +22,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from ragfilter.answer import usage as using
-from ragfilter.answer.context import SHORTENED, defuse, one_line
+from ragfilter.answer.context import one_line
 from ragfilter.errors import ChatError, RagfilterError
+from ragfilter.judge import fit
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.cache import Judgements
 from ragfilter.judge.parse import SCHEMA, parse
@@ -32,7 +32,7 @@ from ragfilter.judge.prompts import Variant
 from ragfilter.model import Hit, Judgement, LayerTrace, Space, similarity
 from ragfilter.models.reply import bounded
 from ragfilter.protocols import ChatModel, Message, Usage
-from ragfilter.text.tokens import estimate, head
+from ragfilter.text.tokens import estimate
 
 if TYPE_CHECKING:
     from ragfilter.layers.judge import Judge
@@ -40,12 +40,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LAYOUT = "1"
+LAYOUT = "2"
 """Changes with every change of how chunks are shown, so that prompt versions do."""
 EPSILON = 1e-9
 LEAST_QUOTA = 100
-SHOWN_REFS = 20
-LINE_CHARS = 200
 REPLY_CHARS = 20_000
 NO_DECISION = "no decision could be read in the judge's answer"
 
@@ -59,7 +57,8 @@ ANSWER_FORM = (
 
 @dataclass(frozen=True, slots=True)
 class JudgePrompt:
-    """The messages, the ids they ask about, and those that found no room; both in order.
+    """The messages, the ids they ask about, those that found no room, and those whose text is not
+    whole; all in order.
 
     `version` is the variant's ``name@version``, with a hash of its words.
     """
@@ -68,6 +67,7 @@ class JudgePrompt:
     asked: tuple[str, ...]
     left_out: tuple[str, ...]
     version: str = ""
+    shortened: tuple[str, ...] = ()
 
     @property
     def tokens(self) -> int:
@@ -79,6 +79,11 @@ class JudgePrompt:
         """A hash of all that an answer depends on, but for the model."""
         said = [(message.role, message.content) for message in self.messages]
         return sha256(json.dumps([self.version, said, self.asked]).encode()).hexdigest()
+
+    def answered(self, judgement: Judgement) -> Judgement:
+        """`judgement`, over these very messages, as that of this prompt: the same messages may have
+        come from fewer candidates, all of which found room."""
+        return replace(judgement, left_out=self.left_out, shortened=self.shortened)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,7 @@ class JudgeStats:
     prompt_version: str = ""
     left_out: int = 0
     remarks: int = 0
+    shortened: int = 0
 
 
 def without(settings: Settings) -> Settings:
@@ -150,19 +156,25 @@ def candidates(
 def prompt(query: str, hits: Sequence[Hit], settings: Judge, space: Space) -> JudgePrompt:
     """The prompt over `hits`, within `max_prompt_tokens`; `asked` is empty where none fits."""
     variant = judge_prompts.variant(settings.prompt)
-    opening = f"Query: {one_line(query, 10_000)}\n"
+    query = one_line(query, 10_000)
+    opening = f"Query: {query}\n"
     room = settings.max_prompt_tokens - estimate(system(variant)) - estimate(opening)
     quota = min(room, max(room // 4, LEAST_QUOTA), variant.most_tokens or room)
-    blocks: list[str] = []
-    for hit in hits:
-        block = _block(hit, similarity(hit.distance, space), quota, variant.fields)
-        room -= estimate(block)
-        if room < 0:
-            break
-        blocks.append(block)
+    scored = [(hit.chunk, _score(similarity(hit.distance, space))) for hit in hits]
+    sent = fit.blocks(query, scored, room=room, most=quota, fields=variant.fields)
+    content = opening + "".join(block.text for block in sent)
     ids = tuple(hit.id for hit in hits)
-    messages = (Message("system", system(variant)), Message("user", opening + "".join(blocks)))
-    return JudgePrompt(messages, ids[: len(blocks)], ids[len(blocks) :], version(variant))
+    return JudgePrompt(
+        (Message("system", system(variant)), Message("user", content)),
+        ids[: len(sent)],
+        ids[len(sent) :],
+        version(variant),
+        tuple(i for i, block in zip(ids, sent, strict=False) if block.shortened),
+    )
+
+
+def _score(similarity: float) -> str:
+    return "unknown" if isnan(similarity) else f"{similarity:.3f}"
 
 
 def ask(
@@ -187,8 +199,7 @@ def ask(
 def look_up(ready: JudgePrompt, chat: ChatModel, remembered: Judgements) -> Judgement | None:
     """What `chat` said before of this prompt; None where it is not remembered. Asks nobody."""
     known = remembered.get(chat.name, ready.key)
-    # The same prompt may have come from fewer candidates, all of which found room.
-    return None if known is None else replace(known, left_out=ready.left_out)
+    return None if known is None else ready.answered(known)
 
 
 def _call(ready: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
@@ -219,6 +230,7 @@ def _call(ready: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
         asked=ready.asked,
         verdicts=verdicts,
         left_out=ready.left_out,
+        shortened=ready.shortened,
         remarks=remarks,
         error=error,
         model=chat.name,
@@ -258,34 +270,5 @@ def stats(trace: LayerTrace, judgement: Judgement | None) -> JudgeStats:
         prompt_version=judgement.prompt_version if judgement else "",
         left_out=len(judgement.left_out) if judgement else 0,
         remarks=len(judgement.remarks) if judgement else 0,
+        shortened=len(judgement.shortened) if judgement else 0,
     )
-
-
-def _block(hit: Hit, score: float, quota: int, fields: Collection[str]) -> str:
-    """One chunk as the judge sees it, at most `quota` tokens where its head allows."""
-    chunk = hit.chunk
-    refs = ", ".join(chunk.refs[:SHOWN_REFS]) or "none"
-    more = f" and {len(chunk.refs) - SHOWN_REFS} more" if len(chunk.refs) > SHOWN_REFS else ""
-    shown = {
-        "title": one_line(chunk.title, LINE_CHARS),
-        "type": one_line(chunk.type, LINE_CHARS),
-        "file": one_line(chunk.source, LINE_CHARS),
-        "references": f"{one_line(refs, 4 * LINE_CHARS)}{more}",
-        "score": "unknown" if isnan(score) else f"{score:.3f}",
-    }
-    lines = [
-        "<chunk>",
-        f"id: {_on_one_line(chunk.id)}",
-        *(f"{name}: {value}" for name, value in shown.items() if name in fields),
-        "content:",
-    ]
-    room = quota - estimate("\n".join([*lines, "</chunk>\n"])) - 1
-    text = chunk.text
-    if estimate(text) > room:
-        text = f"{head(text, max(0, room - estimate(SHORTENED) - 1))} {SHORTENED}"
-    return "\n".join([*lines, defuse(text), "</chunk>\n"])
-
-
-def _on_one_line(chunk_id: str) -> str:
-    # Not shortened: the judge has to repeat it.
-    return defuse(" ".join(chunk_id.split()))

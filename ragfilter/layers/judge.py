@@ -82,7 +82,9 @@ class Judge(Section):
     )  # fmt: skip
     max_prompt_tokens: int = setting(
         2000,
-        "Maximum tokens in the judge's prompt. Chunks that do not fit are left out, from the end.",
+        "Maximum tokens in the judge's prompt. Where the chunks do not fit, their texts are "
+        "shortened to a like length, the sentences nearest the question kept. What still does not "
+        "fit is left out, from the end.",
         unit="tokens", ge=200, le=200_000, step=100, ceiling=16_000, label="Prompt budget",
     )  # fmt: skip
     max_expansion: int = setting(
@@ -135,8 +137,7 @@ def _judgement_of(ready: call.JudgePrompt, judgements: Sequence[Judgement]) -> J
     key, meant = ready.key, ready.asked + ready.left_out
     for judgement in judgements:
         if judgement.prompt_key == key:
-            # The same prompt may have come from fewer candidates, all of which found room.
-            return replace(judgement, left_out=ready.left_out)
+            return ready.answered(judgement)
     wordless = (j for j in judgements if not j.prompt_key and j.asked + j.left_out == meant)
     return next(wordless, None)
 
@@ -219,8 +220,7 @@ def _obey(
     asked: tuple[Hit, ...], unasked: tuple[Decision, ...], judgement: Judgement, look: LayerInput
 ) -> LayerOutput:
     verdicts = {verdict.chunk_id: verdict for verdict in judgement.verdicts}
-    left_out = frozenset(judgement.left_out)
-    decisions = {h.id: _decision(h, verdicts.get(h.id), h.id in left_out, look) for h in asked}
+    decisions = {h.id: _decision(h, verdicts.get(h.id), judgement, look) for h in asked}
     kept = [hit for hit in asked if decisions[hit.id].outcome != "dropped"]
     discarded = frozenset(v.chunk_id for v in judgement.verdicts if v.action == "DISCARD")
     brought: dict[str, Hit] = {}
@@ -252,16 +252,20 @@ def _obey(
     return LayerOutput((*kept, *brought.values()), made, detail=detail, note=note)
 
 
-def _decision(hit: Hit, verdict: Verdict | None, left_out: bool, look: LayerInput) -> Decision:
+def _decision(
+    hit: Hit, verdict: Verdict | None, judgement: Judgement, look: LayerInput
+) -> Decision:
     if verdict is None:
         said = "not named by the judge"
-        if left_out:
+        if hit.id in judgement.left_out:
             budget = look.settings.judge.max_prompt_tokens
             said = f"left out of the judge's prompt: its budget of {budget} tokens was full"
     elif verdict.action == "EXPAND":
         said = f"the judge said EXPAND_{verdict.depth}"
     else:
         said = f"the judge said {verdict.action}"
+    if hit.id in judgement.shortened:
+        said = f"{said} (its text shortened)"
     if hit.id in look.pinned:
         return Decision(hit.id, "judge", "pinned", f"named in the comparison; {said}")
     keeps = verdict is not None and verdict.action != "DISCARD"
@@ -274,6 +278,8 @@ def _note(judgement: Judgement, kept: int, brought: int) -> str:
         parts.append(f"references brought {brought} more")
     if judgement.left_out:
         parts.append(f"{len(judgement.left_out)} found no room in the prompt and were dropped")
+    if judgement.shortened:
+        parts.append(f"{len(judgement.shortened)} were shortened to fit")
     if judgement.remarks:
         parts.append(f"{len(judgement.remarks)} remarks on its answer")
     return "; ".join(parts)

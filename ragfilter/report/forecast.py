@@ -35,9 +35,10 @@ class Library(Protocol):
 class Forecast:
     """What one call of the judge would take.
 
-    `asked` chunks go into the prompt, `left_out` find no room. Tokens are estimates; `cost` is None
-    without prices. It takes `at_most_ms`, usually `usual_ms` (None where the model was not asked
-    yet). `remembered`: the same was asked before, so it costs and takes nothing.
+    `asked` chunks go into the prompt, `shortened` of them not whole; `left_out` find no room.
+    Tokens are estimates; `cost` is None without prices. It takes `at_most_ms`, usually `usual_ms`
+    (None where the model was not asked yet). `remembered`: the same was asked before, so it costs
+    and takes nothing.
     """
 
     asked: int
@@ -49,6 +50,7 @@ class Forecast:
     at_most_ms: int
     usual_ms: float | None = None
     remembered: bool = False
+    shortened: int = 0
 
 
 def forecast(
@@ -82,6 +84,7 @@ def forecast(
         at_most_ms=result.settings.judge.timeout_ms,
         usual_ms=usual,
         remembered=known,
+        shortened=len(ready.shortened),
     )
 
 

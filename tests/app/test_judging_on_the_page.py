@@ -87,13 +87,13 @@ def test_nothing_is_asked_before_the_button_and_the_button_tells_the_price(
     # Meanwhile as many stay as without a judge, though more wait.
     assert len(page.kept) == 25
     label = page.at.button(key="need-judge").label
-    assert label.startswith("Ask the LLM about 13 chunks · ~")
+    assert label.startswith("Ask the LLM about 40 chunks · ~")
     assert "at most 60 s · cost 0.000" in label
     page.choose("panel-box", "Judge")
     said = "40 chunks waiting; until then the first 25 chunks by distance are kept."
     assert any(said in text for text in page.html)
     told = facts(page)
-    assert "do not fit into 2,000 tokens" in told["Chunks"]
+    assert "shortened to fit 2,000 tokens" in told["Chunks"]
     assert told["Time"] == "at most 60 s, then it falls back"
     assert any("Prompt to be sent" in e.label for e in page.at.expander)
     assert QUERY in "".join(code.value for code in page.at.code)
@@ -126,12 +126,13 @@ def test_the_question_of_the_source_document(judged_by: Callable[..., Any]) -> N
     assert told["Reduction"] == f"{1 - (len(kept) - len(brought)) / 40:.0%}"
     assert told["Fallback"] == "not used"
     assert told["Tokens in + out"].startswith("1,500 + ")
-    assert told["Cost"] == "0.0003"
+    # (1500 × 0.15 + 400 × 0.6) / 10⁶: 40 decisions of 10 tokens.
+    assert told["Cost"] == "0.0005"
     assert f"kept {told['Kept']} of 40 + {len(brought)} brought" in page.strip
     said = verdicts(page)
     assert said["└ TokenRequest schema"] == ("✚ brought", "2, Get or … token")
     assert {word for word, _ in said.values()} >= {
-        "● KEEP", "● EXPAND_3", "✚ brought", "◇ DISCARD", "◇ no room",
+        "● KEEP", "● EXPAND_3", "✚ brought", "◇ DISCARD",
     }  # fmt: skip
     assert any("Prompt and reply" in e.label for e in page.at.expander)
     assert '"decisions"' in "".join(code.value for code in page.at.code)

@@ -80,7 +80,7 @@ def test_the_question_of_the_source_document(
     expect(headline(tab)).to_contain_text("not asked yet")
     button = tab.keyed("need-judge", "button")
     expect(button).to_contain_text(
-        re.compile(r"Ask the LLM about 13 chunks · ~2,\d{3} tokens · at most 60 s · cost 0\.000\d")
+        re.compile(r"Ask the LLM about 40 chunks · ~2,\d{3} tokens · at most 60 s · cost 0\.000\d")
     )
     slider = tab.rest().keyed("set-judge-max_chunks").get_by_role("slider")
     slider.focus()
@@ -91,7 +91,9 @@ def test_the_question_of_the_source_document(
     tab.rest().choose("panel-box", "Judge")
     panel = tab.keyed("panel")
     expect(panel).to_contain_text("Not asked yet. 40 chunks wait")
-    expect(panel).to_contain_text("27 do not fit into 2,000 tokens")
+    expect(panel).to_contain_text(
+        re.compile(r"40 in the prompt, \d+ shortened to fit 2,000 tokens")
+    )
     assert endpoint.asked == []
 
     # Asked: the numbers, the verdicts, and what references brought.

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ragfilter.judge import call
 from ragfilter.judge.parse import parse
 from ragfilter.layers.base import LayerInput, LayerOutput
-from ragfilter.layers.judge import apply
+from ragfilter.layers.judge import Judge, apply
 from ragfilter.model import (
     PUBLIC,
     Brought,
@@ -246,14 +246,28 @@ def test_a_judgement_by_another_prompt_is_not_used(error: str) -> None:
 
 def test_what_found_no_room_in_the_prompt_is_dropped_and_said_to_be() -> None:
     hits = row(*(bare(f"c{n}", text=LONG) for n in range(20)))
-    ready = call.prompt("why?", hits, Settings().judge, "l2")
+    little = Judge(max_prompt_tokens=400)
+    ready = call.prompt("why?", hits, little, "l2")
     assert 0 < len(ready.asked) < 20
     judgement = Judgement(ready.asked, verdicts(c1="KEEP"), left_out=ready.left_out, model="m")
-    step = judge(hits, judgement)
+    step = judge(hits, judgement, judge__max_prompt_tokens=400)
     assert ids(step) == ["c1"]
     assert "left out" in reason(step, "c19")
-    assert "2000 tokens" in reason(step, "c19")
+    assert "400 tokens" in reason(step, "c19")
     assert f"{len(ready.left_out)} found no room" in step.note
+
+
+def test_what_was_shortened_is_said_to_be() -> None:
+    hits = row(*(bare(f"c{n}", text=LONG) for n in range(20)), bare("short"))
+    ready = call.prompt("why?", hits, Settings().judge, "l2")
+    assert ready.left_out == ()
+    assert ready.shortened == tuple(f"c{n}" for n in range(20))
+    judgement = Judgement(ready.asked, verdicts(c1="KEEP", short="KEEP"), prompt_key=ready.key)
+    step = judge(hits, judgement)
+    assert reason(step, "c1") == "the judge said KEEP (its text shortened)"
+    assert reason(step, "c2") == "not named by the judge (its text shortened)"
+    assert reason(step, "short") == "the judge said KEEP"
+    assert "20 were shortened to fit" in step.note
 
 
 # -- fallback --------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def draw(view: View) -> None:
             _failure(stats.error, costs, result, resources)
         html.draw(_facts(judge_words.after(stats, resources.prices), short=True))
         _verdicts(result)
-        html.draw(f'<p class="rf-aside">{html.text(judge_words.by_whom(stats))}</p>')
+        html.draw(f'<p class="rf-aside">{html.text(judge_words.by_whom(stats, settings))}</p>')
         _remarks(result)
     _prompt(result)
     _about()
@@ -163,10 +163,12 @@ def _prompt(result: Result) -> None:
     if ready is None:
         return
     waits = waits_for_judge(result)
+    n = len(ready.shortened)
+    short = f"; {judge_words.shortened(n, result.settings.judge)}" if n else ""
     with st.expander("Prompt to be sent" if waits else "Prompt and reply", key="judge-prompt"):
         html.draw(
             f'<p class="rf-aside">{numbers.chunks(len(ready.asked))}, about '
-            f"{numbers.tokens(ready.tokens)}; {html.text(ready.version)}</p>"
+            f"{numbers.tokens(ready.tokens)}{short}; {html.text(ready.version)}</p>"
         )
         for message in ready.messages:
             html.draw(f'<p class="rf-caption">{html.text(message.role)}</p>')

@@ -50,8 +50,10 @@ def before(forecast: Forecast, settings: Judge) -> list[tuple[str, str]]:
         said = f"{numbers.chunks(forecast.asked)}, as asked before"
         return [("Chunks", said), ("Tokens, time, cost", "none: the answer is cached")]
     chunks = f"{forecast.asked} in the prompt"
+    room = numbers.tokens(settings.max_prompt_tokens)
+    if forecast.shortened:
+        chunks += f", {shortened(forecast.shortened, settings)}"
     if forecast.left_out:
-        room = numbers.tokens(settings.max_prompt_tokens)
         chunks += (
             f"; {forecast.left_out} do not fit into {room} (Prompt budget) and will be dropped"
         )
@@ -84,13 +86,20 @@ def after(stats: JudgeStats, prices: Prices | None) -> list[tuple[str, str]]:
     return facts
 
 
-def by_whom(stats: JudgeStats) -> str:
+def shortened(n: int, settings: Judge) -> str:
+    """How many of the chunks in the prompt are not whole, and why."""
+    return f"{n} shortened to fit {numbers.tokens(settings.max_prompt_tokens)}"
+
+
+def by_whom(stats: JudgeStats, settings: Judge) -> str:
     """Who judged with which prompt, and how much of it stood in no prompt."""
     parts = [f"Judged by {models.called(stats.model) or 'nobody'}"]
     if stats.cached:
         parts = [f"{parts[0]} before: time, tokens and cost are those of the earlier call"]
     if stats.prompt_version:
         parts.append(f"prompt {stats.prompt_version}")
+    if stats.shortened:
+        parts.append(shortened(stats.shortened, settings))
     if stats.left_out:
         parts.append(f"{numbers.chunks(stats.left_out)} did not fit into the prompt")
     return "; ".join(parts) + "."

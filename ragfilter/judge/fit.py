@@ -1,0 +1,194 @@
+"""What each chunk sends to the judge, so that as many as possible fit into its prompt. Pure.
+
+Source: docs/design.md#judge. The decisions:
+
+- Where not everything fits, the room is shared like water: every chunk may take up to the same
+  number of tokens, the highest with which all of them fit. Short chunks stay whole.
+- A shortened chunk keeps the sentences and rows that hold the query's rarest words, in their order;
+  what none of them tells apart is kept from the beginning. Before its text becomes too little to
+  judge by, it gives up lines of its head. Its id is never cut: the judge has to repeat it.
+- Only where not even so much fits, chunks are left out, from the end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import log
+from typing import NamedTuple
+
+from ragfilter.answer.context import SHORTENED, defuse, one_line
+from ragfilter.answer.extractive import units
+from ragfilter.model import Chunk
+from ragfilter.text.normalise import normalise
+from ragfilter.text.tokens import estimate, head
+
+SHOWN_REFS = 20
+LINE_CHARS = 200
+SHORT_LINE_CHARS = 40
+LEAST_TEXT = 8
+"""Tokens of its text that a chunk sends at least."""
+MOST_READ = 8000
+"""Characters of a text in which its telling parts are looked for."""
+
+_WORD = re.compile(r"\w+")
+_GAP = "…"
+_END = "</chunk>\n"
+_MARK = estimate(f" {SHORTENED}") + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A chunk as the judge sees it. `shortened`: its text is not whole."""
+
+    text: str
+    shortened: bool
+
+
+def blocks(
+    query: str,
+    chunks: Sequence[tuple[Chunk, str]],
+    *,
+    room: int,
+    most: int,
+    fields: Collection[str],
+) -> tuple[Block, ...]:
+    """The first of `chunks`, each with its score in words, as many as fit into `room` tokens; none
+    takes more than `most`."""
+    made = [_Sent(chunk, score, fields) for chunk, score in chunks]
+    while made and sum(one.least for one in made) > room:
+        made.pop()
+    needs = [(one.least, min(one.whole, max(one.least, most))) for one in made]
+    share = _share(needs, room)
+    given = [min(whole, max(least, share)) for least, whole in needs]
+    short = any(one.whole > tokens for one, tokens in zip(made, given, strict=True))
+    words = _rare_words(query, [one.chunk for one in made]) if short else {}
+    return tuple(one.within(tokens, words) for one, tokens in zip(made, given, strict=True))
+
+
+def _share(needs: Sequence[tuple[int, int]], room: int) -> int:
+    """The most tokens that every chunk may take, where each takes at least and at most its own."""
+    low, high = 0, max((whole for _, whole in needs), default=0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(min(whole, max(least, middle)) for least, whole in needs) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+class _Sent:
+    """A chunk and the forms in which its block can be sent."""
+
+    def __init__(self, chunk: Chunk, score: str, fields: Collection[str]) -> None:
+        self.chunk = chunk
+        self._heads = tuple(_heads(chunk, score, fields))
+        self._costs = tuple(estimate("\n".join([*lines, _END])) + 1 for lines in self._heads)
+        self._text = estimate(chunk.text)
+        self._all = _block(self._heads[0], chunk.text, shortened=False)
+        self.whole = estimate(self._all.text)
+        self.least = self._costs[-1] + min(self._text, LEAST_TEXT + _MARK)
+
+    def within(self, tokens: int, words: Mapping[str, float]) -> Block:
+        """The block in at most `tokens`."""
+        if self.whole <= tokens:
+            return self._all
+        for lines, cost in zip(self._heads, self._costs, strict=True):
+            room = tokens - cost
+            if room >= self._text:
+                return _block(lines, self.chunk.text, shortened=False)
+            if room >= tokens // 2:
+                break
+        text = excerpt(self.chunk.text, room - _MARK, words)
+        return _block(lines, f"{text} {SHORTENED}", shortened=True)
+
+
+def _block(lines: Sequence[str], text: str, *, shortened: bool) -> Block:
+    return Block("\n".join([*lines, defuse(text), _END]), shortened)
+
+
+def _heads(chunk: Chunk, score: str, fields: Collection[str]) -> list[list[str]]:
+    """The lines before a chunk's text: all of them, then with fewer and shorter ones."""
+    refs = ", ".join(chunk.refs[:SHOWN_REFS]) or "none"
+    more = f" and {len(chunk.refs) - SHOWN_REFS} more" if len(chunk.refs) > SHOWN_REFS else ""
+    every = {
+        "title": one_line(chunk.title, LINE_CHARS),
+        "type": one_line(chunk.type, LINE_CHARS),
+        "file": one_line(chunk.source, LINE_CHARS),
+        "references": f"{one_line(refs, 4 * LINE_CHARS)}{more}",
+        "score": score,
+    }
+    fewer = {
+        "title": every["title"],
+        "references": every["references"] if len(chunk.refs) < 2 else str(len(chunk.refs)),
+    }
+    fewest = {"title": _end_of(every["title"])}
+    if chunk.refs:
+        fewest["references"] = str(len(chunk.refs))
+    first = ["<chunk>", f"id: {defuse(' '.join(chunk.id.split()))}"]
+    return [
+        [*first, *(f"{name}: {said}" for name, said in shown.items() if name in fields), "content:"]
+        for shown in (every, fewer, fewest)
+    ]
+
+
+def _end_of(title: str) -> str:
+    """What tells titles apart stands at their end: the armor class, not the book."""
+    if len(title) <= SHORT_LINE_CHARS:
+        return title
+    end = title[-SHORT_LINE_CHARS:]
+    return f"{_GAP} {end.partition(' ')[2] or end}"
+
+
+def excerpt(text: str, tokens: int, words: Mapping[str, float]) -> str:
+    """At most `tokens` of `text`: whole sentences and rows, those worth most by their `words`
+    first; a gap is marked. Where the best does not fit, its beginning."""
+    parts = _parts(text)
+    best = sorted(
+        range(len(parts)),
+        key=lambda place: -sum(words.get(word, 0.0) for word in parts[place].words),
+    )
+    if not best or parts[best[0]].tokens > tokens:
+        return head(parts[best[0]].text if best else text, max(0, tokens))
+    taken: list[int] = []
+    for place in best:
+        if parts[place].tokens <= tokens:
+            taken.append(place)
+            tokens -= parts[place].tokens
+    said: list[str] = []
+    expected = 0
+    for place in sorted(taken):
+        said += [parts[place].text] if place == expected else [_GAP, parts[place].text]
+        expected = place + 1
+    return " ".join(said)
+
+
+class _Part(NamedTuple):
+    """A sentence or row, its words, and its tokens with a mark before it."""
+
+    text: str
+    words: frozenset[str]
+    tokens: int
+
+
+@lru_cache(maxsize=1024)
+def _parts(text: str) -> tuple[_Part, ...]:
+    found = (unit.text for unit in units(text[:MOST_READ]))
+    return tuple(_Part(part, _words(part), estimate(part) + 2) for part in found)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(normalise(text)))
+
+
+def _rare_words(query: str, chunks: Sequence[Chunk]) -> dict[str, float]:
+    """The query's words that any of the chunks holds, worth more the fewer do."""
+    asked = _words(query)
+    held: Counter[str] = Counter()
+    for chunk in chunks:
+        held.update(asked.intersection(word for part in _parts(chunk.text) for word in part.words))
+    return {word: log(1 + len(chunks) / n) for word, n in held.items()}

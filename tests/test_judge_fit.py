@@ -1,0 +1,102 @@
+"""What each chunk sends to the judge: the room shared like water, the telling sentences first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragfilter.answer.context import SHORTENED
+from ragfilter.judge.fit import Block, blocks, excerpt
+from ragfilter.judge.prompts import FIELDS
+from ragfilter.model import Chunk
+from ragfilter.text.tokens import estimate
+
+TABLE = "Swords are sold by smiths. Axes cost six. A dagger deals 1d4. Clubs are free."
+
+
+def fitted(*chunks: Chunk, room: int, most: int = 10_000, query: str = "why?") -> Sequence[Block]:
+    return blocks(query, [(c, "0.5") for c in chunks], room=room, most=most, fields=FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "words", "expected"),
+    [
+        # Each sentence costs its tokens and 2 for a mark: 9, 6, 7 and 6.
+        (28, {}, TABLE),
+        (22, {}, "Swords are sold by smiths. Axes cost six. A dagger deals 1d4."),
+        (9, {"dagger": 1.0}, "… A dagger deals 1d4."),
+        (16, {"dagger": 1.0}, "Swords are sold by smiths. … A dagger deals 1d4."),
+        (7, {"axes": 1.0, "dagger": 2.0}, "… A dagger deals 1d4."),
+        # Where the best does not fit, its beginning.
+        (4, {"dagger": 1.0}, "A dagger deals"),
+        (4, {}, "Swords are sold"),
+        (0, {}, ""),
+    ],
+)
+def test_an_excerpt_holds_the_telling_sentences(
+    tokens: int, words: dict[str, float], expected: str
+) -> None:
+    assert excerpt(TABLE, tokens, words) == expected
+
+
+def test_short_chunks_stay_whole_and_long_ones_share_what_they_leave() -> None:
+    short = Chunk("s", "Short.")
+    long = [Chunk(f"l{n}", "word " * 400) for n in range(3)]
+    first, *others = fitted(short, *long, room=400)
+    assert not first.shortened
+    assert "Short.\n</chunk>" in first.text
+    sizes = [estimate(block.text) for block in others]
+    # 400 − 22 of the short one, among three.
+    assert max(sizes) <= 126
+    assert min(sizes) >= 120
+    assert all(block.shortened and f"{SHORTENED}\n</chunk>" in block.text for block in others)
+
+
+def test_a_sentence_that_holds_a_rare_word_of_the_question_is_sent() -> None:
+    said = "The book has many pages about armor. Nothing here is new. "
+    hits = [Chunk(f"c{n}", f"{said * 10}The {name} is blue. {said * 10}") for n, name in
+            enumerate(("owlbear", "troll", "ogre"))]  # fmt: skip
+    found = fitted(*hits, room=180, query="Is the armor of an owlbear blue?")
+    # "armor" is in all of them, "owlbear" in one; "is" and "blue" stand in each such sentence.
+    assert ["is blue" in block.text for block in found] == [True] * 3
+
+
+def test_the_head_gives_way_before_the_text_does() -> None:
+    refs = tuple(f"api:Reference{n}" for n in range(20))
+    chunk = Chunk("a", "word " * 50, title="T" * 150, type="operation", source="f.yaml", refs=refs)
+    (block,) = fitted(chunk, room=60)
+    assert "\nreferences: 20\n" in block.text
+    assert "type:" not in block.text
+    assert "file:" not in block.text
+    assert block.text.count("word") >= 10
+
+
+def test_a_long_title_keeps_its_telling_end() -> None:
+    title = "ATTACK MATRIX: Clerics, Druids And Monks vs Armor Class 6"
+    (block,) = fitted(Chunk("a", "word " * 50, title=title), room=45)
+    assert "title: … Druids And Monks vs Armor Class 6\n" in block.text
+
+
+@given(
+    st.lists(st.tuples(st.text(max_size=60), st.text(max_size=900)), max_size=10),
+    st.text(max_size=80),
+    st.integers(0, 600),
+    st.integers(1, 300),
+)
+def test_blocks_never_exceed_the_room_and_keep_their_order(
+    chunks: list[tuple[str, str]], query: str, room: int, most: int
+) -> None:
+    given_chunks = [Chunk(f"c{n}", text, title) for n, (title, text) in enumerate(chunks)]
+    found = fitted(*given_chunks, room=room, most=most, query=query)
+    assert sum(estimate(block.text) for block in found) <= room
+    for n, block in enumerate(found):
+        assert block.text.startswith(f"<chunk>\nid: c{n}\n")
+        assert block.shortened == (f"{SHORTENED}\n</chunk>" in block.text)
+    # More room leaves no more out and shortens no more.
+    wider = fitted(*given_chunks, room=room + 100, most=most, query=query)
+    assert len(wider) >= len(found)
+    if len(wider) == len(found):
+        assert sum(b.shortened for b in wider) <= sum(b.shortened for b in found)
