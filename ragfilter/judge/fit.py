@@ -16,7 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import log
 from typing import NamedTuple
 
@@ -59,14 +59,17 @@ def blocks(
     """The first of `chunks`, each with its score in words, as many as fit into `room` tokens; none
     takes more than `most`."""
     made = [_Sent(chunk, score, fields) for chunk, score in chunks]
+    if all(one.whole <= most for one in made) and sum(one.whole for one in made) <= room:
+        return tuple(one.all for one in made)
     while made and sum(one.least for one in made) > room:
         made.pop()
     needs = [(one.least, min(one.whole, max(one.least, most))) for one in made]
     share = _share(needs, room)
-    given = [min(whole, max(least, share)) for least, whole in needs]
-    short = any(one.whole > tokens for one, tokens in zip(made, given, strict=True))
-    words = _rare_words(query, [one.chunk for one in made]) if short else {}
-    return tuple(one.within(tokens, words) for one, tokens in zip(made, given, strict=True))
+    words = _rare_words(query, [one.chunk for one in made])
+    return tuple(
+        one.within(min(whole, max(least, share)), words)
+        for one, (least, whole) in zip(made, needs, strict=True)
+    )
 
 
 def _share(needs: Sequence[tuple[int, int]], room: int) -> int:
@@ -86,18 +89,32 @@ class _Sent:
 
     def __init__(self, chunk: Chunk, score: str, fields: Collection[str]) -> None:
         self.chunk = chunk
-        self._heads = tuple(_heads(chunk, score, fields))
-        self._costs = tuple(estimate("\n".join([*lines, _END])) + 1 for lines in self._heads)
-        self._text = estimate(chunk.text)
-        self._all = _block(self._heads[0], chunk.text, shortened=False)
-        self.whole = estimate(self._all.text)
-        self.least = self._costs[-1] + min(self._text, LEAST_TEXT + _MARK)
+        self._score = score
+        self._fields = fields
+        self.all = _block(_lines(chunk, _every(chunk, score), fields), chunk.text, shortened=False)
+        self.whole = estimate(self.all.text)
+
+    @cached_property
+    def _heads(self) -> tuple[tuple[list[str], int], ...]:
+        """The lines before its text, with their tokens: all, then fewer and shorter ones."""
+        forms = _every(self.chunk, self._score), *_fewer(self.chunk)
+        heads = [_lines(self.chunk, shown, self._fields) for shown in forms]
+        return tuple((lines, estimate("\n".join([*lines, _END])) + 1) for lines in heads)
+
+    @cached_property
+    def _text(self) -> int:
+        return estimate(self.chunk.text)
+
+    @cached_property
+    def least(self) -> int:
+        """The fewest tokens that it can be sent in."""
+        return min(self.whole, self._heads[-1][1] + min(self._text, LEAST_TEXT + _MARK))
 
     def within(self, tokens: int, words: Mapping[str, float]) -> Block:
         """The block in at most `tokens`."""
         if self.whole <= tokens:
-            return self._all
-        for lines, cost in zip(self._heads, self._costs, strict=True):
+            return self.all
+        for lines, cost in self._heads:
             room = tokens - cost
             if room >= self._text:
                 return _block(lines, self.chunk.text, shortened=False)
@@ -111,29 +128,28 @@ def _block(lines: Sequence[str], text: str, *, shortened: bool) -> Block:
     return Block("\n".join([*lines, defuse(text), _END]), shortened)
 
 
-def _heads(chunk: Chunk, score: str, fields: Collection[str]) -> list[list[str]]:
-    """The lines before a chunk's text: all of them, then with fewer and shorter ones."""
+def _lines(chunk: Chunk, shown: Mapping[str, str], fields: Collection[str]) -> list[str]:
+    named = (f"{name}: {said}" for name, said in shown.items() if name in fields)
+    return ["<chunk>", f"id: {defuse(' '.join(chunk.id.split()))}", *named, "content:"]
+
+
+def _every(chunk: Chunk, score: str) -> dict[str, str]:
     refs = ", ".join(chunk.refs[:SHOWN_REFS]) or "none"
     more = f" and {len(chunk.refs) - SHOWN_REFS} more" if len(chunk.refs) > SHOWN_REFS else ""
-    every = {
+    return {
         "title": one_line(chunk.title, LINE_CHARS),
         "type": one_line(chunk.type, LINE_CHARS),
         "file": one_line(chunk.source, LINE_CHARS),
         "references": f"{one_line(refs, 4 * LINE_CHARS)}{more}",
         "score": score,
     }
-    fewer = {
-        "title": every["title"],
-        "references": every["references"] if len(chunk.refs) < 2 else str(len(chunk.refs)),
-    }
-    fewest = {"title": _end_of(every["title"])}
+
+
+def _fewer(chunk: Chunk) -> tuple[dict[str, str], dict[str, str]]:
+    title, refs = one_line(chunk.title, LINE_CHARS), {}
     if chunk.refs:
-        fewest["references"] = str(len(chunk.refs))
-    first = ["<chunk>", f"id: {defuse(' '.join(chunk.id.split()))}"]
-    return [
-        [*first, *(f"{name}: {said}" for name, said in shown.items() if name in fields), "content:"]
-        for shown in (every, fewer, fewest)
-    ]
+        refs = {"references": str(len(chunk.refs))}
+    return {"title": title} | refs, {"title": _end_of(title)} | refs
 
 
 def _end_of(title: str) -> str:

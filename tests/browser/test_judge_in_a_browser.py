@@ -112,7 +112,7 @@ def test_the_question_of_the_source_document(
     figures = panel.locator(".rf-grid")
     expect(figures).to_contain_text(re.compile(rf"Kept\s*{len(by_verdict)}\s*Reduction"))
     expect(figures).to_contain_text(re.compile(rf"Brought\s*{len(brought)}\s*Fallback\s*not used"))
-    expect(figures).to_contain_text(re.compile(r"Tokens in \+ out\s*1,500 \+ \d+\s*Cost\s*0\.0003"))
+    expect(figures).to_contain_text(re.compile(r"Tokens in \+ out\s*1,500 \+ \d+\s*Cost\s*0\.0005"))
     cells = tab.keyed("verdicts").locator("td")
     expect(cells.filter(has_text=re.compile(r"^● EXPAND_3$")).first).to_be_attached()
     expect(cells.filter(has_text="└ TokenRequest schema")).to_be_attached()
