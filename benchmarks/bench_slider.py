@@ -15,10 +15,11 @@ from time import perf_counter
 
 from streamlit.testing.v1 import AppTest
 
-from ragfilter.cli import indexing
+from ragfilter.cli import index
 from ragfilter.ingest.demo import queries
 from ragfilter.ui.session.resources import open_resources
 from ragfilter.ui.sidebar.controls import key
+from ragfilter.workbench import open_workbench, read_deployment
 
 APP = Path(__file__).resolve().parents[1] / "app.py"
 RUNS = 15
@@ -58,10 +59,8 @@ def main() -> None:
     logging.getLogger("streamlit").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["RAGFILTER_DATA_DIR"] = folder
-        indexing.run(
-            "demo", "demo", reset=False, from_copy=False, data_dir=Path(folder),
-            progress=lambda _: lambda done, total: None,
-        )  # fmt: skip
+        with open_workbench(read_deployment(data_dir=Path(folder)), kind="index") as bench:
+            index.run(bench, "demo", "demo")
         app = AppTest.from_file(str(APP), default_timeout=300)
         app.query_params.update({"q": queries()["fighter-druid"], "profile": "full"})
         app.run()

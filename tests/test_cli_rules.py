@@ -21,7 +21,8 @@ from faults import FAULTS, KEY, Behave, Handler, Serve, Server, says
 from rule_runs import CHUNKS, GOOD, OTHER, SPREAD, Run, make_workspace
 from waiting import PATIENT_S, PROCESS_S, SILENT_S
 
-from ragfilter.cli import drafting, main
+from ragfilter.cli import main
+from ragfilter.cli.rules import drafting
 from ragfilter.errors import InputError
 from ragfilter.protocols import Delta
 from ragfilter.rules.draft import Draft

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.cli import settings_doc
 from ragfilter.cli.parts import parse_set
+from ragfilter.cli.settings import markdown
 from ragfilter.errors import SettingsError
 from ragfilter.settings.config import Given, load, to_toml
 from ragfilter.settings.profiles import PROFILES
@@ -243,4 +243,4 @@ def test_defaults_are_the_seeds_figures() -> None:
 
 def test_the_settings_reference_is_up_to_date() -> None:
     page = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
-    assert page.read_text(encoding="utf-8") == settings_doc.markdown()
+    assert page.read_text(encoding="utf-8") == markdown()

@@ -20,7 +20,7 @@ from ragfilter.answer.context import SHORTENED
 from ragfilter.cli import main
 from ragfilter.engine.replay import unfiltered
 from ragfilter.engine.retrieve import gather, run
-from ragfilter.evaluate import experiment
+from ragfilter.evaluate.run import Side, before_and_after, means, measure
 from ragfilter.ingest import adsapi
 from ragfilter.judge.call import without
 from ragfilter.settings.config import load
@@ -191,9 +191,9 @@ def test_the_command_line_says_all_of_it(
 def test_over_many_questions_noise_is_down_by_half(judged_by: Any) -> None:
     bench, _ = judged_by(capable)
     queries = dict(list(adsapi.queries().items())[:12])
-    sides = experiment.before_and_after((experiment.Side("judged", LLM),))
-    measured = list(experiment.measure(queries, QRELS, sides, bench.backends("adsapi")))
-    plain, judged = experiment.means(measured, sides)
+    sides = before_and_after((Side("judged", LLM),))
+    measured = list(measure(queries, QRELS, sides, bench.backends("adsapi")))
+    plain, judged = means(measured, sides)
     assert (plain.queries, judged.fallbacks) == (12, 0)
     assert judged.noise_reduction is not None
     assert judged.noise_reduction >= 0.5

@@ -1,4 +1,4 @@
-"""The command line. Source: docs/design.md#cli."""
+"""The command line: one file a command. Source: docs/design.md#cli."""
 
 from __future__ import annotations
 
@@ -9,32 +9,38 @@ with extra("app"):
     import typer as typer
 
 from ragfilter.cli import (
-    experiments,
+    collections,
+    compare,
+    cut,
+    eval,
+    experiment,
     gate,
-    lists,
+    index,
     mcp,
+    profiles,
+    query,
     rules,
-    rules_check,
-    rules_matrix,
-    rules_suggest,
-    rules_testing,
-    tuning,
+    settings,
+    tune,
 )
-from ragfilter.cli.commands import app
+from ragfilter.cli.app import app
 from ragfilter.cli.running import main, run
 
 __all__ = [
     "app",
-    "experiments",
+    "collections",
+    "compare",
+    "cut",
+    "eval",
+    "experiment",
     "gate",
-    "lists",
+    "index",
     "main",
     "mcp",
+    "profiles",
+    "query",
     "rules",
-    "rules_check",
-    "rules_matrix",
-    "rules_suggest",
-    "rules_testing",
     "run",
-    "tuning",
+    "settings",
+    "tune",
 ]

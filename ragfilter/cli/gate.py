@@ -7,22 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragfilter.cli import parts
-from ragfilter.cli.commands import app
-from ragfilter.cli.options import (
-    CollectionName,
-    ConfigFile,
-    DataDir,
-    Departments,
-    Except,
-    Json,
-    Level,
-    Only,
-    ProfileName,
-    QrelsFile,
-    QueriesFile,
-    SetValues,
-    Verbose,
-)
+from ragfilter.cli.app import command
+from ragfilter.cli.options import Filtering, Json, Labelled, Place
 from ragfilter.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,11 +18,11 @@ BROKEN = 1
 SHOWN = 10
 
 
-@app.command()
+@command()
 def gate(
-    queries: QueriesFile,
-    qrels: QrelsFile = None,
-    collection: CollectionName = "demo",
+    labelled: Labelled,
+    place: Place,
+    filtering: Filtering,
     least: Annotated[
         list[str] | None,
         typer.Option(
@@ -53,44 +39,25 @@ def gate(
             help="The largest mean of the same figures. Repeatable.",
         ),
     ] = None,
-    profile: ProfileName = None,
-    config: ConfigFile = None,
-    values: SetValues = None,
-    level: Level = None,
-    department: Departments = None,
-    only: Only = None,
-    leave_out: Except = None,
-    data_dir: DataDir = None,
     as_json: Json = False,
-    verbose: Verbose = 0,
 ) -> int:
     """Check that the filter keeps its figures on labelled queries. Exits with 1 if not."""
-    parts.start_logging(verbose)
-    loaded = parts.load_config(profile, config, values, {})
-    user = parts.user_of(level, department, values)
+    loaded = filtering.load()
+    from ragfilter.cli.eval import score
     from ragfilter.evaluate import gate as gating
-    from ragfilter.evaluate import labels, run
 
     limits = [gating.read_limit(text, least=True) for text in least or ()]
     limits += [gating.read_limit(text, least=False) for text in most or ()]
     if not limits:
         raise InputError("There is nothing to check.", remedy="Give --min f1=0.6, for example.")
-    labelled = labels.choose(
-        labels.load(queries, qrels), only=only or (), leave_out=leave_out or ()
-    )
-    with parts.open_for(data_dir, "gate") as bench:
-        backends = parts.backends(bench, collection)
-        unknown = parts.unknown_labels(labelled, backends)
-        made = run.evaluate(
-            labelled.queries, labelled.qrels, loaded.settings, backends, user,
-            progress=parts.progress("queries"),
-        )  # fmt: skip
+    made, told = score(labelled, place, filtering, loaded.settings)
     checks = gating.check(made, limits)
+    n = len(made.rows)
     if as_json:
-        head = {"collection": collection, "profile": loaded.profile, "queries": len(made.rows)}
-        parts.emit(parts.dumps(head | document(checks) | {"unknown_labels": unknown}))
+        head = {"collection": place.collection, "profile": loaded.profile, "queries": n}
+        parts.emit(parts.dumps(head | document(checks) | told))
     else:
-        head_line = f"{collection}, profile {loaded.profile}: {len(made.rows)} labelled queries\n"
+        head_line = f"{place.collection}, profile {loaded.profile}: {n} labelled queries\n"
         parts.emit(head_line + text(checks))
     return 0 if all(one.passed for one in checks) else BROKEN
 

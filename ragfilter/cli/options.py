@@ -1,15 +1,26 @@
-"""The options that several commands share, each described once."""
+"""The options that several commands share, each described once, and the groups they come in."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragfilter.cli import parts
+from ragfilter.model import User
 from ragfilter.settings.profiles import DEFAULT, PROFILES
 from ragfilter.settings.schema import field
 from ragfilter.text.characters import whole
+
+if TYPE_CHECKING:
+    from ragfilter.engine.backends import Backends
+    from ragfilter.evaluate.beir import Labels
+    from ragfilter.settings.config import Config
+    from ragfilter.workbench import Workbench
 
 
 def help_of(path: str) -> str:
@@ -103,3 +114,85 @@ WHERE_HELP = (
 )
 
 Where = Annotated[list[str] | None, typer.Option("--where", help=WHERE_HELP, callback=in_words)]
+
+
+# groups: a parameter of one of these types gives a command all its options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A collection of a workspace."""
+
+    collection: CollectionName = "demo"
+    data_dir: DataDir = None
+
+    def open(self, what: str) -> Workbench:
+        """The workspace, held until it is closed; `what` names who holds it."""
+        return parts.open_for(self.data_dir, what)
+
+    @contextlib.contextmanager
+    def backends(self, what: str) -> Iterator[Backends]:
+        """What a query asks of the collection. Raises CollectionMissing where it is empty."""
+        with self.open(what) as bench:
+            yield parts.backends(bench, self.collection)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewing:
+    """Who looks at chunks, and the settings that decide what they see."""
+
+    config: ConfigFile = None
+    values: SetValues = None
+    level: Level = None
+    department: Departments = None
+
+    @property
+    def user(self) -> User:
+        """Who asks. Raises SettingsError, InputError."""
+        return parts.user_of(self.level, self.department, self.values)
+
+    @property
+    def viewer(self) -> User:
+        """As whom the settings in force let the user look."""
+        from ragfilter.layers.clearance import viewer
+
+        settings = parts.load_config(None, self.config, self.values, {}).settings
+        return viewer(self.user, settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filtering(Viewing):
+    """How to filter, and for whom."""
+
+    profile: ProfileName = None
+
+    def load(self, flags: Mapping[str, Mapping[str, Any]] | None = None) -> Config:
+        """The settings in force; see `parts.load_config`."""
+        return parts.load_config(self.profile, self.config, self.values, flags or {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """Which of the labelled queries."""
+
+    only: Only = None
+    leave_out: Except = None
+
+    def choose(self, queries: str, qrels: str | None) -> Labels:
+        """The chosen queries of two files, some of which have labels. Raises InputError."""
+        from ragfilter.evaluate import labels
+
+        known = labels.load(queries, qrels)
+        return labels.choose(known, only=self.only or (), leave_out=self.leave_out or ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled(Chosen):
+    """Labelled queries."""
+
+    queries: QueriesFile
+    qrels: QrelsFile = None
+
+    def read(self) -> Labels:
+        """The chosen ones, some of which have labels. Raises InputError."""
+        return self.choose(self.queries, self.qrels)

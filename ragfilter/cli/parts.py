@@ -252,10 +252,16 @@ def emit(text: str) -> None:
         ) from None
 
 
+def tell(notice: str) -> None:
+    """One line on standard error, where there is something to tell."""
+    if notice:
+        typer.echo(f"ragfilter: {notice}", err=True)
+
+
 def fail(message: str) -> int:
     """One line on standard error, whatever the message holds; the exit code."""
     line = _ENDLESS.sub(r"\1…\2", " ".join(message.split()))
-    typer.echo(f"ragfilter: {line}", err=True)
+    tell(line)
     return UNUSABLE
 
 

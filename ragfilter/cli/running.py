@@ -18,7 +18,7 @@ from typing import NoReturn
 import typer
 
 from ragfilter.cli import parts, remedies
-from ragfilter.cli.commands import app
+from ragfilter.cli.app import app
 from ragfilter.deadline import given_up
 from ragfilter.errors import RagfilterError
 

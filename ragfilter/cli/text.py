@@ -1,17 +1,14 @@
-"""What the command line prints: plain text for people, and the smaller JSON documents. Pure.
-
-The JSON of `query` is made in `ragfilter.report`, that of `eval` in `ragfilter.evaluate.run`.
-"""
+"""What `ragfilter query` prints for people, and the answer in its JSON. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from ragfilter.answer.context import Context
 from ragfilter.answer.stream import Answer
-from ragfilter.evaluate.run import Evaluation, Means, QueryRow
+from ragfilter.cli.table import percent
 from ragfilter.model import Result
 from ragfilter.report import (
     Row,
@@ -96,42 +93,6 @@ def answer_document(answer: Answer, context: Context) -> dict[str, Any]:
     }
 
 
-def evaluation_text(evaluation: Evaluation) -> str:
-    """Means, best fixed k and one line a query."""
-    k = evaluation.k
-    best = evaluation.best_fixed_k
-    sides = [
-        (f"unfiltered, k {k}", evaluation.unfiltered),
-        (f"best fixed k, {best.k}", best.means),
-        ("filtered", evaluation.filtered),
-    ]
-    n = len(evaluation.rows)
-    count = "1 labelled query" if n == 1 else f"{n} labelled queries"
-    lines = [count, "", _MEANS_HEAD]
-    lines += [_means_line(name, means) for name, means in sides]
-    lines += ["", f"noise reduction {percent(evaluation.noise_reduction)}", "", _QUERY_HEAD]
-    lines += [_query_line(row) for row in evaluation.rows]
-    if evaluation.unlabelled:
-        lines += ["", f"{len(evaluation.unlabelled)} queries without labels are left out"]
-    waiting = sum(row.waiting for row in evaluation.rows)
-    if waiting:
-        lines += ["", f"in {waiting} queries a layer was missing something and fell back"]
-    return "\n".join(lines) + "\n"
-
-
-def table(head: Sequence[str], body: Iterable[Sequence[object]]) -> str:
-    """Left-aligned columns under a head."""
-    cells = [[str(cell) for cell in line] for line in (head, *body)]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(head))]
-    made = ("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) for line in cells)
-    return "\n".join(line.rstrip() for line in made) + "\n"
-
-
-def percent(share: float | None) -> str:
-    """``87.5%``; ``-`` for None."""
-    return "-" if share is None else f"{100 * share:.1f}%"
-
-
 def _figures(result: Result, view: Summary, profile: str) -> str:
     return (
         f"{view.kept} kept of {view.retrieved} | {view.headline} | "
@@ -185,28 +146,4 @@ def _hit(row: Row, title_width: int) -> str:
     return (
         f"{place} rank {row.rank:3d}  {numbers.distance(row.distance)}{score}  {title}  "
         f"{row.layer}: {outcome}{row.reason}"
-    )
-
-
-_MEANS_HEAD = f"{'mean':20s} {'precision':>9s} {'recall':>7s} {'F1':>7s} {'kept':>6s}"
-_QUERY_HEAD = (
-    f"{'query':34s} {'relevant':>8s} {'kept':>5s} {'P':>6s} {'R':>6s} {'F1':>6s} "
-    f"{'F1 unfiltered':>13s} {'noise cut':>9s} {'lost':>4s}  status"
-)
-
-
-def _means_line(name: str, means: Means) -> str:
-    return (
-        f"{name:20s} {means.precision:9.3f} {means.recall:7.3f} {means.f1:7.3f} "
-        f"{means.mean_kept:6.1f}"
-    )
-
-
-def _query_line(row: QueryRow) -> str:
-    scores = row.filtered.scores
-    return (
-        f"{short_title(row.id, 34):34s} {len(row.relevant):8d} {row.filtered.kept:5d} "
-        f"{scores.precision:6.3f} {scores.recall:6.3f} {scores.f1:6.3f} "
-        f"{row.unfiltered.scores.f1:13.3f} {percent(row.noise_reduction):>9s} "
-        f"{len(row.lost):4d}  {row.status}"
     )

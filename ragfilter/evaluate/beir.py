@@ -29,6 +29,11 @@ class Labels:
     queries: Queries
     qrels: Qrels
 
+    @property
+    def labelled(self) -> Queries:
+        """Those queries that have labels."""
+        return {i: text for i, text in self.queries.items() if i in self.qrels}
+
 
 def read(queries: Path, qrels: Path) -> Labels:
     """Both files. Labels of queries that are not in `queries` are left out, with a warning.

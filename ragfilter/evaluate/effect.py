@@ -11,14 +11,13 @@ on the kept list, not on the chunk alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from statistics import fmean
 from typing import Any
 
 from ragfilter.engine.replay import replay, with_rules
 from ragfilter.evaluate.beir import Qrels
-from ragfilter.evaluate.metrics import Scores, precision_recall_f1
+from ragfilter.evaluate.metrics import Scores, mean_of, precision_recall_f1, relevant_of
 from ragfilter.model import PUBLIC, Pool, User
 from ragfilter.settings.schema import Settings
 
@@ -123,22 +122,6 @@ def document(effect: Effect) -> dict[str, Any]:
 def kept_ids(pool: Pool, settings: Settings, user: User) -> tuple[str, ...]:
     """What the filter keeps of the pool, in order."""
     return tuple(hit.id for hit in replay(pool, settings, user).kept)
-
-
-def relevant_of(labels: Mapping[str, int]) -> frozenset[str]:
-    """The chunks that are labelled relevant."""
-    return frozenset(i for i, label in labels.items() if label > 0)
-
-
-def mean_of(scores: Sequence[Scores]) -> Scores | None:
-    """Means of each; None of none."""
-    if not scores:
-        return None
-    return Scores(
-        precision=fmean(s.precision for s in scores),
-        recall=fmean(s.recall for s in scores),
-        f1=fmean(s.f1 for s in scores),
-    )
 
 
 def _gain(row: QueryEffect) -> float:

@@ -34,10 +34,10 @@ def load(queries: str, qrels: str | None) -> Labels:
     return read(Path(queries), Path(qrels))
 
 
-def choose(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str] = ()) -> Labels:
-    """The labels of some queries: of `only` (all where it is empty), less `leave_out`.
+def pick(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str] = ()) -> Labels:
+    """The queries of `only` (all where it is empty), less `leave_out`, with their labels.
 
-    Raises InputError: an unknown id, or no labelled query left.
+    Raises InputError for an id that is not there.
     """
     only, leave_out = frozenset(only), frozenset(leave_out)
     unknown = sorted((only | leave_out) - labels.queries.keys())
@@ -50,9 +50,15 @@ def choose(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str]
         for i, text in labels.queries.items()
         if i not in leave_out and (not only or i in only)
     }
-    if not any(i in labels.qrels for i in texts):
-        raise InputError("No query with a label is left.", remedy="Leave out fewer queries.")
     return Labels(texts, {i: labels.qrels[i] for i in texts if i in labels.qrels})
+
+
+def choose(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str] = ()) -> Labels:
+    """The same, where at least one query with a label is left. Raises InputError."""
+    chosen = pick(labels, only=only, leave_out=leave_out)
+    if not chosen.qrels:
+        raise InputError("No query with a label is left.", remedy="Leave out fewer queries.")
+    return chosen
 
 
 def unknown(labels: Labels, ids: Container[str], *, collection: str) -> tuple[tuple[str, ...], int]:

@@ -6,8 +6,9 @@ ir-measures; only where nothing is relevant, or nothing kept, they are ours.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from ragfilter.extras import extra
 
@@ -39,3 +40,30 @@ def precision_recall_f1(kept: Collection[str], relevant: Collection[str]) -> Sco
     run = [ScoredDoc("q", i, 0.0) for i in kept]
     found = calc_aggregate([SetP, SetR, SetF], labels, run)
     return Scores(precision=found[SetP], recall=found[SetR], f1=found[SetF])
+
+
+def relevant_of(labels: Mapping[str, int]) -> frozenset[str]:
+    """The chunks that are labelled relevant."""
+    return frozenset(i for i, label in labels.items() if label > 0)
+
+
+def mean_of(scores: Sequence[Scores]) -> Scores | None:
+    """Means of each; None of none."""
+    if not scores:
+        return None
+    return Scores(
+        precision=fmean(s.precision for s in scores),
+        recall=fmean(s.recall for s in scores),
+        f1=fmean(s.f1 for s in scores),
+    )
+
+
+def noise_reduction(irrelevant: Iterable[tuple[int, int]]) -> float | None:
+    """The share of irrelevant chunks that is gone, over pairs of before and after.
+
+    Chunks of several queries are counted together. None where there were none before, and negative
+    where there are more after.
+    """
+    pairs = list(irrelevant)
+    before, after = sum(b for b, _ in pairs), sum(a for _, a in pairs)
+    return None if before == 0 else 1 - after / before

@@ -27,8 +27,7 @@ from typing import Any
 
 from ragfilter.engine.replay import replay, retrieved, with_rules
 from ragfilter.evaluate.beir import Qrels
-from ragfilter.evaluate.effect import relevant_of
-from ragfilter.evaluate.metrics import Scores, precision_recall_f1
+from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
 from ragfilter.layers.clearance import viewer, visible
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool, Result, User
 from ragfilter.rules.match import RuleBook, Scan

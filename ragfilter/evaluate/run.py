@@ -1,46 +1,63 @@
-"""The filtered result beside the unfiltered first k, over labelled queries.
+"""Labelled queries under settings: one against the unfiltered search, or several side by side.
 
-Source: Adaptive Filtering Algorithm, "Evaluation Metrics"; docs/design.md#json (`eval`).
+Source: Adaptive Filtering Algorithm, "Evaluation Metrics"; Intelligent Chunk Filtering,
+"Before/After Comparison Framework", "Experimental Tuning Process" and "Metrics to Track";
+docs/design.md#judge-prompts.
 
 Conventions:
 
-- Relevant means a label of 1 or more. Queries without labels are left out.
-- Means are over queries. Nothing kept counts as precision 0, recall 0, F1 0.
-- Noise reduction is 1 − irrelevant kept / irrelevant in the unfiltered first k; over several
-  queries the chunks are counted together. It is None where the first k hold nothing irrelevant,
-  and negative where the filter keeps more noise than they have.
+- Relevant means a label of 1 or more. Means are over queries. Nothing kept counts as precision 0,
+  recall 0, F1 0.
+- Noise reduction is 1 − irrelevant kept / irrelevant in the unfiltered first k, each side by its
+  own k; over several queries the chunks are counted together. It is None where the first k hold
+  nothing irrelevant, and negative where the filter keeps more noise than they have.
 - The unfiltered ranking obeys clearance where the settings switch it on, as everything does.
 
-`gather_all` has the effects; `score` is pure, so a tuner gathers once and scores many settings.
+`evaluate` gathers each query once and replays it: `gather_all` has the effects, `score` is pure, so
+a tuner gathers once and scores many settings. `measure` asks every query afresh under every side,
+since it measures time too:
+
+- A measurement is one query under one side. They come query by query, so that whoever stops early
+  has every side of the finished queries; means are over the queries that every side has.
+- Milliseconds are those of the whole query (store, models, LLM). An answer of the judge that was
+  remembered counts with the tokens and milliseconds of the call that gave it.
+- Without labels there is no precision, recall and noise; tokens and times are there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from time import perf_counter
 
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay, unfiltered
-from ragfilter.engine.retrieve import run
-from ragfilter.evaluate.beir import Qrels, Queries
-from ragfilter.evaluate.metrics import Scores, precision_recall_f1
-from ragfilter.extras import extra
+from ragfilter.engine.retrieve import gather, run
+from ragfilter.errors import InputError
+from ragfilter.evaluate.beir import Labels, Qrels, Queries
+from ragfilter.evaluate.metrics import (
+    Scores,
+    mean_of,
+    noise_reduction,
+    precision_recall_f1,
+    relevant_of,
+)
+from ragfilter.judge import call
+from ragfilter.layers.registry import SWITCHES
 from ragfilter.model import PUBLIC, Pool, Status, User
-from ragfilter.protocols import Progress
+from ragfilter.protocols import ChatModel, Progress
+from ragfilter.report import judge_stats, tokens
 from ragfilter.settings.schema import Settings
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DEEPEST = 50
 """How far down the unfiltered ranking the best fixed k is looked for."""
+NO_LLM = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server, and OPENAI_MODEL."
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class Kept:
     """One query's kept ids, in order, and how good they are."""
 
     ids: tuple[str, ...]
@@ -67,8 +84,8 @@ class QueryRow:
     id: str
     query: str
     relevant: frozenset[str]
-    unfiltered: Side
-    filtered: Side
+    unfiltered: Kept
+    filtered: Kept
     lost: tuple[str, ...]
     ranking: tuple[str, ...]
     status: Status
@@ -76,7 +93,7 @@ class QueryRow:
 
     @property
     def noise_reduction(self) -> float | None:
-        return _noise_reduction((self,))
+        return noise_reduction([(self.unfiltered.irrelevant, self.filtered.irrelevant)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +127,62 @@ class Evaluation:
     unlabelled: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Settings with a name. `plain`: the first k of a plain search, whatever fits a prompt."""
+
+    name: str
+    settings: Settings
+    plain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One query under one side.
+
+    `ids` are the kept chunks in order; `scores`, `irrelevant` and `irrelevant_before` (of the
+    unfiltered first k) are None without labels. `context_tokens` estimates the chunks in an
+    answer's prompt; `llm_tokens` and `llm_ms` are the judge's (0 where it was not asked).
+    `fallback`: the judge failed, `error` says how.
+    """
+
+    side: str
+    id: str
+    query: str
+    ids: tuple[str, ...]
+    scores: Scores | None
+    irrelevant: int | None
+    irrelevant_before: int | None
+    context_tokens: int
+    ms: float
+    llm_tokens: int = 0
+    llm_ms: float = 0.0
+    fallback: bool = False
+    error: str = ""
+
+    @property
+    def kept(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class SideMeans:
+    """Means of one side over `queries`. `fallbacks` are counted."""
+
+    side: str
+    queries: int
+    kept: float
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    noise_reduction: float | None
+    context_tokens: float
+    llm_tokens: float
+    ms: float
+    llm_ms: float
+    fallbacks: int
+
+
 def evaluate(
     queries: Queries,
     qrels: Qrels,
@@ -121,9 +194,9 @@ def evaluate(
 ) -> Evaluation:
     """Gather every labelled query and score it. `progress` is called with (queries done, all).
 
-    Raises ValueError where no query has a label, and what `gather.run` raises.
+    Raises ValueError where no query has a label, and what `retrieve.run` raises.
     """
-    labelled = {i: text for i, text in queries.items() if i in qrels}
+    labelled = Labels(queries, qrels).labelled
     pools = gather_all(labelled, settings, backends, user, progress=progress)
     unlabelled = tuple(i for i in queries if i not in qrels)
     return score(pools, qrels, settings, user, unlabelled=unlabelled)
@@ -167,7 +240,9 @@ def score(
         unfiltered=_means([row.unfiltered for row in rows]),
         filtered=_means([row.filtered for row in rows]),
         best_fixed_k=best_fixed_k(rows),
-        noise_reduction=_noise_reduction(rows),
+        noise_reduction=noise_reduction(
+            (row.unfiltered.irrelevant, row.filtered.irrelevant) for row in rows
+        ),
         unlabelled=tuple(unlabelled),
     )
 
@@ -175,36 +250,69 @@ def score(
 def best_fixed_k(rows: Sequence[QueryRow], *, deepest: int = DEEPEST) -> FixedK:
     """Sweep k from 1 to `deepest` (at most 50) over the unfiltered rankings of the same queries."""
     sweep = [
-        FixedK(k, _means([_side(row.ranking[:k], row.relevant) for row in rows]))
+        FixedK(k, _means([_kept(row.ranking[:k], row.relevant) for row in rows]))
         for k in range(1, min(deepest, DEEPEST) + 1)
     ]
     best = max(entry.means.f1 for entry in sweep)
     return next(entry for entry in sweep if entry.means.f1 >= best - 1e-12)
 
 
-def frame(evaluation: Evaluation) -> pd.DataFrame:
-    """One row a query, figures only."""
-    with extra("eval"):
-        import pandas as pd
+def before_and_after(sides: Sequence[Side]) -> tuple[Side, ...]:
+    """`sides`, and before them an unfiltered search for every k among them."""
+    off = {f"{layer}.enabled": False for layer in SWITCHES if layer != "clearance"}
+    by_k = {side.settings.retrieval.k: side.settings for side in reversed(sides)}
+    plain = (Side(f"unfiltered, k {k}", by_k[k].with_values(off), plain=True) for k in sorted(by_k))
+    return (*plain, *sides)
 
-    return pd.DataFrame([_flat(row) for row in evaluation.rows])
+
+def prompt_sides(settings: Settings, variants: Sequence[str]) -> tuple[Side, ...]:
+    """The result without the judge, then judged with each prompt. Raises ValueError: an unknown
+    variant."""
+    on = settings.with_values({"judge.enabled": True})
+    judged = (Side(name, on.with_values({"judge.prompt": name})) for name in variants)
+    return (Side("no judge", call.without(on)), *judged)
 
 
-def document(evaluation: Evaluation) -> dict[str, Any]:
-    """What `eval --json` prints, without the collection and profile: plain values."""
-    best = evaluation.best_fixed_k
-    return {
-        "k": evaluation.k,
-        "queries": len(evaluation.rows),
-        "unfiltered": asdict(evaluation.unfiltered),
-        "filtered": asdict(evaluation.filtered),
-        "best_fixed_k": {"k": best.k, **asdict(best.means)},
-        "noise_reduction": evaluation.noise_reduction,
-        "lost": sum(len(row.lost) for row in evaluation.rows),
-        "waiting": sum(row.waiting for row in evaluation.rows),
-        "unlabelled": list(evaluation.unlabelled),
-        "per_query": [_document(row) for row in evaluation.rows],
-    }
+def measure(
+    queries: Queries,
+    qrels: Qrels,
+    sides: Sequence[Side],
+    backends: Backends,
+    user: User = PUBLIC,
+) -> Iterator[Measured]:
+    """Every query under every side, one after the other, as they are finished.
+
+    Raises InputError where a side needs an LLM and none is configured, and what `retrieve.run`
+    raises.
+    """
+    check(sides, backends.chat)
+    for number, (query_id, text) in enumerate(queries.items()):
+        if number == 0:
+            # What is loaded and read once is not the first side's cost.
+            gather(text, sides[0].settings, backends, user)
+        for side in sides:
+            yield _measure(query_id, text, qrels.get(query_id), side, backends, user)
+
+
+def check(sides: Iterable[Side], chat: ChatModel | None) -> None:
+    """Raises InputError where a side needs an LLM and none is configured."""
+    if chat is None and any(side.settings.judge.enabled for side in sides):
+        raise InputError("The judge needs an LLM, and none is configured.", remedy=NO_LLM)
+
+
+def means(measured: Sequence[Measured], sides: Sequence[Side]) -> tuple[SideMeans, ...]:
+    """The means of every side, over the queries that all sides have. Empty where there is none."""
+    names = [side.name for side in sides]
+    found: dict[str, set[str]] = {}
+    for one in measured:
+        found.setdefault(one.id, set()).add(one.side)
+    whole = {query_id for query_id, have in found.items() if have.issuperset(names)}
+    if not whole:
+        return ()
+    return tuple(
+        _side_means(name, [one for one in measured if one.side == name and one.id in whole])
+        for name in names
+    )
 
 
 def _row(
@@ -215,7 +323,7 @@ def _row(
     deep: Settings,
     user: User,
 ) -> QueryRow:
-    relevant = frozenset(i for i, label in labels.items() if label > 0)
+    relevant = relevant_of(labels)
     result = replay(pool, settings, user)
     first = tuple(hit.id for hit in unfiltered(pool, settings, user))
     kept = tuple(hit.id for hit in result.kept)
@@ -223,8 +331,8 @@ def _row(
         id=query_id,
         query=pool.query,
         relevant=relevant,
-        unfiltered=_side(first, relevant),
-        filtered=_side(kept, relevant),
+        unfiltered=_kept(first, relevant),
+        filtered=_kept(kept, relevant),
         lost=tuple(i for i in first if i in relevant and i not in kept),
         ranking=tuple(hit.id for hit in islice(unfiltered(pool, deep, user), DEEPEST)),
         status=result.status,
@@ -232,57 +340,71 @@ def _row(
     )
 
 
-def _side(ids: tuple[str, ...], relevant: frozenset[str]) -> Side:
-    return Side(ids, len(relevant.intersection(ids)), precision_recall_f1(ids, relevant))
+def _kept(ids: tuple[str, ...], relevant: frozenset[str]) -> Kept:
+    return Kept(ids, len(relevant.intersection(ids)), precision_recall_f1(ids, relevant))
 
 
-def _means(sides: Sequence[Side]) -> Means:
+def _means(sides: Sequence[Kept]) -> Means:
+    scores = mean_of([side.scores for side in sides])
+    assert scores is not None
     return Means(
-        precision=fmean(side.scores.precision for side in sides),
-        recall=fmean(side.scores.recall for side in sides),
-        f1=fmean(side.scores.f1 for side in sides),
-        mean_kept=fmean(side.kept for side in sides),
+        scores.precision, scores.recall, scores.f1, mean_kept=fmean(side.kept for side in sides)
     )
 
 
-def _noise_reduction(rows: Sequence[QueryRow]) -> float | None:
-    before = sum(row.unfiltered.irrelevant for row in rows)
-    after = sum(row.filtered.irrelevant for row in rows)
-    return None if before == 0 else 1 - after / before
+def _measure(
+    query_id: str,
+    text: str,
+    labels: Mapping[str, int] | None,
+    side: Side,
+    backends: Backends,
+    user: User,
+) -> Measured:
+    started = perf_counter()
+    result = run(text, side.settings, backends, user, wide=True)
+    ms = (perf_counter() - started) * 1000
+    first = unfiltered(result.pool, side.settings, result.user)
+    hits = first if side.plain else result.kept
+    stats = judge_stats(result)
+    if stats is not None and stats.cached:
+        ms += stats.ms
+    relevant = relevant_of(labels or {})
+    before = _kept(tuple(hit.id for hit in first), relevant)
+    kept = _kept(tuple(hit.id for hit in hits), relevant)
+    return Measured(
+        side=side.name,
+        id=query_id,
+        query=text,
+        ids=kept.ids,
+        scores=None if labels is None else kept.scores,
+        irrelevant=None if labels is None else kept.irrelevant,
+        irrelevant_before=None if labels is None else before.irrelevant,
+        context_tokens=tokens(hits),
+        ms=ms,
+        llm_tokens=stats.prompt_tokens + stats.completion_tokens if stats else 0,
+        llm_ms=stats.ms if stats else 0.0,
+        fallback=stats.fallback if stats else False,
+        error=stats.error if stats else "",
+    )
 
 
-def _flat(row: QueryRow) -> dict[str, Any]:
-    """A row for a table: figures only."""
-    values: dict[str, Any] = {
-        "id": row.id,
-        "n_relevant": len(row.relevant),
-        "status": row.status,
-    }
-    for name, side in (("unfiltered", row.unfiltered), ("filtered", row.filtered)):
-        values |= {
-            f"{name}_kept": side.kept,
-            f"{name}_relevant": side.relevant_kept,
-            f"{name}_precision": side.scores.precision,
-            f"{name}_recall": side.scores.recall,
-            f"{name}_f1": side.scores.f1,
-        }
-    values["noise_reduction"] = row.noise_reduction
-    values["lost"] = len(row.lost)
-    return values
-
-
-def _document(row: QueryRow) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "query": row.query,
-        "n_relevant": len(row.relevant),
-        "unfiltered": _side_document(row.unfiltered),
-        "filtered": _side_document(row.filtered) | {"ids": list(row.filtered.ids)},
-        "noise_reduction": row.noise_reduction,
-        "lost": list(row.lost),
-        "status": row.status,
-    }
-
-
-def _side_document(side: Side) -> dict[str, Any]:
-    return {"kept": side.kept, "relevant_kept": side.relevant_kept, **asdict(side.scores)}
+def _side_means(name: str, rows: Sequence[Measured]) -> SideMeans:
+    scores = mean_of([row.scores for row in rows if row.scores is not None])
+    return SideMeans(
+        side=name,
+        queries=len(rows),
+        kept=fmean(row.kept for row in rows),
+        precision=scores.precision if scores else None,
+        recall=scores.recall if scores else None,
+        f1=scores.f1 if scores else None,
+        noise_reduction=noise_reduction(
+            (row.irrelevant_before, row.irrelevant)
+            for row in rows
+            if row.irrelevant_before is not None and row.irrelevant is not None
+        ),
+        context_tokens=fmean(row.context_tokens for row in rows),
+        llm_tokens=fmean(row.llm_tokens for row in rows),
+        ms=fmean(row.ms for row in rows),
+        llm_ms=fmean(row.llm_ms for row in rows),
+        fallbacks=sum(row.fallback for row in rows),
+    )

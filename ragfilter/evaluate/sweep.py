@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.evaluate.beir import Qrels
-from ragfilter.evaluate.metrics import Scores, precision_recall_f1
+from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
 from ragfilter.layers.cutoff import Cutoff, cut
 from ragfilter.model import PUBLIC, CutoffDetail, Hit, Pool, User
 from ragfilter.protocols import Progress
@@ -46,7 +46,7 @@ def sweep(
     planned = plan(settings)
     table = []
     for query_id, pool in pools.items():
-        relevant = {i for i, label in qrels[query_id].items() if label > 0}
+        relevant = relevant_of(qrels[query_id])
         known: dict[tuple[str, ...], Outcome] = {}
         row = []
         for hits in kept(pool, planned, user):
@@ -67,7 +67,7 @@ def prefixes(
     deep = settings.with_values({"retrieval.k": DEEPEST})
     table = []
     for query_id, pool in pools.items():
-        relevant = {i for i, label in qrels[query_id].items() if label > 0}
+        relevant = relevant_of(qrels[query_id])
         ranking = unfiltered(pool, deep, user)
         deepest = max(len(ranking), 1)
         row = [_outcome(ranking[:k], relevant) for k in range(1, deepest + 1)]

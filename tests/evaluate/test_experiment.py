@@ -11,10 +11,17 @@ from typing import Any
 import pytest
 from line import Line
 
+from ragfilter.cli.sides import document
 from ragfilter.engine.backends import Backends
 from ragfilter.errors import ChatError, InputError
-from ragfilter.evaluate import experiment
-from ragfilter.evaluate.experiment import Measured, Side, before_and_after, means, measure
+from ragfilter.evaluate.run import (
+    Measured,
+    Side,
+    before_and_after,
+    means,
+    measure,
+    prompt_sides,
+)  # fmt: skip
 from ragfilter.judge.cache import Judgements
 from ragfilter.protocols import Delta, Message, Usage
 from ragfilter.settings.schema import Settings
@@ -90,6 +97,23 @@ def test_before_and_after_by_hand() -> None:
     assert two.context_tokens < plain.context_tokens
 
 
+def test_the_order_of_sides_changes_no_figure() -> None:
+    # Irrelevant are three of both first fours, seven of both first sixes.
+    six = Side("six", TWO.with_values({"retrieval.k": 6, "cutoff.max_results": 4}))
+    four = Side("four", LLM)
+    forth, back = before_and_after((four, six)), before_and_after((six, four))
+    assert [side.name for side in forth[:2]] == ["unfiltered, k 4", "unfiltered, k 6"]
+    assert forth[:2] == back[:2]
+
+    def cuts(sides: Sequence[Side]) -> dict[str, float | None]:
+        return {one.side: one.noise_reduction for one in means(measured(sides), sides)}
+
+    assert cuts(forth) == cuts(back)
+    assert cuts(forth) == {
+        "unfiltered, k 4": 0, "unfiltered, k 6": 0, "four": 1, "six": pytest.approx(1 - 3 / 7),
+    }  # fmt: skip
+
+
 def test_the_plain_side_has_every_layer_off_but_clearance() -> None:
     full = LLM.with_values({"clearance.enabled": True, "query_must.enabled": True})
     plain = before_and_after((Side("full", full),))[0]
@@ -105,9 +129,7 @@ def test_the_plain_side_has_every_layer_off_but_clearance() -> None:
 
 
 def test_prompts_beside_each_other_and_beside_no_judge() -> None:
-    sides = experiment.prompt_sides(
-        FOUR.with_values({"judge.max_chunks": 3}), ("default", "strict")
-    )
+    sides = prompt_sides(FOUR.with_values({"judge.max_chunks": 3}), ("default", "strict"))
     assert [side.name for side in sides] == ["no judge", "default", "strict"]
     rows = measured(sides)
     assert [row.ids for row in rows[:3]] == [("0", "1", "2"), ("0", "1"), ("0",)]
@@ -133,8 +155,8 @@ def test_without_labels_there_are_no_scores() -> None:
     plain, two = means(rows, sides)
     assert (two.precision, two.recall, two.f1, two.noise_reduction) == (None,) * 4
     assert (plain.kept, two.kept) == (4, 2)
-    document = experiment.document(rows, sides)
-    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    made = document(rows, sides)
+    assert json.loads(json.dumps(made, allow_nan=False)) == made
 
 
 def test_stopped_early_the_means_are_over_what_every_side_has() -> None:
@@ -145,7 +167,7 @@ def test_stopped_early_the_means_are_over_what_every_side_has() -> None:
     assert [one.queries for one in made] == [1, 1, 1]
     assert made == means(rows[:3], sides)
     assert means(rows[:2], sides) == ()
-    assert [row["id"] for row in experiment.document(rows, sides)["per_query"]] == [
+    assert [row["id"] for row in document(rows, sides)["per_query"]] == [
         *["zero"] * 3,
         *["ten"] * 2,
     ]

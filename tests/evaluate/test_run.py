@@ -7,6 +7,7 @@ import json
 import pytest
 from line import Line
 
+from ragfilter.cli.eval import document
 from ragfilter.engine.backends import Backends
 from ragfilter.errors import InputError
 from ragfilter.evaluate import labels, run
@@ -111,7 +112,7 @@ def test_queries_without_labels_are_left_out() -> None:
 
 
 def test_document_is_plain_and_has_the_promised_keys() -> None:
-    made = run.document(run.score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4))
+    made = document(run.score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4))
     assert json.loads(json.dumps(made, allow_nan=False)) == made
     for side in ("unfiltered", "filtered"):
         assert set(made[side]) == {"precision", "recall", "f1", "mean_kept"}
@@ -121,12 +122,6 @@ def test_document_is_plain_and_has_the_promised_keys() -> None:
     assert (first["id"], first["n_relevant"], first["status"]) == ("cliff", 3, "ok")
     assert first["filtered"]["ids"] == ["a", "b"]
     assert (first["filtered"]["kept"], first["filtered"]["relevant_kept"]) == (2, 2)
-
-
-def test_frame_has_a_row_a_query() -> None:
-    table = run.frame(run.score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4))
-    assert table["id"].tolist() == ["cliff", "flat"]
-    assert table["filtered_kept"].tolist() == [2, 5]
 
 
 def test_evaluate_gathers_labelled_queries_once_and_tells_its_progress() -> None:

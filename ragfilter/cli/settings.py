@@ -1,4 +1,4 @@
-"""The settings reference as Markdown, made from the fields, so that it cannot go stale."""
+"""`ragfilter settings`: the reference as Markdown, made from the fields, so that it stays true."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
+from ragfilter.cli import parts
+from ragfilter.cli.app import command
 from ragfilter.settings.config import PREFIX, SEED_VARIABLES, variable
 from ragfilter.settings.environment import Places
 from ragfilter.settings.field import FieldInfo
@@ -20,13 +22,19 @@ Later sources override earlier ones: defaults, profile, settings file (`--config
 with its name, the allowed values and its origin. `ragfilter settings` generates this page."""
 
 
+@command()
+def settings() -> None:
+    """Print the settings reference (Markdown)."""
+    parts.emit(markdown())
+
+
 def markdown() -> str:
     """Every setting, profile and deployment variable."""
-    parts = [INTRODUCTION]
+    made = [INTRODUCTION]
     for section, members in groupby(fields(), key=lambda info: info.section):
-        parts.append(_section(section, list(members)))
-    parts += [_profiles(), _seed_variables(), _deployment()]
-    return "\n\n".join(parts) + "\n"
+        made.append(_section(section, list(members)))
+    made += [_profiles(), _seed_variables(), _deployment()]
+    return "\n\n".join(made) + "\n"
 
 
 def _section(name: str, members: list[FieldInfo]) -> str:

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ragfilter.cli import parts
-from ragfilter.cli.options import (
-    CollectionName,
-    ConfigFile,
-    DataDir,
-    Departments,
-    Except,
-    Json,
-    Level,
-    Only,
-    ProfileName,
-    QrelsFile,
-    SetValues,
-    Verbose,
-    in_words,
-)
-from ragfilter.cli.rules import rules, tell
+from ragfilter.cli.app import command
+from ragfilter.cli.options import Chosen, Filtering, Json, Place, QrelsFile, in_words
+from ragfilter.cli.rules.group import rules
+from ragfilter.cli.table import table
 from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
 
@@ -35,8 +23,11 @@ MOST_CROWDING = 10
 QUERIES_HELP = "Path of labelled queries.jsonl, or demo or adsapi for their own."
 
 
-@rules.command()
+@command(rules)
 def matrix(
+    place: Place,
+    filtering: Filtering,
+    chosen: Chosen,
     chunk: Annotated[
         str | None,
         typer.Argument(
@@ -45,51 +36,34 @@ def matrix(
             callback=in_words,
         ),
     ] = None,
-    collection: CollectionName = "demo",
     queries: Annotated[str | None, typer.Option("--queries", help=QUERIES_HELP)] = None,
     qrels: QrelsFile = None,
     questions: Annotated[
         Path | None,
         typer.Option(help="Text file of questions without labels, one a line: counted apart."),
     ] = None,
-    profile: ProfileName = None,
-    config: ConfigFile = None,
-    values: SetValues = None,
-    level: Level = None,
-    department: Departments = None,
-    only: Only = None,
-    leave_out: Except = None,
-    data_dir: DataDir = None,
     as_json: Json = False,
-    verbose: Verbose = 0,
 ) -> None:
     """Show what every rule does over many questions, the most harmful rule first."""
-    parts.start_logging(verbose)
     if queries is None and questions is None:
         raise InputError("--queries is missing.", remedy="Give labelled queries or --questions.")
-    settings = parts.load_config(profile, config, values, {}).settings
+    settings = filtering.load().settings
     # Gathered with rules in force, so that the pools are wide enough for what passes them.
     settings = settings.with_values({"query_must.enabled": True})
-    user = parts.user_of(level, department, values)
-    from ragfilter.evaluate import labels, rule_matrix, run
+    user = filtering.user
+    from ragfilter.evaluate import rule_matrix, run
     from ragfilter.ingest.files import read_lines
     from ragfilter.layers.clearance import viewer
 
-    asked: dict[str, tuple[dict[str, str], Any]] = {}
+    asked: dict[str, tuple[Mapping[str, str], Any]] = {}
     if queries is not None:
-        labelled = labels.choose(
-            labels.load(queries, qrels), only=only or (), leave_out=leave_out or ()
-        )
-        asked["labelled"] = (
-            {i: t for i, t in labelled.queries.items() if i in labelled.qrels},
-            (labelled.qrels),
-        )
+        labels = chosen.choose(queries, qrels)
+        asked["labelled"] = labels.labelled, labels.qrels
     if questions is not None:
         lines = enumerate(read_lines(questions), start=1)
         asked["history"] = {str(number): line for number, line in lines if line.strip()}, {}
     made: dict[str, Matrix | tuple[RuleRow, ...]] = {}
-    with parts.open_for(data_dir, "rules") as bench:
-        backends = parts.backends(bench, collection)
+    with place.backends("rules") as backends:
         catalogue = backends.collection.catalogue() or {}
         rule = None
         if chunk is not None:
@@ -100,7 +74,7 @@ def matrix(
             if not rule:
                 raise InputError(f"The chunk {chunk!r} has no rule.", remedy="Name another.")
         if queries is not None:
-            parts.unknown_labels(labelled, backends)
+            parts.unknown_labels(labels, backends)
         for name, (texts, known) in asked.items():
             pools = run.gather_all(
                 texts, settings, backends, user, progress=parts.progress(f"{name} questions")
@@ -111,9 +85,9 @@ def matrix(
                 if rule is None
                 else rule_matrix.build_parts(rule, *what)
             )
-        tell(backends.incomplete)
+        parts.tell(backends.incomplete)
     if as_json:
-        parts.emit(parts.dumps({"collection": collection} | _document(made)))
+        parts.emit(parts.dumps({"collection": place.collection} | _document(made)))
     else:
         parts.emit("\n".join(f"{name}\n{_text(one)}" for name, one in made.items()))
 
@@ -130,8 +104,6 @@ def _document(made: dict[str, Matrix | tuple[RuleRow, ...]]) -> dict[str, Any]:
 
 
 def _text(one: Matrix | tuple[RuleRow, ...]) -> str:
-    from ragfilter.cli.text import table
-
     if isinstance(one, tuple):
         return _rows(one, "part", [row.place for row in one])
     text = _rows(one.rules, "chunks", [_named(row.chunk_ids) for row in one.rules])
@@ -148,8 +120,6 @@ def _text(one: Matrix | tuple[RuleRow, ...]) -> str:
 
 
 def _rows(rows: Sequence[RuleRow], first: str, names: Sequence[str]) -> str:
-    from ragfilter.cli.text import table
-
     head = (
         first, "queries", "blocks", "passes", "overlap", "conflicts", "precision", "ΔF1 without",
         "Δrecall without", "fires",

@@ -11,19 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragfilter.cli import parts
-from ragfilter.cli.options import (
-    CollectionName,
-    ConfigFile,
-    DataDir,
-    Departments,
-    Json,
-    Level,
-    SetValues,
-    Verbose,
-    Where,
-    in_words,
-)
-from ragfilter.cli.rules import rules, with_rules
+from ragfilter.cli.app import command
+from ragfilter.cli.options import Json, Place, Viewing, Where, in_words
+from ragfilter.cli.rules.group import rules, select_rules
+from ragfilter.cli.table import table
 from ragfilter.errors import InputError
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
@@ -35,8 +26,10 @@ SHOWN_TERMS = 4
 FIRES = ("always", "sometimes", "never")
 
 
-@rules.command()
+@command(rules)
 def check(
+    place: Place,
+    viewing: Viewing,
     file: Annotated[
         Path | None,
         typer.Argument(help="Text file of questions, one a line. Default: standard input."),
@@ -48,23 +41,15 @@ def check(
         str | None,
         typer.Option(help="Explain this chunk's rule, part by part.", callback=in_words),
     ] = None,
-    collection: CollectionName = "demo",
     where: Where = None,
-    config: ConfigFile = None,
-    values: SetValues = None,
-    level: Level = None,
-    department: Departments = None,
-    data_dir: DataDir = None,
     as_json: Json = False,
-    verbose: Verbose = 0,
 ) -> None:
     """Show which rules questions meet, which block them, and which never block."""
-    parts.start_logging(verbose)
     questions = _questions(file) if question is None else [question]
     if chunk is not None and len(questions) != 1:
         raise InputError("--chunk explains one question.", remedy="Give it with --question.")
     where = [f"id={chunk}"] if chunk is not None else where
-    chosen = with_rules(collection, where, config, values, level, department, data_dir)
+    chosen = select_rules(place, viewing, where)
     of_rule: dict[str, list[str]] = {}
     for one in chosen.chunks:
         of_rule.setdefault(one.rule or "", []).append(one.id)
@@ -73,7 +58,7 @@ def check(
 
         counts = RuleBook(of_rule).count_passes(questions)
         rows = [_row(rule, ids, counts[rule], len(questions)) for rule, ids in of_rule.items()]
-        document = {"collection": collection, "questions": len(questions), "rules": rows}
+        document = {"collection": place.collection, "questions": len(questions), "rules": rows}
         parts.emit(parts.dumps(document) if as_json else _text(rows, len(questions)))
         return
     from ragfilter.rules.explain import explain
@@ -114,8 +99,6 @@ def _row(rule: str, ids: Sequence[str], passes: int, questions: int) -> dict[str
 
 def _text(rows: Sequence[Mapping[str, Any]], questions: int) -> str:
     """Rules that some question meets first: of most chunks no question speaks."""
-    from ragfilter.cli.text import table
-
     head = ("chunk", "passes", "blocks", "fires")
     ordered = sorted(rows, key=lambda row: -row["passes"])
     body = [

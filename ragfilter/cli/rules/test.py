@@ -10,27 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragfilter.cli import parts
-from ragfilter.cli.options import (
-    CollectionName,
-    ConfigFile,
-    DataDir,
-    Departments,
-    Json,
-    Level,
-    SetValues,
-    Verbose,
-)
-from ragfilter.cli.rules import FOUND, rules, tell, viewer_of
+from ragfilter.cli.app import command
+from ragfilter.cli.options import Json, Place, Viewing
+from ragfilter.cli.rules.group import FOUND, rules
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.expectations import Broken, Expectation
 
 
-@rules.command(name="test")
+@command(rules, name="test")
 def run_expectations(
     file: Annotated[Path, typer.Argument(help="JSONL with question, stay and go (chunk ids).")],
-    collection: CollectionName = "demo",
+    place: Place,
+    viewing: Viewing,
     rules_file: Annotated[
         Path | None,
         typer.Option(
@@ -39,32 +32,25 @@ def run_expectations(
             "Needs no workspace; a chunk that is not in it has no rule.",
         ),
     ] = None,
-    config: ConfigFile = None,
-    values: SetValues = None,
-    level: Level = None,
-    department: Departments = None,
-    data_dir: DataDir = None,
     as_json: Json = False,
-    verbose: Verbose = 0,
 ) -> int:
     """Check that rules keep and drop what a file expects. Exits with 1 if any does not."""
-    parts.start_logging(verbose)
     from ragfilter.evaluate.expectations import find_broken, read_expectations
 
     expected: Sequence[Expectation] = read_expectations(file)
     known: Mapping[str, str | None]
     hidden: frozenset[str] = frozenset()
     if rules_file is not None:
-        from ragfilter.cli import rule_files
+        from ragfilter.cli.rules import files
 
         named = {i: None for expectation in expected for i, _ in expectation.wanted}
-        known = named | rule_files.read(rules_file)
+        known = named | files.read(rules_file)
     else:
-        user = viewer_of(config, values, level, department)
-        with parts.open_for(data_dir, "rules") as bench:
-            store = bench.collection(collection)
+        user = viewing.viewer
+        with place.open("rules") as bench:
+            store = bench.collection(place.collection)
             chunks = store.catalogue()
-            tell(store.incomplete)
+            parts.tell(store.incomplete)
         known = {i: chunk.rule for i, chunk in chunks.items() if user.sees(chunk)}
         hidden = frozenset(chunks.keys() - known.keys())
     tested = [_without(expectation, hidden) for expectation in expected]
@@ -73,7 +59,7 @@ def run_expectations(
     skipped = counted[0] - counted[1]
     if skipped:
         what = "1 expectation is about a chunk" if skipped == 1 else f"{skipped} are about chunks"
-        tell(f"{what} above the clearance in force: skipped.")
+        parts.tell(f"{what} above the clearance in force: skipped.")
     if as_json:
         parts.emit(parts.dumps(_document(len(expected), counted[1], skipped, broken)))
     else:

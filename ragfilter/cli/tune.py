@@ -10,22 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragfilter.cli import parts
-from ragfilter.cli.commands import app
-from ragfilter.cli.options import (
-    CollectionName,
-    ConfigFile,
-    DataDir,
-    Departments,
-    Except,
-    Json,
-    Level,
-    Only,
-    ProfileName,
-    QrelsFile,
-    QueriesFile,
-    SetValues,
-    Verbose,
-)
+from ragfilter.cli.app import command
+from ragfilter.cli.options import Filtering, Json, Labelled, Place
+from ragfilter.cli.table import table
 from ragfilter.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,11 +24,11 @@ log = logging.getLogger(__name__)
 OTHER_OUT = "Give another --out."
 
 
-@app.command()
+@command()
 def tune(
-    queries: QueriesFile,
-    qrels: QrelsFile = None,
-    collection: CollectionName = "demo",
+    labelled: Labelled,
+    place: Place,
+    filtering: Filtering,
     measure: Annotated[
         str, typer.Option("--measure", help="What to tune for: f1, or f2 (recall counts twice).")
     ] = "f1",
@@ -57,25 +44,15 @@ def tune(
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the tuned settings to this TOML file.")
     ] = None,
-    profile: ProfileName = None,
-    config: ConfigFile = None,
-    values: SetValues = None,
-    level: Level = None,
-    department: Departments = None,
-    only: Only = None,
-    leave_out: Except = None,
-    data_dir: DataDir = None,
     as_json: Json = False,
-    verbose: Verbose = 0,
 ) -> None:
     """Find the cutoff that suits your labelled queries, and see what it is worth.
 
     All figures are cross-validated: no query is measured with settings that were chosen on it.
     """
-    parts.start_logging(verbose)
-    loaded = parts.load_config(profile, config, values, {})
-    user = parts.user_of(level, department, values)
-    from ragfilter.evaluate import labels, run
+    loaded = filtering.load()
+    user = filtering.user
+    from ragfilter.evaluate import run
     from ragfilter.evaluate import tune as tuning
     from ragfilter.settings.config import to_toml
 
@@ -89,22 +66,22 @@ def tune(
     if out is not None and not out.parent.is_dir():
         # Before the minutes that it takes.
         raise InputError(f"{out} cannot be written: there is no such folder.", remedy=OTHER_OUT)
-    chosen = labels.choose(labels.load(queries, qrels), only=only or (), leave_out=leave_out or ())
-    labelled = {i: text for i, text in chosen.queries.items() if i in chosen.qrels}
-    if len(labelled) < 2:
+    chosen = labelled.read()
+    if len(chosen.labelled) < 2:
         raise InputError(
             "Cross-validation takes at least two labelled queries.", remedy="Label more queries."
         )
-    if len(labelled) < tuning.FEW:
+    if len(chosen.labelled) < tuning.FEW:
         log.warning(
             "only %d labelled queries: the figures say little, mind their intervals; "
-            "label at least %d", len(labelled), tuning.FEW,
+            "label at least %d", len(chosen.labelled), tuning.FEW,
         )  # fmt: skip
-    with parts.open_for(data_dir, "tune") as bench:
-        backends = parts.backends(bench, collection)
+    with place.backends("tune") as backends:
         parts.unknown_labels(chosen, backends)
         wide = tuning.gathering(loaded.settings, rerank=rerank)
-        pools = run.gather_all(labelled, wide, backends, user, progress=parts.progress("gathered"))
+        pools = run.gather_all(
+            chosen.labelled, wide, backends, user, progress=parts.progress("gathered")
+        )
         embedder = backends.embedder.name
     failed = next((f.error for pool in pools.values() for f in pool.failures), "")
     if failed:
@@ -116,7 +93,7 @@ def tune(
     )  # fmt: skip
     if out is not None:
         about = (
-            f"# Tuned on the collection {collection}: {made.queries} labelled queries, "
+            f"# Tuned on the collection {place.collection}: {made.queries} labelled queries, "
             f"{made.measure}, {date.today().isoformat()}.\n"
             f"# Distances: {next(iter(pools.values())).space}, by {embedder}. "
             "Tune again for another model or space.\n"
@@ -125,9 +102,9 @@ def tune(
     changed = made.settings.changed_from(loaded.settings)
     file = None if out is None else str(out)
     if as_json:
-        parts.emit(parts.dumps(document(made, collection, changed, file)))
+        parts.emit(parts.dumps(document(made, place.collection, changed, file)))
     else:
-        parts.emit(text(made, collection, changed, file))
+        parts.emit(text(made, place.collection, changed, file))
 
 
 def document(
@@ -155,7 +132,6 @@ def document(
 
 def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | None) -> str:
     """The same for people."""
-    from ragfilter.cli import text as words
 
     rows = [
         (f"best fixed k, {made.k}", made.best_fixed_k),
@@ -174,7 +150,7 @@ def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | Non
     lines = [
         f"{collection}: {made.queries} labelled queries, {made.candidates} candidates, "
         f"{made.folds}-fold cross-validation\n",
-        words.table(head, [_row(name, means) for name, means in rows]),
+        table(head, [_row(name, means) for name, means in rows]),
         f"{verdict}: {made.measure.upper()} {gain.mean:+.3f}, 95% interval {gain.low:+.3f} to "
         f"{gain.high:+.3f}.\n",
         *(f"{path} = {value}" for path, value in changed.items()),

@@ -1,7 +1,7 @@
 """`ragfilter rules suggest`: drafts of rules by an LLM, for a selection of chunks.
 
 Source: docs/design.md#drafting and docs/design.md#cli. Nothing is written to the collection. What
-is printed and kept is made in `ragfilter.cli.drafting`.
+is printed and kept is made in `ragfilter.cli.rules.drafting`.
 """
 
 from __future__ import annotations
@@ -15,18 +15,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragfilter.cli import parts
-from ragfilter.cli.options import (
-    CollectionName,
-    ConfigFile,
-    DataDir,
-    Departments,
-    Json,
-    Level,
-    SetValues,
-    Verbose,
-    Where,
-)
-from ragfilter.cli.rules import rules, tell, viewer_of
+from ragfilter.cli.app import command
+from ragfilter.cli.options import Json, Place, Viewing, Where
+from ragfilter.cli.rules.group import rules
 from ragfilter.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
@@ -35,9 +26,10 @@ if TYPE_CHECKING:
     from ragfilter.settings.deployment import Deployment
 
 
-@rules.command()
+@command(rules)
 def suggest(
-    collection: CollectionName = "demo",
+    place: Place,
+    viewing: Viewing,
     llm: Annotated[bool, typer.Option("--llm", help="Ask the configured LLM.")] = False,
     where: Where = None,
     limit: Annotated[
@@ -58,31 +50,24 @@ def suggest(
             help="Folder with your own prompt templates (.toml). Default: RAGFILTER_RULE_TEMPLATES."
         ),
     ] = None,
-    config: ConfigFile = None,
-    values: SetValues = None,
-    level: Level = None,
-    department: Departments = None,
-    data_dir: DataDir = None,
     as_json: Json = False,
-    verbose: Verbose = 0,
 ) -> None:
     """Draft rules for a selection of chunks. Nothing is saved to the collection."""
-    parts.start_logging(verbose)
     if not llm:
         raise SettingsError("Drafting needs an LLM.", remedy="Add --llm to ask the configured one.")
-    user = viewer_of(config, values, level, department)
-    from ragfilter.cli import drafting
-    from ragfilter.cli.selecting import select
+    user = viewing.viewer
+    from ragfilter.cli.rules import drafting
+    from ragfilter.cli.rules.select import select
     from ragfilter.rules.templates import chosen as chosen_templates
 
-    done = drafting.drafted_before(out, collection) if out else set()
+    done = drafting.drafted_before(out, place.collection) if out else set()
     # The workspace is let go before the LLM is asked: the app may be used meanwhile.
-    with parts.open_for(data_dir, "rules") as bench:
+    with place.open("rules") as bench:
         deployment = bench.deployment
         prompts = chosen_templates(templates or deployment.rule_templates)
         chat = _chat(deployment)
-        selected = select(bench.collection(collection), where or (), user=user, limit=limit)
-    tell(selected.notice)
+        selected = select(bench.collection(place.collection), where or (), user=user, limit=limit)
+    parts.tell(selected.notice)
     chosen = selected.chunks
     waiting = [chunk for chunk in chosen if chunk.id not in done]
     made: list[Draft] = []
@@ -92,23 +77,23 @@ def suggest(
         totals = drafting.total(made, perf_counter() - started, parts.prices(deployment))
         before = len(chosen) - len(waiting)
         if as_json:
-            document = {"collection": collection, "selected": len(chosen), "before": before}
+            document = {"collection": place.collection, "selected": len(chosen), "before": before}
             document |= drafting.totals_document(totals)
             pairs = zip(made, waiting, strict=False)
-            document["drafts"] = [drafting.record(d, chunk, collection) for d, chunk in pairs]
+            document["drafts"] = [drafting.record(d, chunk, place.collection) for d, chunk in pairs]
             parts.emit(parts.dumps(document))
         else:
             parts.emit(drafting.totals_text(totals, before=before))
             if out:
                 parts.emit(drafting.without_text(made))
                 if totals.drafted or before:
-                    parts.emit(drafting.next_text(out, collection, doubtful=totals.doubtful))
+                    parts.emit(drafting.next_text(out, place.collection, doubtful=totals.doubtful))
 
     show = parts.progress("chunks drafted")
     if not out and not as_json and sys.stdout.isatty():
         show = _no_progress
     elif not sys.stderr.isatty():
-        show = drafting.plain_progress("chunks drafted", tell)
+        show = drafting.plain_progress("chunks drafted", parts.tell)
     with contextlib.closing(chat), parts.at_the_end(report):
         found = drafting.drafts(
             waiting,
@@ -121,7 +106,7 @@ def suggest(
             shown = drafting.text(draft, chunk, f"{len(made)}/{len(waiting)}")
             if out:
                 try:
-                    drafting.append(out, drafting.record(draft, chunk, collection))
+                    drafting.append(out, drafting.record(draft, chunk, place.collection))
                 except InputError:
                     # The document of --json holds it; otherwise it would be lost.
                     parts.emit("" if as_json else shown)

@@ -13,7 +13,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -219,17 +219,9 @@ def plain_progress(what: str, tell: Callable[[str], None]) -> Progress:
 
 def totals_document(totals: Totals) -> dict[str, Any]:
     """The same for `--json`."""
-    return {
-        "drafted": totals.drafted,
-        "repaired": totals.repaired,
-        "doubtful": totals.doubtful,
-        "without": totals.without,
-        "prompt_tokens": totals.usage.prompt_tokens,
-        "completion_tokens": totals.usage.completion_tokens,
-        "estimated": totals.usage.estimated,
-        **({} if totals.cost is None else {"cost": totals.cost}),
-        "seconds": round(totals.seconds, 3),
-    }
+    values = asdict(totals) | {"seconds": round(totals.seconds, 3)}
+    usage, cost = values.pop("usage"), values.pop("cost")
+    return values | usage | ({} if cost is None else {"cost": cost})
 
 
 def _is_cut_off(tail: bytes) -> bool:

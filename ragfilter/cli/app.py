@@ -1,0 +1,88 @@
+"""The program, and how a command joins it. Source: docs/design.md#cli.
+
+Standard output carries the result alone; with `--json` one JSON document. Progress and logs go to
+standard error. Exit codes are in `ragfilter.cli.running`.
+
+What takes long to import (torch, chromadb) is imported inside the commands, so that `--help` and
+`cut` answer at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from ragfilter import __version__
+from ragfilter.cli import parts
+from ragfilter.cli.options import Verbose
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+LOOK: dict[str, Any] = {
+    "rich_markup_mode": None,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
+app = typer.Typer(
+    help="See, tune and explain what is filtered out between a vector search and a prompt.",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    **LOOK,
+)
+
+
+def command(
+    group: typer.Typer = app, name: str | None = None, **given: Any
+) -> Callable[[Command], Command]:
+    """Make a function a command of `group`.
+
+    A parameter that is a group of options (a dataclass) stands for each of them. Every command
+    takes `--verbose`.
+    """
+
+    def register(function: Command) -> Command:
+        options: list[inspect.Parameter] = []
+        groups: dict[str, tuple[type[Any], list[str]]] = {}
+        for parameter in inspect.signature(function, eval_str=True).parameters.values():
+            kind = parameter.annotation
+            if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+                members = inspect.signature(kind, eval_str=True).parameters
+                groups[parameter.name] = kind, list(members)
+                options += members.values()
+            else:
+                options.append(parameter)
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        options.append(inspect.Parameter("verbose", keyword, default=0, annotation=Verbose))
+
+        @functools.wraps(function)
+        def run(**values: Any) -> Any:
+            parts.start_logging(values.pop("verbose"))
+            for name, (kind, members) in groups.items():
+                values[name] = kind(**{member: values.pop(member) for member in members})
+            return function(**values)
+
+        taken = [option.replace(kind=keyword) for option in options]
+        run.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
+        del run.__wrapped__
+        run.__annotations__ = {}
+        group.command(name, **given)(run)
+        return function
+
+    return register
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        parts.emit(f"ragfilter {__version__}\n")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        parts.emit(f"{context.get_help()}\n")

@@ -1,0 +1,127 @@
+"""`ragfilter eval`: the filtered result beside the unfiltered one, over labelled queries."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ragfilter.cli import parts
+from ragfilter.cli.app import command
+from ragfilter.cli.options import Filtering, Json, Labelled, Place
+from ragfilter.cli.table import percent
+
+if TYPE_CHECKING:
+    from ragfilter.evaluate.run import Evaluation, Kept, Means, QueryRow
+    from ragfilter.settings.schema import Settings
+
+
+@command(name="eval")
+def evaluate(labelled: Labelled, place: Place, filtering: Filtering, as_json: Json = False) -> None:
+    """Compare the filtered with the unfiltered result over labelled queries."""
+    loaded = filtering.load()
+    made, told = score(labelled, place, filtering, loaded.settings)
+    if as_json:
+        head = {"collection": place.collection, "profile": loaded.profile}
+        parts.emit(parts.dumps(head | document(made) | told))
+    else:
+        parts.emit(f"{place.collection}, profile {loaded.profile}: {evaluation_text(made)}")
+
+
+def score(
+    labelled: Labelled, place: Place, filtering: Filtering, settings: Settings
+) -> tuple[Evaluation, dict[str, Any]]:
+    """The evaluation of the labelled queries, and what collection and labels lack."""
+    user = filtering.user
+    from ragfilter.evaluate import run
+
+    labels = labelled.read()
+    with place.backends("eval") as backends:
+        unknown = parts.unknown_labels(labels, backends)
+        made = run.evaluate(
+            labels.queries, labels.qrels, settings, backends, user,
+            progress=parts.progress("queries"),
+        )  # fmt: skip
+        return made, {"incomplete": backends.incomplete, "unknown_labels": unknown}
+
+
+def document(evaluation: Evaluation) -> dict[str, Any]:
+    """What `eval --json` prints, without the collection and profile: plain values."""
+    best = evaluation.best_fixed_k
+    return {
+        "k": evaluation.k,
+        "queries": len(evaluation.rows),
+        "unfiltered": asdict(evaluation.unfiltered),
+        "filtered": asdict(evaluation.filtered),
+        "best_fixed_k": {"k": best.k, **asdict(best.means)},
+        "noise_reduction": evaluation.noise_reduction,
+        "lost": sum(len(row.lost) for row in evaluation.rows),
+        "waiting": sum(row.waiting for row in evaluation.rows),
+        "unlabelled": list(evaluation.unlabelled),
+        "per_query": [_document(row) for row in evaluation.rows],
+    }
+
+
+def _document(row: QueryRow) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "query": row.query,
+        "n_relevant": len(row.relevant),
+        "unfiltered": _side_document(row.unfiltered),
+        "filtered": _side_document(row.filtered) | {"ids": list(row.filtered.ids)},
+        "noise_reduction": row.noise_reduction,
+        "lost": list(row.lost),
+        "status": row.status,
+    }
+
+
+def _side_document(side: Kept) -> dict[str, Any]:
+    return {"kept": side.kept, "relevant_kept": side.relevant_kept, **asdict(side.scores)}
+
+
+def evaluation_text(evaluation: Evaluation) -> str:
+    """Means, best fixed k and one line a query."""
+    k = evaluation.k
+    best = evaluation.best_fixed_k
+    sides = [
+        (f"unfiltered, k {k}", evaluation.unfiltered),
+        (f"best fixed k, {best.k}", best.means),
+        ("filtered", evaluation.filtered),
+    ]
+    n = len(evaluation.rows)
+    count = "1 labelled query" if n == 1 else f"{n} labelled queries"
+    lines = [count, "", _MEANS_HEAD]
+    lines += [_means_line(name, means) for name, means in sides]
+    lines += ["", f"noise reduction {percent(evaluation.noise_reduction)}", "", _QUERY_HEAD]
+    lines += [_query_line(row) for row in evaluation.rows]
+    if evaluation.unlabelled:
+        lines += ["", f"{len(evaluation.unlabelled)} queries without labels are left out"]
+    waiting = sum(row.waiting for row in evaluation.rows)
+    if waiting:
+        lines += ["", f"in {waiting} queries a layer was missing something and fell back"]
+    return "\n".join(lines) + "\n"
+
+
+_MEANS_HEAD = f"{'mean':20s} {'precision':>9s} {'recall':>7s} {'F1':>7s} {'kept':>6s}"
+_QUERY_HEAD = (
+    f"{'query':34s} {'relevant':>8s} {'kept':>5s} {'P':>6s} {'R':>6s} {'F1':>6s} "
+    f"{'F1 unfiltered':>13s} {'noise cut':>9s} {'lost':>4s}  status"
+)
+
+
+def _means_line(name: str, means: Means) -> str:
+    return (
+        f"{name:20s} {means.precision:9.3f} {means.recall:7.3f} {means.f1:7.3f} "
+        f"{means.mean_kept:6.1f}"
+    )
+
+
+def _query_line(row: QueryRow) -> str:
+    from ragfilter.report import short_title
+
+    scores = row.filtered.scores
+    return (
+        f"{short_title(row.id, 34):34s} {len(row.relevant):8d} {row.filtered.kept:5d} "
+        f"{scores.precision:6.3f} {scores.recall:6.3f} {scores.f1:6.3f} "
+        f"{row.unfiltered.scores.f1:13.3f} {percent(row.noise_reduction):>9s} "
+        f"{len(row.lost):4d}  {row.status}"
+    )

@@ -1,0 +1,38 @@
+"""`ragfilter rules export`: the rules as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ragfilter.cli import parts
+from ragfilter.cli.app import command
+from ragfilter.cli.options import Place, Viewing, Where
+from ragfilter.cli.rules.group import rules, select_rules
+
+
+@command(rules)
+def export(
+    place: Place,
+    viewing: Viewing,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Output file, as CSV where its name ends so. Default: standard output."),
+    ] = None,
+    where: Where = None,
+) -> None:
+    """Write the rules as JSONL, or as CSV: id, title and query_must."""
+    chosen = select_rules(place, viewing, where)
+    from ragfilter.cli.rules import files
+
+    if files.is_csv(out):
+        text = files.csv_text(chosen.chunks)
+    else:
+        text = "".join(files.lines(chosen.chunks))
+    if out is None:
+        parts.emit(text)
+    else:
+        files.write(out, text)
+        parts.emit(f"{place.collection}: {len(chosen.chunks)} rules written to {out}\n")

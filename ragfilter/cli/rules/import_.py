@@ -1,0 +1,203 @@
+"""`ragfilter rules import`: the rules of a file, each saved through the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragfilter.cli import parts
+from ragfilter.cli.app import command
+from ragfilter.cli.options import Chosen, Filtering, Json, Place, QrelsFile
+from ragfilter.cli.rules.group import FOUND, rules
+from ragfilter.errors import InputError
+from ragfilter.text.numbers import counted
+
+if TYPE_CHECKING:
+    from ragfilter.cli.rules.files import Change, Plan, Refusal
+    from ragfilter.evaluate.effect import Effect
+    from ragfilter.workbench import Workbench
+
+HELD = (
+    "Correct the drafts that are held back and remove their remarks from the file, or add "
+    "--with-doubts to save them as they are."
+)
+
+
+@command(rules, name="import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="JSONL or CSV with id and query_must, or drafts.")],
+    place: Place,
+    filtering: Filtering,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only report what would be saved or refused.")
+    ] = False,
+    with_doubts: Annotated[
+        bool, typer.Option("--with-doubts", help="Also save drafts with remarks.")
+    ] = False,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            "--queries",
+            help="With --dry-run: labelled queries (path of queries.jsonl, or demo or adsapi for "
+            "their own), to see what the change does to them.",
+        ),
+    ] = None,
+    qrels: QrelsFile = None,
+    as_json: Json = False,
+) -> int:
+    """Save the rules of a file, each through the journal.
+
+    Drafts with remarks are held back. Exits with 1 if any rule is held back or refused.
+    """
+    from ragfilter.cli.rules import files
+
+    if queries is not None and not dry_run:
+        raise InputError("--queries only goes with --dry-run.", remedy="Add --dry-run.")
+    with place.open("rules") as bench:
+        store = bench.collection(place.collection)
+        stored = {i: c.rule for i, c in store.catalogue().items()}
+        parts.tell(store.incomplete)
+        plan = files.plan(file, stored, with_doubts=with_doubts)
+        saved, refusals = list[files.Change](), list(plan.refusals)
+        effect = None
+        if queries is not None:
+            effect = _effect(plan, bench, place, (queries, qrels), filtering)
+
+        def report() -> None:
+            what = place.collection, plan, saved, refusals
+            if as_json:
+                made = import_document(*what, dry_run=dry_run)
+                parts.emit(parts.dumps(made | effect_document(effect)))
+            else:
+                parts.emit(import_text(*what, dry_run=dry_run))
+                parts.emit(effect_text(effect))
+
+        outcomes = (
+            plan.changes
+            if dry_run
+            else files.save(
+                plan.changes,
+                store,
+                bench.journal,
+                who=bench.deployment.user,
+                progress=parts.progress("rules saved"),
+            )
+        )
+        with parts.at_the_end(report):
+            for outcome in outcomes:
+                if isinstance(outcome, files.Refusal):
+                    refusals.append(outcome)
+                else:
+                    saved.append(outcome)
+    return FOUND if refusals or plan.held else 0
+
+
+def _effect(
+    plan: Plan,
+    bench: Workbench,
+    place: Place,
+    labelled: tuple[str, str | None],
+    filtering: Filtering,
+) -> Effect:
+    """What the planned changes do to labelled queries; what the labels lack is told."""
+    from ragfilter.evaluate import run
+    from ragfilter.evaluate.effect import measure_effect
+
+    settings, user = filtering.load().settings, filtering.user
+    known = Chosen().choose(*labelled)
+    backends = parts.backends(bench, place.collection)
+    parts.unknown_labels(known, backends)
+    pools = run.gather_all(
+        known.labelled, settings, backends, user, progress=parts.progress("queries")
+    )
+    changes = {change.chunk_id: change.after for change in plan.changes}
+    return measure_effect(pools, known.qrels, settings, changes, user)
+
+
+def import_document(
+    collection: str,
+    plan: Plan,
+    saved: Sequence[Change],
+    refusals: Sequence[Refusal],
+    *,
+    dry_run: bool,
+) -> dict[str, Any]:
+    return {
+        "collection": collection,
+        "dry_run": dry_run,
+        "would_save" if dry_run else "saved": [asdict(c) | {"kind": c.kind} for c in saved],
+        "held_back": [asdict(c) | {"kind": c.kind} for c in plan.held],
+        "unchanged": plan.unchanged,
+        "skipped": plan.skipped,
+        "refused": [asdict(refusal) for refusal in refusals],
+    }
+
+
+def import_text(
+    collection: str,
+    plan: Plan,
+    saved: Sequence[Change],
+    refusals: Sequence[Refusal],
+    *,
+    dry_run: bool,
+) -> str:
+    lines = [f"{c.kind}: {c.chunk_id}: {c.after or 'no rule'}" for c in saved] if dry_run else []
+    lines += [_doubt("with doubts", change) for change in saved if change.doubts]
+    lines += [_doubt("held back", change) for change in plan.held]
+    for refusal in refusals:
+        whose = f" ({refusal.chunk_id})" if refusal.chunk_id else ""
+        lines.append(f"refused: line {refusal.line}{whose}: {refusal.error}")
+    verb = "would be saved" if dry_run else "saved"
+    lines.append(
+        f"{collection}: {counted(len(saved), 'rule')} {verb}, {plan.unchanged} unchanged, "
+        f"{counted(plan.skipped, 'line')} without a rule skipped, {len(refusals)} refused"
+        + (f", {len(plan.held)} held back for doubts" if plan.held else "")
+    )
+    lines += [HELD] if plan.held else []
+    return "\n".join(lines) + "\n"
+
+
+def effect_document(effect: Effect | None) -> dict[str, Any]:
+    """The key `effect`, where one was measured."""
+    if effect is None:
+        return {}
+    from ragfilter.evaluate.effect import document
+
+    return {"effect": document(effect)}
+
+
+def effect_text(effect: Effect | None) -> str:
+    """What a change does to labelled queries: those that lose relevant chunks first."""
+    if effect is None:
+        return ""
+    lines = []
+    for row in effect.rows:
+        others = [i for i in row.lost if i not in row.lost_relevant]
+        said = [
+            f"{what} {', '.join(ids)}"
+            for what, ids in (
+                ("loses relevant", row.lost_relevant), ("loses", others), ("gains", row.gained),
+            )
+            if ids
+        ]  # fmt: skip
+        lines.append(f"{row.id}: {'; '.join(said)} ({row.query})")
+    changed = f"{len(effect.rows)} of {counted(effect.queries, 'query')} change"
+    if effect.before and effect.after:
+        changed += ": " + ", ".join(
+            f"{name} {was:.3f} → {now:.3f}"
+            for name, was, now in (
+                ("precision", effect.before.precision, effect.after.precision),
+                ("recall", effect.before.recall, effect.after.recall),
+                ("F1", effect.before.f1, effect.after.f1),
+            )
+        )
+    return "\n".join([*lines, changed]) + "\n"
+
+
+def _doubt(what: str, change: Change) -> str:
+    doubts = " ".join("; ".join(change.doubts).split())
+    return f"{what}: line {change.line} ({change.chunk_id}): {doubts}"

@@ -1,0 +1,169 @@
+"""What `ragfilter compare` and `experiment` share: the same queries under several settings.
+
+Each finished measurement counts: stopped early (Ctrl+C, a failure), both print what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragfilter.cli import parts
+from ragfilter.cli.options import Labelled, Place
+from ragfilter.cli.table import percent, table
+
+if TYPE_CHECKING:
+    from ragfilter.evaluate.beir import Labels
+    from ragfilter.evaluate.run import Measured, Side, SideMeans
+    from ragfilter.model import User
+
+HEAD = (
+    "side", "kept", "P", "R", "F1", "noise cut", "context tokens", "LLM tokens", "ms", "LLM ms",
+    "fallbacks",
+)  # fmt: skip
+QUERY_HEAD = ("query", "side", "kept", "P", "R", "context tokens", "LLM tokens", "ms", "")
+ID_WIDTH, ERROR_WIDTH = 30, 100
+
+
+def read_labels(labelled: Labelled, limit: int | None) -> Labels:
+    """The chosen queries; where there are labels, only those that have some. Raises InputError."""
+    from ragfilter.evaluate import beir, labels
+
+    if labelled.qrels is None and labelled.queries not in labels.DEMOS:
+        found = labels.pick(
+            beir.Labels(beir.read_queries(Path(labelled.queries)), {}),
+            only=labelled.only or (),
+            leave_out=labelled.leave_out or (),
+        )
+        return beir.Labels(dict(islice(found.queries.items(), limit)), {})
+    found = labelled.read()
+    return beir.Labels(dict(islice(found.labelled.items(), limit)), found.qrels)
+
+
+def measure_sides(
+    what: str,
+    sides: Sequence[Side],
+    labels: Labels,
+    place: Place,
+    user: User,
+    *,
+    as_json: bool,
+) -> None:
+    """Measure every query under every side, and print what came out."""
+    from ragfilter.evaluate import run as measuring
+
+    measured: list[measuring.Measured] = []
+    total = len(labels.queries) * len(sides)
+    unknown: list[str] = []
+
+    def report() -> None:
+        complete = len(measured) == total
+        if not measured and not complete:
+            return
+        if as_json:
+            head = {
+                "collection": place.collection,
+                "queries": len(labels.queries),
+                "complete": complete,
+                "incomplete": incomplete,
+                "unknown_labels": unknown,
+            }
+            parts.emit(parts.dumps(head | document(measured, sides)))
+        else:
+            parts.emit(text(measured, sides, place.collection, total=total))
+
+    show = parts.progress("measurements")
+    with place.open(what) as bench:
+        # Before anything is read, so that nobody waits for this answer.
+        measuring.check(sides, bench.chat)
+        backends = parts.backends(bench, place.collection)
+        incomplete = backends.incomplete
+        unknown += parts.unknown_labels(labels, backends)
+        with parts.at_the_end(report):
+            for one in measuring.measure(labels.queries, labels.qrels, sides, backends, user):
+                measured.append(one)
+                show(len(measured), total)
+
+
+def document(measured: Sequence[Measured], sides: Sequence[Side]) -> dict[str, Any]:
+    """Plain values: means by side, then every measurement."""
+    from ragfilter.evaluate.run import means
+
+    return {
+        "sides": [asdict(side) for side in means(measured, sides)],
+        "per_query": [_document(one) for one in measured],
+    }
+
+
+def text(
+    measured: Sequence[Measured], sides: Sequence[Side], collection: str, *, total: int
+) -> str:
+    """The means of every side, then every measurement; it is said where some of `total` miss."""
+    from ragfilter.evaluate.run import means
+
+    every = means(measured, sides)
+    n = every[0].queries if every else 0
+    head = f"{collection}: means over {n} {'query' if n == 1 else 'queries'}"
+    if len(measured) < total:
+        head += f"; stopped after {len(measured)} of {total} measurements"
+    lines = [head, "", table(HEAD, [_means(one) for one in every])]
+    lines.append(table(QUERY_HEAD, [_row(one) for one in measured]))
+    return "\n".join(lines)
+
+
+def _means(one: SideMeans) -> tuple[str, ...]:
+    return (
+        one.side,
+        f"{one.kept:.1f}",
+        _score(one.precision),
+        _score(one.recall),
+        _score(one.f1),
+        percent(one.noise_reduction),
+        f"{one.context_tokens:,.0f}",
+        f"{one.llm_tokens:,.0f}",
+        f"{one.ms:,.0f}",
+        f"{one.llm_ms:,.0f}",
+        str(one.fallbacks),
+    )
+
+
+def _row(one: Measured) -> tuple[str, ...]:
+    from ragfilter.report import short_title
+
+    return (
+        short_title(one.id, ID_WIDTH),
+        one.side,
+        str(one.kept),
+        _score(one.scores.precision if one.scores else None),
+        _score(one.scores.recall if one.scores else None),
+        f"{one.context_tokens:,}",
+        f"{one.llm_tokens:,}",
+        f"{one.ms:,.0f}",
+        f"fallback: {short_title(one.error, ERROR_WIDTH)}" if one.fallback else "",
+    )
+
+
+def _score(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _document(one: Measured) -> dict[str, Any]:
+    scores = asdict(one.scores) if one.scores else dict.fromkeys(("precision", "recall", "f1"))
+    return {
+        "side": one.side,
+        "id": one.id,
+        "query": one.query,
+        "kept": one.kept,
+        "ids": list(one.ids),
+        **scores,
+        "irrelevant": one.irrelevant,
+        "context_tokens": one.context_tokens,
+        "llm_tokens": one.llm_tokens,
+        "ms": round(one.ms, 3),
+        "llm_ms": round(one.llm_ms, 3),
+        "fallback": one.fallback,
+        "error": one.error,
+    }
