@@ -74,7 +74,7 @@ def draw(view: View) -> None:
             name="rows",
             height=HEIGHT,
             row_height=32,
-            columns=_columns(result, rows),
+            columns=_columns(result, rows, shown),
         )
 
 
@@ -88,7 +88,7 @@ def frame(
     columns: dict[str, list[Any]] = {
         "rank": [row.rank or None for row in rows],
         "outcome": [[theme.words(row.outcome, row.layer)] for row in rows],
-        "title": [short_title(row.title, TITLE_WIDTH) for row in rows],
+        "title": [[short_title(row.title, TITLE_WIDTH)] for row in rows],
         "reason": [row.reason for row in rows],
     }
     if refs is not None:
@@ -108,7 +108,7 @@ def frame(
     return pd.DataFrame(columns)
 
 
-def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
+def _columns(result: Result, rows: Sequence[Row], shown: Sequence[Row]) -> dict[str, Any]:
     column = st.column_config
     dark = st.context.theme.type == "dark"
     chips = theme.chips(dark=dark)
@@ -122,8 +122,15 @@ def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
             options=list(chips),
             color=list(chips.values()),
         ),
-        "title": column.TextColumn(
-            "title", width=194, help="Long titles are shortened before their end."
+        "title": column.ButtonColumn(
+            "title",
+            width=214,
+            help="Long titles are shortened before their end. Click to open the chunk.",
+            type="tertiary",
+            alignment="left",
+            key="rows-open",
+            on_click=grid.open_clicked,
+            args=("rows-open", [row.id for row in shown]),
         ),
         "type": column.TextColumn("type", width=68),
         "refers to": column.TextColumn(
@@ -145,7 +152,7 @@ def _columns(result: Result, rows: Sequence[Row]) -> dict[str, Any]:
         ),
         "reason": column.TextColumn(
             "reason",
-            width=288,
+            width=268,
             help="What was compared. The chunk's panel shows it in full.",
         ),
         "similarity": column.NumberColumn(
