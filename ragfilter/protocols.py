@@ -169,6 +169,15 @@ class ChatModel(Protocol):
         ...
 
 
+class Texts(Protocol):
+    """Keeps texts by key, for as long as there is room; what it cannot keep it leaves. Raises
+    nothing."""
+
+    def get(self, key: str) -> str | None: ...
+
+    def put(self, key: str, text: str) -> None: ...
+
+
 class RuleStore(Protocol):
     """Where a chunk's `query_must` text can be read and replaced. Raises StoreError."""
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from ragfilter.answer.kept import Answers
 from ragfilter.engine.backends import Backends
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError
 from ragfilter.judge.cache import Judgements
@@ -29,6 +30,7 @@ from ragfilter.rules.edits import STALE_S, recover
 from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Settings
+from ragfilter.stores.cache import FILE, DiskCache
 from ragfilter.stores.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -45,7 +47,8 @@ log = logging.getLogger(__name__)
 class Workbench:
     """The open parts. Made by `open_workbench`; use it in a `with` or close it.
 
-    `chat` is None where no LLM endpoint is configured. `judgements` are what its judge said.
+    `chat` is None where no LLM endpoint is configured. `judgements` are what its judge said,
+    `answers` what it answered.
     """
 
     deployment: Deployment
@@ -54,6 +57,7 @@ class Workbench:
     chat: OpenAIChat | None
     _closing: ExitStack
     judgements: Judgements = field(default_factory=Judgements)
+    answers: Answers = field(default_factory=Answers)
     _rerankers: dict[str, Reranker] = field(default_factory=dict)
     _journal: list[Journal] = field(default_factory=list)
     _making: threading.Lock = field(default_factory=threading.Lock)
@@ -208,6 +212,11 @@ def open_workbench(deployment: Deployment, *, kind: str = "ragfilter") -> Workbe
         chat = chat_of(deployment)
         if chat is not None:
             closing.callback(chat.close)
+        texts = None
+        if chat is not None and deployment.cache_mb:
+            texts = DiskCache(workspace.path / FILE, deployment.cache_mb)
+            closing.callback(texts.close)
+        endpoint = chat.endpoint if chat is not None else ""
         bench = Workbench(
             deployment=deployment,
             workspace=workspace,
@@ -216,6 +225,8 @@ def open_workbench(deployment: Deployment, *, kind: str = "ragfilter") -> Workbe
             ),
             chat=chat,
             _closing=closing.pop_all(),
+            judgements=Judgements(texts=texts, endpoint=endpoint),
+            answers=Answers(texts, endpoint),
         )
     try:
         _settle_edits(bench)

@@ -53,7 +53,8 @@ class Answer:
     are numbers it cites that no chunk of the context has. `prompt` holds the exact messages sent;
     it is empty where no model was asked (`extractive`, or an empty context). `cost` is None without
     prices. `error` is in words and empty on success; `failed` says in one word how an endpoint
-    failed (see ChatError).
+    failed (see ChatError). `cached`: nobody was asked now; tokens and milliseconds are those of the
+    call that was remembered.
     """
 
     text: str
@@ -68,6 +69,7 @@ class Answer:
     error: str = ""
     failed: ChatErrorKind | Literal[""] = ""
     ms: float = field(default=0.0, compare=False)
+    cached: bool = field(default=False, compare=False)
 
 
 class AnswerStream:

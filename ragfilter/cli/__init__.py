@@ -9,6 +9,7 @@ with extra("app"):
     import typer as typer
 
 from ragfilter.cli import (
+    cache,
     collections,
     compare,
     cut,
@@ -28,6 +29,7 @@ from ragfilter.cli.running import main, run
 
 __all__ = [
     "app",
+    "cache",
     "collections",
     "compare",
     "cut",

@@ -149,6 +149,10 @@ def answer_of(result: Result, bench: Workbench) -> tuple[Answer, Context]:
 
     where = bench.deployment
     packed = context.pack(result.kept, result.settings)
+    name = bench.chat.name if bench.chat else ""
+    known = bench.answers.get(result.query, packed, name, prices(where))
+    if known is not None:
+        return known, packed
     made = answer.answer(
         result.query,
         packed,
@@ -157,6 +161,7 @@ def answer_of(result: Result, bench: Workbench) -> tuple[Answer, Context]:
         timeout_s=where.answer_timeout_s,
         prices=prices(where),
     )
+    bench.answers.put(made)
     return made, packed
 
 

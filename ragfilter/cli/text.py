@@ -70,7 +70,7 @@ def answer_text(answer: Answer, context: Context) -> str:
         cost = "" if answer.cost is None else f", cost {numbers.money(answer.cost)}"
         lines.append(
             f"{about}{usage.prompt_tokens:,} prompt and {usage.completion_tokens:,} answer tokens, "
-            f"{numbers.ms(answer.ms)}{cost}"
+            f"{numbers.ms(answer.ms)}{cost}{', cached' if answer.cached else ''}"
         )
     return "\n".join(lines) + "\n"
 
@@ -90,6 +90,7 @@ def answer_document(answer: Answer, context: Context) -> dict[str, Any]:
         "cost": answer.cost,
         "error": answer.error,
         "ms": round(answer.ms, 3),
+        "cached": answer.cached,
     }
 
 

@@ -3,30 +3,40 @@
 Source: Intelligent Chunk Filtering, "Caching layer for repeated relevance assessments";
 docs/decisions/0011-a-judgement-belongs-to-its-prompt.md. One call is over a set of chunks, and what
 it says of one depends on the others, so the whole answer is kept by the model and the key of the
-whole prompt. Failures are not kept: asking again may help.
+whole prompt. Failures are not kept: asking again may help. Where there is a file to keep texts in,
+answers outlive the process there, but for their raw words, which only operators may read.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import replace
+from hashlib import sha256
 from statistics import median
 
+from pydantic import TypeAdapter, ValidationError
+
 from ragfilter.model import Judgement
+from ragfilter.protocols import Texts
 
 SIZE = 256
 REMEMBERED_CALLS = 20
 MOST_OF_ONE_POOL = 16
 
+_KEPT = TypeAdapter(Judgement)
+
 
 class Judgements:
     """The last `size` answers that were used, by (model, `Judgement.prompt_key`); the one unused
-    for longest goes first."""
+    for longest goes first. `texts` keeps those of the endpoint called `endpoint` for longer."""
 
-    def __init__(self, size: int = SIZE) -> None:
+    def __init__(self, size: int = SIZE, *, texts: Texts | None = None, endpoint: str = "") -> None:
         self._size = size
+        self._texts = texts
+        self._endpoint = endpoint
         self._kept: OrderedDict[tuple[str, str], Judgement] = OrderedDict()
         self._ms: dict[str, deque[float]] = {}
         self._lock = threading.Lock()
@@ -36,37 +46,69 @@ class Judgements:
             return len(self._kept)
 
     def __contains__(self, key: tuple[str, str]) -> bool:
-        with self._lock:
-            return key in self._kept
+        return self.get(*key) is not None
 
     def get(self, model: str, prompt_key: str) -> Judgement | None:
         """What the model answered, marked as remembered; None where it is not (any more)."""
         key = (model, prompt_key)
         with self._lock:
             judgement = self._kept.get(key)
-            if judgement is None:
-                return None
-            self._kept.move_to_end(key)
-            return replace(judgement, cached=True)
+        if judgement is None:
+            judgement = self._read(model, prompt_key)
+        if judgement is None:
+            return None
+        self._keep(judgement)
+        return replace(judgement, cached=True)
 
     def put(self, judgement: Judgement) -> None:
         """Keep an answer; one with an error is not kept."""
         if judgement.error:
             return
-        key = (judgement.model, judgement.prompt_key)
+        self._keep(judgement)
         with self._lock:
-            self._kept[key] = judgement
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._size:
-                self._kept.popitem(last=False)
             times = self._ms.setdefault(judgement.model, deque(maxlen=REMEMBERED_CALLS))
             times.append(judgement.ms)
+        self._write(judgement)
 
     def usual_ms(self, model: str) -> float | None:
         """The median of the model's last calls in milliseconds, None where it made none."""
         with self._lock:
             times = self._ms.get(model)
             return median(times) if times else None
+
+    def _keep(self, judgement: Judgement) -> None:
+        key = (judgement.model, judgement.prompt_key)
+        with self._lock:
+            self._kept[key] = judgement
+            self._kept.move_to_end(key)
+            while len(self._kept) > self._size:
+                self._kept.popitem(last=False)
+
+    def _read(self, model: str, prompt_key: str) -> Judgement | None:
+        text = self._texts.get(self._key(model, prompt_key)) if self._texts else None
+        try:
+            judgement = None if text is None else _KEPT.validate_json(text)
+        except ValidationError:
+            return None
+        # What is in the file may have been written by anyone: it counts for this prompt only.
+        if judgement is None or (judgement.model, judgement.prompt_key) != (model, prompt_key):
+            return None
+        named = {verdict.chunk_id for verdict in judgement.verdicts}
+        return judgement if named and named <= set(judgement.asked) else None
+
+    def _write(self, judgement: Judgement) -> None:
+        if self._texts is None or not judgement.verdicts:
+            return
+        try:
+            kept = _KEPT.dump_json(replace(judgement, reply="", cached=False)).decode()
+        except ValueError:
+            # Half characters: such an id cannot be written.
+            return
+        self._texts.put(self._key(judgement.model, judgement.prompt_key), kept)
+
+    def _key(self, model: str, prompt_key: str) -> str:
+        asked = json.dumps([self._endpoint, model, prompt_key])
+        return f"judgement-1:{sha256(asked.encode()).hexdigest()}"
 
 
 def joined(before: Iterable[Judgement], new: Iterable[Judgement]) -> tuple[Judgement, ...]:

@@ -69,6 +69,11 @@ class OpenAIChat:
     def name(self) -> str:
         return self._model
 
+    @property
+    def endpoint(self) -> str:
+        """Its address, which holds no credentials."""
+        return self._url.rstrip("/")
+
     def __repr__(self) -> str:
         return f"OpenAIChat(model={self._model!r}, base_url={self._url!r})"
 

@@ -58,6 +58,13 @@ class Places(BaseModel):
         "", description="Folder with your own prompt templates for drafting rules (.toml)."
     )
     answer_timeout_s: float = Field(60.0, gt=0, description="Timeout of one answer, in seconds.")
+    cache_mb: float = Field(
+        100.0,
+        ge=0,
+        description="Megabytes of LLM answers and verdicts kept in the workspace for later runs; "
+        "the one unused for longest goes first. 0 keeps none. `ragfilter cache` shows and clears "
+        "them.",
+    )
     price_prompt: float = Field(0.0, ge=0, description="Price per million prompt tokens.")
     price_completion: float = Field(0.0, ge=0, description="Price per million answer tokens.")
 

@@ -178,7 +178,7 @@ def _cites(side: Side, answer: Answer) -> None:
 def _cost(answer: Answer) -> None:
     if not answer.text:
         return
-    parts = [f"took {numbers.ms(answer.ms)}"]
+    parts = [f"{'cached, ' if answer.cached else ''}took {numbers.ms(answer.ms)}"]
     usage = answer.usage
     if not answer.extractive and usage.prompt_tokens:
         about = "about " if usage.estimated else ""

@@ -182,6 +182,8 @@ def _prompt(result: Result) -> None:
                 '<p class="rf-aside">With clearance on, the reply is for operators: it may have '
                 "been given for a user who sees more. View as operator to read it.</p>"
             )
+        elif judgement is not None and judgement.cached and not judgement.reply:
+            html.draw('<p class="rf-aside">The reply of an earlier run is not kept.</p>')
         elif judgement is None or not judgement.reply:
             html.draw('<p class="rf-aside">The reply was empty.</p>')
         else:

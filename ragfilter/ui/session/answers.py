@@ -51,7 +51,12 @@ def known(query: str, side: Side, resources: Resources) -> Answer | None:
     """The answer of this context, where it is remembered or needs no model to be asked."""
     key = _key(query, side.context, resources)
     found = resources.answers.get(key)
-    if found is None and (resources.bench.chat is None or not side.context.chunks):
+    chat = resources.bench.chat
+    if found is None and chat is not None:
+        found = resources.bench.answers.get(query, side.context, chat.name, resources.prices)
+        if found is not None:
+            resources.answers.put(key, found)
+    if found is None and (chat is None or not side.context.chunks):
         found = _extract(query, side.context, resources, only_known=True)
         if not found.error:
             resources.answers.put(key, found)
@@ -82,6 +87,7 @@ def make(query: str, side: Side, resources: Resources) -> Generator[str]:
     finally:
         stop.set()
         made = resources.answers.put(key, stream.answer)
+        resources.bench.answers.put(made)
     if made.error and not made.extractive:
         _quote(query, side, resources)
 

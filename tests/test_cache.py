@@ -1,0 +1,274 @@
+"""What LLMs said outlives the process: bounded, by exactly what was asked, and never in the way."""
+
+from __future__ import annotations
+
+import json
+import logging
+import resource
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults import Serve, well
+
+from ragfilter.answer.context import Context, pack
+from ragfilter.answer.kept import Answers
+from ragfilter.answer.stream import UNFINISHED, Answer, Prices
+from ragfilter.cli import main
+from ragfilter.judge.cache import Judgements
+from ragfilter.model import Chunk, Hit, Judgement, Verdict
+from ragfilter.protocols import Usage
+from ragfilter.settings.schema import Settings
+from ragfilter.stores.cache import FILE, OVERHEAD, DiskCache, Size
+from ragfilter.workbench import open_workspace
+
+SAID = Judgement(
+    ("a", "b"), (Verdict("a", "KEEP"), Verdict("b", "EXPAND", 3)), remarks=("odd",), model="m",
+    prompt_version="default@1", prompt_key="k", prompt_tokens=9, ms=120.0, reply="a -> KEEP",
+)  # fmt: skip
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Callable[..., DiskCache]]:
+    """Opens the same file anew, as another process would."""
+    opened: list[DiskCache] = []
+
+    def open_it(limit_mb: float = 1.0) -> DiskCache:
+        opened.append(DiskCache(tmp_path / FILE, limit_mb))
+        return opened[-1]
+
+    yield open_it
+    for cache in opened:
+        cache.close()
+
+
+def test_a_text_outlives_the_process(kept: Callable[..., DiskCache]) -> None:
+    assert kept().get("a") is None
+    kept().put("a", "über alles")
+    assert kept().get("a") == "über alles"
+    # "ü" takes two bytes: 11, and what an entry takes besides.
+    assert kept().size() == Size(1, 11 + OVERHEAD)
+    kept().clear()
+    assert kept().size() == Size(0, 0)
+    assert kept().get("a") is None
+
+
+def test_the_text_unused_for_longest_goes_first(
+    kept: Callable[..., DiskCache], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Three texts of 800 bytes and 200 besides fit into 3 kB.
+    cache = kept(0.003)
+    for hour, name in enumerate("abc"):
+        monkeypatch.setattr("ragfilter.stores.cache.time.time", lambda at=hour: 2 * 3600.0 * at)
+        cache.put(name, "x" * 800)
+    monkeypatch.setattr("ragfilter.stores.cache.time.time", lambda: 9 * 3600.0)
+    assert cache.get("a")
+    cache.put("d", "x" * 800)
+    assert [cache.get(name) is not None for name in "abcd"] == [True, False, True, True]
+    cache.put("much", "x" * 3000)
+    assert cache.get("much") is None
+    assert cache.size() == Size(3, 3000)
+
+
+@pytest.mark.parametrize("state", ["damaged", "view", "folder", "full"])
+def test_a_file_that_cannot_be_used_is_told_once_and_is_in_nobodys_way(
+    kept: Callable[..., DiskCache], tmp_path: Path, state: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / FILE
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if state == "damaged":
+        path.write_bytes(b"no database" * 1000)
+    elif state == "view":
+        # What may not be written, also by root.
+        with sqlite3.connect(path) as database:
+            database.execute(
+                "CREATE VIEW kept AS SELECT 'a' AS key, 'b' AS text, 1 AS size, 0 used"
+            )
+        database.close()
+    elif state == "folder":
+        path.mkdir()
+    else:
+        kept().put("before", "text")
+    with caplog.at_level(logging.WARNING):
+        cache = kept()
+        try:
+            if state == "full":
+                size = path.stat().st_size
+                resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+            for _ in range(3):
+                cache.put("new", "x" * 50_000)
+                assert cache.get("new") is None
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert len([r for r in caplog.records if "answers are not cached" in r.message]) == 1
+    if state == "full":
+        # What was there is still there, and with room again there is more.
+        assert cache.get("before") == "text"
+        cache.put("new", "x")
+        assert cache.get("new") == "x"
+    if state == "damaged":
+        cache.clear()
+        cache.put("new", "x")
+        assert cache.get("new") == "x"
+
+
+# -- the judge -------------------------------------------------------------------------------------
+
+
+def test_a_judgement_outlives_the_process_without_its_raw_words(
+    kept: Callable[..., DiskCache],
+) -> None:
+    Judgements(texts=kept(), endpoint="http://one").put(SAID)
+    again = Judgements(texts=kept(), endpoint="http://one")
+    assert ("m", "k") in again
+    found = again.get("m", "k")
+    assert found == SAID
+    assert found is not None
+    assert (found.cached, found.reply, found.ms) == (True, "", 120.0)
+    for endpoint, model, key in (
+        ("http://two", "m", "k"), ("http://one", "n", "k"), ("http://one", "m", "l"),
+    ):  # fmt: skip
+        assert Judgements(texts=kept(), endpoint=endpoint).get(model, key) is None
+
+
+@pytest.mark.parametrize(
+    "changed", [{"error": "It hangs."}, {"verdicts": ()}, {"asked": ("\ud800",)}]
+)
+def test_what_failed_or_cannot_be_written_is_not_kept(
+    kept: Callable[..., DiskCache], changed: dict[str, Any]
+) -> None:
+    Judgements(texts=kept()).put(replace(SAID, **changed))
+    assert kept().size() == Size(0, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no JSON",
+        "{}",
+        json.dumps({"asked": ["a"], "verdicts": [], "model": "m", "prompt_key": "k"}),
+        json.dumps({"asked": ["a"], "model": "m", "prompt_key": "k",
+                    "verdicts": [{"chunk_id": "hidden", "action": "KEEP"}]}),
+        json.dumps({"asked": ["a"], "model": "m", "prompt_key": "other",
+                    "verdicts": [{"chunk_id": "a", "action": "KEEP"}]}),
+        json.dumps({"asked": ["a"], "model": "m", "prompt_key": "k",
+                    "verdicts": [{"chunk_id": "a", "action": "SHOW"}]}),
+    ],
+)  # fmt: skip
+def test_a_judgement_that_someone_else_wrote_decides_nothing(
+    kept: Callable[..., DiskCache], text: str
+) -> None:
+    cache = kept()
+    Judgements(texts=cache).put(SAID)
+    with sqlite3.connect(cache._path) as database:
+        database.execute("UPDATE kept SET text = ?", (text,))
+    database.close()
+    assert Judgements(texts=cache).get("m", "k") is None
+
+
+# -- answers ---------------------------------------------------------------------------------------
+
+
+def packed(*texts: str) -> Context:
+    hits = [Hit(Chunk(f"c{n}", text), 0.5, n) for n, text in enumerate(texts, start=1)]
+    return pack(hits, Settings())
+
+
+def answered(kept: Callable[..., DiskCache], **changed: Any) -> Answer:
+    from ragfilter.answer import prompts
+
+    asked = prompts.messages("why?", packed("one", "two"))
+    made = Answer(
+        "Because [2][9].", (2,), (9,), "m", prompt=asked, prompt_version=prompts.VERSION,
+        usage=Usage(1000, 10), cost=0.1, ms=50.0,
+    )  # fmt: skip
+    made = replace(made, **changed)
+    Answers(kept(), "http://one").put(made)
+    return made
+
+
+def test_an_answer_outlives_the_process(kept: Callable[..., DiskCache]) -> None:
+    made = answered(kept)
+    again = Answers(kept(), "http://one")
+    found = again.get("why?", packed("one", "two"), "m", Prices(1.0, 2.0))
+    # Today's prices: (1000 × 1 + 10 × 2) / 10⁶.
+    assert found == replace(made, cost=0.00102)
+    assert found is not None
+    assert (found.cached, found.ms) == (True, 50.0)
+    assert again.get("how?", packed("one", "two"), "m") is None
+    assert again.get("why?", packed("one", "two, hidden"), "m") is None
+    assert again.get("why?", packed("one"), "m") is None
+    assert again.get("why?", packed("one", "two"), "another") is None
+    assert Answers(kept(), "http://two").get("why?", packed("one", "two"), "m") is None
+    assert Answers().get("why?", packed("one", "two"), "m") is None
+
+
+@pytest.mark.parametrize(
+    "changed", [{"error": UNFINISHED}, {"text": " "}, {"prompt": ()}, {"text": "\ud800"}]
+)
+def test_only_whole_answers_of_a_model_are_kept(
+    kept: Callable[..., DiskCache], changed: dict[str, Any]
+) -> None:
+    answered(kept, **changed)
+    assert kept().size() == Size(0, 0)
+
+
+# -- the command line ------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_same_command_asks_once(
+    copy_demo: Callable[[], Path],
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder, server = copy_demo(), serve(well)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-hidden")
+    where = ["--data-dir", str(folder)]
+
+    def printed(*args: str) -> Any:
+        capsys.readouterr()
+        assert main([*args, *where, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    ask = ["query", "What is a beholder?", "--answer"]
+    first, again = printed(*ask)["answer"], printed(*ask)["answer"]
+    assert len(server.asked) == 1
+    assert (first.pop("cached"), again.pop("cached")) == (False, True)
+    assert first == again
+    size = printed("cache")
+    assert (size["entries"], size["limit_mb"]) == (1, 100.0)
+    assert size["bytes"] > OVERHEAD
+    file = (folder / FILE).read_bytes()
+    assert b"sk-hidden" not in file
+    assert b"beholder" not in file
+    # Off: nothing is read, nothing written.
+    monkeypatch.setenv("RAGFILTER_CACHE_MB", "0")
+    assert printed(*ask)["answer"]["cached"] is False
+    assert len(server.asked) == 2
+    monkeypatch.delenv("RAGFILTER_CACHE_MB")
+    # Beside a process that owns the workspace.
+    with open_workspace(folder):
+        assert printed("cache", "--clear")["entries"] == 0
+    assert printed(*ask)["answer"]["cached"] is False
+    assert len(server.asked) == 3
+    assert main(["cache", *where]) == 0
+    assert "1 answer, 0.0 MB of at most 100 MB" in capsys.readouterr().out
+
+
+def test_a_damaged_file_is_told_with_the_remedy_and_cleared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--data-dir", str(tmp_path)]
+    assert main(["cache", *where]) == 0
+    assert "0 answers" in capsys.readouterr().out
+    (tmp_path / FILE).write_bytes(b"no database" * 1000)
+    assert main(["cache", *where]) == 2
+    assert "ragfilter cache --clear" in capsys.readouterr().err
+    assert main(["cache", "--clear", *where]) == 0
+    assert "cleared: 0 answers" in capsys.readouterr().out
