@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,15 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         """Unit vectors, shape (len(texts), dimension). Raises ModelError."""
+        ...
+
+
+@runtime_checkable
+class Vocabulary(Protocol):
+    """What an embedder may offer besides: which words its model has whole."""
+
+    def knows(self, word: str) -> bool:
+        """Whether the model reads `word` (lower case) as one token. Raises ModelError."""
         ...
 
 

@@ -7,7 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import ends_soon
 
-from ragfilter.answer.extractive import MOST_QUOTES, extract, sentences, units
+from ragfilter.answer.context import Context
+from ragfilter.answer.extractive import MOST_QUOTES, doubt, extract, sentences, units
+from ragfilter.answer.stream import answer
+from ragfilter.ingest import demo
 from ragfilter.model import Chunk, Hit
 from ragfilter.models.embedder import SentenceEmbedder
 
@@ -142,3 +145,44 @@ def test_nothing_to_quote_asks_no_model() -> None:
 
     assert extract("q", (), NoModel()) == ()  # type: ignore[arg-type]
     assert extract("q", hits(("Title", " \n ")), NoModel()) == ()  # type: ignore[arg-type]
+
+
+SWORDS = hits(
+    ("Magic swords", "Magic swords glow 15 or 20 feet. The glow is that of a torch."),
+    ("Swords", "Long sword: 1d8, 1d12, 15; an average of 4.5 to a man-sized opponent."),
+)
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("What is a lightsaber?", "the chunks do not mention “lightsaber”"),
+        ("How much damage does a lightsaber do?", "the chunks do not mention “lightsaber”"),
+        ("What is the capital of France?", "no sentence is close to the question"),
+        ("How far do magic swords glow?", ""),
+    ],
+)
+def test_a_context_without_the_answer_is_told(
+    embedder: SentenceEmbedder, query: str, why: str
+) -> None:
+    made = answer(query, Context(SWORDS, (), "", 0), None, embedder, timeout_s=1)
+    assert made.doubt == why
+    assert made.text
+
+
+# Of all labelled queries these score lowest, or lack an uncommon word.
+HARDEST = (
+    "monsters-flee", "jungle", "monsters-65", "soldier-pay", "monsters-12", "monsters-63",
+    "monsters-59", "surprise", "monsters-24", "disarm-trap", "monsters-40",
+)  # fmt: skip
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("name", HARDEST)
+def test_no_doubt_where_the_labelled_answer_is_there(embedder: SentenceEmbedder, name: str) -> None:
+    labels = demo.qrels()[name]
+    context = hits(*((r["title"], r["text"]) for r in demo.records() if labels.get(r["id"]) == 2))
+    assert context
+    query = demo.queries()[name]
+    assert doubt(query, context, extract(query, context, embedder), embedder) == ""

@@ -2,7 +2,8 @@
 
 Source: docs/design.md#parts. Each quote names the number of its chunk. A row such as "Level 7-9:
 10" stays whole, is quoted with the title of its table, and moves up where the query names its
-number ("7th level"), down where the query names another.
+number ("7th level"), down where the query names another. Where the nearest is far, or the context
+lacks an uncommon word of the query, `doubt` says so.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragfilter.model import Chunk, Hit
-from ragfilter.protocols import Embedder
+from ragfilter.protocols import Embedder, Vocabulary
 
 MOST_QUOTES = 4
 MOST_UNITS = 300
@@ -24,6 +25,10 @@ WITHIN = 0.15
 SAME = 0.92
 """Two quotes whose vectors are this near say the same."""
 ROW_BONUS = 0.25
+FAR = 0.4
+"""Below this score no quote answers the query, with the bundled model (design.md#parts)."""
+NOT_NEAR = 0.52
+"""Below this score one that lacks an uncommon word of the query does not answer it either."""
 
 _ABBREVIATIONS = frozenset(
     ("approx", "ca", "cf", "dr", "e.g", "eg", "esp", "i.e", "ie", "mr", "mrs", "ms", "st", "vs")
@@ -39,6 +44,7 @@ _LABEL = re.compile(
 _PAIR = re.compile(r"^[^:;]{1,60}:\s*\S")
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _NUMBER_WORD = re.compile(r"\b(\d+)(?:st|nd|rd|th)?[\s-]+([a-z]+)", re.IGNORECASE)
+_WORD = re.compile(r"[^\W\d_]{4,}")
 _WORD_NUMBER = re.compile(r"\b([a-z]+)[\s:]+(?:of\s+|is\s+)?(\d+)\b", re.IGNORECASE)
 
 
@@ -82,6 +88,21 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
         if all(float(vectors[1 + i] @ vectors[1 + j]) < SAME for j in picked):
             picked.append(i)
     return tuple(_quote(*found[i], score=float(scores[i])) for i in picked)
+
+
+def doubt(query: str, hits: Sequence[Hit], quotes: Sequence[Quote], embedder: Embedder) -> str:
+    """Why the context may not hold the answer; empty where nothing speaks against it.
+
+    An uncommon word is one that the embedding model must spell out of pieces: a name or a coinage,
+    which seldom has another word for it.
+    """
+    if not quotes or quotes[0].score >= NOT_NEAR:
+        return ""
+    if isinstance(embedder, Vocabulary):
+        for word in dict.fromkeys(_WORD.findall(query.lower())):
+            if not _mentions(hits, word) and not embedder.knows(word):
+                return f"the chunks do not mention “{word}”"
+    return "no sentence is close to the question" if quotes[0].score < FAR else ""
 
 
 def units(text: str) -> list[Unit]:
@@ -184,6 +205,12 @@ def _agreement(unit: Unit, facts: dict[str, set[int]]) -> int:
 
 def _stem(word: str) -> str:
     return word.lower().removesuffix("s")
+
+
+def _mentions(hits: Sequence[Hit], word: str) -> bool:
+    """Whether a title or text has the word, in any ending."""
+    stem = word[: max(4, len(word) - 2)]
+    return any(stem in f"{hit.chunk.title} {hit.chunk.text}".lower() for hit in hits)
 
 
 def _passage(chunk: Chunk, unit: Unit) -> str:

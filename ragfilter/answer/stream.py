@@ -15,7 +15,7 @@ from typing import Literal
 
 from ragfilter.answer import prompts, usage
 from ragfilter.answer.context import Context
-from ragfilter.answer.extractive import extract
+from ragfilter.answer.extractive import doubt, extract
 from ragfilter.errors import ChatError, ChatErrorKind, RagfilterError
 from ragfilter.models.reply import bounded
 from ragfilter.protocols import ChatModel, Embedder, Message, Usage
@@ -23,6 +23,7 @@ from ragfilter.protocols import ChatModel, Embedder, Message, Usage
 log = logging.getLogger(__name__)
 
 EMPTY = "No chunk survived the filter, so there is nothing to answer from."
+DOUBT = "The context may not hold the answer: {why}. These sentences are the closest."
 UNFINISHED = "The answer was not read to its end."
 EXTRACTIVE = "extractive"
 MOST_IN_RANGE = 50
@@ -53,8 +54,9 @@ class Answer:
     are numbers it cites that no chunk of the context has. `prompt` holds the exact messages sent;
     it is empty where no model was asked (`extractive`, or an empty context). `cost` is None without
     prices. `error` is in words and empty on success; `failed` says in one word how an endpoint
-    failed (see ChatError). `cached`: nobody was asked now; tokens and milliseconds are those of the
-    call that was remembered.
+    failed (see ChatError). `doubt`: why what an extractive answer quotes may answer nothing.
+    `cached`: nobody was asked now; tokens and milliseconds are those of the call that was
+    remembered.
     """
 
     text: str
@@ -68,6 +70,7 @@ class Answer:
     cost: float | None = None
     error: str = ""
     failed: ChatErrorKind | Literal[""] = ""
+    doubt: str = ""
     ms: float = field(default=0.0, compare=False)
     cached: bool = field(default=False, compare=False)
 
@@ -94,6 +97,7 @@ class AnswerStream:
         self._prompt = prompts.messages(query, context) if self._chat else ()
         self._said: list[str] = []
         self._quoted: list[int] = []
+        self._doubt = ""
         self._usage: Usage | None = None
         self._error = UNFINISHED
         self._failed: ChatErrorKind | Literal[""] = ""
@@ -140,6 +144,7 @@ class AnswerStream:
             cost=self._cost(used),
             error=self._error,
             failed=self._failed,
+            doubt=self._doubt,
             ms=self._ms,
         )
 
@@ -147,7 +152,9 @@ class AnswerStream:
         if not self._context.chunks:
             yield EMPTY
         elif self._chat is None:
-            quotes = extract(self._query, self._context.chunks, self._embedder)
+            hits = self._context.chunks
+            quotes = extract(self._query, hits, self._embedder)
+            self._doubt = doubt(self._query, hits, quotes, self._embedder)
             for quote in quotes:
                 between = "\n\n" if self._quoted else ""
                 self._quoted.append(quote.number)

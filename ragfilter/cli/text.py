@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ragfilter.answer.context import Context
-from ragfilter.answer.stream import Answer
+from ragfilter.answer.stream import DOUBT, Answer
 from ragfilter.cli.table import percent
 from ragfilter.model import Result
 from ragfilter.report import (
@@ -60,7 +60,8 @@ def query_text(
 def answer_text(answer: Answer, context: Context) -> str:
     """The answer, labelled, with its sources."""
     label = "extractive: quoted sentences, no model" if answer.extractive else answer.model
-    lines = [f"answer ({label})", answer.text]
+    doubt = [DOUBT.format(why=answer.doubt)] if answer.doubt else []
+    lines = [f"answer ({label})", *doubt, answer.text]
     for number in answer.citations:
         hit = context.chunks[number - 1]
         lines.append(f"  [{number}] {hit.chunk.name} ({hit.id})")
@@ -83,6 +84,7 @@ def answer_document(answer: Answer, context: Context) -> dict[str, Any]:
         "unknown_citations": list(answer.unknown_citations),
         "model": answer.model,
         "extractive": answer.extractive,
+        "doubt": answer.doubt,
         "prompt": [asdict(message) for message in answer.prompt],
         "prompt_tokens": answer.usage.prompt_tokens,
         "completion_tokens": answer.usage.completion_tokens,

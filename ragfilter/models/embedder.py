@@ -70,6 +70,12 @@ class SentenceEmbedder:
                 progress(start + len(batch), len(clean))
         return vectors
 
+    def knows(self, word: str) -> bool:
+        """Whether `word` is one token of the model. Raises ModelError."""
+        vocabulary = self.model().tokenizer.get_vocab()
+        # How the common tokenisers mark the beginning of a word.
+        return any(mark + word in vocabulary for mark in ("", "▁", "Ġ"))
+
     def model(self) -> SentenceTransformer:
         """The loaded model, for those who need more than one vector a text. Raises ModelError."""
         with self._loading:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragfilter.errors import ModelError
-from ragfilter.protocols import Embedder, Progress, Vectors
+from ragfilter.protocols import Embedder, Progress, Vectors, Vocabulary
 from ragfilter.ui.session.shelf import Shelf
 
 
@@ -36,3 +36,6 @@ class Remembered:
             for text, vector in zip(missing, self.inner.embed(missing, progress), strict=True):
                 known[text] = self.shelf.put((self.name, text), vector)
         return np.stack([vector for text in texts if (vector := known[text]) is not None])
+
+    def knows(self, word: str) -> bool:
+        return not isinstance(self.inner, Vocabulary) or self.inner.knows(word)

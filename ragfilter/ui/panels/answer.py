@@ -8,7 +8,7 @@ from time import monotonic
 
 import streamlit as st
 
-from ragfilter.answer.stream import UNFINISHED, Answer
+from ragfilter.answer.stream import DOUBT, UNFINISHED, Answer
 from ragfilter.model import Result
 from ragfilter.report import short_title
 from ragfilter.ui.look import html, numbers, prose
@@ -124,6 +124,8 @@ def _show(query: str, side: Side, answer: Answer, resources: Resources) -> None:
     """The answer with its citations and costs; where it failed, the extractive one below it."""
     quoted = answers.instead(query, side, resources) if answer.failed else None
     with st.container(key=f"answer-{side.name}", gap="small"):
+        if answer.doubt:
+            html.draw(f'<p class="rf-aside">{html.text(DOUBT.format(why=answer.doubt))}</p>')
         if answer.text:
             st.markdown(_body(answer.text, quoted=answer.extractive))
             if len(answer.text) > SHOWN_CHARS:
