@@ -219,8 +219,9 @@ def plain_progress(what: str, tell: Callable[[str], None]) -> Progress:
 
 def totals_document(totals: Totals) -> dict[str, Any]:
     """The same for `--json`."""
-    values = asdict(totals) | {"seconds": round(totals.seconds, 3)}
-    usage, cost = values.pop("usage"), values.pop("cost")
+    values: dict[str, Any] = asdict(totals) | {"seconds": round(totals.seconds, 3)}
+    usage: dict[str, Any] = values.pop("usage")
+    cost = values.pop("cost")
     return values | usage | ({} if cost is None else {"cost": cost})
 
 
