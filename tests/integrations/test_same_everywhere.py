@@ -1,5 +1,5 @@
-"""Command line, library and adapters keep the same chunks in the same order, for the source
-documents' questions, a sample of the other labelled ones, and every profile."""
+"""Page, command line, library and adapters keep the same chunks in the same order, for the
+source documents' questions, a sample of the other labelled ones, and every profile."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from llama_index.core.schema import NodeWithScore, TextNode
 
 import ragfilter as rf
 from ragfilter.cli import parts
-from ragfilter.engine.replay import retrieved
+from ragfilter.engine.replay import replay, retrieved
 from ragfilter.ingest import demo
 from ragfilter.models.embedder import SentenceEmbedder
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.profiles import PROFILES
+from ragfilter.settings.schema import Settings
+from ragfilter.ui.session import pools
+from ragfilter.ui.session.resources import Resources
 from ragfilter.workbench import open_workbench
 
 OTHER_SIDES = {
@@ -96,11 +99,20 @@ def asked_of(queries: dict[str, str]) -> dict[str, str]:
     return {name: queries[name] for name in (*names[:8], *names[8::6])}
 
 
+def by_page(query: str, settings: Settings, page: Resources) -> list[str]:
+    """What the page replays, without the drawing."""
+    asked = pools.put(query, "demo", settings, rf.User(), page)
+    pool = pools.pool_of(asked, settings, page)
+    pool = pools.settle(asked, pool, settings, rf.User(), page)
+    return [hit.id for hit in replay(pool, settings, rf.User()).kept]
+
+
 @pytest.mark.model
 def test_all_keep_the_same_chunks_in_the_same_order(copy_demo: Callable[[], Path]) -> None:
     others = set()
     with open_workbench(Deployment(data_dir=copy_demo())) as opened:
         bench = replace(opened, embedder=Remembering())
+        page = Resources(bench, bench.deployment)
         backends = parts.backends(bench, "demo")
         for profile in PROFILES:
             loaded = parts.load_config(profile, None, None, {})
@@ -109,6 +121,7 @@ def test_all_keep_the_same_chunks_in_the_same_order(copy_demo: Callable[[], Path
                 asked = parts.ask(query, loaded, backends, rf.User())
                 kept = [hit.id for hit in asked.kept]
                 assert [hit.id for hit in bench["demo"].search(query, profile)] == kept
+                assert by_page(query, loaded.settings, page) == kept
                 hits = retrieved(asked.pool, asked.settings, asked.user)
                 adapted = [
                     by(flt, query, hits) for by in (by_langchain, by_llamaindex, by_haystack)
