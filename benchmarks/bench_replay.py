@@ -75,6 +75,8 @@ def main() -> None:
             "quality.reranker_threshold": 0.0,
             "cutoff.max_results": 200,
             "cutoff.strategy": "fixed",
+            "diversity.enabled": True,
+            "diversity.per_part": 100,
         }
     )
     gathered = judged(pool(), settings)

@@ -184,7 +184,7 @@ def worlds(draw: st.DrawFn) -> Ports:
 @st.composite
 def choices(draw: st.DrawFn) -> dict[str, Any]:
     """Settings of any kind, with clearance on."""
-    switches = ("query_must", "entities", "quality", "cutoff", "judge")
+    switches = ("query_must", "entities", "quality", "cutoff", "diversity", "judge")
     values: dict[str, Any] = {f"{name}.enabled": draw(st.booleans()) for name in switches}
     return values | {
         "clearance.enabled": True,

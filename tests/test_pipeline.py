@@ -50,7 +50,7 @@ def pools(draw: st.DrawFn) -> Pool:
 def any_settings(draw: st.DrawFn) -> Settings:
     name = draw(st.sampled_from(sorted(PROFILES)))
     settings = load(profile=name, environ={}).settings
-    switches = ("clearance", "query_must", "entities", "quality", "cutoff", "judge")
+    switches = ("clearance", "query_must", "entities", "quality", "cutoff", "diversity", "judge")
     return settings.with_values({f"{s}.enabled": draw(st.booleans()) for s in switches})
 
 

@@ -78,7 +78,7 @@ def collection(store: ChromaStore) -> ChromaCollection:
 
 
 @pytest.mark.parametrize("user", USERS, ids=str)
-@pytest.mark.parametrize("profile", [*PROFILES, "relative"])
+@pytest.mark.parametrize("profile", [*PROFILES, "relative", "diversity"])
 def test_every_road_keeps_the_same_chunks(
     collection: ChromaCollection, profile: str, user: User
 ) -> None:
@@ -86,6 +86,11 @@ def test_every_road_keeps_the_same_chunks(
     settings = settings.with_values({"quality.reranker": "none", "clearance.enabled": True})
     if profile == "relative":
         settings = settings.with_values({"cutoff.strategy": "relative"})
+    if profile == "diversity":
+        # All are alike (1 of 9 runs), so that others take the places of the first 50.
+        more = {"cutoff.enabled": False, "quality.enabled": False, "retrieval.k": 9}
+        settings = settings.with_values(more | {"diversity.enabled": True,
+                                                "diversity.max_similarity": 0.1})  # fmt: skip
     backends = Backends(collection, OneVector())
     without = NoCatalogue(collection, [])
     roads = {

@@ -434,7 +434,7 @@ def mixed_pools(draw: st.DrawFn) -> Pool:
 def test_no_export_names_a_hidden_chunk(
     mixed: Pool, level: int, department: str, data: st.DataObject
 ) -> None:
-    switches = ("query_must", "entities", "quality", "cutoff", "judge")
+    switches = ("query_must", "entities", "quality", "cutoff", "diversity", "judge")
     values = {f"{name}.enabled": data.draw(st.booleans()) for name in switches}
     settings = Settings().with_values({**values, "clearance.enabled": True})
     result = replay(mixed, settings, User(level, (department,)))

@@ -20,6 +20,7 @@ from ragfilter.errors import InputError
 from ragfilter.layers.clean import is_clean
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.comparison import alternatives, detect, title_is
+from ragfilter.layers.registry import LAYERS
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool, Result, User
 from ragfilter.protocols import Catalogue, Collection, Vectors
@@ -202,7 +203,7 @@ def _reach_of(settings: Settings, user: User, catalogue: Catalogue | None, *, wi
 def used(settings: Settings) -> int:
     """How many clean chunks the layers that are on can use."""
     cutoff, quality, judge = settings.cutoff, settings.quality, settings.judge
-    return max(
+    return _compared(settings) + max(
         settings.retrieval.k,
         cutoff.max_results if cutoff.enabled else 0,
         quality.max_top_k if quality.enabled else 0,
@@ -212,13 +213,18 @@ def used(settings: Settings) -> int:
 
 def target(settings: Settings) -> int:
     """How many clean chunks the settings could want from one pool."""
-    return max(
+    return _compared(settings) + max(
         CLEAN_TARGET,
         settings.retrieval.k,
         settings.cutoff.max_results,
         settings.quality.max_top_k,
         int(settings.judge.max_chunks * settings.judge.oversample),
     )
+
+
+def _compared(settings: Settings) -> int:
+    """How many chunks may go since their texts are like others', all of which must be replaced."""
+    return sum(layer.compares for layer in LAYERS if layer.enabled(settings))
 
 
 def _only_sources(

@@ -17,6 +17,7 @@ ORDER = (
     "entities",
     "quality",
     "cutoff",
+    "diversity",
     "judge",
     "top_k",
     "context",

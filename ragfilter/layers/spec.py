@@ -63,6 +63,8 @@ class LayerSpec:
     offers to switch it off."""
     limits: bool = False
     """Whether it decides how many stay: the headline is then its line."""
+    compares: int = 0
+    """How many chunks it compares by their texts: a search finds so many more, with their texts."""
     explains: int = 2
     """How well its decision explains a kept hit: 2 it weighed it, 1 counted it, 0 let it pass."""
 

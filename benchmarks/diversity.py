@@ -1,0 +1,60 @@
+"""What the diversity layer does: F1, recall and tokens with it and without, on three collections.
+
+Demo, adsapi and Cranfield are indexed in the workspace, Cranfield under the name cranfield with its
+labels in FOLDER. Nothing is reranked.
+
+Run: PYTHONPATH=. python benchmarks/diversity.py FOLDER
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from statistics import fmean
+
+from ragfilter.engine.replay import replay
+from ragfilter.evaluate import beir, labels
+from ragfilter.evaluate.run import gather_all, score
+from ragfilter.report.summary import tokens
+from ragfilter.settings.config import load
+from ragfilter.workbench import open_workbench, read_deployment
+
+PROFILES = ("full", "adaptive-gap", "query-must")
+SIDES = {
+    "off": {"diversity.enabled": False},
+    "on": {"diversity.enabled": True},
+    "duplicates only": {"diversity.enabled": True, "diversity.per_part": 100},
+    "duplicates from 0.5": {
+        "diversity.enabled": True,
+        "diversity.per_part": 100,
+        "diversity.max_similarity": 0.5,
+    },
+}
+
+
+def main(folder: Path) -> None:
+    sets = {
+        "demo": labels.load("demo", None),
+        "adsapi": labels.load("adsapi", None),
+        "cranfield": beir.read(folder / "queries.jsonl", folder / "qrels.tsv"),
+    }
+    with open_workbench(read_deployment()) as bench:
+        for name, given in sets.items():
+            queries = {i: text for i, text in given.queries.items() if i in given.qrels}
+            for profile in PROFILES:
+                base = load(profile=profile, environ={}).settings
+                small = base.with_values({"diversity.enabled": True, "retrieval.pool_size": 50})
+                pools = gather_all(queries, small, bench.backends(name))
+                for side, values in SIDES.items():
+                    settings = base.with_values(values)
+                    means = score(pools, given.qrels, settings).filtered
+                    used = fmean(tokens(replay(p, settings).kept) for p in pools.values())
+                    print(
+                        f"{name:9s} {profile:12s} {side:20s} recall {means.recall:.3f} "
+                        f"F1 {means.f1:.3f} kept {means.mean_kept:5.2f} tokens {used:5.0f}",
+                        flush=True,
+                    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

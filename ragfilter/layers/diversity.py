@@ -1,0 +1,166 @@
+"""diversity: collapse near-duplicates, and keep a few chunks for every part of the question.
+
+Source: docs/design.md#diversity. It acts after the cutoff, whose cliffs must be those of what was
+retrieved, and before the judge, who need not read the same twice. The decisions:
+
+- Texts are compared, not vectors: a pool needs no vectors then, and what differs in a number alone
+  (two rows of tables, armor class 6 and 7) is near by its vector and is no duplicate. Alike are
+  texts that share runs of three words (Broder's resemblance: common runs / all runs of both).
+- The parts of a question are its words. One that more than half of the chunks hold tells no parts
+  apart. A chunk goes where each of its words stands in `per_part` better ones; what holds none of
+  them stays, for it was found by its meaning.
+- What is pinned stays, and what stands beyond the first 50 is not looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from ragfilter.layers.base import LayerInput, LayerOutput
+from ragfilter.layers.spec import LayerSpec, Mark
+from ragfilter.model import Decision, Hit, LayerTrace, Result
+from ragfilter.settings.field import Section, setting
+from ragfilter.text import numbers
+from ragfilter.text.normalise import normalise
+
+RUN = 3
+LOOKED_AT = 50
+EPSILON = 1e-9
+SHOWN_WORDS = 3
+
+_WORD = re.compile(r"\w+")
+
+
+class Diversity(Section):
+    enabled: bool = setting(
+        False, "Drop near-duplicates, and chunks on parts of the question that others cover."
+    )
+    max_similarity: float = setting(
+        0.7,
+        "A chunk whose text is at least this similar to that of a better one is dropped: the share "
+        "of three-word runs that both hold.",
+        unit="similarity", ge=0.05, le=1, step=0.05, label="Near-duplicate from",
+    )  # fmt: skip
+    per_part: int = setting(
+        3,
+        "Chunks kept for each word of the question that tells chunks apart.",
+        unit="chunks", ge=1, le=100, ceiling=20, label="Chunks per part",
+    )  # fmt: skip
+
+
+def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
+    """Best first: what resembles a kept chunk goes, then what only holds words that are covered."""
+    settings = look.settings.section(Diversity)
+    first, rest = hits[:LOOKED_AT], hits[LOOKED_AT:]
+    held = _telling_words(look.pool.query, first)
+    alike = _Alike()
+    covered: Counter[str] = Counter()
+    kept: list[Hit] = []
+    decisions: list[Decision] = []
+    for hit in first:
+        decision = _decide(hit, alike, held[hit.id], covered, settings)
+        if hit.id in look.pinned:
+            decision = Decision(hit.id, "diversity", "pinned", "named in the comparison")
+        decisions.append(decision)
+        if decision.outcome != "dropped":
+            kept.append(hit)
+            alike.add(hit)
+            covered.update(held[hit.id])
+    beyond = f"beyond the first {LOOKED_AT}, which alone are compared"
+    decisions += [Decision(hit.id, "diversity", "kept", beyond) for hit in rest]
+    return LayerOutput((*kept, *rest), tuple(decisions))
+
+
+def _decide(
+    hit: Hit, alike: _Alike, held: frozenset[str], covered: Counter[str], settings: Diversity
+) -> Decision:
+    value, other = alike.nearest(hit)
+    limit = settings.max_similarity
+    if other is not None and value >= limit - EPSILON:
+        reason = f"text similarity {value:.3f} ≥ {limit:.3f} to {other.chunk.name}"
+        return Decision(hit.id, "diversity", "dropped", reason, value, limit)
+    least = min((covered[word] for word in held), default=0)
+    if least >= settings.per_part:
+        words = sorted(held)
+        named = ", ".join(f"“{word}”" for word in words[:SHOWN_WORDS])
+        more = f" and {len(words) - SHOWN_WORDS} more" if len(words) > SHOWN_WORDS else ""
+        reason = f"{named}{more}: in {least} better chunks, {settings.per_part} are enough"
+        return Decision(hit.id, "diversity", "dropped", reason, least, settings.per_part)
+    reason = "like no better chunk"
+    if other is not None:
+        reason = f"text similarity {numbers.apart(value, '<', limit)} to {other.chunk.name}"
+    return Decision(hit.id, "diversity", "kept", reason, value, limit)
+
+
+class _Alike:
+    """The texts that were kept, to find the one that resembles another most."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[Hit, int]] = []
+        self._with: defaultdict[str, list[int]] = defaultdict(list)
+
+    def add(self, hit: Hit) -> None:
+        runs = _text(hit.chunk.passage).runs
+        for run in runs:
+            self._with[run].append(len(self._kept))
+        self._kept.append((hit, len(runs)))
+
+    def nearest(self, hit: Hit) -> tuple[float, Hit | None]:
+        """The highest share of runs in common, and with whom; the better one of equals."""
+        runs = _text(hit.chunk.passage).runs
+        common: Counter[int] = Counter()
+        for run in runs:
+            if run in self._with:
+                common.update(self._with[run])
+        best, other = 0.0, None
+        for place, n in sorted(common.items()):
+            kept, size = self._kept[place]
+            value = n / (len(runs) + size - n)
+            if value > best:
+                best, other = value, kept
+        return best, other
+
+
+class _Text(NamedTuple):
+    words: frozenset[str]
+    runs: frozenset[str]
+
+
+@lru_cache(maxsize=4096)
+def _text(text: str) -> _Text:
+    words = _WORD.findall(normalise(text))
+    # A text of fewer words is one run.
+    last = max(1, len(words) - RUN + 1)
+    runs = frozenset(" ".join(words[place : place + RUN]) for place in range(last))
+    return _Text(frozenset(words), runs if words else frozenset())
+
+
+def _telling_words(query: str, hits: Sequence[Hit]) -> dict[str, frozenset[str]]:
+    """The words of the question that each hit holds, but for those that most of them hold."""
+    asked = _text(query).words
+    held = {hit.id: asked & _text(hit.chunk.passage).words for hit in hits}
+    count = Counter(word for words in held.values() for word in words)
+    telling = frozenset(word for word, n in count.items() if n <= len(hits) / 2)
+    return {i: words & telling for i, words in held.items()}
+
+
+def _line(trace: LayerTrace, result: Result) -> str:
+    n = trace.count("dropped")
+    return f"{numbers.chunks(n)} add nothing" if n != 1 else "1 chunk adds nothing"
+
+
+SPEC: LayerSpec = LayerSpec(
+    name="diversity",
+    title="Diversity",
+    mark=Mark("⬡", "hexagon-open", "#3f6212", "#a3d977"),
+    apply=apply,
+    section=Diversity,
+    line=_line,
+    off=lambda settings: "off; near-duplicates stay",
+    compares=LOOKED_AT,
+    explains=1,
+)
