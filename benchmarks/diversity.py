@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate import beir, labels
@@ -20,7 +21,7 @@ from ragfilter.settings.config import load
 from ragfilter.workbench import open_workbench, read_deployment
 
 PROFILES = ("full", "adaptive-gap", "query-must")
-SIDES = {
+SIDES: dict[str, dict[str, Any]] = {
     "off": {"diversity.enabled": False},
     "on": {"diversity.enabled": True},
     "duplicates only": {"diversity.enabled": True, "diversity.per_part": 100},
