@@ -51,7 +51,11 @@ def judged_by(
         return open_page(LINK | more, workspace=adsapi_page_workspace), server
 
     yield open_
-    # One process owns a workspace, and each server is another deployment.
+    stop_the_app(opened)
+
+
+def stop_the_app(opened: dict[str, Any]) -> None:
+    """One process owns a workspace, and each server is another deployment."""
     from ragfilter.ui.session import resources
 
     for text, deployment in list(opened.items()):
@@ -100,6 +104,24 @@ def test_nothing_is_asked_before_the_button_and_the_button_tells_the_price(
     page.slide("judge.max_chunks", 5).slide("judge.min_relevance", 0.5)
     assert facts(page)["Chunks"] == "8 in the prompt"
     assert server.asked == []
+
+
+def test_a_verdict_outlives_the_app(
+    judged_by: Callable[..., Any],
+    open_page: OpenPage,
+    adsapi_page_workspace: Path,
+    opened: dict[str, Any],
+) -> None:
+    page, server = judged_by(capable)
+    kept = page.press("need-judge").kept
+    stop_the_app(opened)
+    again = open_page(LINK, workspace=adsapi_page_workspace)
+    assert again.kept == kept
+    assert len(server.asked) == 1
+    again.choose("panel-box", "Judge")
+    told = "\n".join(again.html)
+    assert "before: time, tokens and cost are those of the earlier call" in told
+    assert "The reply of an earlier run is not kept." in told
 
 
 def test_the_question_of_the_source_document(judged_by: Callable[..., Any]) -> None:
