@@ -12,7 +12,8 @@ match            ``word`` (default) or ``substring``, see `ragfilter.rules.match
 
 Terms are text. A number is refused, because ``6`` hardly ever means the bare digit; only `contain`
 takes one, as the source does, and keeps it as text. A part that is an empty list asks for nothing,
-like an absent one; a rule without any part always holds.
+like an absent one; a rule without any part always holds. ``{"query_must": {…}}``, as a record has
+it, is read as what it holds.
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ def parse(text: str) -> Rule:
             remedy="Shorten it, or give the chunks that need other terms rules of their own.",
         )
     data = _load(text)
+    if isinstance(data, dict) and data.keys() == {"query_must"}:
+        data = data["query_must"]
     if not isinstance(data, dict):
         raise RuleError(
             f"a rule is a JSON object, this is {_kind(data)}.",

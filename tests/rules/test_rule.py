@@ -45,6 +45,11 @@ def test_word_is_the_default_and_empty_parts_ask_for_nothing() -> None:
     assert parse("{}").match == "word"
 
 
+def test_a_rule_pasted_from_a_record_is_read() -> None:
+    assert parse('{"query_must": {"contain": "troll"}}') == Rule(contain="troll")
+    assert canonical(parse('{"query_must": {"contain": "troll"}}')) == '{"contain":"troll"}'
+
+
 @pytest.mark.parametrize(("value", "term"), [("7", "7"), ("-6", "-6"), ("7.50", "7.5")])
 def test_contain_takes_a_number_as_the_source_does(value: str, term: str) -> None:
     assert parse(f'{{"contain": {value}}}').contain == term
@@ -62,7 +67,8 @@ REFUSED: list[tuple[str, Any, str, str]] = [
     ("null", "null", "", "null"),
     ("unknown key", {"contian_all_of": ["a"]}, "contian_all_of", "Did you mean contain_all_of?"),
     ("strange key", {"zzz": 1}, "zzz", "Known keys: contain_one_of"),
-    ("whole metadata", {"query_must": {}}, "query_must", "only what is inside"),
+    ("whole metadata", {"query_must": {}, "contain": "a"}, "query_must", "only what is inside"),
+    ("wrapped twice", {"query_must": {"query_must": {}}}, "query_must", "only what is inside"),
     ("twice", '{"contain": "a", "contain": "b"}', "contain", "appears 2 times"),
     ("flat group", {"contain_one_of": ["a", "b"]}, "contain_one_of[0]", "brackets of their own"),
     ("no groups", {"contain_one_of": "a"}, "contain_one_of", "a list of groups"),
