@@ -173,18 +173,20 @@ class Judgement:
     """One answer of the judge over `asked` (chunk ids, in prompt order).
 
     `error` is in words and empty on success; then `verdicts` holds the readable decisions and
-    `remarks` what was read but not obeyed; they name only what was asked about. `left_out` were not
-    asked about: the prompt was full; of `shortened` not all the text was sent. `prompt_version` is
-    the variant's name@version, `prompt_key` a hash of the whole prompt: over any other the
-    judgement does not hold. Both are empty where no prompt was made. `cached`: nobody was asked
-    now; tokens and milliseconds are those of the call that was remembered. `reply` is the beginning
-    of the answer as it came; it may name anything, so it is for operators' eyes.
+    `remarks` what was read but not obeyed; they name only what was asked about. `unreadable` are
+    chunks that got an action which is none. `left_out` were not asked about: the prompt was full;
+    of `shortened` not all the text was sent. `prompt_version` is the variant's name@version,
+    `prompt_key` a hash of the whole prompt: over any other the judgement does not hold. Both are
+    empty where no prompt was made. `cached`: nobody was asked now; tokens and milliseconds are those
+    of the call that was remembered. `reply` is the beginning of the answer as it came; it may name
+    anything, so it is for operators' eyes.
     """
 
     asked: tuple[str, ...]
     verdicts: tuple[Verdict, ...] = ()
     left_out: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
     error: str = ""
     model: str = ""
     prompt_version: str = ""
@@ -341,7 +343,24 @@ class JudgeDetail:
     brought: tuple[Brought, ...] = ()
 
 
-Detail = Rounds | CutoffDetail | JudgeDetail | None
+@dataclass(frozen=True, slots=True)
+class Width:
+    """A look at the first `width` hits: how many of them are good, and the best similarity."""
+
+    width: int
+    good: int
+    best: float
+
+
+@dataclass(frozen=True, slots=True)
+class Widening:
+    """The looks of the quality layer, each further than the one before, until one is good."""
+
+    threshold: float
+    looks: tuple[Width, ...]
+
+
+Detail = Rounds | CutoffDetail | JudgeDetail | Widening | None
 
 
 @dataclass(frozen=True, slots=True)

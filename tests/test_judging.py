@@ -311,7 +311,7 @@ def test_an_attack_in_a_chunk_changes_no_decision_of_a_judge_that_decides(
         answer = json.dumps({"note": attack, "decisions": items}, indent=1)
         if form == "prose":
             answer = f"a -> b, they say. My decisions:\n```json\n{answer}\n```\nSo much for x -> y."
-    verdicts, _ = parse(answer, ready.asked)
+    verdicts, *_ = parse(answer, ready.asked)
     assert verdicts == (
         Verdict("a", "KEEP"),
         Verdict("victim", "DISCARD"),
@@ -329,7 +329,7 @@ def test_an_obedient_judge_still_reaches_nothing_that_was_not_asked_about(
     said = {"hidden": "KEEP", "victim": "KEEP", "a": "KEEP"}
     lines = "\n".join(f"{i} -> {action}" for i, action in said.items())
     answer = lines if form == "lines" else json.dumps(said)
-    verdicts, remarks = parse(answer, ready.asked)
+    verdicts, remarks, *_ = parse(answer, ready.asked)
     assert verdicts == (Verdict("a", "KEEP"),)
     assert remarks == ("2 decisions for ids not asked about",)
 
@@ -345,7 +345,7 @@ def test_an_id_that_looks_like_a_decision_is_an_id(chunk_id: str) -> None:
     ]
     lines = "\n".join(f"{d['chunk_id']} -> {d['action']}" for d in decisions)
     for answer in (lines, json.dumps({"decisions": decisions})):
-        verdicts, remarks = parse(answer, ready.asked)
+        verdicts, remarks, *_ = parse(answer, ready.asked)
         assert verdicts == (Verdict(chunk_id, "EXPAND", 3), Verdict("other", "DISCARD"))
         assert remarks == ()
 

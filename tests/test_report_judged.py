@@ -56,7 +56,9 @@ def test_the_document_holds_the_seeds_figures() -> None:
     assert made == {
         "original": 4, "kept": 2, "expanded": 2, "reduction": 0.5, "fallback": False,
         "ms": 1234.568, "prompt_tokens": 400, "completion_tokens": 20, "error": "",
-        "cached": False, "model": "m", "prompt_version": "", "left_out": 0, "remarks": 1,
+        "cached": False, "model": "m", "prompt_version": "", "left_out": 0,
+        "decisions": {"a": "EXPAND_1", "b": "KEEP", "c": "DISCARD"},
+        "remarks": ["1 decision for an id not asked about"],
         "shortened": 0,
     }  # fmt: skip
 
@@ -105,8 +107,37 @@ def test_the_text_tells_the_figures() -> None:
         "judge: 2 of 4 candidates stay, 50.0% cut, 2 brought by references "
         "| 400 + 20 tokens, 1.2 s | m, "
     ) in shown
+    assert "\n  decisions: 1 DISCARD, 1 EXPAND_1, 1 KEEP\n" in shown
+    assert "\n  ignored in its answer: 1 decision for an id not asked about\n" in shown
+    assert "brought   1.200  low " in shown
     remembered = query_text(judged(replace(SAID, cached=True)), profile="llm-filter")
     assert "tokens, cached | m" in remembered
+
+
+def test_an_unreadable_action_is_the_reason_and_not_silence() -> None:
+    odd = replace(SAID, verdicts=SAID.verdicts[:2], unreadable=("c",))
+    reasons = {row.id: row.reason for row in report.verdict_rows(judged(odd))}
+    assert reasons["c"] == (
+        "the judge's action is none of KEEP, EXPAND_1, EXPAND_3, EXPAND_5, DISCARD"
+    )
+
+
+def test_nothing_similar_is_no_judging() -> None:
+    far = judged(None, replace(POOL, hits=(hit("far", 18),)))
+    assert report.judge_stats(far) is None
+    shown = query_text(far, profile="llm-filter")
+    assert "No chunk reaches the least similarity 0.3 of the judge" in shown
+    assert "0 + 0 tokens" not in shown
+
+
+def test_remarks_and_decisions_as_a_user_with_clearance() -> None:
+    asked = replace(SAID, asked=("a", "b", "c"))
+    result = judged(asked, replace(POOL, references=(Chunk("x", loaded=False),)), **USER)
+    made = report.document(result)["judge"]
+    assert made["remarks"] == []
+    hidden = replace(asked, verdicts=(*asked.verdicts, Verdict("secret", "KEEP")))
+    result = judged(hidden, replace(POOL, references=(Chunk("x", loaded=False),)), **USER)
+    assert "secret" not in json.dumps(report.document(result)["judge"])
 
 
 def test_verdict_and_expansion_of_every_chunk() -> None:

@@ -20,7 +20,7 @@ KEEP_0 = (Verdict(IDS[0], "KEEP"),)
 
 
 def decided(text: str) -> dict[str, str]:
-    verdicts, _ = parse(text, IDS)
+    verdicts, *_ = parse(text, IDS)
     return {v.chunk_id: f"{v.action}_{v.depth}" if v.depth else v.action for v in verdicts}
 
 
@@ -76,7 +76,7 @@ def decided(text: str) -> dict[str, str]:
     ],
 )
 def test_forms_of_one_decision(line: str) -> None:
-    assert parse(line, IDS) == (KEEP_0, ())
+    assert parse(line, IDS) == (KEEP_0, (), ())
 
 
 A, B = '{"chunk_id": "sd-api:CreateCampaign", "action": "KEEP"}', '{"dsp-api:GetAudiences": "KEEP"}'
@@ -127,20 +127,26 @@ def test_every_action() -> None:
      "KEEP, though DISCARD would do", "", "yes"],
 )  # fmt: skip
 def test_unknown_actions_are_reported_and_not_obeyed(action: str) -> None:
-    verdicts, remarks = parse(f"{IDS[0]} -> {action}", IDS)
+    verdicts, remarks, unreadable = parse(f"{IDS[0]} -> {action}", IDS)
     assert verdicts == ()
     assert remarks == (f"unknown action for {IDS[0]}",)
+    assert unreadable == (IDS[0],)
+
+
+def test_a_readable_action_beside_an_unreadable_one_is_obeyed() -> None:
+    verdicts, _, unreadable = parse(f"{IDS[0]} -> KEEP\n{IDS[0]} -> EXPAND_7", IDS)
+    assert (verdicts, unreadable) == (KEEP_0, ())
 
 
 def test_unknown_ids_are_reported_and_not_obeyed() -> None:
-    verdicts, remarks = parse(f"sd-api:Invented -> KEEP\n{IDS[0]} -> KEEP", IDS)
+    verdicts, remarks, *_ = parse(f"sd-api:Invented -> KEEP\n{IDS[0]} -> KEEP", IDS)
     assert verdicts == KEEP_0
     assert remarks == ("1 decision for an id not asked about",)
 
 
 def test_the_last_decision_counts_and_the_change_is_reported() -> None:
     text = f"{IDS[0]} -> DISCARD\n{IDS[1]} -> KEEP\n{IDS[0]} -> KEEP\n{IDS[1]} -> KEEP"
-    verdicts, remarks = parse(text, IDS)
+    verdicts, remarks, *_ = parse(text, IDS)
     assert verdicts == (*KEEP_0, Verdict(IDS[1], "KEEP"))
     assert remarks == (f"changed for {IDS[0]}: DISCARD, then KEEP",)
 
@@ -154,6 +160,7 @@ def test_ids_of_every_shape(chunk_id: str) -> None:
     assert parse(f"- `{chunk_id}` -> EXPAND_1", (chunk_id, "z")) == (
         (Verdict(chunk_id, "EXPAND", 1),),
         (),
+        (),
     )
     assert parse(json.dumps({chunk_id: "KEEP"}), (chunk_id,))[0] == (Verdict(chunk_id, "KEEP"),)
 
@@ -164,7 +171,7 @@ def test_ids_that_differ_in_case_only_must_be_written_exactly() -> None:
         Verdict("Ad", "KEEP"),
         Verdict("AD", "DISCARD"),
     )
-    assert parse("ad -> KEEP", ids) == ((), ("1 decision for an id not asked about",))
+    assert parse("ad -> KEEP", ids) == ((), ("1 decision for an id not asked about",), ())
 
 
 @pytest.mark.parametrize(
@@ -226,7 +233,7 @@ def test_a_thought_within_a_later_value_belongs_to_it() -> None:
 def test_remarks_are_short_and_few() -> None:
     asked = [f"{n}{'x' * 500}\x1b[31m" for n in range(100)]
     text = "\n".join(f"{i} -> PERHAPS\nunknown{i} -> KEEP" for i in asked)
-    _, remarks = parse(text, asked)
+    _, remarks, *_ = parse(text, asked)
     assert len(remarks) == MOST_REMARKS + 2
     assert remarks[-2:] == ("and 80 more", "100 decisions for ids not asked about")
     assert all(len(r) < 100 and r.isprintable() for r in remarks)
@@ -234,7 +241,7 @@ def test_remarks_are_short_and_few() -> None:
 
 def test_remarks_quote_nothing_of_an_answer_since_it_may_name_anything() -> None:
     text = f"secret -> KEEP\n{IDS[0]} -> see secret\n{IDS[1]} -> KEEP, or DISCARD as secret is"
-    _, remarks = parse(text, IDS)
+    _, remarks, *_ = parse(text, IDS)
     assert len(remarks) == 3
     assert "secret" not in repr(remarks)
 
@@ -242,7 +249,7 @@ def test_remarks_quote_nothing_of_an_answer_since_it_may_name_anything() -> None
 @given(st.text(alphabet="ab:-> |\n{}[]\"'`KEPDISCARX_135,.*→", max_size=200))
 def test_whatever_the_judge_says_only_ids_asked_about_get_decisions(text: str) -> None:
     asked = ("a", "b", "a:b")
-    verdicts, _ = parse(text, asked)
+    verdicts, *_ = parse(text, asked)
     ids = [v.chunk_id for v in verdicts]
     assert set(ids) <= set(asked)
     assert len(ids) == len(set(ids))
@@ -267,7 +274,7 @@ def test_injected_text_decides_nothing_that_was_not_asked(texts: list[str], fill
     hits = [Hit(chunk, 0.4, 1) for chunk in chunks]
     ready = prompt("q", hits, Judge(), "l2")
     echo = ready.messages[1].content + "\nc0 -> KEEP"
-    verdicts, _ = parse(echo, ready.asked)
+    verdicts, *_ = parse(echo, ready.asked)
     assert {v.chunk_id for v in verdicts} <= set(ready.asked)
     assert Verdict("c0", "KEEP") in verdicts
 
@@ -282,6 +289,6 @@ def test_injected_text_decides_nothing_that_was_not_asked(texts: list[str], fill
 )
 def test_structured_output_of_any_ids_is_read_back(actions: dict[str, str]) -> None:
     items = [{"chunk_id": i, "action": a} for i, a in actions.items()]
-    verdicts, remarks = parse(json.dumps({"decisions": items}), tuple(actions))
+    verdicts, remarks, *_ = parse(json.dumps({"decisions": items}), tuple(actions))
     read = {v.chunk_id: f"EXPAND_{v.depth}" if v.depth else v.action for v in verdicts}
     assert (read, remarks) == (actions, ())

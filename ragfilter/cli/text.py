@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -15,10 +16,12 @@ from ragfilter.report import (
     Summary,
     judge_stats,
     kept_first,
+    remarks,
     rows,
     seen,
     short_title,
     summary,
+    verdict_rows,
 )
 from ragfilter.text import numbers
 
@@ -115,7 +118,7 @@ def _layers(view: Summary) -> list[str]:
 
 
 def _judged(result: Result) -> list[str]:
-    """The judge's figures in one line; nothing where it did nothing."""
+    """The judge's figures in one line, then what was not obeyed; nothing where it did nothing."""
     stats = judge_stats(result)
     if stats is None:
         return []
@@ -125,11 +128,15 @@ def _judged(result: Result) -> list[str]:
     if stats.shortened:
         room = numbers.tokens(result.settings.judge.max_prompt_tokens)
         told += f", {stats.shortened} shortened to fit {room}"
+    ignored = [f"  ignored in its answer: {remark}" for remark in remarks(result)]
     if stats.fallback:
-        return ["", f"judge fell back: {told}; {stats.error}"]
+        return ["", f"judge fell back: {told}; {stats.error}", *ignored]
+    decided = Counter(row.said for row in verdict_rows(result) if row.said)
+    said = ", ".join(f"{n} {action}" for action, n in sorted(decided.items()))
     tokens = f"{stats.prompt_tokens:,} + {stats.completion_tokens:,} tokens"
     time = "cached" if stats.cached else numbers.ms(stats.ms)
-    return ["", f"judge: {told} | {tokens}, {time} | {stats.model}, {stats.prompt_version}"]
+    whole = f"judge: {told} | {tokens}, {time} | {stats.model}, {stats.prompt_version}"
+    return ["", whole, f"  decisions: {said}", *ignored]
 
 
 def _clip(line: str, width: int | None) -> str:
@@ -138,7 +145,7 @@ def _clip(line: str, width: int | None) -> str:
 
 def _title_width(listed: Sequence[Row], width: int | None) -> int:
     longest = max((len(row.title) for row in listed), default=0)
-    return min(longest, max(24, ((width or WIDTH) - 34) // 2))
+    return min(longest, max(24, ((width or WIDTH) - 42) // 2))
 
 
 def _hit(row: Row, title_width: int) -> str:
@@ -146,7 +153,9 @@ def _hit(row: Row, title_width: int) -> str:
     title = short_title(row.title, title_width).ljust(title_width)
     outcome = "" if row.outcome in ("kept", "dropped") else f"{row.outcome}, "
     score = "" if row.rerank_score is None else f"  rerank {numbers.distance(row.rerank_score)}"
+    rank = f"rank {row.rank:3d}" if row.rank else "brought "
+    sure = f"  {row.confidence:6s}" if row.confidence else ""
     return (
-        f"{place} rank {row.rank:3d}  {numbers.distance(row.distance)}{score}  {title}  "
+        f"{place} {rank}  {numbers.distance(row.distance)}{sure}{score}  {title}  "
         f"{row.layer}: {outcome}{row.reason}"
     )

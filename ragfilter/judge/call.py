@@ -221,7 +221,7 @@ def _call(ready: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
     if error:
         log.warning("judging failed: %s", error)
     text = "".join(pieces)
-    verdicts, remarks = ((), ()) if error else parse(text, ready.asked)
+    verdicts, remarks, unreadable = parse("" if error else text, ready.asked)
     if not error and not verdicts:
         error = NO_DECISION
     if usage is None:
@@ -232,6 +232,7 @@ def _call(ready: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
         left_out=ready.left_out,
         shortened=ready.shortened,
         remarks=remarks,
+        unreadable=unreadable,
         error=error,
         model=chat.name,
         prompt_version=ready.version,

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ragfilter.judge.prompts import ACTIONS as ACTIONS
 from ragfilter.model import Verdict
@@ -69,10 +69,20 @@ _WRAPPING = "`*\"'“”‘’,;"
 _BRACKETS = ("[]", "<>", "()")
 
 
-def parse(text: str, asked: Sequence[str]) -> tuple[tuple[Verdict, ...], tuple[str, ...]]:
-    """The decisions in `text` for ids in `asked`, in that order, and remarks on the rest."""
+class Reading(NamedTuple):
+    """The decisions for ids that were asked about, in that order, remarks on the rest, and the ids
+    that only have an action that is none."""
+
+    verdicts: tuple[Verdict, ...]
+    remarks: tuple[str, ...]
+    unreadable: tuple[str, ...]
+
+
+def parse(text: str, asked: Sequence[str]) -> Reading:
+    """What `text` says of the ids in `asked`."""
     names = _Names(asked)
     actions: dict[str, str] = {}
+    unreadable: set[str] = set()
     remarks: list[str] = []
     unknown = 0
     for raw_id, raw_action in _decisions(text, names):
@@ -82,6 +92,7 @@ def parse(text: str, asked: Sequence[str]) -> tuple[tuple[Verdict, ...], tuple[s
             unknown += 1
         elif action is None:
             remarks.append(f"unknown action for {_short(chunk_id)}")
+            unreadable.add(chunk_id)
         else:
             earlier = actions.get(chunk_id, action)
             if earlier != action:
@@ -92,8 +103,12 @@ def parse(text: str, asked: Sequence[str]) -> tuple[tuple[Verdict, ...], tuple[s
     if unknown:
         what = "1 decision for an id" if unknown == 1 else f"{unknown} decisions for ids"
         remarks.append(f"{what} not asked about")
-    verdicts = tuple(_verdict(i, actions[i]) for i in dict.fromkeys(asked) if i in actions)
-    return verdicts, tuple(remarks)
+    once = dict.fromkeys(asked)
+    return Reading(
+        tuple(_verdict(i, actions[i]) for i in once if i in actions),
+        tuple(remarks),
+        tuple(i for i in once if i in unreadable and i not in actions),
+    )
 
 
 class _Names:

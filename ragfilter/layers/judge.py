@@ -260,6 +260,8 @@ def _decision(
         if hit.id in judgement.left_out:
             budget = look.settings.judge.max_prompt_tokens
             said = f"left out of the judge's prompt: its budget of {budget} tokens was full"
+        elif hit.id in judgement.unreadable:
+            said = f"the judge's action is none of {', '.join(judge_prompts.ACTIONS)}"
     elif verdict.action == "EXPAND":
         said = f"the judge said EXPAND_{verdict.depth}"
     else:

@@ -15,7 +15,16 @@ from pydantic import model_validator
 
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.spec import LayerSpec, Mark
-from ragfilter.model import Decision, Hit, LayerTrace, Outcome, Pending, Result
+from ragfilter.model import (
+    Decision,
+    Hit,
+    LayerTrace,
+    Outcome,
+    Pending,
+    Result,
+    Widening,
+    Width,
+)
 from ragfilter.settings.field import Section, setting
 from ragfilter.text import numbers
 
@@ -191,12 +200,21 @@ def _unscored(hits: tuple[Hit, ...], quality: Quality) -> LayerOutput:
 def _widen(hits: tuple[Hit, ...], look: LayerInput, quality: Quality) -> LayerOutput:
     if look.pool.space == "rank":
         return _unscored(hits, quality)
+    if not hits:
+        return LayerOutput(())
+    looks: list[Width] = []
+    good: list[Hit] = []
     for width in widths(quality):
-        good = _good(hits[:width], look, quality.score_threshold)
+        first = hits[:width]
+        good = _good(first, look, quality.score_threshold)
+        looks.append(Width(width, len(good), max(map(look.similarity, first))))
         if good:
-            return _keep_good(hits, good, width, look)
-    step = _keep_good(hits, [], quality.max_top_k, look)
-    return replace(step, status="low_quality_results", message=MESSAGE) if hits else step
+            break
+    step = replace(
+        _keep_good(hits, good, looks[-1].width, look),
+        detail=Widening(quality.score_threshold, tuple(looks)),
+    )
+    return step if good else replace(step, status="low_quality_results", message=MESSAGE)
 
 
 def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality) -> LayerOutput:
@@ -230,13 +248,23 @@ def _score(hit: Hit) -> float:
 
 
 def _line(trace: LayerTrace, result: Result) -> str:
+    path = _path(trace.detail) if isinstance(trace.detail, Widening) else ""
     if trace.note:
-        return trace.note
+        return f"{trace.note}{path}"
     if not trace.n_out:
-        return "no chunk is good enough"
+        return f"no chunk is good enough{path}"
     keeps = [d for d in trace.decisions if d.outcome == "kept" and d.limit is not None]
     limit = f" with similarity ≥ {keeps[0].limit:.3f}" if keeps else ""
-    return f"keeps {trace.n_out}{limit}"
+    return f"keeps {trace.n_out}{limit}{path}"
+
+
+def _path(detail: Widening) -> str:
+    """``; first 3, 5: none, first 7: 2``: how far it looked, and what was good."""
+    *poor, last = detail.looks
+    found = f"first {last.width}: {last.good}" if last.good else ""
+    poor = poor if last.good else [*poor, last]
+    nothing = f"first {', '.join(str(look.width) for look in poor)}: none" if poor else ""
+    return f"; {', '.join(filter(None, (nothing, found)))}"
 
 
 def _unused(settings: Settings) -> frozenset[str]:

@@ -10,6 +10,7 @@ from ragfilter.report.judged import (
     VerdictRow,
     judge_document,
     judge_stats,
+    remarks,
     verdict_rows,
     waits_for_judge,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "layer_line",
     "max_security_level",
     "references",
+    "remarks",
     "rows",
     "seen",
     "short_title",

@@ -8,7 +8,7 @@ from math import isnan
 from typing import Any
 
 from ragfilter.engine.replay import unfiltered
-from ragfilter.model import CutoffDetail, Decision, LayerTrace, Result, Rounds
+from ragfilter.model import CutoffDetail, Decision, LayerTrace, Result, Rounds, Widening
 from ragfilter.report.judged import judge_document
 from ragfilter.report.rows import Row, rows, seen, visible
 from ragfilter.report.rows import references as refs_of
@@ -45,8 +45,9 @@ def document(
         "layers": [_layer_document(trace) for trace in result.traces],
         "cutoff": _cutoff_document(result),
         "rounds": _rounds_document(result),
+        "widening": _widening_document(result),
         "decisions": [_decision(each) for trace in result.traces for each in trace.decisions],
-        "judge": judge_document(result),
+        "judge": judge_document(result, as_operator=as_operator),
         "context_tokens": tokens(result.kept),
         "unfiltered": [hit.id for hit in plain],
         "unfiltered_tokens": tokens(plain),
@@ -125,6 +126,13 @@ def _rounds_document(result: Result) -> list[dict[str, int]]:
         }
         for r in trace.detail.rounds
     ]
+
+
+def _widening_document(result: Result) -> list[dict[str, Any]]:
+    trace = trace_of(result, "quality")
+    if trace is None or not isinstance(trace.detail, Widening):
+        return []
+    return [asdict(look) for look in trace.detail.looks]
 
 
 def _entity_names(result: Result) -> list[str]:

@@ -43,16 +43,35 @@ def judge_stats(result: Result) -> JudgeStats | None:
     trace = trace_of(result, "judge")
     if trace is None or not trace.enabled or not trace.n_in or waits_for_judge(result):
         return None
+    if result.judgement is None and not trace.count("fallback"):
+        return None
     return call.stats(trace, result.judgement)
 
 
-def judge_document(result: Result) -> dict[str, Any] | None:
-    """What `query --json` prints under ``judge``: None where `judge_stats` is."""
+def judge_document(result: Result, *, as_operator: bool = False) -> dict[str, Any] | None:
+    """What `query --json` prints under ``judge``: None where `judge_stats` is.
+
+    ``decisions`` are the judge's words by chunk id, ``remarks`` what it said besides that was not
+    obeyed.
+    """
     stats = judge_stats(result)
     if stats is None:
         return None
-    values = asdict(stats)
-    return values | {"reduction": round(stats.reduction, 4), "ms": round(stats.ms, 3)}
+    named = visible(result, as_operator=as_operator)
+    return asdict(stats) | {
+        "reduction": round(stats.reduction, 4),
+        "ms": round(stats.ms, 3),
+        "decisions": {i: said for i, said in _said(result).items() if i in named},
+        "remarks": list(remarks(result, as_operator=as_operator)),
+    }
+
+
+def remarks(result: Result, *, as_operator: bool = False) -> tuple[str, ...]:
+    """What of the judge's answer was not obeyed; nothing for a user from whom chunks are kept,
+    since it may name any chunk that somebody else could see."""
+    if result.judgement is None or not (as_operator or result.user.unrestricted):
+        return ()
+    return result.judgement.remarks
 
 
 def verdict_rows(result: Result, *, as_operator: bool = False) -> tuple[VerdictRow, ...]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from ragfilter.layers.registry import layer
 from ragfilter.layers.strategies.registry import strategy
-from ragfilter.model import Cut, CutoffDetail, LayerTrace, Result, Rounds
+from ragfilter.model import Cut, CutoffDetail, LayerTrace, Result, Rounds, Widening
 from ragfilter.report.rows import Row, kept_first, rows, seen
 from ragfilter.report.summary import layer_line, tokens
 from ragfilter.text import numbers
@@ -67,7 +67,8 @@ def _found(listed: Sequence[Row]) -> Iterator[str]:
         page = "" if row.page is None else f"  page {row.page}"
         score = "" if row.rerank_score is None else f"  rerank {numbers.distance(row.rerank_score)}"
         by = "" if row.found_by == "query" else f"  found by {row.found_by}"
-        yield f"{row.rank:5d}. {row.distance:.4f}{gap}{score}  {row.title} [{row.id}]{page}{by}"
+        rank = row.rank or "–"
+        yield f"{rank:>5}. {row.distance:.4f}{gap}{score}  {row.title} [{row.id}]{page}{by}"
     if len(listed) > MAX_HITS:
         yield f"       … and {len(listed) - MAX_HITS} more"
 
@@ -81,6 +82,8 @@ def _layer(trace: LayerTrace, result: Result, names: dict[str, str]) -> Iterator
     yield f"  {layer_line(trace, result)}"
     if isinstance(trace.detail, Rounds):
         yield from _rounds(trace.detail, names)
+    if isinstance(trace.detail, Widening):
+        yield from _widening(trace.detail)
     if isinstance(trace.detail, CutoffDetail):
         yield from _cutoff(trace.detail, result)
     shown = [d for d in trace.decisions if d.chunk_id in names]
@@ -108,6 +111,15 @@ def _rounds(detail: Rounds, names: dict[str, str]) -> Iterator[str]:
     yield f"    {chunks(len(detail.kept))} after {len(detail.rounds)} rounds"
     if detail.short:
         yield f"    {detail.short} short of what the wide pool holds"
+
+
+def _widening(detail: Widening) -> Iterator[str]:
+    for look in detail.looks:
+        sign = "≥" if look.good else "<"
+        yield (
+            f"  first {look.width}: {look.good} good, "
+            f"best similarity {look.best:.4f} {sign} {detail.threshold:.4f}"
+        )
 
 
 def _cutoff(detail: CutoffDetail, result: Result) -> Iterator[str]:

@@ -47,7 +47,7 @@ def bare(chunk_id: str, *refs: str, **more: Any) -> Hit:
 
 def verdicts(**actions: str) -> tuple[Verdict, ...]:
     """a="KEEP", b="EXPAND_3": as verdicts."""
-    made, _ = parse("\n".join(f"{i} -> {a}" for i, a in actions.items()), tuple(actions))
+    made, *_ = parse("\n".join(f"{i} -> {a}" for i, a in actions.items()), tuple(actions))
     assert len(made) == len(actions)
     return made
 

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from ragfilter import report
+from ragfilter.engine.replay import replay
 from ragfilter.layers import quality
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.quality import Quality
-from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Pool
+from ragfilter.model import PUBLIC, Chunk, Failure, Hit, Pool, Widening
+from ragfilter.report.summary import layer_line
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 
@@ -190,3 +193,39 @@ def test_pinned_hits_stay_whatever_their_similarity() -> None:
 def test_no_hits() -> None:
     step = run([])
     assert (step.hits, step.needs, step.status) == ((), (), "ok")
+
+
+def test_each_look_is_told() -> None:
+    # The seventh is the first that is good; the eighth comes with the same look.
+    step = run([*POOR[:6], 0.6, 0.7, 0.2, 0.1], reranker="none")
+    assert isinstance(step.detail, Widening)
+    assert [(look.width, look.good) for look in step.detail.looks] == [(3, 0), (5, 0), (7, 1)]
+    assert [round(look.best, 2) for look in step.detail.looks] == [0.45, 0.45, 0.6]
+    nothing = run(POOR, reranker="none")
+    assert isinstance(nothing.detail, Widening)
+    assert [(look.width, look.good) for look in nothing.detail.looks] == [
+        (3, 0), (5, 0), (7, 0), (9, 0), (10, 0),
+    ]  # fmt: skip
+    assert run([0.8, 0.7, 0.6], reranker="none").detail is None
+
+
+@pytest.mark.parametrize(
+    ("similarities", "line"),
+    [
+        ([*POOR[:6], 0.6], "keeps 1 with similarity ≥ 0.500; first 3, 5: none, first 7: 1"),
+        (POOR, "no chunk is good enough; first 3, 5, 7, 9, 10: none"),
+        ([0.8], "keeps 1 with similarity ≥ 0.500"),
+    ],
+)
+def test_the_line_names_the_looks(similarities: list[float], line: str) -> None:
+    settings = Settings().with_values({"quality.enabled": True, "quality.reranker": "none"})
+    hits = tuple(
+        Hit(Chunk(f"c{i}", f"text {i}"), 2 * (1 - s), i)
+        for i, s in enumerate(similarities, start=1)
+    )
+    result = replay(Pool("q", "c", "l2", hits), settings)
+    assert layer_line(result.trace("quality"), result) == line
+    looks = report.document(result)["widening"]
+    assert bool(looks) == ("first" in line)
+    told = report.trace_text(result)
+    assert all(f"  first {look['width']}: {look['good']} good, best" in told for look in looks)

@@ -9,7 +9,14 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.model import Result
-from ragfilter.report import VerdictRow, judge_stats, short_title, verdict_rows, waits_for_judge
+from ragfilter.report import (
+    VerdictRow,
+    judge_stats,
+    remarks,
+    short_title,
+    verdict_rows,
+    waits_for_judge,
+)
 from ragfilter.report.forecast import Forecast, judge_prompt
 from ragfilter.ui.look import html, numbers, theme
 from ragfilter.ui.main import grid, needs
@@ -36,7 +43,8 @@ def draw(view: View) -> None:
     if waits_for_judge(result):
         _waiting(costs, result, resources)
     elif stats is None:
-        _say("<b>Nothing reached the judge.</b> The layers before it let no chunk through.")
+        why = result.message or "The layers before it let no chunk through."
+        _say(f"<b>Nothing reached the judge.</b> {html.text(why)}")
     else:
         if stats.fallback:
             _failure(stats.error, costs, result, resources)
@@ -150,10 +158,9 @@ def _origin(row: VerdictRow, titles: dict[str, str]) -> str:
 
 
 def _remarks(result: Result) -> None:
-    judgement = result.judgement
-    if judgement is None or not judgement.remarks or not _may_read(result):
+    said = "; ".join(remarks(result, as_operator=bool(st.session_state.operator)))
+    if not said:
         return
-    said = "; ".join(judgement.remarks)
     html.draw(f'<p class="rf-aside">Ignored in the answer: {html.text(said)}.</p>')
 
 
