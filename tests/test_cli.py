@@ -793,3 +793,58 @@ def test_a_terminal_is_shown_what_it_would_obey_and_a_file_gets_every_character(
         [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, check=True
     )
     assert piped.stdout.decode() == text
+
+
+# logs
+
+
+def test_a_query_logs_one_line(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = ["query", CLERIC, "-c", "small", "-p", "query-must", "--data-dir", str(workspace)]
+    assert main([*args, "--json"]) == 0
+    quiet = capsys.readouterr()
+    assert quiet.err == ""
+    made = json.loads(quiet.out)
+    assert main([*args, "-v"]) == 0
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "query '" in line]
+    reduction = 1 - made["count"] / made["retrieved"]
+    figures = f"retrieved={made['retrieved']}, kept={made['count']}, reduction={reduction:.1%}, ms="
+    assert figures in line
+    assert line.endswith("fallback=none")
+    assert main([*args, "--log", "json"]) == 0
+    (entry,) = [
+        entry for entry in map(json.loads, capsys.readouterr().err.splitlines())
+        if "retrieved" in entry
+    ]  # fmt: skip
+    assert (entry["query"], entry["collection"], entry["level"]) == (CLERIC, "small", "info")
+    assert (entry["retrieved"], entry["kept"]) == (made["retrieved"], made["count"])
+    assert (entry["reduction"], entry["fallback"]) == (round(reduction, 4), [])
+
+
+def test_a_log_of_a_user_does_not_count_what_they_may_not_see(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["query", "troll", "-c", "small", "--data-dir", str(workspace), "--log", "json"]
+    counts = []
+    for level in ("0", "4"):
+        assert main([*args, "--level", level]) == 0
+        lines = map(json.loads, capsys.readouterr().err.splitlines())
+        counts += [entry["retrieved"] for entry in lines if "retrieved" in entry]
+    assert counts == [7, 8]
+
+
+def test_a_foreign_variable_that_changes_a_setting_is_told(
+    workspace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIN_TOP_K", "5")
+    args = ["query", "troll", "-c", "small", "--data-dir", str(workspace), "--json"]
+    assert main(args) == 0
+    made = capsys.readouterr()
+    told = "WARNING quality.min_top_k = 5 is set by the environment variable MIN_TOP_K\n"
+    assert made.err == told
+    assert json.loads(made.out)["origins"]["quality.min_top_k"] == "environment variable MIN_TOP_K"
+    assert main([*args, "--set", "quality.min_top_k=4"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_question_mark_ends_a_sentence(failing: Failing) -> None:
+    assert failing("experimnt").endswith("Did you mean 'experiment'? See `ragfilter --help`.")

@@ -19,7 +19,8 @@ import typer
 
 from ragfilter import __version__
 from ragfilter.cli import parts
-from ragfilter.cli.options import Verbose
+from ragfilter.cli.logs import start_logging
+from ragfilter.cli.options import LogForm, Verbose
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -42,7 +43,7 @@ def command(
     """Make a function a command of `group`.
 
     A parameter that is a group of options (a dataclass) stands for each of them. Every command
-    takes `--verbose`.
+    takes `--verbose` and `--log`.
     """
 
     def register(function: Command) -> Command:
@@ -58,10 +59,11 @@ def command(
                 options.append(parameter)
         keyword = inspect.Parameter.KEYWORD_ONLY
         options.append(inspect.Parameter("verbose", keyword, default=0, annotation=Verbose))
+        options.append(inspect.Parameter("log", keyword, default=None, annotation=LogForm))
 
         @functools.wraps(function)
         def run(**values: Any) -> Any:
-            parts.start_logging(values.pop("verbose"))
+            start_logging(values.pop("verbose"), values.pop("log"))
             for name, (kind, members) in groups.items():
                 values[name] = kind(**{member: values.pop(member) for member in members})
             return function(**values)

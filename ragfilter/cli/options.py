@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragfilter.cli import parts
+from ragfilter.cli.logs import Form
 from ragfilter.model import User
 from ragfilter.settings.profiles import DEFAULT, PROFILES
 from ragfilter.settings.schema import field
@@ -73,6 +74,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Verbose = Annotated[
     int,
     typer.Option("--verbose", "-v", count=True, help="Log more to standard error; -vv logs most."),
+]
+LogForm = Annotated[
+    Form | None,
+    typer.Option(
+        "--log", help="Log one line a query to standard error: text as with -v, or JSON lines."
+    ),
 ]
 GapThreshold = Annotated[
     str | None,

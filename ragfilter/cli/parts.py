@@ -57,7 +57,16 @@ def load_config(
     for name, paths in flags.items():
         there = {path: value for path, value in paths.items() if value is not None}
         given.append(configuration.Given(name, there))
-    return configuration.load(profile=profile, file=file, flags=given)
+    loaded = configuration.load(profile=profile, file=file, flags=given)
+    for path, origin in loaded.origins.items():
+        if origin.startswith(configuration.FROM_ENVIRONMENT):
+            # Ours are meant for us; another program may have set the others for itself.
+            ours = f"{configuration.FROM_ENVIRONMENT} {configuration.PREFIX}" in origin
+            log.log(
+                logging.INFO if ours else logging.WARNING,
+                "%s = %s is set by the %s", path, loaded.settings.get(path), origin,
+            )  # fmt: skip
+    return loaded
 
 
 def user_of(
@@ -199,31 +208,6 @@ def at_the_end(report: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         report()
-
-
-def start_logging(verbose: int) -> None:
-    level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(message)s", force=True
-    )
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(_once())
-    # Ours alone: the libraries below are loud, and what they say seldom helps.
-    logging.getLogger("ragfilter").setLevel(level)
-
-
-def _once() -> Callable[[logging.LogRecord], bool]:
-    """A filter that lets a warning through once: what is true of a collection is so each query."""
-    seen: set[str] = set()
-
-    def fresh(record: logging.LogRecord) -> bool:
-        text = record.getMessage()
-        if record.levelno == logging.WARNING and text in seen:
-            return False
-        seen.add(text)
-        return True
-
-    return fresh
 
 
 def dumps(document: object) -> str:

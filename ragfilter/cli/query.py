@@ -87,6 +87,7 @@ def query(
         document = report.document(result, references=references) | {
             "profile": loaded.profile,
             "settings": result.settings.model_dump(),
+            "origins": dict(loaded.origins),
         }
         if answered is not None:
             document["answer"] = words.answer_document(*answered)

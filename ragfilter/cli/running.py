@@ -45,7 +45,9 @@ def main(args: Sequence[str] | None = None) -> int:
     except RagfilterError as error:
         return parts.fail(remedies.told(error))
     except typer.TyperException as error:
-        return parts.fail(f"{error.format_message().rstrip('.')}. {parts.usage_hint(error)}")
+        said = error.format_message()
+        end = "" if said.endswith((".", "?", "!")) else "."
+        return parts.fail(f"{said}{end} {parts.usage_hint(error)}")
     except (KeyboardInterrupt, typer.Abort):
         code = STOPPED
     except Exception as error:

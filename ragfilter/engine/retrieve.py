@@ -14,7 +14,7 @@ from time import perf_counter
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import complete, references_of
 from ragfilter.engine.file_filter import matcher
-from ragfilter.engine.replay import replay
+from ragfilter.engine.replay import as_user, replay
 from ragfilter.engine.search import Search, by_distance
 from ragfilter.errors import InputError
 from ragfilter.layers.clean import is_clean
@@ -57,6 +57,7 @@ def run(
     file pattern that matches nothing, StoreError, ModelError (the embedder's). Where the collection
     is incomplete or damaged, the message says so, and the status where it would be `ok`.
     """
+    started = perf_counter()
     pool = gather(query, settings, backends, user, wide=wide, push_down=push_down)
     result = replay(pool, settings, user)
     for _ in range(3):
@@ -64,7 +65,32 @@ def run(
             break
         pool = complete(pool, result.needs, settings, backends, user, push_down=not wide)
         result = replay(pool, settings, user)
+    _log(result, (perf_counter() - started) * 1000)
     return result
+
+
+def _log(result: Result, ms: float) -> None:
+    """One line a query, and its figures as `fields` of the record; of what the user sees."""
+    if not log.isEnabledFor(logging.INFO):
+        return
+    retrieved, kept = len(as_user(result).hits), len(result.kept)
+    reduction = 1 - kept / retrieved if retrieved else 0.0
+    fell = [trace.layer for trace in result.traces if trace.count("fallback")]
+    fields = {
+        "query": result.query,
+        "collection": result.pool.collection,
+        "status": result.status,
+        "retrieved": retrieved,
+        "kept": kept,
+        "reduction": round(reduction, 4),
+        "ms": round(ms, 1),
+        "fallback": fell,
+    }
+    log.info(
+        "query %r: retrieved=%d, kept=%d, reduction=%.1f%%, ms=%.0f, fallback=%s",
+        result.query, retrieved, kept, 100 * reduction, ms, ", ".join(fell) or "none",
+        extra={"fields": fields},
+    )  # fmt: skip
 
 
 def gather(

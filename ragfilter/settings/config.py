@@ -40,6 +40,8 @@ SEED_VARIABLES: Mapping[str, str] = {
 """The environment variables that the source documents name, and what they set here."""
 
 PREFIX = "RAGFILTER_"
+FROM_ENVIRONMENT = "environment variable"
+"""How the origin of a value begins that an environment variable gave."""
 _HEADER = re.compile(r"\s*\[([^\[\]]+)\]")
 _KEY = re.compile(r"\s*([^=#\[]+?)\s*=")
 _WORD = re.compile(r"\w+")
@@ -89,7 +91,7 @@ def load(
     environ = os.environ if environ is None else environ
     places = (
         (profile, ""),
-        (environ.get(f"{PREFIX}PROFILE"), f"environment variable {PREFIX}PROFILE"),
+        (environ.get(f"{PREFIX}PROFILE"), f"{FROM_ENVIRONMENT} {PREFIX}PROFILE"),
         (named, str(file)),
         (profiles.DEFAULT, ""),
     )
@@ -192,15 +194,15 @@ def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given
     `reranker` is the one without them: ENABLE_RERANKER only replaces none.
     """
     given = [
-        Given(f"environment variable {name}", {path: environ[name]})
+        Given(f"{FROM_ENVIRONMENT} {name}", {path: environ[name]})
         for name, path in SEED_VARIABLES.items()
         if environ.get(name, "") != ""
     ]
     if environ.get("RERANKER_MODEL"):
-        origin = "environment variable RERANKER_MODEL"
+        origin = f"{FROM_ENVIRONMENT} RERANKER_MODEL"
         given.append(Given(origin, {"quality.reranker": "cross_encoder"}))
     if environ.get("ENABLE_RERANKER", "") != "":
-        origin = "environment variable ENABLE_RERANKER"
+        origin = f"{FROM_ENVIRONMENT} ENABLE_RERANKER"
         wanted = _boolean("ENABLE_RERANKER", environ["ENABLE_RERANKER"], origin)
         if not wanted:
             given.append(Given(origin, {"quality.reranker": "none"}))
@@ -218,7 +220,7 @@ def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given
             raise SettingsError(
                 f"The environment variable {name} names no setting.", remedy=f"{hint} Or unset it."
             )
-        given.append(Given(f"environment variable {name}", {known[name]: value}))
+        given.append(Given(f"{FROM_ENVIRONMENT} {name}", {known[name]: value}))
     return given
 
 
