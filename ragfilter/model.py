@@ -177,9 +177,9 @@ class Judgement:
     chunks that got an action which is none. `left_out` were not asked about: the prompt was full;
     of `shortened` not all the text was sent. `prompt_version` is the variant's name@version,
     `prompt_key` a hash of the whole prompt: over any other the judgement does not hold. Both are
-    empty where no prompt was made. `cached`: nobody was asked now; tokens and milliseconds are those
-    of the call that was remembered. `reply` is the beginning of the answer as it came; it may name
-    anything, so it is for operators' eyes.
+    empty where no prompt was made. `cached`: nobody was asked now; tokens and milliseconds are
+    those of the call that was remembered. `reply` is the beginning of the answer as it came; it may
+    name anything, so it is for operators' eyes.
     """
 
     asked: tuple[str, ...]

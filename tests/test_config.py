@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ragfilter.cli.parts import parse_set
 from ragfilter.cli.settings import markdown
 from ragfilter.errors import SettingsError
-from ragfilter.settings.config import Given, load, to_toml
+from ragfilter.settings.config import Given, load, to_toml, variable_with
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings, field, fields
 
@@ -244,3 +244,21 @@ def test_defaults_are_the_seeds_figures() -> None:
 def test_the_settings_reference_is_up_to_date() -> None:
     page = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
     assert page.read_text(encoding="utf-8") == markdown()
+
+
+@pytest.mark.parametrize(
+    ("environ", "path", "value", "name"),
+    [
+        ({"MIN_TOP_K": "5"}, "quality.min_top_k", 5, "MIN_TOP_K"),
+        ({"MIN_TOP_K": "5"}, "quality.min_top_k", 4, ""),
+        ({"MIN_TOP_K": "5"}, "quality.max_top_k", 10, ""),
+        ({"MIN_TOP_K": "5", "RAGFILTER_QUALITY__MIN_TOP_K": "6"}, "quality.min_top_k", 6,
+         "RAGFILTER_QUALITY__MIN_TOP_K"),
+        ({"RERANKER_MODEL": "m"}, "quality.reranker", "cross_encoder", "RERANKER_MODEL"),
+        ({"RERANKER_MODEL": ""}, "quality.reranker", "late_interaction", ""),
+    ],
+)  # fmt: skip
+def test_the_variable_behind_a_value_is_named(
+    environ: dict[str, str], path: str, value: object, name: str
+) -> None:
+    assert variable_with(path, value, environ) == name

@@ -224,6 +224,18 @@ def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given
     return given
 
 
+def variable_with(path: str, value: Any, environ: Mapping[str, str] | None = None) -> str:
+    """The environment variable that gives `path` this value; empty where none does."""
+    try:
+        given = read_environment(os.environ if environ is None else environ, reranker="none")
+        there = [place for place in given if path in place.values]
+        if not there or merge(given)[0].get(path) != value:
+            return ""
+    except SettingsError:
+        return ""
+    return there[-1].origin.removeprefix(f"{FROM_ENVIRONMENT} ")
+
+
 def variable(path: str) -> str:
     """The environment variable of a setting: ``RAGFILTER_CUTOFF__GAP_THRESHOLD``."""
     return PREFIX + path.replace(".", "__").upper()

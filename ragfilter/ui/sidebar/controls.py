@@ -215,6 +215,9 @@ def _control(info: FieldInfo, settings: Settings) -> None:
         step = info.type(info.step or 1)
         form = "%d" if info.type is int else "%.1f" if info.unit == "times" else "%.3f"
         st.slider(info.label, low, high, step=step, format=form, **given)
+    variable = config.variable_with(info.path, value)
+    if variable:
+        html.draw(f'<p class="rf-aside">from the variable {html.text(variable)}</p>')
 
 
 def _show(where: str, value: Any) -> None:
