@@ -4,55 +4,86 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NoReturn
 
 from ragfilter.errors import InputError
 from ragfilter.ingest.files import read_text
-from ragfilter.ingest.records import Record, to_record
+from ragfilter.ingest.reading import PLAIN, Reading
+from ragfilter.ingest.records import FIELDS, Record, to_record
 
 REMEDY = "Begin the file with a header such as id,title,text; quote cells that hold the separator."
 LARGEST_CELL = 64 * 1024 * 1024
 
 
-def load_csv(path: Path, *, source: str) -> Iterator[Record]:
+def load_csv(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[Record]:
     """The records of a CSV file, separated by comma, semicolon or tab, whichever the header has.
 
     An empty cell is a field that is not there. Raises InputError: file and line.
     """
-    text = read_text(path)
-    if not text.strip():
-        return
-    # The standard limit of 128 KiB a cell is for the whole process; it is only ever raised here.
-    csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
-    header = text.lstrip("\n").split("\n", 1)[0]
-    separator = max(",;\t", key=header.count)
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     names: list[str] = []
-    try:
-        for cells in rows:
-            place = f"{source}, line {rows.line_num}"
-            if not any(cell.strip() for cell in cells):
-                continue
-            if not names:
-                names = _header(cells, place)
-                continue
+    for number, (line, cells) in enumerate(_rows(read_text(path), source)):
+        place = f"{source}, line {line}"
+        if not names:
+            header = [cell.strip() for cell in cells]
+            names = _named(header, reading.columns, place) if reading.columns else header
+            _check(names, place, numbered=bool(reading.columns))
+            continue
+        try:
             if len(cells) > len(names):
                 raise InputError(
                     f"{place}: {len(cells)} cells, but the header names {len(names)}.",
                     remedy=REMEDY,
                 )
             raw = {k: v for k, v in zip(names, cells, strict=False) if k and v.strip()}
-            yield to_record(raw, place=place, source=source)
+            if reading.columns and "id" not in reading.columns:
+                raw["id"] = f"{source}#{number}"
+            record = to_record(raw, place=place, source=source)
+        except InputError as error:
+            reading.refuse(error)
+        else:
+            yield record
+
+
+def columns(path: Path) -> tuple[str, ...]:
+    """The names in a CSV file's header, none of an empty file. Raises InputError."""
+    for _, cells in _rows(read_text(path), path.name):
+        return tuple(cell.strip() for cell in cells if cell.strip())
+    return ()
+
+
+def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows that hold something, each with the line on which it ends."""
+    # The standard limit of 128 KiB a cell is for the whole process; it is only ever raised here.
+    csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
+    header = text.lstrip("\n").split("\n", 1)[0]
+    separator = max(",;\t", key=header.count)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    try:
+        for cells in rows:
+            if any(cell.strip() for cell in cells):
+                yield rows.line_num, cells
     except csv.Error as error:
         raise InputError(f"{source}, line {rows.line_num}: {error}.", remedy=REMEDY) from None
 
 
-def _header(cells: list[str], place: str) -> list[str]:
-    names = [cell.strip() for cell in cells]
+def _named(header: list[str], columns: Mapping[str, str], place: str) -> list[str]:
+    """The header with the chosen columns under the names of their fields. A column that no field
+    was chosen for is the source's own, whatever its name."""
+    fields = {column: field for field, column in columns.items()}
+    for column in fields.keys() - set(header):
+        _refuse(place, f"the header has no column {column!r}")
+    return [fields.get(name, f"column {name}" if name in FIELDS else name) for name in header]
+
+
+def _check(names: list[str], place: str, *, numbered: bool) -> None:
     named = [name for name in names if name]
     if len(set(named)) < len(named):
-        raise InputError(f"{place}: the header names a field twice.", remedy=REMEDY)
-    if "text" not in names or not {"id", "_id"} & set(names):
-        raise InputError(f"{place}: the header does not name id and text.", remedy=REMEDY)
-    return names
+        _refuse(place, "the header names a field twice")
+    if "text" not in names or not (numbered or {"id", "_id"} & set(names)):
+        _refuse(place, "the header does not name id and text")
+
+
+def _refuse(place: str, what: str) -> NoReturn:
+    raise InputError(f"{place}: {what}.", remedy=REMEDY)

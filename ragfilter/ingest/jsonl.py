@@ -8,25 +8,30 @@ from pathlib import Path
 
 from ragfilter.errors import InputError
 from ragfilter.ingest.files import read_lines
+from ragfilter.ingest.reading import PLAIN, Reading
 from ragfilter.ingest.records import Record, to_record
 
+REMEDY = 'Write one JSON object per line, such as {"id": "a", "text": "..."}.'
 
-def load_jsonl(path: Path, *, source: str) -> Iterator[Record]:
+
+def load_jsonl(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[Record]:
     """The records of a JSONL file; empty lines are passed over. Raises InputError."""
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip():
             continue
-        place = f"{source}, line {number}"
         try:
-            raw = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InputError(
-                f"{place}: this is not JSON ({error}).",
-                remedy='Write one JSON object per line, such as {"id": "a", "text": "..."}.',
-            ) from None
-        if not isinstance(raw, dict):
-            raise InputError(
-                f"{place}: this is not a JSON object.",
-                remedy='Write one JSON object per line, such as {"id": "a", "text": "..."}.',
-            )
-        yield to_record(raw, place=place, source=source)
+            record = _record(line, f"{source}, line {number}", source)
+        except InputError as error:
+            reading.refuse(error)
+        else:
+            yield record
+
+
+def _record(line: str, place: str, source: str) -> Record:
+    try:
+        raw = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{place}: this is not JSON ({error}).", remedy=REMEDY) from None
+    if not isinstance(raw, dict):
+        raise InputError(f"{place}: this is not a JSON object.", remedy=REMEDY)
+    return to_record(raw, place=place, source=source)

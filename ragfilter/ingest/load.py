@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,8 +17,11 @@ from ragfilter.ingest.csv_file import load_csv
 from ragfilter.ingest.jsonl import load_jsonl
 from ragfilter.ingest.markdown import load_markdown
 from ragfilter.ingest.openapi.read import SUFFIXES, load_openapi, load_together
+from ragfilter.ingest.pdf import load_pdf
 from ragfilter.ingest.plain_text import load_text
+from ragfilter.ingest.reading import PLAIN, Reading
 from ragfilter.ingest.records import Record, to_record
+from ragfilter.ingest.unpack import ARCHIVE, unpack
 from ragfilter.protocols import Progress
 
 log = logging.getLogger(__name__)
@@ -29,6 +33,7 @@ LOADERS: dict[str, Callable[..., Iterator[Record]]] = {
     ".md": load_markdown,
     ".markdown": load_markdown,
     ".txt": load_text,
+    ".pdf": load_pdf,
     **dict.fromkeys(SUFFIXES, load_openapi),
 }
 DEMOS: dict[str, Callable[[], Iterator[dict[str, object]]]] = {
@@ -36,19 +41,43 @@ DEMOS: dict[str, Callable[[], Iterator[dict[str, object]]]] = {
     "adsapi": adsapi.records,
 }
 REMEDY = (
-    f"Give {', '.join(DEMOS)}, or a file or folder of {' '.join(sorted(LOADERS))}; "
+    f"Give {', '.join(DEMOS)}, or a file, folder or zip of {' '.join(sorted(LOADERS))}; "
     f"those of {' '.join(SUFFIXES)} must be OpenAPI descriptions."
 )
 
 
-def load(source: str | os.PathLike[str], *, progress: Progress | None = None) -> Iterator[Record]:
-    """The records of `source`, files of a folder in the order of their names.
+def load(
+    source: str | os.PathLike[str], *, reading: Reading = PLAIN, progress: Progress | None = None
+) -> Iterator[Record]:
+    """The records of `source`, files of a folder or zip in the order of their names.
 
     The API descriptions of a folder come last, since they may refer to each other. A demo's name
     comes before a file of that name (write ``./demo`` for the file). `progress` counts characters
     of API descriptions: JSON, and large YAML. Raises InputError naming file and line, while it is
-    read.
+    read; with `reading.skip` what cannot be used is left out.
     """
+    found = _load(source, reading, progress)
+    yield from found if reading.skip is None else _each_id_once(found, reading)
+
+
+def _each_id_once(records: Iterator[Record], reading: Reading) -> Iterator[Record]:
+    places: dict[str, str] = {}
+    for record in records:
+        first = places.setdefault(record.chunk.id, record.place)
+        if first is record.place:
+            yield record
+        else:
+            reading.refuse(
+                InputError(
+                    f"{record.place}: the id {record.chunk.id!r} was already used in {first}.",
+                    remedy="Give every record an id of its own.",
+                )
+            )
+
+
+def _load(
+    source: str | os.PathLike[str], reading: Reading, progress: Progress | None
+) -> Iterator[Record]:
     name = os.fspath(source)
     if name in DEMOS:
         for number, raw in enumerate(DEMOS[name](), start=1):
@@ -60,7 +89,12 @@ def load(source: str | os.PathLike[str], *, progress: Progress | None = None) ->
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.", remedy=REMEDY) from None
     if is_folder:
-        yield from _folder(path, progress)
+        yield from _folder(path, reading, progress)
+    elif is_there and path.suffix.lower() == ARCHIVE:
+        with tempfile.TemporaryDirectory() as folder:
+            for error in unpack(path, Path(folder), source=path.name):
+                reading.refuse(error)
+            yield from _folder(Path(folder), reading, progress)
     elif is_there:
         loader = LOADERS.get(path.suffix.lower())
         if loader is None:
@@ -68,25 +102,33 @@ def load(source: str | os.PathLike[str], *, progress: Progress | None = None) ->
         if loader is load_openapi:
             yield from load_openapi(path, source=path.name, progress=progress)
         else:
-            yield from loader(path, source=path.name)
+            yield from _usable(loader(path, source=path.name, reading=reading), reading)
     else:
         raise InputError(f"{path} does not exist.", remedy=REMEDY)
 
 
-def _folder(folder: Path, progress: Progress | None) -> Iterator[Record]:
+def _usable(records: Iterator[Record], reading: Reading) -> Iterator[Record]:
+    """The records up to the point where their file can no longer be read."""
+    try:
+        yield from records
+    except InputError as error:
+        reading.refuse(error)
+
+
+def _folder(folder: Path, reading: Reading, progress: Progress | None) -> Iterator[Record]:
     files = {file.relative_to(folder).as_posix(): file for file in _files(folder)}
     loaders = {name: LOADERS.get(file.suffix.lower()) for name, file in files.items()}
     maybe = {name: files[name] for name, loader in loaders.items() if loader is load_openapi}
     others = [name for name, loader in loaders.items() if loader is None]
     if len(others) == len(files):
         raise InputError(f"{folder} contains no file that can be indexed.", remedy=REMEDY)
-    descriptions, not_openapi = load_together(maybe, progress=progress)
+    descriptions, not_openapi = load_together(maybe, progress=progress, refuse=reading.refuse)
     others += not_openapi
     if others:
         log.warning("%d files of other kinds in %s are skipped", len(others), folder)
     for name, loader in loaders.items():
         if loader is not None and name not in maybe:
-            yield from loader(files[name], source=name)
+            yield from _usable(loader(files[name], source=name, reading=reading), reading)
     yield from descriptions
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from ragfilter.extras import extra
 from ragfilter.ingest.files import read_text
 from ragfilter.ingest.passages import passages
+from ragfilter.ingest.plain_text import load_text
+from ragfilter.ingest.reading import PLAIN, Reading
 from ragfilter.ingest.records import Record, to_record
 
 with extra("ingest"):
@@ -25,15 +27,18 @@ BETWEEN = " > "
 MAX_NESTING = 100
 
 
-def load_markdown(path: Path, *, source: str) -> Iterator[Record]:
+def load_markdown(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[Record]:
     """The sections of a Markdown file; long ones in several passages. Raises InputError.
 
     A chunk's id is file and heading (``guide.md#install``), numbered where it is not the first.
     """
+    if not reading.headings:
+        yield from load_text(path, source=source, reading=reading)
+        return
     seen: dict[str, int] = {}
     for headings, line, body in sections(read_text(path)):
         title = BETWEEN.join(headings) or path.stem
-        for passage in passages(body):
+        for passage in passages(body, reading.size, reading.overlap):
             anchor = f"{source}#{_slug(headings[-1] if headings else path.stem)}"
             seen[anchor] = seen.get(anchor, 0) + 1
             number = f"-{seen[anchor]}" if seen[anchor] > 1 else ""

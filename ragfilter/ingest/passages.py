@@ -8,13 +8,18 @@ import re
 LONGEST = 1000
 
 
-def passages(text: str, longest: int = LONGEST) -> list[str]:
+def passages(text: str, longest: int = LONGEST, overlap: int = 0) -> list[str]:
     """Paragraphs packed into passages of at most `longest` characters, in order.
 
     A paragraph that is longer is split after a sentence, else between words, else anywhere. Only
-    white space is lost.
+    white space is lost. With `overlap`, each passage begins with the words that ended the one
+    before it, up to so many characters.
     """
-    packed: list[str] = []
+    if overlap:
+        packed = passages(text, longest - overlap - 1)
+        tails = ("", *(_tail(passage, overlap) for passage in packed))
+        return [f"{tail} {own}".lstrip() for tail, own in zip(tails, packed, strict=False)]
+    packed = []
     for paragraph in re.split(r"\n\s*\n", text):
         for piece in _pieces(paragraph.strip(), longest):
             if packed and len(packed[-1]) + 2 + len(piece) <= longest:
@@ -22,6 +27,14 @@ def passages(text: str, longest: int = LONGEST) -> list[str]:
             else:
                 packed.append(piece)
     return packed
+
+
+def _tail(passage: str, overlap: int) -> str:
+    """The last whole words of at most `overlap` characters; all of a shorter passage."""
+    if len(passage) <= overlap:
+        return passage
+    begin = re.search(r"\s\S", passage[-overlap - 1 :])
+    return passage[-overlap - 1 :][begin.start() :].strip() if begin else ""
 
 
 def _pieces(paragraph: str, longest: int) -> list[str]:

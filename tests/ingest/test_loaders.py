@@ -473,9 +473,9 @@ def test_a_folder_is_read_in_order_and_below(
     assert "1 files of other kinds" in caplog.text
 
 
-@pytest.mark.parametrize("name", ["nothing.jsonl", "demo2", "file.pdf", "empty"])
+@pytest.mark.parametrize("name", ["nothing.jsonl", "demo2", "file.docx", "empty"])
 def test_a_source_that_cannot_be_read_is_told_with_what_can(tmp_path: Path, name: str) -> None:
-    written(tmp_path, "file.pdf", "%PDF")
+    written(tmp_path, "file.docx", "PK")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError) as error:
         read(tmp_path / name)

@@ -7,11 +7,12 @@ out and reported too; nothing else fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ragfilter.errors import InputError
 from ragfilter.ingest.openapi import files
 from ragfilter.ingest.openapi.items import Item, api_title, identify, items
 from ragfilter.ingest.openapi.refs import (
@@ -55,17 +56,29 @@ def load_openapi(path: Path, *, source: str, progress: Progress | None = None) -
 
 
 def load_together(
-    paths: Mapping[str, Path], *, progress: Progress | None = None
+    paths: Mapping[str, Path],
+    *,
+    progress: Progress | None = None,
+    refuse: Callable[[InputError], None] | None = None,
 ) -> tuple[Iterator[Record], tuple[str, ...]]:
     """The records of several files (source to path) that may refer to each other, and the sources
-    that are no API descriptions. Raises InputError like `load_openapi`.
+    that are no API descriptions. `refuse` is told of a file that is broken, and may raise it.
+    Raises InputError like `load_openapi`.
     """
     trees: dict[str, dict[str, Any]] = {}
+    broken: set[str] = set()
     for source, path in paths.items():
-        tree = files.read_tree_if_any(path, source=source, progress=progress)
+        try:
+            tree = files.read_tree_if_any(path, source=source, progress=progress)
+        except InputError as error:
+            if refuse is None:
+                raise
+            refuse(error)
+            broken.add(source)
+            continue
         if tree is not None:
             trees[source] = tree
-    return records(trees), tuple(source for source in paths if source not in trees)
+    return records(trees), tuple(s for s in paths if s not in trees and s not in broken)
 
 
 def records(trees: Trees) -> Iterator[Record]:

@@ -1,0 +1,202 @@
+"""How files are cut, what columns mean, what is left out, and what a zip may do."""
+
+from __future__ import annotations
+
+import io
+import stat
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pdfs import pdf
+
+from ragfilter.errors import InputError
+from ragfilter.ingest.load import load
+from ragfilter.ingest.passages import passages
+from ragfilter.ingest.reading import Reading
+from ragfilter.ingest.unpack import safe_name, unpack
+from ragfilter.model import Chunk
+
+
+def read(path: Path, reading: Reading | None = None) -> list[Chunk]:
+    return [record.chunk for record in load(path, reading=reading or Reading())]
+
+
+def lenient(path: Path, **given: object) -> tuple[list[str], list[str]]:
+    """The ids that are read, and what is left out."""
+    told: list[InputError] = []
+    reading = Reading(skip=told.append, **given)  # type: ignore[arg-type]
+    return [chunk.id for chunk in read(path, reading)], [error.message for error in told]
+
+
+# --- passages
+
+
+@pytest.mark.parametrize(
+    ("longest", "overlap", "cut"),
+    [
+        (13, 0, ["one two three", "four five six"]),
+        (19, 5, ["one two three", "three four five six"]),
+        (18, 4, ["one two three", "four five six"]),
+    ],
+)
+def test_passages_begin_with_the_last_words_before_them(
+    longest: int, overlap: int, cut: list[str]
+) -> None:
+    assert passages("one two three\n\nfour five six", longest, overlap) == cut
+
+
+@given(st.text(alphabet="abc. \n", max_size=400), st.integers(20, 80), st.data())
+def test_overlapping_passages_lose_nothing_and_stay_short(
+    text: str, longest: int, data: st.DataObject
+) -> None:
+    overlap = data.draw(st.integers(0, longest // 2))
+    plain = passages(text, longest - overlap - 1) if overlap else passages(text, longest)
+    cut = passages(text, longest, overlap)
+    assert len(cut) == len(plain)
+    assert all(c.endswith(p) and len(c) <= longest for c, p in zip(cut, plain, strict=True))
+
+
+@pytest.mark.parametrize(
+    "given", [{"size": 99}, {"size": 8001}, {"overlap": -1}, {"size": 200, "overlap": 101},
+              {"columns": {"text": "a", "nonsense": "b"}}, {"columns": {"title": "a"}}]
+)  # fmt: skip
+def test_a_reading_that_cannot_be_is_refused(given: dict[str, object]) -> None:
+    with pytest.raises(InputError) as error:
+        Reading(**given)  # type: ignore[arg-type]
+    assert error.value.remedy
+
+
+def test_markdown_without_headings_is_cut_like_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text("# One\n\nFirst.\n\n# Two\n\nSecond.\n")
+    assert [chunk.id for chunk in read(path)] == ["a.md#one", "a.md#two"]
+    assert [c.text for c in read(path, Reading(headings=False))] == [
+        "# One\n\nFirst.\n\n# Two\n\nSecond."
+    ]
+
+
+# --- columns of a table
+
+
+def test_columns_of_a_table_are_named_for_fields(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("Nr,Body,text,Heading\n7,Trolls fear fire.,x,Trolls\n8,Owls hoot.,,Owls\n")
+    columns = {"text": "Body", "title": "Heading"}
+    assert read(path, Reading(columns=columns)) == [
+        Chunk("a.csv#1", "Trolls fear fire.", "Trolls", source="a.csv",
+              metadata={"Nr": "7", "column text": "x"}),
+        Chunk("a.csv#2", "Owls hoot.", "Owls", source="a.csv", metadata={"Nr": "8"}),
+    ]  # fmt: skip
+    assert [c.id for c in read(path, Reading(columns={**columns, "id": "Nr"}))] == ["7", "8"]
+    with pytest.raises(InputError, match=r"line 1: the header has no column 'Title'"):
+        read(path, Reading(columns={"text": "Title"}))
+
+
+# --- bad records
+
+
+def test_bad_records_are_listed_while_the_rest_goes_in(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(
+        '{"id": "a", "text": "t"}\nnonsense\n[1]\n{"id": "b"}\n{"id": "a", "text": "u"}\n'
+        '{"id": "c", "text": "t"}\n'
+    )
+    (tmp_path / "b.csv").write_text("id,text\nd,t\ne\nf,t,u\ng,t\n")
+    (tmp_path / "c.txt").write_bytes(b"\xff")
+    (tmp_path / "d.json").write_text('{"openapi": "3.0.0", broken')
+    ids, told = lenient(tmp_path)
+    assert ids == ["a", "c", "d", "g"]
+    assert [message.split(": ")[0] for message in told] == [
+        "d.json, line 1", "a.jsonl, line 2", "a.jsonl, line 3", "a.jsonl, line 4",
+        "a.jsonl, line 5", "b.csv, line 3", "b.csv, line 4", f"{tmp_path}/c.txt, line 1",
+    ]  # fmt: skip
+
+
+# --- PDF
+
+
+def test_the_pages_of_a_pdf_keep_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "guide.pdf"
+    path.write_bytes(pdf("Trolls fear fire.", "", "Owls hoot."))
+    assert read(path) == [
+        Chunk("guide.pdf#page-1", "Trolls fear fire.", "guide, page 1", "page", "guide.pdf", 1),
+        Chunk("guide.pdf#page-3", "Owls hoot.", "guide, page 3", "page", "guide.pdf", 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"), [(b"", "cannot be read"), (b"%PDF-1.4\n", "cannot be read"),
+                       (pdf("a")[:200], "cannot be read"), (pdf("", ""), "no page")]
+)  # fmt: skip
+def test_a_pdf_that_cannot_be_read_says_why(tmp_path: Path, data: bytes, said: str) -> None:
+    path = tmp_path / "a.pdf"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=rf"^a\.pdf: .*{said}") as error:
+        read(path)
+    assert error.value.remedy
+    assert lenient(path)[0] == []
+
+
+# --- zip
+
+
+def packed(path: Path, members: dict[str, bytes], link: str = "") -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            info = zipfile.ZipInfo(name)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            if name == link:
+                info.external_attr = (stat.S_IFLNK | 0o777) << 16
+            archive.writestr(info, data)
+    return path
+
+
+def test_a_zip_is_read_like_its_folder(tmp_path: Path) -> None:
+    members = {"a.txt": b"one", "deep/b.md": b"# B\n\ntwo", "deep/c.bin": b"", ".d.txt": b"no"}
+    path = packed(tmp_path / "x.zip", members)
+    assert [(c.id, c.source) for c in read(path)] == [
+        ("a.txt#1", "a.txt"), ("deep/b.md#b", "deep/b.md"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("a.md", "a.md"), ("a/./b.md", "a/b.md"), ("..a/b..md", "..a/b..md"), ("é.md", "é.md"),
+        ("../a.md", None), ("a/../../b.md", None), ("/etc/passwd", None), ("a\\b.md", None),
+        ("", None), (".", None), ("a\n.md", None), ("x" * 201, None),
+    ],
+)  # fmt: skip
+def test_a_name_that_leads_out_is_refused(name: str, safe: str | None) -> None:
+    assert safe_name(name) == safe
+
+
+def test_what_a_zip_may_not_do_is_left_out_and_named(tmp_path: Path) -> None:
+    members = {"../out.txt": b"x", "/abs.txt": b"x", "link.txt": b"/etc/passwd", "in.txt": b"ok"}
+    path = packed(tmp_path / "x.zip", members, link="link.txt")
+    ids, told = lenient(path)
+    assert ids == ["in.txt#1"]
+    assert ["'../out.txt'" in told[0], "'/abs.txt'" in told[1], "link" in told[2]] == [True] * 3
+    with pytest.raises(InputError, match="leads out"):
+        read(path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["x.zip"]
+
+
+def test_a_zip_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
+    path = packed(tmp_path / "bomb.zip", {"a.txt": bytes(3_000_000)})
+    assert path.stat().st_size < 10_000
+    with pytest.raises(InputError, match="more than 2 MB"):
+        unpack(path, tmp_path / "out", source="bomb.zip", limit=2_000_000)
+
+
+def test_a_zip_that_is_none_is_refused(tmp_path: Path) -> None:
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
+        archive.writestr("a.txt", "one two three " * 50)
+    for data in (b"", b"PK", whole.getvalue()[:-30], whole.getvalue().replace(b"two", b"TWO")):
+        path = tmp_path / "x.zip"
+        path.write_bytes(data)
+        with pytest.raises(InputError, match=r"^x\.zip: this zip cannot be read"):
+            read(path)
