@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -60,6 +60,7 @@ class Workbench:
     answers: Answers = field(default_factory=Answers)
     _rerankers: dict[str, Reranker] = field(default_factory=dict)
     _journal: list[Journal] = field(default_factory=list)
+    _before_closing: list[Callable[[], None]] = field(default_factory=list)
     _making: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -123,8 +124,14 @@ class Workbench:
         """The names of the collections. Raises StoreError."""
         return iter(info.name for info in self.collections())
 
+    def before_closing(self, call: Callable[[], None]) -> None:
+        """Have `call` made before anything is closed."""
+        self._before_closing.append(call)
+
     def close(self) -> None:
         """Close everything, in reverse order; again does nothing."""
+        while self._before_closing:
+            self._before_closing.pop()()
         self._closing.close()
 
     def __enter__(self) -> Workbench:

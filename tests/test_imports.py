@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "ragfilter"
 GROUND = {"errors", "extras", "model", "protocols", "text", "deadline", "settings.field"}
 CORE = GROUND | {"models", "rules", "answer", "judge", "layers", "settings"}
 WIRING = CORE | {"engine", "stores", "ingest"}
-ALL = WIRING | {"report", "evaluate", "workbench"}
+ALL = WIRING | {"report", "evaluate", "workbench", "indexing"}
 ALLOWED = {
     "errors": set(),
     "extras": {"errors"},
@@ -43,6 +43,7 @@ ALLOWED = {
     "integrations": GROUND | {"judge", "settings", "report", "documents", "scores", "result"},
     "filter": WIRING | {"report", "documents", "scores", "result", "integrations"},
     "workbench": WIRING | {"filter", "result"},
+    "indexing": WIRING | {"workbench"},
     "cli": ALL | {"integrations"},
     "ui": ALL,
     "__main__": {"errors", "cli"},

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,15 +14,20 @@ import typer
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import DataDir, Json, in_words
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, StoreError, WorkspaceLocked
+from ragfilter.protocols import Progress
+from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
-    from ragfilter.stores.index import IndexReport
-    from ragfilter.workbench import Workbench
+    from ragfilter.indexing.order import Done, Order
 
 log = logging.getLogger(__name__)
 
-SOURCES = "demo, adsapi, or a file or folder of .jsonl .csv .md .txt or OpenAPI (.json .yaml)"
+SOURCES = (
+    "demo, adsapi, or a file, folder or zip of .jsonl .csv .md .txt .pdf or OpenAPI (.json .yaml)"
+)
+LOOK_S = 0.2
+"""How often a queued order is looked at."""
 
 
 @command()
@@ -38,64 +46,147 @@ def index(
     rebuild: Annotated[
         bool, typer.Option(help="Restore the collection from its own copy, without SOURCE.")
     ] = False,
+    size: Annotated[
+        int | None,
+        typer.Option(help="Longest passage, in characters. The bundled model reads about 1,000."),
+    ] = None,
+    overlap: Annotated[
+        int, typer.Option(help="Characters that a passage repeats of the one before it.")
+    ] = 0,
+    headings: Annotated[
+        bool, typer.Option("--headings/--no-headings", help="Cut Markdown at its headings.")
+    ] = True,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="field=column: the CSV column that holds a field, such as text=Body. Without one "
+            "for id, rows are numbered. Repeatable.",
+            callback=in_words,
+        ),
+    ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out what cannot be used, and list it.")
+    ] = False,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Index chunks into a collection. Unchanged chunks are not embedded again."""
+    """Index chunks into a collection. Unchanged chunks are not embedded again.
+
+    While the app has the workspace open, the app does it.
+    """
+    from ragfilter.indexing.order import Order
     from ragfilter.ingest.load import DEMOS
+    from ragfilter.ingest.reading import Reading
 
     name = collection or (source if source in DEMOS else "")
     if not name:
         raise InputError("--collection is missing.", remedy="Name the collection to index into.")
     if not source and not rebuild:
         raise InputError("SOURCE is missing.", remedy=f"Give {SOURCES}.")
-    with parts.open_for(data_dir, "index") as bench:
-        report = run(bench, source, name, reset=reset, from_copy=rebuild)
-    parts.emit(parts.dumps(document(report)) if as_json else text(report))
+    # Refuses what cannot be, before anything is opened.
+    reading = Reading(size or Reading().size, overlap, headings, _columns(column or ()))
+    order = Order(
+        name, "" if rebuild else source, reset, skip_bad, size=reading.size, overlap=overlap,
+        headings=headings, columns=dict(reading.columns),
+    )  # fmt: skip
+    try:
+        with parts.open_for(data_dir, "index") as bench:
+            from ragfilter.indexing.order import carry_out
 
-
-def run(
-    bench: Workbench, source: str, name: str, *, reset: bool = False, from_copy: bool = False
-) -> IndexReport:
-    """Index `source` (or, `from_copy`, the collection's own copy) as the collection `name`.
-
-    Rules that were edited stay as edited, also with `reset`. Raises InputError, StoreError,
-    ModelError.
-    """
-    from ragfilter.ingest.load import load
-    from ragfilter.rules.edits import edited_rules
-    from ragfilter.stores import index as indexing
-
-    rules = edited_rules(bench.journal, name)
-    if from_copy:
-        report = indexing.rebuild(
-            name,
-            workspace=bench.workspace,
-            rules=rules,
-            progress=parts.progress("chunks restored"),
-        )
-    else:
-        report = indexing.index(
-            load(source, progress=parts.progress("characters read")),
-            name=name,
-            workspace=bench.workspace,
-            embedder=bench.embedder,
-            reset=reset,
-            rules=rules,
-            progress=parts.progress("texts embedded, chunks written"),
-        )
-    for warning in report.warnings:
+            done = carry_out(order, bench, _bars())
+    except WorkspaceLocked:
+        handed = _by_the_app(order, data_dir)
+        if handed is None:
+            raise
+        done = handed
+    for warning in done.report.warnings:
         log.warning(warning)
-    return report
+    for refusal in done.refused:
+        log.warning("left out: %s", refusal.message)
+    parts.emit(parts.dumps(document(done)) if as_json else text(done))
 
 
-def document(report: IndexReport) -> dict[str, Any]:
+def _columns(given: Sequence[str]) -> Mapping[str, str]:
+    pairs = [text.partition("=") for text in given]
+    for field, sign, column in pairs:
+        if not (field and sign and column):
+            raise InputError(
+                f"--column {field}{sign}{column} names no field and column.",
+                remedy="Write --column text=Body.",
+            )
+    return {field.strip(): column.strip() for field, _, column in pairs}
+
+
+def _bars() -> Any:
+    from ragfilter.indexing.order import PHASES, Watch
+
+    class Bars(Watch):
+        def progress(self, phase: str) -> Progress:
+            return parts.progress(PHASES[phase])
+
+    return Bars()
+
+
+def _by_the_app(order: Order, data_dir: Path | None) -> Done | None:
+    """Give the order to the process that has the workspace open, and wait for it.
+
+    None where that process takes no orders.
+    """
+    from dataclasses import replace
+
+    from ragfilter.indexing.queue import Queue
+    from ragfilter.ingest.load import DEMOS
+    from ragfilter.models.embedder import BUNDLED
+    from ragfilter.workbench import read_deployment
+
+    deployment = read_deployment(data_dir=data_dir)
+    queue = Queue(Path(deployment.data_dir).expanduser().resolve())
+    if not queue.attended:
+        return None
+    source = order.source
+    if source and source not in DEMOS:
+        # The app runs elsewhere.
+        source = str(Path(source).expanduser().resolve())
+    embedder = deployment.embedding_model or BUNDLED
+    job = queue.put(replace(order, source=source, embedder=embedder))
+    log.info("the app has the workspace open and indexes for this command")
+    bars: dict[str, Progress] = {}
+    try:
+        while job.standing.open:
+            if not queue.attended:
+                raise StoreError(
+                    "The app that was indexing has ended.",
+                    remedy="Run the same command again; it goes on from there.",
+                )
+            time.sleep(LOOK_S)
+            job = queue.job(job.id) or job
+            at = job.standing
+            if at.phase:
+                bars.setdefault(at.phase, parts.progress(at.phase))(at.done, at.total)
+        if job.standing.state == "stopped":
+            raise InputError(
+                "The indexing was stopped in the app.",
+                remedy="Run the same command again; it goes on from there.",
+            )
+        return job.standing.result()
+    finally:
+        queue.stop(job.id)
+        queue.remove(job.id)
+
+
+def document(done: Done) -> dict[str, Any]:
     """What `index --json` prints."""
-    return asdict(report) | {"seconds": round(report.seconds, 3)}
+    refused = [{"message": each.message, "remedy": each.remedy} for each in done.refused]
+    return asdict(done.report) | {
+        "seconds": round(done.report.seconds, 3),
+        "left_out": done.left_out,
+        "refused": refused,
+    }
 
 
-def text(report: IndexReport) -> str:
+def text(done: Done) -> str:
     """The same in words."""
+    report = done.report
     counts = [
         f"{number} {word}"
         for number, word in (
@@ -106,5 +197,6 @@ def text(report: IndexReport) -> str:
         )
         if number
     ]
-    done = f" ({', '.join(counts)})" if counts else ""
-    return f"{report.collection}: {report.total} chunks{done}, {report.seconds:.1f} s\n"
+    made = f" ({', '.join(counts)})" if counts else ""
+    left_out = f", {counted(done.left_out, 'record')} left out" if done.left_out else ""
+    return f"{report.collection}: {report.total} chunks{made}{left_out}, {report.seconds:.1f} s\n"

@@ -19,6 +19,7 @@ from ragfilter.model import User
 from ragfilter.protocols import Progress
 from ragfilter.settings import config as configuration
 from ragfilter.text.characters import whole
+from ragfilter.text.pace import Pace, in_words
 
 if TYPE_CHECKING:
     from ragfilter.answer.context import Context
@@ -190,13 +191,17 @@ def state(info: CollectionInfo) -> str:
 
 def progress(what: str) -> Progress:
     """A bar on standard error, one line that is overwritten; without a terminal, nothing."""
+    pace = Pace()
 
     def show(done: int, total: int) -> None:
         if not sys.stderr.isatty():
             return
         filled = BAR * done // total if total else BAR
         bar = "#" * filled + "." * (BAR - filled)
-        typer.echo(f"\r[{bar}] {done:,} of {total:,} {what}", err=True, nl=done >= total)
+        left = "" if done >= total else in_words(pace.left(done, total))
+        line = f"[{bar}] {done:,} of {total:,} {what}{left and ', '}{left}"
+        # Padded, since the line before may have been longer.
+        typer.echo(f"\r{line:<100}", err=True, nl=done >= total)
 
     return show
 

@@ -1,0 +1,121 @@
+"""What is to be indexed, how, and into which collection: a value, also as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ragfilter.errors import InputError, RagfilterError
+from ragfilter.ingest.load import load
+from ragfilter.ingest.reading import Reading
+from ragfilter.protocols import Progress
+from ragfilter.rules.edits import edited_rules
+from ragfilter.stores.index import IndexReport, index, rebuild
+from ragfilter.workbench import Workbench
+
+MOST_LISTED = 1000
+"""So many records that were left out are listed; the others are counted."""
+PHASES = {
+    "read": "characters read",
+    "index": "texts embedded, chunks written",
+    "rebuild": "chunks restored",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One indexing. Without `source` the collection is restored from its own copy.
+
+    `lenient`: records that cannot be used are left out and listed. `embedder` is the model that
+    whoever gave the order counts on; empty takes the workspace's. `temporary`: the source is
+    removed with the order.
+    """
+
+    collection: str
+    source: str = ""
+    reset: bool = False
+    lenient: bool = False
+    embedder: str = ""
+    temporary: bool = False
+    size: int = Reading().size
+    overlap: int = 0
+    headings: bool = True
+    columns: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The order as plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A record or file that was left out, and what to do about it."""
+
+    message: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What an order came to. `left_out` counts every refusal, also those that are not listed."""
+
+    report: IndexReport
+    refused: tuple[Refusal, ...] = ()
+    left_out: int = 0
+
+
+class Watch:
+    """What happens while an order is carried out. Its methods may raise to stop the work."""
+
+    def progress(self, phase: str) -> Progress | None:
+        """Who is told how far a phase, one of `PHASES`, has come."""
+        return None
+
+    def refused(self, refusal: Refusal) -> None:
+        """A record was left out."""
+
+
+QUIET = Watch()
+
+
+def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
+    """Index what the order says. Rules that were edited stay as edited, also with `reset`.
+
+    Raises InputError, StoreError, ModelError.
+    """
+    name, embedder = order.collection, bench.embedder
+    if order.embedder and order.embedder != embedder.name:
+        raise InputError(
+            f"This workspace is open with the embedding model {embedder.name}, not with "
+            f"{order.embedder}.",
+            remedy=f"Index with {embedder.name}, or close what has the workspace open.",
+        )
+    rules = edited_rules(bench.journal, name)
+    if not order.source:
+        report = rebuild(
+            name, workspace=bench.workspace, rules=rules, progress=watch.progress("rebuild")
+        )
+        return Done(report)
+    refused: list[Refusal] = []
+    left_out = 0
+
+    def skip(error: RagfilterError) -> None:
+        nonlocal left_out
+        left_out += 1
+        if left_out <= MOST_LISTED:
+            refused.append(Refusal(error.message, error.remedy))
+            watch.refused(refused[-1])
+
+    reading = Reading(
+        order.size, order.overlap, order.headings, order.columns, skip if order.lenient else None
+    )
+    report = index(
+        load(order.source, reading=reading, progress=watch.progress("read")),
+        name=name,
+        workspace=bench.workspace,
+        embedder=embedder,
+        reset=order.reset,
+        rules=rules,
+        progress=watch.progress("index"),
+    )
+    return Done(report, tuple(refused), left_out)

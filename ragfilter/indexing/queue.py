@@ -1,0 +1,193 @@
+"""Orders that wait in the workspace folder until the process that has it open carries them out.
+
+Source: docs/decisions/0015-indexing-waits-in-a-queue.md. An order is a file, and so is where it
+stands; each is replaced whole. So the page that gave an order may be left, and the command line can
+give one while the app runs.
+
+    queue/ID.order.json     what is to be done
+    queue/ID.json           where it stands, once it was taken up
+    queue/ID.stop           it is to stop
+    queue/.worker.lock      held by the one who carries them out
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from ragfilter.errors import Action, RagfilterError, StoreError
+from ragfilter.extras import extra
+from ragfilter.indexing.order import Done, Order, Refusal
+from ragfilter.stores.index import IndexReport
+from ragfilter.stores.workspace import taken
+
+with extra("chroma"):
+    from filelock import BaseFileLock, FileLock
+
+State = Literal["waiting", "running", "stopped", "failed", "done"]
+ORDER, STANDING, STOP = ".order.json", ".json", ".stop"
+FOLDER, UPLOADS = "queue", "uploads"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where an order stands. `seconds_left` is None where it cannot be told."""
+
+    state: State = "waiting"
+    phase: str = ""
+    done: int = 0
+    total: int = 0
+    seconds_left: float | None = None
+    refused: tuple[Refusal, ...] = ()
+    left_out: int = 0
+    report: IndexReport | None = None
+    message: str = ""
+    remedy: str = ""
+    action: Action = ""
+
+    @property
+    def open(self) -> bool:
+        """Whether it is still to be done."""
+        return self.state in ("waiting", "running")
+
+    @property
+    def share(self) -> float:
+        """How much of the present phase is done, from 0 to 1."""
+        return min(self.done / self.total, 1.0) if self.total else 0.0
+
+    def result(self) -> Done:
+        """What the order came to. Raises what prevented it."""
+        if self.report is None:
+            raise RagfilterError(self.message, remedy=self.remedy, action=self.action)
+        return Done(self.report, self.refused, self.left_out)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """An order in the queue. Ids ascend in the order in which they were given."""
+
+    id: str
+    order: Order
+    standing: Standing = field(default_factory=Standing)
+
+
+class Queue:
+    """The orders of the workspace at `folder`. Any process may use it; raises StoreError."""
+
+    def __init__(self, folder: Path) -> None:
+        self.workspace = folder
+        self.folder = folder / FOLDER
+        with _told(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+
+    def put(self, order: Order) -> Job:
+        """Give an order."""
+        job = Job(f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}", order)
+        self._write(job.id, ORDER, order.to_json())
+        return job
+
+    def jobs(self) -> tuple[Job, ...]:
+        """Every order, oldest first."""
+        names = sorted(path.name for path in self.folder.glob(f"*{ORDER}"))
+        found = (self.job(name.removesuffix(ORDER)) for name in names)
+        return tuple(job for job in found if job is not None)
+
+    def job(self, job_id: str) -> Job | None:
+        """An order, None where it was removed or cannot be read."""
+        given = self._read(job_id, ORDER)
+        try:
+            return None if given is None else Job(job_id, Order(**given), self._standing(job_id))
+        except TypeError:
+            return None
+
+    def stop(self, job_id: str) -> None:
+        """Ask that an order be stopped; one that waits is stopped at once."""
+        with _told(self.folder):
+            (self.folder / f"{job_id}{STOP}").touch()
+        job = self.job(job_id)
+        if job is not None and job.standing.state == "waiting":
+            self.tell(job_id, Standing("stopped"))
+
+    def is_to_stop(self, job_id: str) -> bool:
+        return (self.folder / f"{job_id}{STOP}").exists()
+
+    def go_on(self, job_id: str) -> None:
+        """Let an order that was stopped or failed wait again; what is embedded is kept."""
+        with _told(self.folder):
+            (self.folder / f"{job_id}{STOP}").unlink(missing_ok=True)
+        self.tell(job_id, Standing())
+
+    def remove(self, job_id: str) -> None:
+        """Forget an order, with its temporary source."""
+        job = self.job(job_id)
+        with _told(self.folder):
+            for suffix in (ORDER, STOP, STANDING):
+                (self.folder / f"{job_id}{suffix}").unlink(missing_ok=True)
+        if job is not None:
+            self.clear(job.order)
+
+    def clear(self, order: Order) -> None:
+        """Remove the source of an order that is temporary, which lies among the uploads."""
+        source = Path(order.source)
+        if order.temporary and source.parent == self.workspace / UPLOADS:
+            shutil.rmtree(source, ignore_errors=True)
+
+    def tell(self, job_id: str, standing: Standing) -> None:
+        """Write where an order stands."""
+        self._write(job_id, STANDING, asdict(standing))
+
+    def worker_lock(self) -> BaseFileLock:
+        """The lock of whoever carries the orders out."""
+        return FileLock(self.folder / ".worker.lock", thread_local=False)
+
+    @property
+    def attended(self) -> bool:
+        """Whether some process carries the orders out."""
+        lock = self.worker_lock()
+        if not taken(lock):
+            return True
+        lock.release()
+        return False
+
+    def _standing(self, job_id: str) -> Standing:
+        values = self._read(job_id, STANDING)
+        if values is None:
+            return Standing()
+        report, refused = values.pop("report"), values.pop("refused")
+        made = None
+        if report:
+            made = IndexReport(**{**report, "warnings": tuple(report["warnings"])})
+        standing = Standing(**values)
+        return replace(standing, report=made, refused=tuple(Refusal(**each) for each in refused))
+
+    def _read(self, job_id: str, suffix: str) -> dict[str, Any] | None:
+        try:
+            text = (self.folder / f"{job_id}{suffix}").read_text(encoding="utf-8")
+            values = json.loads(text)
+        except (OSError, ValueError):
+            return None
+        return values if isinstance(values, dict) else None
+
+    def _write(self, job_id: str, suffix: str, values: dict[str, Any]) -> None:
+        fresh = self.folder / f"{job_id}{suffix}.new"
+        with _told(self.folder):
+            fresh.write_text(json.dumps(values), encoding="utf-8")
+            fresh.replace(self.folder / f"{job_id}{suffix}")
+
+
+@contextlib.contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"{folder} cannot be written: {error.strerror}.",
+            remedy="Make room on the disk or check its permissions.",
+        ) from None

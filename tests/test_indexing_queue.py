@@ -1,0 +1,191 @@
+"""Orders are carried out by whoever has the workspace open: told, stopped, gone on with."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from waiting import PROCESS_S
+
+from ragfilter.cli import main
+from ragfilter.indexing.order import Order
+from ragfilter.indexing.queue import Job, Queue, Standing
+from ragfilter.indexing.worker import Worker
+from ragfilter.text.pace import Pace, in_words
+from ragfilter.workbench import Workbench, open_workspace
+
+pytestmark = pytest.mark.model
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def until(queue: Queue, job: Job, told: Callable[[Standing], bool]) -> Standing:
+    deadline = time.monotonic() + PROCESS_S
+    while time.monotonic() < deadline:
+        found = queue.job(job.id)
+        assert found is not None
+        if told(found.standing):
+            return found.standing
+        time.sleep(0.02)
+    raise AssertionError("it never came to that")
+
+
+def records(path: Path, n: int, text: str = "Text {} of trolls.") -> Path:
+    lines = (json.dumps({"id": f"c{i}", "text": text.format(i)}) + "\n" for i in range(n))
+    path.write_text("".join(lines))
+    return path
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Workbench]:
+    with open_workspace(tmp_path / "ws") as opened:
+        yield opened
+
+
+def test_an_order_is_carried_out_and_what_is_left_out_is_listed(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    source = records(tmp_path / "a.jsonl", 3)
+    source.write_text(source.read_text() + "nonsense\n")
+    queue = Queue(bench.workspace.path)
+    assert not queue.attended
+    job = queue.put(Order("mine", str(source), lenient=True))
+    Worker(bench).start()
+    assert queue.attended
+    standing = until(queue, job, lambda standing: not standing.open)
+    assert standing.state == "done"
+    assert standing.result().report.total == 3
+    assert standing.left_out == 1
+    assert standing.refused[0].message.startswith("a.jsonl, line 4: this is not JSON")
+    queue.remove(job.id)
+    assert queue.jobs() == ()
+    bench.close()
+    assert not queue.attended
+
+
+def test_an_order_that_fails_says_why(bench: Workbench, tmp_path: Path) -> None:
+    queue = Queue(bench.workspace.path)
+    bad = queue.put(Order("mine", str(tmp_path / "nothing.txt")))
+    other = queue.put(Order("mine", "demo", embedder="another-model"))
+    Worker(bench).start()
+    failed = until(queue, bad, lambda standing: not standing.open)
+    assert (failed.state, "does not exist" in failed.message) == ("failed", True)
+    refused = until(queue, other, lambda standing: not standing.open)
+    assert "not with another-model" in refused.message
+    assert refused.remedy.startswith("Index with all-MiniLM-L6-v2")
+
+
+def test_an_order_is_stopped_and_gone_on_with(
+    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragfilter.stores.index.EMBED_PART", 64)
+    source = records(tmp_path / "a.jsonl", 320)
+    queue = Queue(bench.workspace.path)
+    job = queue.put(Order("mine", str(source)))
+    Worker(bench).start()
+    # A part of 64 texts is kept when it is done.
+    until(queue, job, lambda standing: standing.done >= 64)
+    queue.stop(job.id)
+    assert until(queue, job, lambda standing: not standing.open).state == "stopped"
+    assert "mine" not in list(bench)
+    queue.go_on(job.id)
+    standing = until(queue, job, lambda standing: not standing.open)
+    assert standing.result().report.total == 320
+    assert standing.result().report.embedded <= 256
+
+
+def test_what_a_dead_process_left_half_done_is_stopped(bench: Workbench) -> None:
+    queue = Queue(bench.workspace.path)
+    job = queue.put(Order("mine", "demo"))
+    queue.tell(job.id, Standing("running", done=3, total=9))
+    Worker(bench).start()
+    found = queue.job(job.id)
+    assert found is not None
+    assert (found.standing.state, found.standing.done) == ("stopped", 3)
+
+
+def test_one_of_two_workers_works(bench: Workbench, tmp_path: Path) -> None:
+    queue = Queue(bench.workspace.path)
+    Worker(bench).start()
+    Worker(bench).start()
+    job = queue.put(Order("mine", str(records(tmp_path / "a.jsonl", 2))))
+    assert until(queue, job, lambda standing: not standing.open).result().report.total == 2
+
+
+def test_a_temporary_source_goes_with_its_order_and_nothing_else_does(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    queue = Queue(bench.workspace.path)
+    inside = bench.workspace.path / "uploads" / "x"
+    inside.mkdir(parents=True)
+    for source in (inside, tmp_path / "mine"):
+        source.mkdir(exist_ok=True)
+        job = queue.put(Order("mine", str(source), temporary=True))
+        queue.remove(job.id)
+    assert (inside.exists(), (tmp_path / "mine").exists()) == (False, True)
+
+
+def test_the_command_line_indexes_while_the_app_runs(
+    bench: Workbench, tmp_path: Path, bare_environ: dict[str, str]
+) -> None:
+    source = records(tmp_path / "a.jsonl", 3)
+    where = ["--data-dir", str(bench.workspace.path), "--json"]
+    command = [sys.executable, "-m", "ragfilter", "index", source.name, "-c", "mine", *where]
+
+    def run() -> subprocess.CompletedProcess[str]:
+        environ = bare_environ | {"PYTHONPATH": str(ROOT)}
+        return subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
+
+    held = run()
+    assert held.returncode == 2
+    assert "is in use by" in held.stderr
+    Worker(bench).start()
+    made = run()
+    assert made.returncode == 0, made.stderr
+    assert json.loads(made.stdout)["total"] == 3
+    assert bench.collection("mine").count() == 3
+    assert Queue(bench.workspace.path).jobs() == ()
+    source.write_text("nonsense\n")
+    bad = run()
+    assert (bad.returncode, "a.jsonl, line 1" in bad.stderr) == (2, True)
+
+
+def test_index_reads_as_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.csv").write_text("Body,n\nTrolls fear fire.,1\nx,2,3\n")
+    command = ["index", str(tmp_path / "a.csv"), "-c", "mine", "--data-dir", str(tmp_path / "ws")]
+    assert main([*command, "--column", "text=Body", "--skip-bad", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert (json.loads(out)["total"], json.loads(out)["left_out"]) == (1, 1)
+    assert "left out: a.csv, line 3: 3 cells" in err
+    assert main([*command, "--column", "text"]) == 2
+    assert main([*command, "--size", "10"]) == 2
+    assert main([*command, "--overlap", "900"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("at", "left"),
+    [
+        (((0, 0), (1.9, 50)), None), (((0, 0), (2, 50)), 2.0), (((0, 0), (10, 25)), 30.0),
+        (((0, 50), (10, 75)), 10.0), (((0, 0), (2, 0)), None), (((0, 0), (9, 100)), 0.0),
+    ],
+)  # fmt: skip
+def test_time_left(at: tuple[tuple[float, int], ...], left: float | None) -> None:
+    now = 0.0
+    pace = Pace(lambda: now)
+    told = None
+    for now, done in at:  # noqa: B007
+        told = pace.left(done, 100)
+    assert told == left
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(None, ""), (0.2, "about 1 s left"), (59.4, "about 59 s left"), (200, "about 3 min left"),
+     (7200, "about 2.0 h left")],
+)  # fmt: skip
+def test_time_left_in_words(seconds: float | None, said: str) -> None:
+    assert in_words(seconds) == said
