@@ -1,25 +1,126 @@
-"""`ragfilter collections`: the collections of the workspace."""
+"""`ragfilter collections`: list, export, rename and delete the collections of the workspace."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ragfilter.cli import parts, remedies
-from ragfilter.cli.app import command
-from ragfilter.cli.options import DataDir, Json
+from ragfilter.cli.app import LOOK, app, command
+from ragfilter.cli.options import DataDir, Json, Viewing, in_words
 from ragfilter.cli.table import table
+from ragfilter.errors import InputError
+from ragfilter.text.numbers import chunks, counted
+
+if TYPE_CHECKING:
+    from ragfilter.workbench import Workbench
+
+group = typer.Typer(
+    help="List, export, rename and delete the collections of the workspace.",
+    invoke_without_command=True,
+    **LOOK,
+)
+app.add_typer(group, name="collections")
+Name = Annotated[str, typer.Argument(help="Name of the collection.", callback=in_words)]
 
 
-@command()
-def collections(data_dir: DataDir = None, as_json: Json = False) -> None:
-    """List the collections of the workspace."""
+@group.callback()
+def collections(context: typer.Context, data_dir: DataDir = None, as_json: Json = False) -> None:
+    """List, export, rename and delete the collections of the workspace."""
+    if context.invoked_subcommand is not None:
+        return
     with parts.open_for(data_dir, "collections") as bench:
         infos = bench.collections()
+        facts = _facts(bench) if not as_json else []
     if as_json:
         names = ("name", "count", "space", "embedder", "complete", "incomplete")
         parts.emit(parts.dumps([{name: getattr(info, name) for name in names} for info in infos]))
     elif infos:
-        body = [(i.name, i.count, i.space, i.embedder or "unknown", parts.state(i)) for i in infos]
-        parts.emit(table(("collection", "chunks", "space", "embedder", "state"), body))
+        heads = ("collection", "chunks", "space", "embedder", "rules", "labels", "changed", "state")
+        parts.emit(table(heads, facts))
     else:
         typer.echo(f"No collection yet. {remedies.COMMANDS['index']}", err=True)
+
+
+def _facts(bench: Workbench) -> list[tuple[object, ...]]:
+    from ragfilter.indexing.overview import overview
+
+    return [
+        (
+            each.info.name, each.info.count, each.info.space, each.info.embedder or "unknown",
+            "?" if each.rules is None else each.rules, each.labels,
+            "?" if each.changed is None else f"{each.changed:%Y-%m-%d %H:%M}",
+            parts.state(each.info),
+        )
+        for each in overview(bench)
+    ]  # fmt: skip
+
+
+@command(group)
+def export(
+    name: Name,
+    viewing: Viewing,
+    out: Annotated[Path | None, typer.Option(help="Output file. Default: standard output.")] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Write a collection as JSONL that indexes back exactly, rules as they were edited.
+
+    Where the clearance layer is on, only what the user may see is written.
+    """
+    user = viewing.viewer
+    from ragfilter.cli.rules import files
+    from ragfilter.stores.export import export as lines
+
+    with parts.open_for(data_dir, "collections") as bench:
+        collection = bench.collection(name)
+        made = list(lines(bench.workspace, collection, user))
+        hidden = collection.count() - len(made)
+    if hidden:
+        parts.tell(
+            f"{counted(hidden, 'chunk')} that the user may not see left out; --level and "
+            "--department say who asks, --set clearance.enabled=false takes all"
+        )
+    if out is None:
+        parts.emit("".join(made))
+    else:
+        files.write(out, "".join(made))
+        parts.emit(f"{name}: {chunks(len(made))} written to {out}\n")
+
+
+@command(group)
+def rename(
+    name: Name,
+    new: Annotated[str, typer.Argument(help="Its new name.", callback=in_words)],
+    data_dir: DataDir = None,
+) -> None:
+    """Rename a collection, with its rule edits and labels."""
+    from ragfilter.stores import manage
+
+    with parts.open_for(data_dir, "collections") as bench:
+        # Says what there is where there is no such collection.
+        bench.collection(name)
+        manage.rename(bench.workspace, name, new)
+    parts.emit(f"{name} is now {new}\n")
+
+
+@command(group)
+def delete(
+    name: Name,
+    yes: Annotated[
+        str, typer.Option("--yes", help="The name once more, to say that you mean it.")
+    ] = "",
+    data_dir: DataDir = None,
+) -> None:
+    """Delete a collection, with its rule edits and labels. It cannot be undone."""
+    if yes != name:
+        raise InputError(
+            "A deleted collection cannot be brought back.",
+            remedy=f"Add --yes {name} to delete it; `ragfilter collections export` keeps a copy.",
+        )
+    from ragfilter.stores import manage
+
+    with parts.open_for(data_dir, "collections") as bench:
+        manage.delete(bench.workspace, name)
+    parts.emit(f"{name} is deleted\n")

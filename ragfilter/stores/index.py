@@ -78,7 +78,7 @@ def index(
     given = _unique(records)
     prints = {i: record.fingerprint for i, record in given.items()}
     path = workspace.copy_path(name)
-    with _only_one(workspace, name):
+    with only_one(workspace, name):
         store = workspace.store()
         old = None if reset else copies.read_summary(path)
         if not reset:
@@ -136,7 +136,7 @@ def rebuild(
     started = perf_counter()
     check_name(name)
     path = workspace.copy_path(name)
-    with _only_one(workspace, name):
+    with only_one(workspace, name):
         summary = copies.read_summary(path)
         if summary is None:
             raise StoreError(
@@ -187,7 +187,8 @@ def _warnings(records: Iterable[Record]) -> tuple[str, ...]:
 
 
 @contextmanager
-def _only_one(workspace: Workspace, name: str) -> Iterator[None]:
+def only_one(workspace: Workspace, name: str) -> Iterator[None]:
+    """Nobody else indexes or changes the collection meanwhile. Raises WorkspaceLocked."""
     lock = FileLock(workspace.copies_dir / f".{name}.lock", thread_local=False)
     if not taken(lock):
         raise WorkspaceLocked(

@@ -133,8 +133,8 @@ def test_few_files_go_into_the_stores_own_condition(
     store: ChromaStore, where: Where, pushed: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collection = store.collection("ours")
-    told = Told(collection._raw())
-    monkeypatch.setattr(ChromaCollection, "_raw", lambda self: told)
+    told = Told(collection.raw())
+    monkeypatch.setattr(ChromaCollection, "raw", lambda self: told)
     collection.nearest(vectors(1)[0], 5, where=where)
     if pushed is None:
         ((condition, ids),) = told.asked

@@ -86,26 +86,26 @@ class ChromaCollection:
     def at_once(self) -> ChromaCollection:
         """The collection as it is now, for one query: it is not looked up again."""
         pinned = ChromaCollection(self._store, self._name)
-        pinned._pinned = self._raw()
+        pinned._pinned = self.raw()
         return pinned
 
     @property
     def space(self) -> Space:
-        return _space(self._raw())
+        return _space(self.raw())
 
     @property
     def embedder(self) -> str:
         """The embedding model that made the vectors; empty where it is not known."""
-        return _metadata(self._raw(), EMBEDDER)
+        return _metadata(self.raw(), EMBEDDER)
 
     @property
     def content(self) -> str:
         """The fingerprint of the indexed content; empty while indexing is not complete."""
-        return _metadata(self._raw(), CONTENT)
+        return _metadata(self.raw(), CONTENT)
 
     @property
     def version(self) -> str:
-        raw = self._raw()
+        raw = self.raw()
         token = f"{raw.id}:{_metadata(raw, VERSION)}"
         # Others write to a foreign collection untold; at least added and removed chunks show.
         return token if _is_ours(raw) else f"{token}:{self._count(raw)}"
@@ -113,15 +113,15 @@ class ChromaCollection:
     @property
     def withheld(self) -> bool:
         """Whether chunks are given out to nobody, because their clearances are being changed."""
-        return bool(_metadata(self._raw(), WITHHELD))
+        return bool(_metadata(self.raw(), WITHHELD))
 
     @property
     def incomplete(self) -> str:
         """Why a query may miss chunks, and what to do about it; empty where none is missing."""
-        return self._incomplete(self._raw())
+        return self._incomplete(self.raw())
 
     def info(self) -> CollectionInfo:
-        raw = self._raw()
+        raw = self.raw()
         return CollectionInfo(
             name=self._name,
             count=self._count(raw),
@@ -132,7 +132,7 @@ class ChromaCollection:
         )
 
     def count(self) -> int:
-        return self._count(self._raw())
+        return self._count(self.raw())
 
     def nearest(
         self,
@@ -220,7 +220,7 @@ class ChromaCollection:
             # Refuses an unknown chunk: Chroma would do nothing and say nothing.
             self.rule(chunk_id)
             before = self.version
-            raw = self._raw()
+            raw = self.raw()
             raw.update(ids=[chunk_id], metadatas=[cast(Any, {rows.RULE_KEY: rule or None})])
             self.renew()
             self._renew_entry(chunk_id, before)
@@ -230,7 +230,7 @@ class ChromaCollection:
         for page in _pages(batch, WRITE_BATCH):
             ids = [row.chunk.id for row in page]
             with self._store.changing(self._name):
-                raw = self._raw()
+                raw = self.raw()
                 present = set(raw.get(ids=ids, include=[])["ids"])
                 # Chroma's `add` of a present id and `update` of an absent one do nothing, silently.
                 self._put(raw.add, [row for row in page if row.chunk.id not in present], {})
@@ -254,7 +254,8 @@ class ChromaCollection:
         Every reading raises StoreError from now on, in this process and in any other."""
         self._mark({WITHHELD: "yes", VERSION: new_token()})
 
-    def _raw(self) -> RawCollection:
+    def raw(self) -> RawCollection:
+        """Chroma's own collection."""
         if self._pinned is not None:
             return self._pinned
         with guard(self._store.where):
@@ -263,7 +264,7 @@ class ChromaCollection:
         return raw
 
     def _readable(self) -> RawCollection:
-        raw = self._raw()
+        raw = self.raw()
         if _metadata(raw, WITHHELD):
             raise StoreError(self._withheld(), remedy=INDEX_AGAIN, action="finish")
         return raw
@@ -332,7 +333,7 @@ class ChromaCollection:
 
     def _mark(self, values: Mapping[str, str]) -> None:
         with self._store.changing(self._name):
-            raw = self._raw()
+            raw = self.raw()
             # Chroma refuses a change that names the space, also when it names the same one.
             kept = {k: v for k, v in (raw.metadata or {}).items() if not k.startswith("hnsw:")}
             raw.modify(metadata={**kept, **values})
@@ -355,7 +356,7 @@ class ChromaCollection:
         kept = self._store.catalogues.get(self._name)
         if self._store.shared or kept is None or kept[0] != before:
             return
-        raw = self._raw()
+        raw = self.raw()
         with guard(self._store.where):
             got = raw.get(ids=[chunk_id], include=["metadatas"])
         entry = rows.to_entry(chunk_id, cast(Any, got["metadatas"])[0])

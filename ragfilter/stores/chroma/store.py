@@ -126,11 +126,24 @@ class ChromaStore:
         self.delete(name)
         return self.create(name, embedder=embedder, withheld=withheld)
 
+    def rename(self, name: str, new: str) -> None:
+        """Call a collection otherwise. Raises CollectionMissing."""
+        raw = self.collection(name).raw()
+        with self.changing(name):
+            raw.modify(name=new)
+        self.forget(name)
+
+    def forget(self, name: str) -> None:
+        """Forget what is remembered of a collection that is no longer there."""
+        self.catalogues.pop(name, None)
+        if (file := self.catalogue_file(name)) is not None:
+            file.unlink(missing_ok=True)
+
     def delete(self, name: str) -> None:
         """Remove a collection; nothing happens where there is none."""
         with suppress(CollectionMissing), self.changing(name):
             self.client.delete_collection(name)
-        self.catalogues.pop(name, None)
+        self.forget(name)
 
     @contextmanager
     def changing(self, name: str) -> Iterator[None]:

@@ -1,0 +1,61 @@
+"""What the workspace's database holds of a collection: rule edits, labels, whatever names one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ragfilter.errors import StoreError
+from ragfilter.extras import extra
+
+with extra("chroma"):
+    import sqlalchemy as sa
+    from sqlalchemy.exc import SQLAlchemyError
+
+COLUMN = "collection"
+LABELS = "labels"
+
+
+def rename(url: str, old: str, new: str) -> None:
+    """Let what belongs to `old` belong to `new`. Raises StoreError."""
+    with _tables(url) as (connection, tables):
+        for table in tables:
+            mine = table.c[COLUMN] == old
+            connection.execute(table.update().where(mine).values({COLUMN: new}))
+
+
+def forget(url: str, name: str) -> None:
+    """Remove what belongs to the collection `name`. Raises StoreError."""
+    with _tables(url) as (connection, tables):
+        for table in tables:
+            connection.execute(table.delete().where(table.c[COLUMN] == name))
+
+
+def labels(url: str) -> dict[str, int]:
+    """How many labels each collection has; none where the workspace has no labels. Raises
+    StoreError."""
+    with _tables(url) as (connection, tables):
+        table = next((table for table in tables if table.name == LABELS), None)
+        if table is None:
+            return {}
+        query = sa.select(table.c[COLUMN], sa.func.count()).group_by(table.c[COLUMN])
+        return {str(name): int(number) for name, number in connection.execute(query)}
+
+
+@contextmanager
+def _tables(url: str) -> Iterator[tuple[sa.Connection, list[sa.Table]]]:
+    """A transaction, and every table that names a collection, whoever made it."""
+    engine = sa.create_engine(url)
+    try:
+        with engine.begin() as connection:
+            metadata = sa.MetaData()
+            metadata.reflect(connection)
+            yield connection, [t for t in metadata.tables.values() if COLUMN in t.c]
+    except SQLAlchemyError as error:
+        # Not the error's own words: they may repeat a password.
+        raise StoreError(
+            f"The workspace's database failed ({type(error).__name__}).",
+            remedy="Check that it exists, has room and is writable.",
+        ) from None
+    finally:
+        engine.dispose()

@@ -1,0 +1,76 @@
+"""Rename and delete a collection, with all that belongs to it: copy, rule edits, labels.
+
+What is not ours is never deleted or renamed: others may count on it.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from ragfilter.errors import InputError, StoreError
+from ragfilter.stores import belongings, copies
+from ragfilter.stores.chroma.store import ChromaStore, check_name
+from ragfilter.stores.index import only_one
+from ragfilter.stores.workspace import Workspace
+
+
+def rename(workspace: Workspace, old: str, new: str) -> None:
+    """Call the collection `old` `new`.
+
+    Raises InputError for the name, CollectionMissing, WorkspaceLocked while one of them is being
+    indexed, and StoreError; then nothing is renamed.
+    """
+    check_name(new)
+    store = workspace.store()
+    with only_one(workspace, old), only_one(workspace, new):
+        _must_be_ours(store, old)
+        if new in {info.name for info in store.collections()}:
+            raise InputError(f"There is a collection {new!r} already.", remedy="Use another name.")
+        before, after = workspace.copy_path(old), workspace.copy_path(new)
+        # A second name of the same file: at no moment is there a collection without its copy.
+        after.unlink(missing_ok=True)
+        if before.exists():
+            try:
+                os.link(before, after)
+            except OSError as error:
+                raise StoreError(
+                    f"The copy {before} cannot be renamed: {error.strerror}.",
+                    remedy="Check the permissions of its folder, and that its disk takes links.",
+                ) from None
+        try:
+            belongings.rename(workspace.database_url, old, new)
+            try:
+                store.rename(old, new)
+            except StoreError:
+                belongings.rename(workspace.database_url, new, old)
+                raise
+        except StoreError:
+            after.unlink(missing_ok=True)
+            raise
+        before.unlink(missing_ok=True)
+        copies.remove_parts(workspace.copies_dir / f"{old}.parts")
+
+
+def delete(workspace: Workspace, name: str) -> None:
+    """Delete the collection `name`. Nothing of it is left.
+
+    Raises CollectionMissing, WorkspaceLocked while it is being indexed, StoreError.
+    """
+    store = workspace.store()
+    with only_one(workspace, name):
+        _must_be_ours(store, name)
+        store.delete(name)
+        workspace.copy_path(name).unlink(missing_ok=True)
+        copies.remove_parts(workspace.copies_dir / f"{name}.parts")
+        belongings.forget(workspace.database_url, name)
+    with suppress(OSError):
+        (workspace.copies_dir / f".{name}.lock").unlink(missing_ok=True)
+
+
+def _must_be_ours(store: ChromaStore, name: str) -> None:
+    if not store.collection(name).info().ours:
+        raise StoreError(
+            f"Collection {name!r} was not made by ragfilter and stays as it is.",
+            remedy="Use the program that made it.",
+        )
