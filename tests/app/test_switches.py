@@ -53,7 +53,7 @@ def test_off_a_layer_shows_no_controls_and_on_it_does(open_page: Callable[..., A
         "quality": key("quality.score_threshold"),
         "cutoff": key("cutoff.max_results"),
     }
-    assert [*own, "judge"] == list(SWITCHES)
+    assert [*own, "diversity", "judge"] == list(SWITCHES)
     for layer, control in own.items():
         assert control in {slider.key for slider in page.at.slider}
         page.switch(layer, False)
