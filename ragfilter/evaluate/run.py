@@ -247,11 +247,11 @@ def score(
     )
 
 
-def best_fixed_k(rows: Sequence[QueryRow], *, deepest: int = DEEPEST) -> FixedK:
-    """Sweep k from 1 to `deepest` (at most 50) over the unfiltered rankings of the same queries."""
+def best_fixed_k(rows: Sequence[QueryRow]) -> FixedK:
+    """Sweep k from 1 to `DEEPEST` over the unfiltered rankings of the same queries."""
     sweep = [
         FixedK(k, _means([_kept(row.ranking[:k], row.relevant) for row in rows]))
-        for k in range(1, min(deepest, DEEPEST) + 1)
+        for k in range(1, DEEPEST + 1)
     ]
     best = max(entry.means.f1 for entry in sweep)
     return next(entry for entry in sweep if entry.means.f1 >= best - 1e-12)

@@ -79,7 +79,6 @@ def test_the_sweep_looks_deeper_than_k() -> None:
     relevant = {f"c{i:02d}": 1 for i in range(60)}
     made = run.score({"q": deep}, {"q": relevant}, K4)
     assert (made.best_fixed_k.k, len(made.rows[0].ranking)) == (50, 50)
-    assert run.best_fixed_k(made.rows, deepest=15).k == 15
 
 
 def test_lost_are_labelled_chunks_of_the_first_k_only() -> None:
