@@ -18,6 +18,7 @@ if __name__ == "__main__":
     )
     pages = [
         st.Page("pages/inspect.py", title="Inspect", default=True),
+        st.Page("pages/rules.py", title="Rules"),
     ]
     st.navigation(pages, position="top").run()
 else:

@@ -50,8 +50,8 @@ class Vocabulary(Protocol):
 
 
 class Catalogue(Mapping[str, Chunk]):
-    """Every chunk of a collection by id, without text and title (`loaded` False), as of one version
-    of it. What is asked of all of them together is worked out once."""
+    """Every chunk of a collection by id, without text (`loaded` False), as of one version of it.
+    What is asked of all of them together is worked out once."""
 
     def __init__(self, chunks: Mapping[str, Chunk]) -> None:
         self._chunks = chunks
@@ -121,7 +121,7 @@ class Collection(Protocol):
         ...
 
     def catalogue(self) -> Mapping[str, Chunk] | None:
-        """Every chunk by id without text and title: what rules and clearance need. None where the
+        """Every chunk by id without text: what rules and clearance need. None where the
         collection is too large for that: then clearance is a condition of every search, and rules
         are read with the hits."""
         ...
@@ -202,4 +202,12 @@ class RuleStore(Protocol):
 
     def set_rule(self, chunk_id: str, rule: str | None) -> None:
         """Replace (or, with None, remove) the rule; idempotent. Raises StoreError: unknown id."""
+        ...
+
+    def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
+        """The rule texts of these chunks; unknown ids are left out. Raises as `rule` does."""
+        ...
+
+    def set_rules(self, rules: Mapping[str, str | None]) -> None:
+        """`set_rule` for many at once. Where it raises, some may be written and others not."""
         ...

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -302,4 +303,8 @@ def _settle_edits(bench: Workbench) -> None:
             log.warning("unfinished edits in %s stay so: %s", name, error)
             continue
         for edit in settled:
-            log.warning("the unfinished edit of %s is now %s", edit.chunk_id, edit.state)
+            if edit.batch is None:
+                log.warning("the unfinished edit of %s is now %s", edit.chunk_id, edit.state)
+        sizes = Counter((edit.batch, edit.state) for edit in settled if edit.batch is not None)
+        for (_, state), size in sizes.items():
+            log.warning("the unfinished change of %d rules is now %s", size, state)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from rule_runs import GOOD, Run, make_workspace
+from rule_runs import GOOD, OTHER, Run, make_workspace
 
 pytestmark = pytest.mark.model
 
@@ -112,6 +112,15 @@ def test_a_dry_run_shows_what_an_import_does_to_labelled_queries(
     assert run.rule("cleric-6") == GOOD
 
 
-def test_an_effect_is_asked_of_a_dry_run_only(run: Run, labels: list[str], tmp_path: Path) -> None:
-    run("import", str(tmp_path / "rules.jsonl"), *labels, code=2)
-    assert "Add --dry-run." in run.err
+def test_an_import_that_loses_labelled_recall_asks_once_more(
+    run: Run, labels: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "rules.jsonl"
+    file.write_text(json.dumps({"id": "troll", "query_must": {"contain": "cleric"}}) + "\n")
+    labels = [*labels, "--set", "retrieval.k=6"]
+    run("import", str(file), *labels, code=1)
+    assert "Nothing was saved" in run.err
+    assert "loses relevant troll" in run.err
+    assert run.rule("troll") == OTHER
+    run("import", str(file), *labels, "--yes")
+    assert run.rule("troll") == '{"contain":"cleric"}'

@@ -70,7 +70,7 @@ def export(
     Where the clearance layer is on, only what the user may see is written.
     """
     user = viewing.viewer
-    from ragfilter.cli.rules import files
+    from ragfilter.rules import rule_files as files
     from ragfilter.stores.export import export as lines
 
     with parts.open_for(data_dir, "collections") as bench:

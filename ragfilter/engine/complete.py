@@ -122,9 +122,9 @@ def _known(collection: Collection) -> Finder:
 
 
 def referred_to(chunks: Iterable[Chunk], catalogue: Mapping[str, Chunk]) -> tuple[Chunk, ...]:
-    """What `chunks` refer to, as the catalogue knows it, each once."""
+    """What `chunks` refer to, by clearance, rule and refs alone, each once."""
     ids = dict.fromkeys(ref for chunk in chunks for ref in chunk.refs)
-    return tuple(catalogue[i] for i in ids if i in catalogue)
+    return tuple(replace(catalogue[i], title="") for i in ids if i in catalogue)
 
 
 def _rerank(pool: Pool, need: Pending, settings: Settings, backends: Backends) -> Pool:

@@ -12,17 +12,58 @@ on the kept list, not on the chunk alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ragfilter.engine.replay import replay, with_rules
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.metrics import Scores, mean_of, precision_recall_f1, relevant_of
-from ragfilter.model import PUBLIC, Pool, User
+from ragfilter.model import PUBLIC, Chunk, Pool, User
+from ragfilter.rules.match import RuleBook, Scan
 from ragfilter.settings.schema import Settings
 
 Changes = Mapping[str, str | None]
 """Chunk id to rule text, None for no rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Labelled questions, gathered once, and what each keeps: ready to be asked about changes."""
+
+    pools: Mapping[str, Pool]
+    qrels: Qrels
+    settings: Settings
+    user: User
+    kept: Mapping[str, tuple[str, ...]]
+
+    def effect(self, changes: Changes) -> Effect:
+        """What `changes` do to them."""
+        return measure_effect(
+            self.pools, self.qrels, self.settings, changes, self.user, kept=self.kept
+        )
+
+    def renew(self, chunks: Mapping[str, Chunk]) -> Labelled:
+        """The same with the rules that `chunks` (by id) have now."""
+        hits = (hit for pool in self.pools.values() for hit in (*pool.hits, *pool.reachable))
+        known = ((hit.chunk, chunks[hit.id].rule) for hit in hits if hit.id in chunks)
+        return self.with_changes({was.id: rule for was, rule in known if rule != was.rule})
+
+    def with_changes(self, changes: Changes) -> Labelled:
+        """The same with other rules on some chunks."""
+        pools, kept = dict(self.pools), dict(self.kept)
+        for query_id, pool in self.pools.items():
+            if any(hit.id in changes for hit in (*pool.hits, *pool.reachable)):
+                pools[query_id] = with_rules(pool, changes)
+                kept[query_id] = kept_ids(pools[query_id], self.settings, self.user)
+        return replace(self, pools=pools, kept=kept)
+
+
+def make_labelled(
+    pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User = PUBLIC
+) -> Labelled:
+    """Replay every pool once. Pure."""
+    kept = {i: kept_ids(pool, settings, user) for i, pool in pools.items()}
+    return Labelled(pools, qrels, settings, user, kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +110,23 @@ def measure_effect(
     settings: Settings,
     changes: Changes,
     user: User = PUBLIC,
+    *,
+    kept: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Effect:
-    """What `changes` do to the queries of `pools` (by id), as `user` sees them. Pure."""
+    """What `changes` do to the queries of `pools` (by id), as `user` sees them. Pure.
+
+    `kept` is what each query keeps before, for a caller who asks about many changes.
+    """
+    book = RuleBook(rule for rule in changes.values() if rule)
     rows: list[QueryEffect] = []
     before: list[Scores] = []
     after: list[Scores] = []
     for query_id, pool in pools.items():
         labels = qrels.get(query_id)
         relevant = relevant_of(labels or {})
-        old = kept_ids(pool, settings, user)
+        old = kept_ids(pool, settings, user) if kept is None else kept[query_id]
         new = old
-        if any(hit.id in changes for hit in (*pool.hits, *pool.reachable)):
+        if _decides_otherwise(pool, changes, book):
             new = kept_ids(with_rules(pool, changes), settings, user)
         gained = tuple(i for i in new if i not in old)
         lost = tuple(i for i in old if i not in new)
@@ -122,6 +169,22 @@ def document(effect: Effect) -> dict[str, Any]:
 def kept_ids(pool: Pool, settings: Settings, user: User) -> tuple[str, ...]:
     """What the filter keeps of the pool, in order."""
     return tuple(hit.id for hit in replay(pool, settings, user).kept)
+
+
+def _decides_otherwise(pool: Pool, changes: Changes, book: RuleBook) -> bool:
+    """Whether the changed rules say something else of a chunk in the pool: that it has one, that it
+    can be read, that it holds. Elsewhere the result stays, and need not be replayed."""
+    hits = [hit for hit in (*pool.hits, *pool.reachable) if hit.id in changes]
+    if not hits:
+        return False
+    after = book.scan(pool.query)
+    before = RuleBook(hit.chunk.rule for hit in hits if hit.chunk.rule).scan(pool.query)
+    return any(_verdict(before, hit.chunk.rule) != _verdict(after, changes[hit.id]) for hit in hits)
+
+
+def _verdict(scan: Scan, rule: str | None) -> tuple[bool, bool, bool]:
+    check = scan.check(rule)
+    return bool(rule), check.passes, check.readable
 
 
 def _gain(row: QueryEffect) -> float:

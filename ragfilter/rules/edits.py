@@ -110,10 +110,16 @@ def recover(
     share a store must spare each other's edits with `min_age_s`; edits that failed in this process
     are settled at any age.
     """
-    settled = []
+    settled: list[Edit] = []
     latest = datetime.now(UTC) - timedelta(seconds=min_age_s)
+    batches: set[str] = set()
     for edit in journal.unfinished(store.name, chunk_id):
         if edit.at > latest and not journal.was_let_go(edit.id):
+            continue
+        if edit.batch is not None:
+            if edit.batch not in batches:
+                batches.add(edit.batch)
+                settled += settle_batch(store, journal, edit.batch)
             continue
         try:
             present = _stored(store, edit.chunk_id)
@@ -122,6 +128,30 @@ def recover(
             continue
         settled.append(_settle(journal, edit, present))
     return tuple(settled)
+
+
+def settle_batch(store: RuleStore, journal: Journal, batch: str) -> tuple[Edit, ...]:
+    """Settle edits that were made together: finished where all of them reached the store; else what
+    did is taken back, and all are rolled back. Where the store fails they stay pending."""
+    edits = journal.batch(batch)
+    try:
+        present = store.rules([edit.chunk_id for edit in edits])
+        there = {i: rule or None for i, rule in present.items()}
+        if all(edit.chunk_id in there and there[edit.chunk_id] == edit.after for edit in edits):
+            journal.finish_all(batch)
+        else:
+            arrived = {
+                edit.chunk_id: edit.before
+                for edit in edits
+                if edit.chunk_id in there and there[edit.chunk_id] == edit.after
+            }
+            if arrived:
+                store.set_rules(arrived)
+            journal.roll_back_all(batch)
+    except StoreError as error:
+        log.warning("a change of %d rules stays unfinished: %s", len(edits), error)
+        return ()
+    return journal.batch(batch)
 
 
 def _change(

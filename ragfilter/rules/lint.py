@@ -9,6 +9,10 @@ spread      warning   alternatives stand in groups of their own, see `ragfilter.
 loose       warning   as a substring, a term is also found within longer words or numbers
 no_edges    warning   a term in a script without spaces is hardly ever found in word mode
 empty       warning   the rule asks for nothing
+bare        warning   a number stands alone, and nothing says what it counts
+everywhere  warning   a term is in nearly every question
+shared      warning   the rule stands on several chunks whose titles differ in a number
+spelling    note      a group lacks a usual spelling of a value ("ac 6", "armor class of 6")
 dead        note      an alternative can never help, because it holds a forbidden term
 duplicate   note      a term or group stands twice
 covered     note      a term changes nothing, because a shorter (or longer) one decides
@@ -19,17 +23,19 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 from ragfilter.errors import RuleError
+from ragfilter.rules import lint_values
 from ragfilter.rules.alternatives import merge, spread
+from ragfilter.rules.lint_values import Fault
 from ragfilter.rules.match import prepared
 from ragfilter.rules.rule import Rule, canonical, parse, shorten, terms, without
 
 Severity = Literal["error", "warning", "note"]
 Kind = Literal[
     "unreadable", "impossible", "spread", "loose", "no_edges", "empty", "dead", "duplicate",
-    "covered",
+    "covered", "bare", "everywhere", "shared", "spelling",
 ]  # fmt: skip
 
 SEVERITY: Mapping[Kind, Severity] = {
@@ -39,6 +45,10 @@ SEVERITY: Mapping[Kind, Severity] = {
     "loose": "warning",
     "no_edges": "warning",
     "empty": "warning",
+    "bare": "warning",
+    "everywhere": "warning",
+    "shared": "warning",
+    "spelling": "note",
     "dead": "note",
     "duplicate": "note",
     "covered": "note",
@@ -72,12 +82,25 @@ def lint(rules: Mapping[str, str], titles: Mapping[str, str] | None = None) -> t
     titles = titles or {}
     known: dict[tuple[str, str], tuple[Finding, ...]] = {}
     found: list[Finding] = []
+    same = find_shared(rules, titles)
     for chunk_id, text in rules.items():
         key = (text, titles.get(chunk_id, ""))
         if key not in known:
             known[key] = tuple(_of_text(*key))
         found += (replace(finding, chunk_id=chunk_id) for finding in known[key])
+        if chunk_id in same:
+            found.append(same[chunk_id])
     return tuple(found)
+
+
+def find_shared(rules: Mapping[str, str], titles: Mapping[str, str]) -> dict[str, Finding]:
+    """The findings of kind ``shared``, which take all rules together to be found, by chunk id."""
+    faults = lint_values.find_shared(rules, titles)
+    return {chunk_id: _finding(fault, chunk_id) for chunk_id, fault in faults.items()}
+
+
+def _finding(fault: Fault, chunk_id: str = "") -> Finding:
+    return Finding(chunk_id, cast(Kind, fault.kind), fault.place, fault.problem, fault.proposal)
 
 
 def _of_text(text: str, title: str) -> Iterator[Finding]:
@@ -95,6 +118,7 @@ def _of_text(text: str, title: str) -> Iterator[Finding]:
     yield from _same_groups(rule)
     yield from _loose(rule)
     yield from _no_edges(rule)
+    yield from (_finding(fault) for fault in lint_values.of_rule(rule, title))
 
 
 def _spread(rule: Rule, title: str) -> Iterator[Finding]:

@@ -77,9 +77,16 @@ class RuleBook:
         self._compiled: list[_Compiled] = []
         numbers: dict[Match, dict[str, int]] = {"word": {}, "substring": {}}
 
+        # Most rules of a collection share their terms: each is prepared once, as it is written.
+        written: dict[tuple[str, Match], int] = {}
+
         def number(term: str, mode: Match) -> int:
-            fresh = len(numbers["word"]) + len(numbers["substring"])
-            return numbers[mode].setdefault(prepared(term, mode), fresh)
+            known = written.get((term, mode))
+            if known is None:
+                fresh = len(numbers["word"]) + len(numbers["substring"])
+                known = numbers[mode].setdefault(prepared(term, mode), fresh)
+                written[term, mode] = known
+            return known
 
         for text in dict.fromkeys(text for text in rules if text):
             try:

@@ -296,7 +296,7 @@ def _term(value: Any, place: str) -> str:
             place=place,
             remedy="Type the term again.",
         )
-    if not normalise(value):
+    if not (value.strip() if value.isascii() else normalise(value)):
         raise RuleError(
             "the term is empty.", place=place, remedy="Write at least one visible character."
         )

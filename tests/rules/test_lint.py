@@ -14,7 +14,7 @@ from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import Rule, canonical, parse, terms
 
 MATRIX = "I.A. ATTACK MATRIX FOR CLERICS, DRUIDS AND MONKS - Opponent Armor Class 6"
-ARMOR = ["armor class 6", "ac 6", "a.c. 6"]
+ARMOR = ["armor class 6", "armor class of 6", "ac 6", "a.c. 6"]
 THREE_GROUPS = [["cleric", "clerics"], ["druid", "druids"], ["monk", "monks"], ARMOR]
 
 

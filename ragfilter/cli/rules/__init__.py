@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ragfilter.cli.rules import (
+    bulk,
     check,
     export,
     history,
@@ -15,6 +16,7 @@ from ragfilter.cli.rules import (
 )
 
 __all__ = [
+    "bulk",
     "check",
     "export",
     "history",

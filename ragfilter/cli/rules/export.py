@@ -25,7 +25,7 @@ def export(
 ) -> None:
     """Write the rules as JSONL, or as CSV: id, title and query_must."""
     chosen = select_rules(place, viewing, where)
-    from ragfilter.cli.rules import files
+    from ragfilter.rules import rule_files as files
 
     if files.is_csv(out):
         text = files.csv_text(chosen.chunks)
@@ -36,3 +36,6 @@ def export(
     else:
         files.write(out, text)
         parts.emit(f"{place.collection}: {len(chosen.chunks)} rules written to {out}\n")
+        if not where:
+            with place.open("rules") as bench:
+                bench.journal.mark_exported(place.collection)

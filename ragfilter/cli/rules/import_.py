@@ -11,15 +11,13 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Chosen, Filtering, Json, Place, QrelsFile
+from ragfilter.cli.options import Filtering, Json, Place, QrelsFile
+from ragfilter.cli.rules.effect import Yes, effect_document, effect_of, effect_text, is_wanted
 from ragfilter.cli.rules.group import FOUND, rules
-from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
-    from ragfilter.cli.rules.files import Change, Plan, Refusal
-    from ragfilter.evaluate.effect import Effect
-    from ragfilter.workbench import Workbench
+    from ragfilter.rules.rule_files import Change, Plan, Refusal
 
 HELD = (
     "Correct the drafts that are held back and remove their remarks from the file, or add "
@@ -42,21 +40,21 @@ def import_(
         str | None,
         typer.Option(
             "--queries",
-            help="With --dry-run: labelled queries (path of queries.jsonl, or demo or adsapi for "
-            "their own), to see what the change does to them.",
+            help="Labelled queries (path of queries.jsonl, or demo or adsapi for their own), to "
+            "see what the change does to them before it is saved.",
         ),
     ] = None,
     qrels: QrelsFile = None,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> int:
     """Save the rules of a file, each through the journal.
 
-    Drafts with remarks are held back. Exits with 1 if any rule is held back or refused.
+    Drafts with remarks are held back. Exits with 1 if any rule is held back or refused, and, with
+    --queries, saves nothing that would lose labelled recall without asking.
     """
-    from ragfilter.cli.rules import files
+    from ragfilter.rules import rule_files as files
 
-    if queries is not None and not dry_run:
-        raise InputError("--queries only goes with --dry-run.", remedy="Add --dry-run.")
     with place.open("rules") as bench:
         store = bench.collection(place.collection)
         stored = {i: c.rule for i, c in store.catalogue().items()}
@@ -65,7 +63,10 @@ def import_(
         saved, refusals = list[files.Change](), list(plan.refusals)
         effect = None
         if queries is not None:
-            effect = _effect(plan, bench, place, (queries, qrels), filtering)
+            changes = {change.chunk_id: change.after for change in plan.changes}
+            effect = effect_of(changes, bench, place, (queries, qrels), filtering)
+        if not dry_run and not is_wanted(effect, yes=yes):
+            return FOUND
 
         def report() -> None:
             what = place.collection, plan, saved, refusals
@@ -94,28 +95,6 @@ def import_(
                 else:
                     saved.append(outcome)
     return FOUND if refusals or plan.held else 0
-
-
-def _effect(
-    plan: Plan,
-    bench: Workbench,
-    place: Place,
-    labelled: tuple[str, str | None],
-    filtering: Filtering,
-) -> Effect:
-    """What the planned changes do to labelled queries; what the labels lack is told."""
-    from ragfilter.evaluate import run
-    from ragfilter.evaluate.effect import measure_effect
-
-    settings, user = filtering.load().settings, filtering.user
-    known = Chosen().choose(*labelled)
-    backends = parts.backends(bench, place.collection)
-    parts.unknown_labels(known, backends)
-    pools = run.gather_all(
-        known.labelled, settings, backends, user, progress=parts.progress("queries")
-    )
-    changes = {change.chunk_id: change.after for change in plan.changes}
-    return measure_effect(pools, known.qrels, settings, changes, user)
 
 
 def import_document(
@@ -159,43 +138,6 @@ def import_text(
     )
     lines += [HELD] if plan.held else []
     return "\n".join(lines) + "\n"
-
-
-def effect_document(effect: Effect | None) -> dict[str, Any]:
-    """The key `effect`, where one was measured."""
-    if effect is None:
-        return {}
-    from ragfilter.evaluate.effect import document
-
-    return {"effect": document(effect)}
-
-
-def effect_text(effect: Effect | None) -> str:
-    """What a change does to labelled queries: those that lose relevant chunks first."""
-    if effect is None:
-        return ""
-    lines = []
-    for row in effect.rows:
-        others = [i for i in row.lost if i not in row.lost_relevant]
-        said = [
-            f"{what} {', '.join(ids)}"
-            for what, ids in (
-                ("loses relevant", row.lost_relevant), ("loses", others), ("gains", row.gained),
-            )
-            if ids
-        ]  # fmt: skip
-        lines.append(f"{row.id}: {'; '.join(said)} ({row.query})")
-    changed = f"{len(effect.rows)} of {counted(effect.queries, 'query')} change"
-    if effect.before and effect.after:
-        changed += ": " + ", ".join(
-            f"{name} {was:.3f} → {now:.3f}"
-            for name, was, now in (
-                ("precision", effect.before.precision, effect.after.precision),
-                ("recall", effect.before.recall, effect.after.recall),
-                ("F1", effect.before.f1, effect.after.f1),
-            )
-        )
-    return "\n".join([*lines, changed]) + "\n"
 
 
 def _doubt(what: str, change: Change) -> str:

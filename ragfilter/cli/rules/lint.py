@@ -1,16 +1,19 @@
-"""`ragfilter rules lint`: rules that do not work as intended."""
+"""`ragfilter rules lint`: rules that do not work as intended, and their mends."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Json, Place, Viewing, Where
-from ragfilter.cli.rules.group import FOUND, rules, select_rules
+from ragfilter.cli.options import Filtering, Json, Place, QrelsFile, Where
+from ragfilter.cli.rules.effect import Yes, effect_document, effect_of, effect_text, is_wanted
+from ragfilter.cli.rules.group import FOUND, rules
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
@@ -22,22 +25,73 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 @command(rules)
 def lint(
     place: Place,
-    viewing: Viewing,
+    filtering: Filtering,
     where: Where = None,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Save the mends that lint proposes, as one step.")
+    ] = False,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option("--kind", help="With --fix, only findings of this kind; repeat it."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --fix, only show what would be changed.")
+    ] = False,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            "--queries",
+            help="With --fix: labelled queries (path of queries.jsonl, or demo or adsapi for "
+            "their own), to see what the mends do to them before they are saved.",
+        ),
+    ] = None,
+    qrels: QrelsFile = None,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> int:
-    """Find rules that do not work as intended. Exits with 1 if there are errors."""
-    chosen = select_rules(place, viewing, where)
+    """Find rules that do not work as intended, and mend them. Exits with 1 if errors remain."""
+    viewer = filtering.viewer
+    from ragfilter.cli.rules.select import select
+    from ragfilter.rules import steps
     from ragfilter.rules.lint import lint as find
+    from ragfilter.rules.mend import mend
 
-    texts = {chunk.id: chunk.rule or "" for chunk in chosen.chunks}
-    findings = find(texts, {chunk.id: chunk.title for chunk in chosen.chunks})
+    mended: Mapping[str, str] = {}
+    effect, wanted = None, True
+    with place.open("rules") as bench:
+        store = bench.collection(place.collection)
+        selected = select(store, [*(where or ()), "rule=any"], user=viewer)
+        parts.tell(selected.notice)
+        texts = {chunk.id: chunk.rule or "" for chunk in selected.chunks}
+        titles = {chunk.id: chunk.title for chunk in selected.chunks}
+        if fix:
+            mended = mend(texts, titles, kinds or ())
+            if queries is not None:
+                effect = effect_of(mended, bench, place, (queries, qrels), filtering)
+            wanted = dry_run or is_wanted(effect, yes=yes)
+            if wanted and not dry_run:
+                who = bench.deployment.user
+                steps.save_all(store, bench.journal, rules=mended, expected=texts, who=who)
+    left = {**texts, **mended} if wanted and not dry_run else texts
+    findings = find(left, titles)
     if as_json:
         document = lint_document(place.collection, len(texts), findings)
-        parts.emit(parts.dumps(document | {"incomplete": chosen.incomplete}))
+        document |= {"incomplete": selected.incomplete}
+        if fix:
+            document["fixed"] = [
+                {"id": i, "before": texts[i], "after": rule} for i, rule in mended.items()
+            ]
+            document |= {"saved": wanted and not dry_run} | effect_document(effect)
+        parts.emit(parts.dumps(document))
     else:
         parts.emit(lint_text(place.collection, len(texts), findings))
-    return FOUND if any(finding.severity == "error" for finding in findings) else 0
+        if fix:
+            verb = "mended" if wanted and not dry_run else "would be mended"
+            for i, rule in mended.items() if dry_run else ():
+                parts.emit(f"{i}\n- {texts[i]}\n+ {rule}\n")
+            parts.emit(f"{counted(len(mended), 'rule')} {verb}\n{effect_text(effect)}")
+    errors = any(finding.severity == "error" for finding in findings)
+    return FOUND if errors or not wanted else 0
 
 
 def lint_document(collection: str, rules: int, findings: Sequence[Finding]) -> dict[str, Any]:

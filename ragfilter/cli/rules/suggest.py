@@ -1,4 +1,5 @@
-"""`ragfilter rules suggest`: drafts of rules by an LLM, for a selection of chunks.
+"""`ragfilter rules suggest`: drafts of rules by an LLM, for a selection of chunks, or without one
+for families of chunks (`ragfilter.cli.rules.families`).
 
 Source: docs/design.md#drafting and docs/design.md#cli. Nothing is written to the collection. What
 is printed and kept is made in `ragfilter.cli.rules.drafting`.
@@ -16,7 +17,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Json, Place, Viewing, Where
+from ragfilter.cli.options import Json, Place, QrelsFile, Viewing, Where
 from ragfilter.cli.rules.group import rules
 from ragfilter.errors import InputError, SettingsError
 
@@ -31,6 +32,21 @@ def suggest(
     place: Place,
     viewing: Viewing,
     llm: Annotated[bool, typer.Option("--llm", help="Ask the configured LLM.")] = False,
+    families: Annotated[
+        bool,
+        typer.Option(
+            "--families", help="Tell chunks apart whose titles differ in a value; needs no LLM."
+        ),
+    ] = False,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            "--queries",
+            help="With --families: labelled queries (path of queries.jsonl, or demo or adsapi for "
+            "their own), to learn names from and to measure the proposals.",
+        ),
+    ] = None,
+    qrels: QrelsFile = None,
     where: Where = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Only the first N chunks of the selection.")
@@ -53,8 +69,16 @@ def suggest(
     as_json: Json = False,
 ) -> None:
     """Draft rules for a selection of chunks. Nothing is saved to the collection."""
+    if families:
+        from ragfilter.cli.rules.families import suggest_families
+
+        suggest_families(place, viewing, where, out, (queries, qrels), as_json=as_json)
+        return
     if not llm:
-        raise SettingsError("Drafting needs an LLM.", remedy="Add --llm to ask the configured one.")
+        raise SettingsError(
+            "Drafting needs an LLM.",
+            remedy="Add --llm to ask the configured one, or --families to do without.",
+        )
     user = viewing.viewer
     from ragfilter.cli.rules import drafting
     from ragfilter.cli.rules.select import select

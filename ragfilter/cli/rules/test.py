@@ -41,7 +41,7 @@ def run_expectations(
     known: Mapping[str, str | None]
     hidden: frozenset[str] = frozenset()
     if rules_file is not None:
-        from ragfilter.cli.rules import files
+        from ragfilter.rules import rule_files as files
 
         named = {i: None for expectation in expected for i, _ in expectation.wanted}
         known = named | files.read(rules_file)

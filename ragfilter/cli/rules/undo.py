@@ -1,41 +1,66 @@
-"""`ragfilter rules undo` and `redo`: the last edit, taken back and made again."""
+"""`ragfilter rules undo` and `redo`: a change, taken back and made again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Json, Place
 from ragfilter.cli.rules.group import OneChunk, rules
 from ragfilter.cli.rules.history import edit_document
+from ragfilter.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ragfilter.rules.journal import Edit
 
-
-@command(rules)
-def undo(place: Place, chunk: OneChunk = None, as_json: Json = False) -> None:
-    """Undo the last edit of the collection, or of one chunk."""
-    from ragfilter.rules import edits
-
-    _change(edits.undo, place, chunk, as_json=as_json)
+EditId = Annotated[
+    int | None,
+    typer.Option("--edit", help="Any edit of the history, with what was changed together with it."),
+]
 
 
 @command(rules)
-def redo(place: Place, chunk: OneChunk = None, as_json: Json = False) -> None:
-    """Redo the edit that was undone last."""
-    from ragfilter.rules import edits
-
-    _change(edits.redo, place, chunk, as_json=as_json)
+def undo(place: Place, chunk: OneChunk = None, edit: EditId = None, as_json: Json = False) -> None:
+    """Undo the last change of the collection, the last edit of one chunk, or any edit."""
+    _change(place, chunk, edit, again=False, as_json=as_json)
 
 
-def _change(change: Callable[..., Edit], place: Place, chunk: str | None, *, as_json: bool) -> None:
+@command(rules)
+def redo(place: Place, chunk: OneChunk = None, edit: EditId = None, as_json: Json = False) -> None:
+    """Redo the change that was undone last, that of one chunk, or any that was undone."""
+    _change(place, chunk, edit, again=True, as_json=as_json)
+
+
+def _change(
+    place: Place, chunk: str | None, edit: int | None, *, again: bool, as_json: bool
+) -> None:
+    from ragfilter.rules import edits, steps
+
+    if chunk is not None and edit is not None:
+        raise InputError("A chunk and --edit were both given.", remedy="Give one of them.")
+    made: Sequence[Edit]
     with place.open("rules") as bench:
         store = bench.collection(place.collection)
-        made = change(store, bench.journal, who=bench.deployment.user, chunk_id=chunk)
-    parts.emit(parts.dumps(edit_document(made)) if as_json else _text(made))
+        journal, who = bench.journal, bench.deployment.user
+        last = (journal.redoable if again else journal.undoable)(place.collection, chunk)
+        if edit is None and chunk is None and last is not None and last.batch is not None:
+            edit = last.id
+        if edit is not None:
+            change = steps.redo_step if again else steps.undo_step
+            made = change(store, journal, edit_id=edit, who=who)
+        else:
+            one = edits.redo if again else edits.undo
+            made = (one(store, journal, who=who, chunk_id=chunk),)
+    if as_json:
+        documents = [edit_document(each) for each in made]
+        parts.emit(parts.dumps(documents[0] if len(documents) == 1 else documents))
+    else:
+        parts.emit("".join(map(_text, made)))
 
 
 def _text(edit: Edit) -> str:

@@ -39,16 +39,19 @@ def read_catalogue(path: Path, version: str) -> Catalogue | None:
         return None
     if (table.schema.metadata or {}).get(VERSION) != version.encode():
         return None
+    if "title" not in table.column_names:
+        return None  # Written before catalogues had titles.
     columns: list[list[Any]] = [
         table["id"].to_pylist(),
+        table["title"].to_pylist(),
         [tuple(refs) if refs else () for refs in table["refs"].to_pylist()],
         table["clearance"].to_pylist(),
         *(_shared(table[name]) for name in REPEATED),
     ]
     return Catalogue(
         {
-            i: Chunk(i, "", "", kind, source, None, refs, level, department, rule, loaded=False)
-            for i, refs, level, kind, source, department, rule in zip(*columns, strict=True)
+            i: Chunk(i, "", title, kind, source, None, refs, level, department, rule, loaded=False)
+            for i, title, refs, level, kind, source, department, rule in zip(*columns, strict=True)
         }
     )
 
@@ -61,6 +64,7 @@ def write_catalogue(path: Path, version: str, chunks: Mapping[str, Chunk]) -> No
     table = pa.table(
         {
             "id": pa.array(chunks.keys(), pa.string()),
+            "title": pa.array([c.title for c in every], pa.string()),
             "refs": pa.array([list(c.refs) for c in every], pa.list_(pa.string())),
             "clearance": pa.array([c.clearance for c in every], pa.int64()),
             **{

@@ -193,7 +193,7 @@ class ChromaCollection:
         return {i: found[i] for i in ids if i in found}
 
     def catalogue(self) -> Catalogue:
-        """Every chunk by id without text and title; kept in memory until the version changes."""
+        """Every chunk by id without text; kept in memory until the version changes."""
         version = self.version
         kept = self._store.catalogues.get(self._name)
         if kept is not None and kept[0] == version:
@@ -209,21 +209,32 @@ class ChromaCollection:
         return entries
 
     def rule(self, chunk_id: str) -> str | None:
-        self._store.settle()
-        chunk = self.chunks([chunk_id]).get(chunk_id)
-        if chunk is None:
+        found = self.rules([chunk_id])
+        if chunk_id not in found:
             raise self._unknown(chunk_id)
-        return chunk.rule
+        return found[chunk_id]
+
+    def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
+        self._store.settle()
+        return {i: entry.rule for i, entry in self._read_entries(ids)}
 
     def set_rule(self, chunk_id: str, rule: str | None) -> None:
+        self.set_rules({chunk_id: rule})
+
+    def set_rules(self, rules: Mapping[str, str | None]) -> None:
         with self._store.changing(self._name):
             # Refuses an unknown chunk: Chroma would do nothing and say nothing.
-            self.rule(chunk_id)
+            known = self.rules(list(rules))
+            for chunk_id in rules:
+                if chunk_id not in known:
+                    raise self._unknown(chunk_id)
             before = self.version
             raw = self.raw()
-            raw.update(ids=[chunk_id], metadatas=[cast(Any, {rows.RULE_KEY: rule or None})])
+            for page in _pages(list(rules), WRITE_BATCH):
+                metadatas: Any = [{rows.RULE_KEY: rules[i] or None} for i in page]
+                raw.update(ids=page, metadatas=metadatas)
             self.renew()
-            self._renew_entry(chunk_id, before)
+            self._renew_entries(list(rules), before)
 
     def write(self, batch: Sequence[Row]) -> None:
         """Store chunks with their vectors, replacing those with the same id, metadata and all."""
@@ -350,18 +361,22 @@ class ChromaCollection:
                 return
             offset += PAYLOAD_PAGE
 
-    def _renew_entry(self, chunk_id: str, before: str) -> None:
-        # Where nobody else writes, one new entry is enough: reading all takes a second or two for
-        # 100,000 chunks. Only under the write lock, so that no other edit lies between.
+    def _renew_entries(self, ids: Sequence[str], before: str) -> None:
+        # Where nobody else writes, the new entries are enough: reading all takes a second or two
+        # for 100,000 chunks. Only under the write lock, so that no other edit lies between.
         kept = self._store.catalogues.get(self._name)
         if self._store.shared or kept is None or kept[0] != before:
             return
-        raw = self.raw()
-        with guard(self._store.where):
-            got = raw.get(ids=[chunk_id], include=["metadatas"])
-        entry = rows.to_entry(chunk_id, cast(Any, got["metadatas"])[0])
-        entries = Catalogue({**kept[1], chunk_id: entry})
+        entries = Catalogue({**kept[1], **dict(self._read_entries(ids))})
         self._store.catalogues[self._name] = (self.version, entries)
+
+    def _read_entries(self, ids: Sequence[str]) -> Iterator[tuple[str, Chunk]]:
+        raw = self._readable()
+        for page in _pages(list(dict.fromkeys(ids)), PAYLOAD_PAGE):
+            with guard(self._store.where):
+                got = raw.get(ids=page, include=["metadatas"])
+            for i, metadata in zip(got["ids"], cast(Any, got["metadatas"]), strict=True):
+                yield i, rows.to_entry(i, metadata)
 
     def _admitted(self, ids: Sequence[str] | None, where: Where) -> list[str]:
         known = self.catalogue()

@@ -74,11 +74,12 @@ def to_chunk(chunk_id: str, metadata: Metadata | None, text: str | None) -> Chun
 
 
 def to_entry(chunk_id: str, metadata: Metadata | None) -> Chunk:
-    """The chunk as the catalogue knows it: without title and text, `loaded` False."""
+    """The chunk as the catalogue knows it: without text, `loaded` False."""
     row = metadata or {}
     department, department_readable = _department(row.get("department"))
     return Chunk(
         id=chunk_id,
+        title=_text(row.get("title")),
         type=_text(row.get("type")),
         source=_text(row.get("source")),
         refs=references(row.get("refs")),

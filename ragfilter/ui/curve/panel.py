@@ -58,6 +58,7 @@ def _values(result: Result) -> bool:
         "Values",
         (BY_SCORE, BY_DISTANCE),
         key="curve-values",
+        persist_state="session",
         default=BY_SCORE,
         required=True,
         label_visibility="collapsed",

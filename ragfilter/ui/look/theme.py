@@ -53,19 +53,19 @@ def words(outcome: Outcome, layer: LayerName) -> str:
 
 def chips(*, dark: bool) -> dict[str, str]:
     """The tint of every sign-and-word that a table can show."""
-    kept = {f"{m.sign} {name}": _tint(m, dark) for name, m in OUTCOMES.items()}
-    return kept | {f"{m.sign} dropped": _tint(m, dark) for m in LAYERS.values()}
+    kept = {f"{m.sign} {name}": tint(m, dark) for name, m in OUTCOMES.items()}
+    return kept | {f"{m.sign} dropped": tint(m, dark) for m in LAYERS.values()}
 
 
 def verdicts(*, dark: bool) -> dict[str, str]:
     """The tint of a verdict, by its sign: of what stays in its outcome's, what falls in the
     judge's."""
     marks = (*OUTCOMES.values(), LAYERS["judge"])
-    return {mark.sign: _tint(mark, dark) for mark in marks}
+    return {mark.sign: tint(mark, dark) for mark in marks}
 
 
-def _tint(mark: Mark, dark: bool) -> str:
-    """The colour, thinned with the page's own."""
+def tint(mark: Mark, dark: bool) -> str:
+    """A mark's colour, thinned with the page's own: the ground of a chip."""
     share, ground = (0.30, SURFACE[1]) if dark else (0.16, SURFACE[0])
     pairs = zip(_rgb(mark.colour(dark=dark)), _rgb(ground), strict=True)
     return "#" + "".join(f"{round(share * a + (1 - share) * b):02x}" for a, b in pairs)

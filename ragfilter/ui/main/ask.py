@@ -22,6 +22,7 @@ def draw(visit: Visit) -> None:
             st.text_input(
                 "Question",
                 key="question",
+                persist_state="session",
                 placeholder="Ask a question and press Enter",
                 label_visibility="collapsed",
                 disabled=not ready,

@@ -27,6 +27,7 @@ def draw(view: View) -> None:
             "Order",
             (BY_RANK, KEPT_FIRST),
             key="order",
+            persist_state="session",
             default=BY_RANK,
             required=True,
             label_visibility="collapsed",
@@ -34,6 +35,7 @@ def draw(view: View) -> None:
         wanted = st.text_input(
             "Filter",
             key="filter",
+            persist_state="session",
             placeholder="Filter by title, id, type, layer or reason",
             label_visibility="collapsed",
             icon=":material/search:",
@@ -50,6 +52,7 @@ def draw(view: View) -> None:
         with_refs = st.toggle(
             "References",
             key="with-refs",
+            persist_state="session",
             help="Adds a column, here and in the CSV, with the chunks that each one refers to.",
         )
         st.download_button(

@@ -16,14 +16,13 @@ from ragfilter.ui.panels import drafting
 from ragfilter.ui.panels.drafting import HIDDEN, STOPPED, Aside, Drafted
 from ragfilter.ui.session import models
 from ragfilter.ui.session.resources import Resources
-from ragfilter.ui.session.state import Asked
 
 NO_LLM = "Drafting needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL."
 NO_LLM_MORE = "`make local-llm` serves a tiny one to try it with."
 TICK_S = 0.2
 
 
-def button(chunk: Chunk, asked: Asked, user: User, resources: Resources, *, busy: bool) -> None:
+def button(chunk: Chunk, collection: str, user: User, resources: Resources, *, busy: bool) -> None:
     """Draft a rule. Disabled, it says why."""
     chat = resources.bench.chat
     hidden = _is_hidden(chunk, user)
@@ -44,14 +43,14 @@ def button(chunk: Chunk, asked: Asked, user: User, resources: Resources, *, busy
         key="rule-draft",
         icon=":material/edit_note:",
         on_click=drafting.begin,
-        args=(chunk.id, asked),
+        args=(chunk.id, collection),
         disabled=chat is None or hidden or busy,
         help=said,
     )
 
 
 def draw(
-    chunk: Chunk, asked: Asked, shown: str, user: User, resources: Resources, *, busy: bool
+    chunk: Chunk, collection: str, shown: str, user: User, resources: Resources, *, busy: bool
 ) -> DeltaGenerator | None:
     """Who drafted what by which template, doubts and tokens, or why there is no draft. While one is
     under way: the place in which `wait` tells how long, beside a button that stops it."""
@@ -65,7 +64,7 @@ def draw(
                     key="rule-draft-stop",
                     icon=":material/stop:",
                     on_click=drafting.stop,
-                    args=(chunk.id, asked),
+                    args=(chunk.id, collection),
                     help="Cancel the draft. The text in the editor stays.",
                 )
                 place = st.empty()
@@ -76,10 +75,10 @@ def draw(
     return place
 
 
-def wait(place: DeltaGenerator, chunk: Chunk, asked: Asked, resources: Resources) -> None:
+def wait(place: DeltaGenerator, chunk: Chunk, collection: str, resources: Resources) -> None:
     """Say that a draft is being made until it is; then the page is drawn with it. The rest of the
     page stands already, and using it only ends this waiting, not the draft."""
-    job = drafting.job(chunk.id, asked, resources)
+    job = drafting.job(chunk.id, collection, resources)
     model = resources.bench.chat.name if resources.bench.chat else "the LLM"
     limit = resources.deployment.answer_timeout_s
     while job is not None and not job.done:

@@ -28,7 +28,6 @@ from ragfilter.rules.templates import chosen
 from ragfilter.ui.session import background, state
 from ragfilter.ui.session.background import Job, Stoppable
 from ragfilter.ui.session.resources import Resources, open_resources
-from ragfilter.ui.session.state import Asked
 
 HIDDEN = "The user may not see this chunk, so it is not sent to an LLM."
 GONE = "This chunk is no longer in the collection. Ask the question again."
@@ -77,18 +76,18 @@ def forget(chunk_id: str) -> None:
     _all().pop(chunk_id, None)
 
 
-def job(chunk_id: str, asked: Asked, resources: Resources) -> Job[Draft] | None:
+def job(chunk_id: str, collection: str, resources: Resources) -> Job[Draft] | None:
     """The request that is under way for this chunk."""
-    name = _jobs().get(_place(asked, chunk_id))
+    name = _jobs().get(_place(collection, chunk_id))
     return None if name is None else resources.drafts.get(name)
 
 
-def collect(chunk: Chunk, asked: Asked, resources: Resources) -> bool:
+def collect(chunk: Chunk, collection: str, resources: Resources) -> bool:
     """Put a finished draft of this chunk into the editor; whether one is still being made."""
-    place = _place(asked, chunk.id)
+    place = _place(collection, chunk.id)
     if place not in _jobs():
         return False
-    found = job(chunk.id, asked, resources)
+    found = job(chunk.id, collection, resources)
     if found is not None and not found.done:
         return True
     del _jobs()[place]
@@ -97,14 +96,14 @@ def collect(chunk: Chunk, asked: Asked, resources: Resources) -> bool:
     return False
 
 
-def begin(chunk_id: str, asked: Asked) -> None:
+def begin(chunk_id: str, collection: str) -> None:
     """Ask for a draft, in the background."""
     before = replace(of(chunk_id), error="", draft=None)
     _all()[chunk_id] = before
     try:
         user, resources = viewer(state.user(), state.settings()), open_resources()
         # As it is now: the pool may be older than a change of its text or its clearance.
-        chunk = resources.bench.collection(asked.collection).chunks([chunk_id]).get(chunk_id)
+        chunk = resources.bench.collection(collection).chunks([chunk_id]).get(chunk_id)
         templates = chosen(resources.deployment.rule_templates)
     except RagfilterError as error:
         _all()[chunk_id] = replace(before, error=str(error))
@@ -122,15 +121,15 @@ def begin(chunk_id: str, asked: Asked) -> None:
 
     name = uuid4().hex
     resources.drafts.put(name, background.start(work))
-    _jobs()[_place(asked, chunk_id)] = name
+    _jobs()[_place(collection, chunk_id)] = name
 
 
-def stop(chunk_id: str, asked: Asked) -> None:
+def stop(chunk_id: str, collection: str) -> None:
     """Leave the request that is under way."""
-    found = job(chunk_id, asked, open_resources())
+    found = job(chunk_id, collection, open_resources())
     if found is not None:
         found.stop.set()
-    _jobs().pop(_place(asked, chunk_id), None)
+    _jobs().pop(_place(collection, chunk_id), None)
     _all()[chunk_id] = replace(of(chunk_id), error=STOPPED)
 
 
@@ -174,8 +173,8 @@ def _canonical(rule: str | None) -> str | None:
         return rule
 
 
-def _place(asked: Asked, chunk_id: str) -> str:
-    return f"{asked.collection}\n{chunk_id}"
+def _place(collection: str, chunk_id: str) -> str:
+    return f"{collection}\n{chunk_id}"
 
 
 def _all() -> dict[str, Drafted]:

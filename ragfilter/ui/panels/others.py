@@ -20,6 +20,7 @@ def prompt(result: Result) -> None:
             "Context",
             list(both),
             key="prompt-side",
+            persist_state="session",
             default="filtered",
             required=True,
             label_visibility="collapsed",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -16,6 +17,7 @@ from ragfilter.layers.quality import Quality, reranker_key
 from ragfilter.model import Chunk, Pool
 from ragfilter.protocols import Reranker, Vectors
 from ragfilter.rules.draft import Draft
+from ragfilter.rules.overview import Checks, Listing
 from ragfilter.settings.deployment import Deployment
 from ragfilter.ui.panels.references import Known
 from ragfilter.ui.session.background import Job
@@ -24,6 +26,11 @@ from ragfilter.ui.session.shelf import Shelf
 from ragfilter.ui.session.state import Asked
 from ragfilter.ui.sidebar.examples import Example
 from ragfilter.workbench import Workbench, open_workbench, read_deployment
+
+if TYPE_CHECKING:
+    from ragfilter.evaluate.effect import Labelled
+    from ragfilter.evaluate.proposed import Suggested
+    from ragfilter.evaluate.rule_matrix import Matrix
 
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
 DRAFTS, JOBS, NEIGHBOURS = 256, 64, 64
@@ -46,6 +53,12 @@ class Resources:
     )
 
     jobs: Shelf[Job[Pool]] = field(default_factory=lambda: Shelf[Job[Pool]](JOBS))
+    listings: Shelf[Listing] = field(default_factory=lambda: Shelf(8))
+    labelled: Shelf[Job[Labelled]] = field(default_factory=lambda: Shelf(4))
+    renewed: Shelf[tuple[object, Labelled]] = field(default_factory=lambda: Shelf(4))
+    suggested: Shelf[Job[Suggested]] = field(default_factory=lambda: Shelf(4))
+    matrices: Shelf[Matrix] = field(default_factory=lambda: Shelf(4))
+    checks: Checks = field(default_factory=Checks)
     neighbours: Shelf[Known] = field(default_factory=lambda: Shelf[Known](NEIGHBOURS))
 
     @property

@@ -1,0 +1,92 @@
+"""What the proposals for families restore of the handwritten rules' noise reduction.
+
+All rules of the demo are taken away; the proposals are accepted, and compared with the handwritten
+rules of the same chunks, over the labelled questions. Target: 95%, with no labelled recall lost.
+With a folder of BEIR's corpus.jsonl as argument, also for how many of its chunks rules are proposed
+(target on Cranfield, which has no families: at most 1%).
+Run: PYTHONPATH=. python benchmarks/bench_families.py [FOLDER] (it indexes the demo in a temporary
+folder).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from ragfilter.engine.backends import Backends
+from ragfilter.evaluate import run
+from ragfilter.evaluate.effect import Changes, Labelled, make_labelled
+from ragfilter.evaluate.proposed import likeness_of, suggest
+from ragfilter.ingest import demo
+from ragfilter.ingest.records import to_record
+from ragfilter.model import Chunk
+from ragfilter.rules.families import find_families, propose
+from ragfilter.settings.config import load
+from ragfilter.stores import index
+from ragfilter.workbench import open_workspace
+
+PROFILES = ("query-must", "full")
+
+
+def noise_reduction(labelled: Labelled) -> float:
+    found = run.score(labelled.pools, labelled.qrels, labelled.settings)
+    assert found.noise_reduction is not None
+    return found.noise_reduction
+
+
+def of_profile(profile: str, backends: Backends) -> None:
+    settings = load(profile=profile, environ={}).settings
+    # A busy machine must not make the reranker fall back.
+    values = {"clearance.enabled": False, "quality.reranker_timeout_ms": 60_000}
+    settings = settings.with_values(values)
+    queries, qrels = demo.queries(), demo.qrels()
+    pools = run.gather_all({i: t for i, t in queries.items() if i in qrels}, settings, backends)
+    written = make_labelled(pools, qrels, settings)
+    catalogue = backends.collection.catalogue() or {}
+    none: Changes = dict.fromkeys(catalogue)
+    bare = written.with_changes(none)
+    chunks = backends.collection.chunks(list(catalogue)).values()
+    start = time.perf_counter()
+    made = suggest(chunks, queries.values(), bare, likeness_of(backends.embedder))
+    took = time.perf_counter() - start
+    every = {each.chunk.id: each.rule for each in made.proposals}
+    sure = {i: rule for i, rule in every.items() if i not in made.losses}
+    by_hand = {i: catalogue[i].rule for i in every}
+    before, handwritten = noise_reduction(bare), noise_reduction(bare.with_changes(by_hand))
+    print(f"{profile}: {len(every)} proposals for {len(made.families)} families in {took:.1f} s")
+    print(f"  noise reduction without rules {before:.4f}, with the handwritten {handwritten:.4f}")
+    for what, rules in (("handwritten", by_hand), ("all", every), ("without doubts", sure)):
+        after = noise_reduction(bare.with_changes(rules))
+        lost = [i for row in bare.effect(rules).rows for i in row.lost_relevant]
+        restored = (after - before) / (handwritten - before)
+        print(f"  {what}: {len(rules)} rules, {after:.4f}, restored {restored:.1%}, "
+              f"relevant chunks lost: {len(lost)} {lost}")  # fmt: skip
+
+
+def of_corpus(folder: Path) -> None:
+    lines = (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    records = [json.loads(line) for line in lines if line.strip()]
+    chunks = [Chunk(r["_id"], r.get("text", ""), r.get("title", "")) for r in records]
+    start = time.perf_counter()
+    made = propose(find_families(chunks), [chunk.text for chunk in chunks])
+    took = time.perf_counter() - start
+    share = len(made) / len(chunks)
+    named = f"{len(made)} of {len(chunks):,} chunks ({share:.1%})"
+    print(f"{folder.name}: rules for {named}, {took:.1f} s")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder, open_workspace(folder) as bench:
+        records = [to_record(record, place="demo") for record in demo.records()]
+        index.index(records, name="demo", workspace=bench.workspace, embedder=bench.embedder)
+        for profile in PROFILES:
+            of_profile(profile, bench.backends("demo"))
+    for name in sys.argv[1:]:
+        of_corpus(Path(name))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""kill -9 at random moments during single and bulk saves of rules, many times.
+
+After every kill the workspace is opened again, and then: no acknowledged edit is lost, no bulk
+change is half applied, and the store holds what the journal says. No model is loaded.
+Run: PYTHONPATH=. python benchmarks/kill_rules.py [TIMES], 50 by default.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from ragfilter.model import Chunk
+from ragfilter.rules import edits, steps
+from ragfilter.stores.chroma.collection import Row
+from ragfilter.workbench import open_workspace
+
+N = 400
+BULK = 200
+NAME = "kill"
+
+
+def rule(number: int) -> str:
+    return json.dumps({"contain": f"term {number}"}, separators=(",", ":"))
+
+
+def make(folder: Path) -> None:
+    with open_workspace(folder) as bench:
+        store = bench.workspace.store()
+        store.create(NAME, embedder=bench.embedder.name)
+        vectors = np.random.default_rng(0).normal(size=(N, 384)).astype(np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        collection = store.collection(NAME)
+        rows = [Row(Chunk(f"c{i}", f"text {i}"), vectors[i]) for i in range(N)]
+        collection.write(rows)
+        collection.mark_content("made")
+
+
+def work(folder: Path, first: int) -> None:
+    """Save singly and in bulk by turns, for ever. Prints what it begins and what is done."""
+    with open_workspace(folder) as bench:
+        store, journal = bench.collection(NAME), bench.journal
+        number = first
+        while True:
+            number += 1
+            if number % 2:
+                ids = [f"c{number % N}"]
+            else:
+                ids = [f"c{i}" for i in range(number % 2, N, N // BULK)]
+            print(json.dumps({"begin": number, "ids": ids}), flush=True)
+            expected = store.rules(ids)
+            if number % 2:
+                edits.save(
+                    store, journal, chunk_id=ids[0], rule=rule(number), expected=expected[ids[0]],
+                    who="bench",
+                )  # fmt: skip
+            else:
+                rules = dict.fromkeys(ids, rule(number))
+                steps.save_all(store, journal, rules=rules, expected=expected, who="bench")
+            print(json.dumps({"done": number}), flush=True)
+
+
+def killed(folder: Path, first: int, chance: random.Random) -> tuple[dict[int, list[str]], int]:
+    """Let a process work, and kill it: what was acknowledged, by number, and what was under way."""
+    child = subprocess.Popen(
+        [sys.executable, __file__, "--work", str(folder), str(first)],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert child.stdout is not None
+    begun: dict[int, list[str]] = {}
+    acknowledged: dict[int, list[str]] = {}
+    line = child.stdout.readline()
+    time.sleep(chance.uniform(0.0, 0.8))
+    child.kill()
+    for each in [line, *child.stdout.read().splitlines()]:
+        try:
+            said = json.loads(each)
+        except ValueError:
+            continue
+        if "begin" in said:
+            begun[said["begin"]] = said["ids"]
+        else:
+            acknowledged[said["done"]] = begun[said["done"]]
+    child.wait()
+    return acknowledged, max(begun, default=first)
+
+
+def main(times: int) -> None:
+    chance = random.Random(0)
+    wanted: dict[str, str | None] = dict.fromkeys(f"c{i}" for i in range(N))
+    number, saved, finished = 0, 0, 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make(folder)
+        for turn in range(times):
+            acknowledged, last = killed(folder, number, chance)
+            for done, ids in acknowledged.items():
+                wanted |= dict.fromkeys(ids, rule(done))
+            saved += len(acknowledged)
+            with open_workspace(folder) as bench:
+                store = bench.collection(NAME)
+                present = store.rules(list(wanted))
+                under_way = {i for i in wanted if present[i] == rule(last) != wanted[i]}
+                if under_way:
+                    whole = next(
+                        {e.chunk_id for e in bench.journal.step(step.edit.id)}
+                        for step in bench.journal.steps(NAME, limit=5)
+                        if step.edit.after == rule(last) and step.edit.state == "done"
+                    )
+                    assert under_way <= whole, "a rule arrived that the journal does not know"
+                    assert all(present[i] == rule(last) for i in whole), f"turn {turn}: half a step"
+                    wanted |= dict.fromkeys(whole, rule(last))
+                    finished += 1
+                lost = [i for i in wanted if present[i] != wanted[i]]
+                assert not lost, f"turn {turn}: lost {lost[:5]}"
+                told = edits.edited_rules(bench.journal, NAME)
+                assert all(present[i] == told.get(i) for i in wanted), f"turn {turn}: they disagree"
+                assert not bench.journal.unfinished()
+            number = last
+    print(f"{times} kills: {saved} acknowledged edits, none lost; no step half applied "
+          f"({finished} under way were finished); journal and store agree")  # fmt: skip
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--work"]:
+        work(Path(sys.argv[2]), int(sys.argv[3]))
+    else:
+        main(int(sys.argv[1]) if sys.argv[1:] else 50)

@@ -1,0 +1,20 @@
+"""Rules: every chunk's `query_must` rule of a collection, written, tried and trusted."""
+
+from __future__ import annotations
+
+from ragfilter.ui.look import frame
+from ragfilter.ui.main import empty, problems
+from ragfilter.ui.session import state, visit
+from ragfilter.ui.sidebar import controls
+
+frame.dress()
+here = visit.begin()
+controls.choose(here)
+problems.notices(state.notices())
+if here.ready:
+    # Loaded with the first visit.
+    from ragfilter.ui.rules import workbench
+
+    workbench.draw(here)
+else:
+    empty.draw(here, None)

@@ -1,0 +1,148 @@
+"""`ragfilter rules bulk`: one change over the rules of a selection, saved as one step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragfilter.cli import parts
+from ragfilter.cli.app import command
+from ragfilter.cli.options import Filtering, Json, Place, QrelsFile, Where, in_words
+from ragfilter.cli.rules.effect import Yes, effect_document, effect_of, effect_text, is_wanted
+from ragfilter.cli.rules.group import FOUND, rules
+from ragfilter.errors import InputError
+from ragfilter.text.numbers import counted
+
+if TYPE_CHECKING:
+    from ragfilter.rules.bulk import Change, Plan
+
+ONE = "Give one of --set-rule, --add-group, --spellings-of, --replace and --remove."
+
+
+@command(rules)
+def bulk(
+    place: Place,
+    filtering: Filtering,
+    where: Where = None,
+    set_rule: Annotated[
+        str | None, typer.Option("--set-rule", help="Give every chunk this rule (JSON).")
+    ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option("--add-group", help="A term of a new group; repeat it.", callback=in_words),
+    ] = None,
+    anchor: Annotated[
+        str | None,
+        typer.Option("--spellings-of", help="Add --spelling where this term stands."),
+    ] = None,
+    spellings: Annotated[
+        list[str] | None,
+        typer.Option("--spelling", help="A term to add; repeat it.", callback=in_words),
+    ] = None,
+    swap: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--replace", metavar="OLD NEW", help="Write another term for one."),
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the rules.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be changed.")
+    ] = False,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            "--queries",
+            help="Labelled queries (path of queries.jsonl, or demo or adsapi for their own), to "
+            "see what the change does to them before it is saved.",
+        ),
+    ] = None,
+    qrels: QrelsFile = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> int:
+    """Change the rules of a selection at once: all of them, or none where one cannot be written.
+
+    Exits with 1 if rules cannot be read, and so are left out, or if nothing was saved because
+    labelled queries would lose recall.
+    """
+    change = _change(set_rule, group, anchor, spellings, swap, remove=remove)
+    viewer = filtering.viewer
+    from ragfilter.cli.rules.select import select
+    from ragfilter.rules import steps
+    from ragfilter.rules.bulk import plan as make_plan
+
+    with place.open("rules") as bench:
+        store = bench.collection(place.collection)
+        selected = select(store, where or (), user=viewer)
+        parts.tell(selected.notice)
+        plan = make_plan(change, selected.chunks)
+        effect = None
+        if queries is not None:
+            effect = effect_of(plan.after, bench, place, (queries, qrels), filtering)
+        wanted = dry_run or is_wanted(effect, yes=yes)
+        if not dry_run and wanted:
+            steps.save_all(
+                store,
+                bench.journal,
+                rules=plan.after,
+                expected=plan.before,
+                who=bench.deployment.user,
+            )
+    saved = wanted and not dry_run
+    if as_json:
+        made = {"collection": place.collection, "dry_run": dry_run, "saved": saved}
+        parts.emit(parts.dumps(made | _document(plan) | effect_document(effect)))
+    else:
+        parts.emit(_text(place.collection, change, plan, saved=saved))
+        parts.emit(effect_text(effect))
+    return 0 if wanted and not plan.refused else FOUND
+
+
+def _change(
+    set_rule: str | None,
+    group: list[str] | None,
+    anchor: str | None,
+    spellings: list[str] | None,
+    swap: tuple[str, str] | None,
+    *,
+    remove: bool,
+) -> Change:
+    from ragfilter.rules import bulk as changes
+
+    given = [set_rule is not None, bool(group), anchor is not None, swap is not None, remove]
+    if sum(given) != 1:
+        raise InputError("One change must be named.", remedy=ONE)
+    if (anchor is None) != (not spellings):
+        raise InputError(
+            "--spellings-of and --spelling go together.", remedy="Give both, or neither."
+        )
+    if set_rule is not None:
+        return changes.set_rule(set_rule)
+    if group:
+        return changes.add_group(group)
+    if anchor is not None:
+        return changes.add_spellings(anchor, spellings or ())
+    return changes.remove() if swap is None else changes.replace_term(*swap)
+
+
+def _document(plan: Plan) -> dict[str, Any]:
+    changes = [{"id": i, "before": plan.before[i], "after": rule} for i, rule in plan.after.items()]
+    return {
+        "changes": changes,
+        "unchanged": list(plan.unchanged),
+        "refused": [{"id": i, "error": why} for i, why in plan.refused.items()],
+    }
+
+
+def _text(collection: str, change: Change, plan: Plan, *, saved: bool) -> str:
+    lines = []
+    if not saved:
+        for i, rule in plan.after.items():
+            lines += [f"{i}", f"- {plan.before[i] or 'no rule'}", f"+ {rule or 'no rule'}"]
+    lines += [f"refused: {i}: {why}" for i, why in plan.refused.items()]
+    verb = "changed" if saved else "would be changed"
+    lines.append(
+        f"{collection}: {change.say}: {counted(len(plan.after), 'rule')} {verb}, "
+        f"{len(plan.unchanged)} unchanged, {len(plan.refused)} refused"
+    )
+    return "\n".join(lines) + "\n"

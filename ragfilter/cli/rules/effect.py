@@ -1,0 +1,91 @@
+"""What a change of rules does to labelled queries, told before it is saved; and the question
+whether to save it, where they would lose what they need."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragfilter.cli import parts
+from ragfilter.cli.options import Chosen, Filtering, Place
+from ragfilter.text.numbers import counted
+
+if TYPE_CHECKING:
+    from ragfilter.evaluate.effect import Effect
+    from ragfilter.workbench import Workbench
+
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Save also where labelled queries lose recall.")
+]
+
+
+def effect_of(
+    changes: Mapping[str, str | None],
+    bench: Workbench,
+    place: Place,
+    labelled: tuple[str, str | None],
+    filtering: Filtering,
+) -> Effect:
+    """What changes (chunk id to rule) do to labelled queries; what the labels lack is told."""
+    from ragfilter.evaluate import run
+    from ragfilter.evaluate.effect import measure_effect
+
+    settings, user = filtering.load().settings, filtering.user
+    known = Chosen().choose(*labelled)
+    backends = parts.backends(bench, place.collection)
+    parts.unknown_labels(known, backends)
+    pools = run.gather_all(
+        known.labelled, settings, backends, user, progress=parts.progress("queries")
+    )
+    return measure_effect(pools, known.qrels, settings, changes, user)
+
+
+def is_wanted(effect: Effect | None, *, yes: bool) -> bool:
+    """Whether to save although labelled queries lose what they need: that is asked once more."""
+    if effect is None or not effect.loses_relevant or yes:
+        return True
+    typer.echo(effect_text(effect), err=True, nl=False)
+    if sys.stdin.isatty():
+        return typer.confirm("Labelled queries would lose relevant chunks. Save?", err=True)
+    parts.tell("Nothing was saved: labelled queries would lose relevant chunks. Add --yes to save.")
+    return False
+
+
+def effect_document(effect: Effect | None) -> dict[str, Any]:
+    """The key `effect`, where one was measured."""
+    if effect is None:
+        return {}
+    from ragfilter.evaluate.effect import document
+
+    return {"effect": document(effect)}
+
+
+def effect_text(effect: Effect | None) -> str:
+    """What a change does to labelled queries: those that lose relevant chunks first."""
+    if effect is None:
+        return ""
+    lines = []
+    for row in effect.rows:
+        others = [i for i in row.lost if i not in row.lost_relevant]
+        said = [
+            f"{what} {', '.join(ids)}"
+            for what, ids in (
+                ("loses relevant", row.lost_relevant), ("loses", others), ("gains", row.gained),
+            )
+            if ids
+        ]  # fmt: skip
+        lines.append(f"{row.id}: {'; '.join(said)} ({row.query})")
+    changed = f"{len(effect.rows)} of {counted(effect.queries, 'query')} change"
+    if effect.before and effect.after:
+        changed += ": " + ", ".join(
+            f"{name} {was:.3f} → {now:.3f}"
+            for name, was, now in (
+                ("precision", effect.before.precision, effect.after.precision),
+                ("recall", effect.before.recall, effect.after.recall),
+                ("F1", effect.before.f1, effect.after.f1),
+            )
+        )
+    return "\n".join([*lines, changed]) + "\n"

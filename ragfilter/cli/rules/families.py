@@ -1,0 +1,113 @@
+"""`ragfilter rules suggest --families`: rules for chunks whose titles differ in a value.
+
+Nothing is written to the collection: the file is read by `ragfilter rules import`, which holds back
+proposals that would lose what is labelled relevant.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragfilter.cli import parts
+from ragfilter.cli.options import Chosen, Place, Viewing
+from ragfilter.cli.rules.effect import effect_document, effect_text
+from ragfilter.errors import InputError
+from ragfilter.text.numbers import counted
+
+if TYPE_CHECKING:
+    from ragfilter.evaluate.proposed import Suggested
+    from ragfilter.rules.families import Proposal
+
+
+def suggest_families(
+    place: Place,
+    viewing: Viewing,
+    where: list[str] | None,
+    out: Path | None,
+    labelled: tuple[str | None, str | None],
+    *,
+    as_json: bool,
+) -> None:
+    """Print the proposals, or write them to `out`. Raises InputError."""
+    from ragfilter.cli.rules.select import select
+    from ragfilter.evaluate import run
+    from ragfilter.evaluate.effect import make_labelled
+    from ragfilter.evaluate.proposed import likeness_of, suggest
+    from ragfilter.rules import rule_files
+
+    if out is not None and out.exists():
+        raise InputError(f"{out} exists.", remedy="Name another file with --out.")
+    queries, qrels = labelled
+    given = parts.load_config(None, viewing.config, viewing.values, {}).settings
+    given = given.with_values({"query_must.enabled": True})
+    with place.open("rules") as bench:
+        selected = select(bench.collection(place.collection), where or (), user=viewing.viewer)
+        parts.tell(selected.notice)
+        known, likeness = None, None
+        if queries is not None:
+            read = Chosen().choose(queries, qrels)
+            backends = parts.backends(bench, place.collection)
+            parts.unknown_labels(read, backends)
+            show = parts.progress("queries")
+            pools = run.gather_all(read.labelled, given, backends, viewing.user, progress=show)
+            known = make_labelled(pools, read.qrels, given, viewing.user)
+            likeness = likeness_of(bench.embedder)
+        made = suggest(selected.chunks, (), known, likeness)
+    records = [record(each, made) for each in made.proposals]
+    if out is not None:
+        lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in records)
+        rule_files.write(out, "".join(lines))
+    if as_json:
+        parts.emit(parts.dumps(_document(place.collection, made, records)))
+    else:
+        parts.emit(_text(place.collection, made, out))
+
+
+def record(each: Proposal, made: Suggested) -> dict[str, Any]:
+    """A proposal as a line of drafts, with its evidence."""
+    from ragfilter.evaluate.rule_matrix import row_document
+
+    row = made.rows.get(each.rule)
+    lost = made.losses.get(each.chunk.id, ())
+    return {
+        "id": each.chunk.id,
+        "title": each.chunk.title,
+        "query_must": json.loads(each.rule),
+        "family": each.family,
+        "names": list(each.names),
+        "value": each.value,
+        "matrix": None if row is None else row_document(row),
+        "remarks": [f"labelled relevant, and would be dropped: {question}" for question in lost],
+    }
+
+
+def _document(collection: str, made: Suggested, records: list[dict[str, Any]]) -> dict[str, Any]:
+    families = [
+        {
+            "pattern": family.pattern,
+            "names": list(family.names),
+            "members": [{"id": m.chunk.id, "value": m.value.named} for m in family.members],
+        }
+        for family in made.families
+    ]
+    document = {"collection": collection, "families": families, "proposals": records}
+    return document | effect_document(made.effect)
+
+
+def _text(collection: str, made: Suggested, out: Path | None) -> str:
+    lines = []
+    for family in made.families:
+        lines.append(f"{family.pattern}: {counted(len(family.members), 'chunk')}")
+        lines.append(f"  names: {', '.join(family.names) or 'none'}")
+        lines.append(f"  values: {', '.join(m.value.named for m in family.members)}")
+        example = next(p for p in made.proposals if p.family == family.pattern)
+        lines.append(f"  {example.chunk.id}: {example.rule}")
+    lines.append(
+        f"{collection}: {counted(len(made.proposals), 'proposal')} for families: "
+        f"{len(made.families)}, with doubts: {len(made.losses)}"
+    )
+    if out is not None:
+        lines.append(f"written to {out}; save them with: ragfilter rules import {out}")
+    return "\n".join(lines) + "\n" + effect_text(made.effect)

@@ -1,0 +1,157 @@
+"""One change over the rules of many chunks: planned first, so that it can be looked at. Pure.
+
+change        does
+set           gives every chunk this rule
+add group     adds a group of alternatives; a chunk without a rule gets one
+add spellings adds terms to every group that holds a given term
+replace term  writes another term wherever a given one stands
+remove        takes the rule away
+
+Terms are compared as the matcher compares them, so that "AC 6" is found where "ac 6" was asked for.
+A rule that cannot be read is left as it is by all but *set* and *remove*, and said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ragfilter.errors import InputError, RuleError
+from ragfilter.model import Chunk
+from ragfilter.rules.match import prepared
+from ragfilter.rules.mend import mend
+from ragfilter.rules.rule import Rule, canonical, parse
+
+Edit = Callable[[Rule], Rule]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is to be done to every rule; `say` names it."""
+
+    say: str
+    rule: str | None = None
+    edit: Edit | None = None
+    onto_none: bool = False
+
+    def of(self, text: str | None) -> str | None:
+        """The rule that `text` becomes, None for no rule. Raises RuleError."""
+        if self.edit is None:
+            return self.rule
+        if not text:
+            return canonical(self.edit(Rule())) if self.onto_none else None
+        return canonical(parse(canonical(self.edit(parse(text)))))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Rules by chunk id: what would be stored, what is stored, and why others are left out."""
+
+    after: Mapping[str, str | None]
+    before: Mapping[str, str | None]
+    unchanged: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+def set_rule(text: str) -> Change:
+    """Every chunk gets this rule. Raises RuleError."""
+    return Change("set the rule", rule=canonical(parse(text)))
+
+
+def remove() -> Change:
+    """No chunk keeps its rule."""
+    return Change("remove the rule")
+
+
+def add_group(terms: Sequence[str]) -> Change:
+    """A further group of alternatives. Raises InputError, RuleError."""
+    group = _terms(terms)
+
+    def edit(rule: Rule) -> Rule:
+        if any(_key(rule, given) == _key(rule, group) for given in rule.contain_one_of):
+            return rule
+        return replace(rule, contain_one_of=(*rule.contain_one_of, group))
+
+    return Change(f"add the group {', '.join(group)}", edit=edit, onto_none=True)
+
+
+def add_spellings(term: str, terms: Sequence[str]) -> Change:
+    """More alternatives for every group that holds `term`. Raises InputError, RuleError."""
+    (anchor,), more = _terms([term]), _terms(terms)
+
+    def edit(rule: Rule) -> Rule:
+        groups = []
+        for group in rule.contain_one_of:
+            known = _key(rule, group)
+            fresh = [each for each in more if prepared(each, rule.match) not in known]
+            held = prepared(anchor, rule.match) in known
+            groups.append((*group, *fresh) if held else group)
+        return replace(rule, contain_one_of=tuple(groups))
+
+    return Change(f"add {', '.join(more)} where {anchor} stands", edit=edit)
+
+
+def replace_term(old: str, new: str) -> Change:
+    """Another term in the place of `old`, in every part. Raises InputError, RuleError."""
+    (was,), (now,) = _terms([old]), _terms([new])
+
+    def edit(rule: Rule) -> Rule:
+        def written(terms: Sequence[str]) -> tuple[str, ...]:
+            sought = prepared(was, rule.match)
+            return tuple(
+                dict.fromkeys(now if prepared(t, rule.match) == sought else t for t in terms)
+            )
+
+        return replace(
+            rule,
+            contain_one_of=tuple(written(group) for group in rule.contain_one_of),
+            contain=written((rule.contain,))[0] if rule.contain is not None else None,
+            contain_all_of=written(rule.contain_all_of),
+            contain_none_of=written(rule.contain_none_of),
+        )
+
+    return Change(f"write {now} for {was}", edit=edit)
+
+
+def plan(change: Change, chunks: Iterable[Chunk]) -> Plan:
+    """What `change` would make of the rules of `chunks`."""
+    after: dict[str, str | None] = {}
+    before: dict[str, str | None] = {}
+    unchanged: list[str] = []
+    refused: dict[str, str] = {}
+    for chunk in chunks:
+        stored = chunk.rule or None
+        try:
+            made = change.of(stored)
+            same = made == stored or (stored and made == canonical(parse(stored)))
+        except RuleError as error:
+            if change.edit is not None:
+                refused[chunk.id] = str(error)
+                continue
+            same = False
+        if same:
+            unchanged.append(chunk.id)
+        else:
+            after[chunk.id], before[chunk.id] = made, stored
+    return Plan(after, before, tuple(unchanged), refused)
+
+
+def plan_mends(chunks: Iterable[Chunk]) -> Plan:
+    """What lint proposes for the rules of `chunks`."""
+    ruled = {chunk.id: chunk for chunk in chunks if chunk.rule}
+    texts = {i: chunk.rule or "" for i, chunk in ruled.items()}
+    after = mend(texts, {i: chunk.title for i, chunk in ruled.items()})
+    left = tuple(i for i in ruled if i not in after)
+    return Plan(after, {i: texts[i] for i in after}, left)
+
+
+def _terms(given: Sequence[str]) -> tuple[str, ...]:
+    terms = tuple(dict.fromkeys(term.strip() for term in given if term.strip()))
+    if not terms:
+        raise InputError("There is no term.", remedy="Write at least one.")
+    parse(canonical(Rule(contain_one_of=(terms,))))
+    return terms
+
+
+def _key(rule: Rule, terms: Sequence[str]) -> frozenset[str]:
+    return frozenset(prepared(term, rule.match) for term in terms)

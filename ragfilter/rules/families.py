@@ -1,0 +1,215 @@
+"""Families of chunks that differ in a few values, and the rules that would tell them apart. Pure.
+
+A family is a set of chunks whose titles have one pattern and differ in a number that words say
+something about ("Opponent Armor Class 6"), and whose texts resemble each other. Families that count
+the same and whose patterns resemble each other are kin; what stands in the pattern of one and not
+of the others are its names ("clerics, druids and monks").
+
+A proposal asks for one of the names, where there is kin, and for the value, in the spellings that
+the collection's texts and the questions use.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from ragfilter.model import Chunk
+from ragfilter.rules.rule import Rule, canonical
+from ragfilter.rules.values import (
+    COMMON,
+    Value,
+    acronym,
+    is_number,
+    mask,
+    spellings,
+    tokens,
+    values,
+)
+from ragfilter.text.normalise import normalise
+
+FEWEST = 3
+"""So many chunks of one pattern make a family."""
+ALIKE = 0.5
+"""The share of words that the texts of a family have in common, and the patterns of kin."""
+NEAR = 0.8
+"""From this likeness on (difflib's ratio) another context is a spelling of the same."""
+MOST_TEXTS = 20_000
+"""Contexts are looked up in so many texts at most."""
+
+_BEFORE_NUMBER = re.compile(r"([^\W\d_]+(?: [^\W\d_]+)?)(?: of)? -?\d")
+_PLURALS = (("ves", "f"), ("ies", "y"), ("men", "man"), ("s", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A chunk of a family and the value in which it differs."""
+
+    chunk: Chunk
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """`pattern` is the titles' with ``#`` for the number, `names` what its kin does not have."""
+
+    pattern: str
+    members: tuple[Member, ...]
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A rule for one chunk, with the names and value that it asks for."""
+
+    chunk: Chunk
+    family: str
+    rule: str
+    names: tuple[str, ...]
+    value: str
+
+
+def find_families(chunks: Iterable[Chunk]) -> tuple[Family, ...]:
+    """The families among `chunks` (whole), the largest first."""
+    patterns: dict[tuple[str, ...], list[Chunk]] = defaultdict(list)
+    for chunk in chunks:
+        masked = mask(chunk.title)
+        if "#" in masked:
+            patterns[masked].append(chunk)
+    found = []
+    for masked, alike in patterns.items():
+        members = tuple(_members(alike))
+        if len(members) >= FEWEST and _resemble(member.chunk.text for member in members):
+            found.append((masked, members))
+    families = [Family(" ".join(masked), members) for masked, members in found]
+    named = [
+        Family(family.pattern, family.members, _names(family, families)) for family in families
+    ]
+    return tuple(sorted(named, key=lambda family: (-len(family.members), family.pattern)))
+
+
+def propose(
+    families: Sequence[Family],
+    texts: Iterable[str],
+    synonyms: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[Proposal, ...]:
+    """A rule for every member. `texts` are the collection's and the questions asked: they say how
+    a value is called. `synonyms` are further names, by pattern."""
+    counted = {member.value.words for family in families for member in family.members}
+    contexts = _contexts(counted, texts)
+    made = []
+    for family in families:
+        names = tuple(
+            dict.fromkeys(
+                form
+                for name in (*family.names, *(synonyms or {}).get(family.pattern, ()))
+                for form in forms(name)
+            )
+        )
+        for member in family.members:
+            value = spellings(member.value, contexts[member.value.words])
+            groups = (names, value) if names else (value,)
+            made.append(
+                Proposal(
+                    member.chunk,
+                    family.pattern,
+                    canonical(Rule(contain_one_of=groups)),
+                    names,
+                    member.value.named,
+                )
+            )
+    return tuple(made)
+
+
+def forms(name: str) -> tuple[str, ...]:
+    """A name in singular and plural, with and without a hyphen: clerics, cleric."""
+    single = name
+    for plural, singular in _PLURALS:
+        if name.endswith(plural) and len(name) - len(plural) >= 2:
+            single = name[: -len(plural)] + singular
+            break
+    made = [single, name if name != single else plural_of(name)]
+    made += [form.replace("-", " ") for form in made if "-" in form]
+    return tuple(dict.fromkeys(made))
+
+
+def plural_of(name: str) -> str:
+    """The regular plural of a name."""
+    if name.endswith("y") and name[-2:-1] not in "aeiou":
+        return f"{name[:-1]}ies"
+    if name.endswith("man"):
+        return f"{name[:-3]}men"
+    return f"{name}es" if name.endswith(("s", "x", "ch", "sh")) else f"{name}s"
+
+
+def _members(alike: Sequence[Chunk]) -> Iterator[Member]:
+    """Those of one pattern that differ in exactly one number that words say something about."""
+    named = [values(chunk.title) for chunk in alike]
+    every = [[t for t in tokens(chunk.title) if is_number(t)] for chunk in alike]
+    differ = [i for i in range(len(every[0])) if len({row[i] for row in every}) > 1]
+    if len(differ) != 1:
+        return
+    counts = Counter(row[differ[0]] for row in every)
+    for chunk, found, row in zip(alike, named, every, strict=True):
+        number = row[differ[0]]
+        fitting = [value for value in found if str(value.number) == number]
+        if len(fitting) == 1 and counts[number] == 1:
+            yield Member(chunk, fitting[0])
+
+
+def _resemble(texts: Iterable[str]) -> bool:
+    """Whether the texts share most of their words, numbers apart."""
+    bags = [{t for t in tokens(text) if t[0].isalpha()} for text in texts]
+    common = set.intersection(*bags)
+    return len(common) >= ALIKE * sum(map(len, bags)) / len(bags)
+
+
+def _words(pattern: str) -> set[str]:
+    """The words of a pattern that tell something: no signs, no enumeration, no common ones."""
+    return {word for word in pattern.split() if len(word) > 2 and word not in COMMON}
+
+
+def _names(family: Family, families: Sequence[Family]) -> tuple[str, ...]:
+    own = _words(family.pattern)
+    kin: list[set[str]]
+    words = {member.value.words for member in family.members}
+    kin = [
+        others
+        for other in families
+        if other is not family
+        and words & {member.value.words for member in other.members}
+        and len(own & (others := _words(other.pattern))) >= ALIKE * min(len(own), len(others))
+    ]
+    if not kin:
+        return ()
+    shared = own & set.intersection(*kin)
+    return tuple(word for word in dict.fromkeys(family.pattern.split()) if word in own - shared)
+
+
+def _contexts(
+    counted: Iterable[tuple[str, ...]], texts: Iterable[str]
+) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """How the texts call what is counted: as the titles do, by its acronym, or in another
+    spelling."""
+    seen: Counter[str] = Counter()
+    for _, text in zip(range(MOST_TEXTS), texts, strict=False):
+        for found in _BEFORE_NUMBER.findall(normalise(text)):
+            seen[found] += 1
+            seen[found.split()[-1]] += " " in found
+    made = {}
+    for words in counted:
+        full, short = " ".join(words), acronym(words)
+        near = [
+            other
+            for other in seen
+            if other != full
+            and len(other.split()) == len(words)
+            and SequenceMatcher(None, full, other, autojunk=False).ratio() >= NEAR
+            and any(a == b for a, b in zip(words, other.split(), strict=True))
+        ]
+        usual = (short,) if short and seen[short] else ()
+        made[words] = (full, *(sorted(near) if len(words) > 1 else ()), *usual)
+    return made

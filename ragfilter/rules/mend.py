@@ -1,0 +1,31 @@
+"""Apply what lint proposes until it has nothing more to propose. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from ragfilter.rules.lint import lint
+
+MOST_ROUNDS = 50
+
+
+def mend(
+    rules: Mapping[str, str], titles: Mapping[str, str], kinds: Collection[str] = ()
+) -> dict[str, str]:
+    """The rules (by chunk id) that lint can mend, mended; of findings of `kinds` only where given.
+
+    A rule is mended one finding at a time, since mending one may settle another.
+    """
+    mended: dict[str, str] = {}
+    waiting = dict(rules)
+    for _ in range(MOST_ROUNDS):
+        changed: dict[str, str] = {}
+        for finding in lint(waiting, titles):
+            fits = finding.proposal is not None and (not kinds or finding.kind in kinds)
+            if fits and finding.proposal != waiting[finding.chunk_id]:
+                changed.setdefault(finding.chunk_id, finding.proposal or "")
+        if not changed:
+            break
+        mended |= changed
+        waiting = changed
+    return {i: text for i, text in mended.items() if text != rules[i]}

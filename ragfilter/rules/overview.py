@@ -1,0 +1,217 @@
+"""A collection's chunks as a curator sees them: each with its rule in short and what state that is
+in, to be filtered and put into the order of what needs attention. Pure.
+
+state    means
+invalid  the rule cannot be read, or no query can meet it
+warning  the linter doubts that it does what was meant
+none     the chunk has no rule, so it always passes
+valid    nothing is known against it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Literal
+
+from ragfilter.errors import RuleError
+from ragfilter.model import Chunk
+from ragfilter.rules.lint import Finding, find_shared, lint
+from ragfilter.rules.rule import Rule, parse, shorten
+
+State = Literal["invalid", "warning", "none", "valid"]
+STATES: tuple[State, ...] = ("invalid", "warning", "none", "valid")
+MOST_PARTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One chunk in the list. `draft`: it has an edit that is not saved; `changed`: its rule is not
+    the one that was exported last."""
+
+    chunk: Chunk
+    state: State
+    draft: bool = False
+    changed: bool = False
+    harm: float = 0.0
+
+    @property
+    def id(self) -> str:
+        return self.chunk.id
+
+    @property
+    def words(self) -> str:
+        """All that is said of the state."""
+        return ", ".join(
+            word
+            for word, holds in (
+                (self.state, True), ("draft", self.draft), ("changed", self.changed),
+            )
+            if holds
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What is looked for; an empty part admits everything. `text` is words that all must stand in
+    title, id, type, source or rule; `states` may name ``draft`` and ``changed`` too."""
+
+    text: str = ""
+    types: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+
+
+class Checks:
+    """What the linter says of rules, remembered by rule and title. Safe in threads."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], tuple[Finding, ...]] = {}
+
+    def findings(self, chunk: Chunk) -> tuple[Finding, ...]:
+        """The findings about a chunk's rule."""
+        if not chunk.rule:
+            return ()
+        key = chunk.rule, chunk.title
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = lint({chunk.id: chunk.rule}, {chunk.id: chunk.title})
+        return found
+
+    def state(self, chunk: Chunk) -> State:
+        """The state of a chunk's rule."""
+        if not chunk.rule:
+            return "none"
+        severities = {finding.severity for finding in self.findings(chunk)}
+        if "error" in severities:
+            return "invalid"
+        return "warning" if "warning" in severities else "valid"
+
+    def missing(self, chunks: Iterable[Chunk]) -> list[Chunk]:
+        """Those of `chunks` whose rule was not looked at yet."""
+        return [c for c in chunks if c.rule and (c.rule, c.title) not in self._known]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Every chunk that may be listed, in stored order."""
+
+    rows: tuple[Row, ...]
+    shared: Mapping[str, Finding]
+    """By chunk id, what the linter finds only where it sees all rules."""
+    _texts: tuple[str, ...] = field(repr=False)
+
+    def find(self, wanted: Filter) -> tuple[Row, ...]:
+        """The rows that `wanted` admits, those first that need attention most."""
+        words = wanted.text.casefold().split()
+        found = [
+            row
+            for row, text in zip(self.rows, self._texts, strict=True)
+            if all(word in text for word in words) and _admits(wanted, row)
+        ]
+        found.sort(key=_attention)
+        return tuple(found)
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Row]:
+        return {row.id: row for row in self.rows}
+
+    @cached_property
+    def types(self) -> tuple[str, ...]:
+        return tuple(sorted({row.chunk.type for row in self.rows} - {""}))
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        return tuple(sorted({row.chunk.source for row in self.rows} - {""}))
+
+
+def make_listing(
+    chunks: Iterable[Chunk],
+    checks: Checks,
+    *,
+    drafts: Iterable[str] = (),
+    exported: Mapping[str, str | None] = MappingProxyType({}),
+    harm: Mapping[str, float] = MappingProxyType({}),
+) -> Listing:
+    """List `chunks`. `drafts` are the ids with an unsaved edit, `exported` the rules of those that
+    were edited since the last export, as they were then, `harm` is what rules cost, by rule text:
+    above 0 they do harm."""
+    drafted = frozenset(drafts)
+    chunks = tuple(chunks)
+    ruled = {chunk.id: chunk for chunk in chunks if chunk.rule}
+    texts = {i: chunk.rule or "" for i, chunk in ruled.items()}
+    same = find_shared(texts, {i: chunk.title for i, chunk in ruled.items()})
+
+    def state(chunk: Chunk) -> State:
+        known = checks.state(chunk)
+        return "warning" if known == "valid" and chunk.id in same else known
+
+    rows = tuple(
+        Row(
+            chunk,
+            state(chunk),
+            draft=chunk.id in drafted,
+            changed=chunk.id in exported and exported[chunk.id] != (chunk.rule or None),
+            harm=harm.get(chunk.rule or "", 0.0),
+        )
+        for chunk in chunks
+    )
+    return Listing(rows, same, tuple(_text(row.chunk) for row in rows))
+
+
+def brief(rule: str | None) -> str:
+    """A rule in one line: the first term of each part, and how many others it has."""
+    if not rule:
+        return ""
+    try:
+        read = parse(rule)
+    except RuleError as error:
+        return f"invalid: {error.message}"
+    said = list(_brief(read))
+    more = f" · and {len(said) - MOST_PARTS} more" if len(said) > MOST_PARTS else ""
+    return " · ".join(said[:MOST_PARTS]) + more if said else "asks for nothing"
+
+
+def _brief(rule: Rule) -> list[str]:
+    said = [_first(group) for group in rule.contain_one_of]
+    said += [] if rule.contain is None else [shorten(rule.contain)]
+    said += [shorten(term) for term in rule.contain_all_of]
+    if rule.contain_none_of:
+        said.append(f"not {_first(rule.contain_none_of)}")
+    return said
+
+
+def _first(terms: Sequence[str]) -> str:
+    others = f" +{len(terms) - 1}" if len(terms) > 1 else ""
+    return f"{shorten(terms[0])}{others}"
+
+
+def _text(chunk: Chunk) -> str:
+    parts = (chunk.title, chunk.id, chunk.type, chunk.source, chunk.rule or "")
+    return "\n".join(parts).casefold()
+
+
+def _admits(wanted: Filter, row: Row) -> bool:
+    if wanted.types and row.chunk.type not in wanted.types:
+        return False
+    if wanted.sources and row.chunk.source not in wanted.sources:
+        return False
+    if not wanted.states:
+        return True
+    return (
+        row.state in wanted.states
+        or (row.draft and "draft" in wanted.states)
+        or (row.changed and "changed" in wanted.states)
+    )
+
+
+def _attention(row: Row) -> tuple[int, float, bool, int]:
+    """What cannot work, what does harm, what is doubtful or unfinished; then what is missing."""
+    return (
+        0 if row.state == "invalid" else 1,
+        -max(row.harm, 0.0),
+        not row.draft,
+        STATES.index(row.state),
+    )

@@ -1,0 +1,142 @@
+"""Change the rules of many chunks as one step, and undo or redo any step: all of it or nothing.
+
+Source: docs/design.md#journal. The edits of a step are entered in one transaction, then written to
+the store, then closed in one transaction. A process that is killed in between leaves all of them
+pending, and `ragfilter.rules.edits.recover` finishes the step where every rule had arrived, and
+else takes back those that had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ragfilter.errors import ConflictError, InputError, StoreError
+from ragfilter.protocols import RuleStore
+from ragfilter.rules.edits import STALE_S, recover, settle_batch
+from ragfilter.rules.journal import Edit, Entry, Journal, Kind
+from ragfilter.rules.rule import canonical, parse
+
+SHOWN = 3
+
+
+def save_all(
+    store: RuleStore,
+    journal: Journal,
+    *,
+    rules: Mapping[str, str | None],
+    expected: Mapping[str, str | None],
+    who: str,
+) -> tuple[Edit, ...]:
+    """Store these rules (chunk id to JSON text, None for no rule) as one step.
+
+    `expected` are the stored texts that the user saw. Returns the edits, none where nothing was to
+    be changed. Raises RuleError: an invalid rule; ConflictError naming the chunks whose rule is
+    another than expected; StoreError. Then nothing is changed.
+    """
+    entries = [
+        Entry(chunk_id, expected.get(chunk_id) or None, _canonical(rule))
+        for chunk_id, rule in rules.items()
+    ]
+    return _change(store, journal, entries, who=who, kind="edit")
+
+
+def undo_step(store: RuleStore, journal: Journal, *, edit_id: int, who: str) -> tuple[Edit, ...]:
+    """Take back an edit, and all that was made together with it, wherever it stands in the history.
+
+    Raises InputError: no such edit, or nothing of it is in force; ConflictError naming the chunks
+    that were changed since; StoreError. Then nothing is changed.
+    """
+    found = [e for e in _step(store, journal, edit_id) if e.kind == "edit" and e.state == "done"]
+    if not found:
+        raise InputError(
+            f"Nothing of edit {edit_id} is in force.", remedy="Choose an edit that is done."
+        )
+    entries = [Entry(e.chunk_id, e.after, e.before, of=e.id) for e in found]
+    return _change(store, journal, entries, who=who, kind="undo")
+
+
+def redo_step(store: RuleStore, journal: Journal, *, edit_id: int, who: str) -> tuple[Edit, ...]:
+    """Bring back an edit that was undone, and all that was made together with it.
+
+    Raises like `undo_step`.
+    """
+    found = [e for e in _step(store, journal, edit_id) if e.kind == "edit" and e.state == "undone"]
+    if not found:
+        raise InputError(
+            f"Nothing of edit {edit_id} was undone.", remedy="Choose an edit that is undone."
+        )
+    entries = [Entry(e.chunk_id, e.before, e.after, of=e.id) for e in found]
+    return _change(store, journal, entries, who=who, kind="redo")
+
+
+def _change(
+    store: RuleStore, journal: Journal, entries: Sequence[Entry], *, who: str, kind: Kind
+) -> tuple[Edit, ...]:
+    recover(store, journal, min_age_s=STALE_S)
+    _must_be(store, entries)
+    entries = [entry for entry in entries if entry.before != entry.after]
+    if not entries:
+        return ()
+    begun = journal.begin_all(entries, who=who, collection=store.name, kind=kind)
+    batch = begun[0].batch
+    assert batch is not None
+    try:
+        try:
+            # Again, now that nobody else can be writing.
+            _must_be(store, entries)
+        except ConflictError:
+            journal.roll_back_all(batch)
+            raise
+        try:
+            store.set_rules({entry.chunk_id: entry.after for entry in entries})
+        except StoreError:
+            settled = settle_batch(store, journal, batch)
+            if not settled or settled[0].state != "done":
+                raise
+            return settled
+        journal.finish_all(batch)
+    except StoreError:
+        for edit in begun:
+            journal.let_go(edit.id)
+        raise
+    return journal.batch(batch)
+
+
+def _must_be(store: RuleStore, entries: Iterable[Entry]) -> None:
+    wanted = {entry.chunk_id: entry.before for entry in entries}
+    present = {i: rule or None for i, rule in store.rules(list(wanted)).items()}
+    gone = [i for i in wanted if i not in present]
+    changed = [i for i in wanted if i in present and present[i] != wanted[i]]
+    if gone:
+        raise ConflictError(
+            f"{_named(gone)} no longer in the collection. Nothing was written.",
+            remedy="Choose the chunks again.",
+        )
+    if changed:
+        raise ConflictError(
+            f"The rules of {_named(changed, verb='')} were changed since. Nothing was written.",
+            remedy="Look at them as they are now, and undo the later change first or leave them "
+            "out.",
+        )
+
+
+def _named(ids: Sequence[str], *, verb: str = " are") -> str:
+    more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
+    return f"{', '.join(ids[:SHOWN])}{more}{verb}"
+
+
+def _step(store: RuleStore, journal: Journal, edit_id: int) -> tuple[Edit, ...]:
+    try:
+        found = journal.step(edit_id)
+    except KeyError:
+        found = ()
+    found = tuple(edit for edit in found if edit.collection == store.name)
+    if not found:
+        raise InputError(
+            f"{store.name} has no edit {edit_id}.", remedy="Look it up in the history."
+        )
+    return found
+
+
+def _canonical(rule: str | None) -> str | None:
+    return canonical(parse(rule)) if rule and rule.strip() else None

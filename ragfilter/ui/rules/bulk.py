@@ -1,0 +1,165 @@
+"""One change over all rows of the filter: chosen, looked at as a diff, then saved as one step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from ragfilter.errors import InputError, RagfilterError
+from ragfilter.rules import bulk, steps
+from ragfilter.rules.bulk import Change, Plan
+from ragfilter.text.numbers import counted
+from ragfilter.ui.look import html
+from ragfilter.ui.rules import desk, diff, effect, labelled
+from ragfilter.ui.rules.desk import Desk
+from ragfilter.ui.session import state
+
+KINDS = GROUP, SPELLINGS, REPLACE, MEND, SET, REMOVE = (
+    "Add a group", "Add spellings", "Replace a term", "Mend findings", "Set a rule",
+    "Remove the rule",
+)  # fmt: skip
+KIND, TERM, TERMS, RULE, SURE = "bulk-kind", "bulk-term", "bulk-terms", "bulk-rule", "bulk-sure"
+SAID = "bulk-said"
+MOST_SHOWN = 20
+
+
+def draw(work: Desk) -> None:
+    """Choice, preview and save."""
+    rows = desk.selected(work)
+    html.draw(
+        f'<p class="rf-aside">Acts on the {counted(len(rows), "chunk")} that the filter under '
+        "Chunks shows. Nothing is saved before you have seen what would change.</p>"
+    )
+    kind = st.segmented_control(
+        "Change",
+        KINDS,
+        key=KIND,
+        default=GROUP,
+        required=True,
+        persist_state="session",
+        help="One change for every chunk that the filter shows, saved as one step.",
+    )
+    chunks = [row.chunk for row in rows]
+    if kind == MEND:
+        say, plan = "mend findings", bulk.plan_mends(chunks)
+    else:
+        try:
+            change = _change(str(kind))
+        except InputError as error:
+            said()
+            html.draw(f'<p class="rf-verdict">{html.text(error)}</p>')
+            return
+        say, plan = change.say, bulk.plan(change, chunks)
+    said()
+    _preview(work, say, plan)
+
+
+def _change(kind: str) -> Change:
+    """The change as it is written. Raises InputError, RuleError."""
+    if kind == REMOVE:
+        return bulk.remove()
+    if kind == SET:
+        text = st.text_area(
+            "Rule",
+            key=RULE,
+            persist_state="session",
+            placeholder='{"contain_one_of": [["term", "other spelling"]]}',
+            help="Every chunk of the selection gets this rule in the place of its own.",
+        )
+        if not text or not text.strip():
+            raise InputError("There is no rule.", remedy="Write one.")
+        return bulk.set_rule(text)
+    if kind == GROUP:
+        return bulk.add_group(_terms("Terms of the new group"))
+    if kind == SPELLINGS:
+        term = _term("Term that stands there", "Every group that holds this term gets the others.")
+        return bulk.add_spellings(term, _terms("Spellings to add"))
+    old = _term("Term", "As it is written, without case and accents.")
+    new = st.text_input(
+        "New term", key="bulk-new", persist_state="session", help="Stands in the term's place."
+    )
+    return bulk.replace_term(old, new or "")
+
+
+def _term(label: str, said: str) -> str:
+    return st.text_input(label, key=TERM, persist_state="session", help=said) or ""
+
+
+def _terms(label: str) -> list[str]:
+    return st.multiselect(
+        label,
+        st.session_state.get(TERMS, []),
+        key=TERMS,
+        persist_state="session",
+        accept_new_options=True,
+        placeholder="Type a term and press Enter",
+        help="The question must contain one of them.",
+    )
+
+
+def _preview(work: Desk, say: str, plan: Plan) -> None:
+    if plan.refused:
+        first, why = next(iter(plan.refused.items()))
+        html.draw(
+            f'<p class="rf-verdict rf-bad" role="alert">{counted(len(plan.refused), "rule")} '
+            f"cannot be changed, such as {html.text(first)}: {html.text(why)}</p>"
+        )
+    if not plan.after:
+        html.draw(
+            '<p class="rf-empty"><b>Nothing would change.</b> The rules are so already, or the '
+            "filter shows no chunk that this is for.</p>"
+        )
+        return
+    measured = effect.of_changes(work, plan.after)
+    losing = measured is not None and measured.loses_relevant
+    sure = not losing or st.checkbox(
+        "Save although labelled questions lose what they need",
+        key=SURE,
+        help="They are listed above, in red.",
+    )
+    st.button(
+        f"Save {counted(len(plan.after), 'rule')}",
+        key="bulk-save",
+        type="primary",
+        on_click=save,
+        args=(work, plan.after, plan.before, say),
+        disabled=not sure,
+        help="Saves all of them as one step, which can be undone under History.",
+    )
+    shown = list(plan.after)[:MOST_SHOWN]
+    for chunk_id in shown:
+        name = work.chunks[chunk_id].name
+        diff.draw(name, plan.before[chunk_id], plan.after[chunk_id])
+    if len(plan.after) > len(shown):
+        html.draw(f'<p class="rf-aside">and {len(plan.after) - len(shown):,} more</p>')
+    labelled.wait(work)
+
+
+def said() -> None:
+    """What came of the last change of many rules."""
+    message: tuple[str, str] | None = st.session_state.get(SAID)
+    if message is not None:
+        look, words = message
+        role = "alert" if look == "rf-bad" else "status"
+        html.draw(f'<p class="rf-verdict {look}" role="{role}">{html.text(words)}</p>')
+
+
+def save(
+    work: Desk, rules: Mapping[str, str | None], expected: Mapping[str, str | None], say: str
+) -> None:
+    """Store `rules` as one step; what came of it is told by `said`."""
+    bench = work.resources.bench
+    try:
+        made = steps.save_all(
+            bench.collection(work.collection),
+            bench.journal,
+            rules=rules,
+            expected=expected,
+            who=work.resources.deployment.user,
+        )
+    except RagfilterError as error:
+        st.session_state[SAID] = ("rf-bad", f"Not saved: {error}")
+    else:
+        st.session_state[SAID] = ("rf-good", f"Saved: {counted(len(made), 'rule')}, {say}.")
+        state.renew()

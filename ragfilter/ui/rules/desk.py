@@ -1,0 +1,115 @@
+"""What the parts of the Rules page work on: a collection as this session may see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import streamlit as st
+
+from ragfilter.layers.clearance import viewer
+from ragfilter.model import UNRESTRICTED, Chunk, User
+from ragfilter.protocols import Catalogue
+from ragfilter.rules.overview import Filter, Listing, Row, make_listing
+from ragfilter.settings.schema import Settings
+from ragfilter.ui.session import state
+from ragfilter.ui.session.resources import Resources
+
+OPEN, ORDER, PAGE_AT = "rules-open", "rules-order", "rules-page"
+PAGE = 50
+"""Rows that are sent at once."""
+TEXT, TYPES, SOURCES, STATES = "rules-text", "rules-types", "rules-sources", "rules-states"
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """`user` is whose eyes look, `chunks` is what they may see."""
+
+    collection: str
+    version: str
+    settings: Settings
+    user: User
+    resources: Resources
+    chunks: Catalogue
+
+    def chunk(self, chunk_id: str | None) -> Chunk | None:
+        """A chunk that may be seen, whole; None where there is none."""
+        if not chunk_id or chunk_id not in self.chunks:
+            return None
+        key = (self.collection, self.version, chunk_id)
+        found = self.resources.chunks.get(key)
+        if found is None:
+            read = self.resources.bench.collection(self.collection).chunks([chunk_id])
+            chunk = read.get(chunk_id)
+            if chunk is None or not self.user.sees(chunk):
+                return None
+            found = self.resources.chunks.put(key, chunk)
+        return found
+
+
+def lay(collection: str, settings: Settings, resources: Resources) -> Desk:
+    """The collection as it is now. Raises StoreError."""
+    user = UNRESTRICTED if st.session_state.operator else viewer(state.user(), settings)
+    store = resources.bench.collection(collection)
+    version = store.version
+    every = store.catalogue()
+    seen = every
+    if not user.unrestricted:
+        seen = Catalogue({i: chunk for i, chunk in every.items() if user.sees(chunk)})
+    return Desk(collection, version, settings, user, resources, seen)
+
+
+def listing(desk: Desk, harm: Mapping[str, float] = MappingProxyType({})) -> Listing:
+    """The rows of the desk, made once a version, as long as no draft comes or goes. `harm` is what
+    each rule text costs, where that is known."""
+    drafts = frozenset(state.drafts())
+    exported = desk.resources.bench.journal.edited_since_export(desk.collection)
+    key = (
+        desk.collection, desk.version, desk.user, drafts, tuple(exported.items()), bool(harm)
+    )  # fmt: skip
+    found = desk.resources.listings.get(key)
+    if found is None:
+        chunks = desk.chunks.values()
+        made = make_listing(
+            chunks, desk.resources.checks, drafts=drafts, exported=exported, harm=harm
+        )
+        found = desk.resources.listings.put(key, made)
+    return found
+
+
+def wanted() -> Filter:
+    """The filter as it is set."""
+    named = st.session_state.get
+    return Filter(
+        text=named(TEXT) or "",
+        types=tuple(named(TYPES) or ()),
+        sources=tuple(named(SOURCES) or ()),
+        states=tuple(named(STATES) or ()),
+    )
+
+
+def ordered(desk: Desk, rows: Listing, *, anew: bool = False) -> tuple[str, ...]:
+    """The ids that the filter admits, in an order that stays while rules are saved, so that *next*
+    goes on where one was."""
+    asked = (desk.collection, desk.user, wanted())
+    kept: tuple[object, tuple[str, ...]] | None = st.session_state.get(ORDER)
+    if anew or kept is None or kept[0] != asked:
+        kept = (asked, tuple(row.id for row in rows.find(asked[2])))
+        st.session_state[ORDER] = kept
+    return kept[1]
+
+
+def selected(desk: Desk) -> tuple[Row, ...]:
+    """The rows that the filter admits now."""
+    return listing(desk).find(wanted())
+
+
+def turn(page: int) -> None:
+    """Show this page of the table, from 0."""
+    st.session_state[PAGE_AT] = page
+
+
+def open_(chunk_id: str) -> None:
+    """Open a chunk in the editor."""
+    st.session_state[OPEN] = chunk_id

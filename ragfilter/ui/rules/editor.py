@@ -1,0 +1,243 @@
+"""The `query_must` editor of one chunk, wherever it stands: JSON and form of the same rule, errors
+at their place, findings with their mend, save, undo and redo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+from ragfilter.errors import RuleError
+from ragfilter.model import Chunk, User
+from ragfilter.rules.lint import Finding, lint
+from ragfilter.rules.rule import parse, pretty, template
+from ragfilter.ui.look import html
+from ragfilter.ui.panels import draft_note, drafting
+from ragfilter.ui.rules import form, saving
+from ragfilter.ui.rules.saving import Guard
+from ragfilter.ui.session import state
+from ragfilter.ui.session.resources import Resources
+
+HEIGHT = 148
+MOST_FINDINGS = 6
+VIEWS = JSON, FORM = "JSON", "Form"
+Preview = Callable[[str | None], None]
+"""Draws what a rule, as it would be stored, does."""
+
+
+def draw(
+    chunk: Chunk,
+    collection: str,
+    user: User,
+    resources: Resources,
+    *,
+    preview: Preview,
+    guard: Guard | None = None,
+    both: bool = False,
+    more: Sequence[Finding] = (),
+) -> None:
+    """The editor. `both`: form and JSON at once, where there is room; else one at a time. `more`
+    are findings about the stored rule that take other rules to be found."""
+    busy = drafting.collect(chunk, collection, resources)
+    drafts: dict[str, str] = state.drafts()
+    text = drafts.get(chunk.id, saving.shown(chunk.rule))
+    view = None if both else _view()
+    if view != JSON:
+        form.draw(chunk.id, text, chunk.rule, disabled=busy)
+    if view != FORM:
+        _json(chunk.id, text, chunk.rule, disabled=busy)
+    else:
+        # What saving reads.
+        st.session_state["rule-editor"] = text
+    _buttons(chunk, collection, user, resources, guard, busy=busy)
+    if not _trouble(chunk.id, collection) and _is_sound(text):
+        _told(chunk, collection, guard)
+        _findings(chunk, saving.as_stored(text), more)
+        preview(saving.as_stored(text))
+    place = draft_note.draw(chunk, collection, text, user, resources, busy=busy)
+    if place is not None:
+        draft_note.wait(place, chunk, collection, resources)
+
+
+def is_changed(chunk: Chunk, rule: str | None) -> bool:
+    """Whether `rule`, as it would be stored, is another than the chunk's."""
+    return (rule or None) != saving.as_stored(chunk.rule)
+
+
+def _view() -> str:
+    return str(
+        st.segmented_control(
+            "Edit as",
+            VIEWS,
+            key="rule-view",
+            default=JSON,
+            required=True,
+            persist_state="session",
+            help="JSON: the rule as it is stored. Form: its groups as rows of terms.",
+        )
+    )
+
+
+def _json(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> None:
+    if st.session_state.get("rule-editor") != text:
+        st.session_state["rule-editor"] = text
+    st.text_area(
+        "query_must",
+        key="rule-editor",
+        height=HEIGHT,
+        placeholder="No rule: this chunk always passes.",
+        on_change=saving.typed,
+        args=(chunk_id, stored),
+        disabled=disabled,
+        help="All parts must hold: contain_one_of (groups of alternatives), contain, "
+        "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
+    )
+
+
+def _buttons(
+    chunk: Chunk,
+    collection: str,
+    user: User,
+    resources: Resources,
+    guard: Guard | None,
+    *,
+    busy: bool,
+) -> None:
+    journal = resources.bench.journal
+    can_undo = journal.undoable(collection, chunk.id) is not None
+    can_redo = journal.redoable(collection, chunk.id) is not None
+    changed = chunk.id in state.drafts()
+    with st.container(key="rule-actions", horizontal=True, gap="small"):
+        st.button(
+            "Save",
+            key="rule-save",
+            type="primary",
+            on_click=saving.act,
+            args=("save", chunk.id, saving.base(chunk), collection, guard),
+            help="Saves the rule and asks the question again.",
+        )
+        st.button("Preview", key="rule-preview", help="Check the rule and show what would change.")
+        draft_note.button(chunk, collection, user, resources, busy=busy)
+        st.button(
+            "Undo",
+            key="rule-undo",
+            icon=":material/undo:",
+            on_click=saving.act,
+            args=("undo", chunk.id, chunk.rule, collection),
+            disabled=not can_undo,
+            help="Undo the last saved edit of this chunk." if can_undo else "Nothing to undo.",
+        )
+        st.button(
+            "Redo",
+            key="rule-redo",
+            icon=":material/redo:",
+            on_click=saving.act,
+            args=("redo", chunk.id, chunk.rule, collection),
+            disabled=not can_redo,
+            help="Redo the edit that was undone." if can_redo else "Nothing to redo.",
+        )
+        # Last, so that no button moves when it comes and goes.
+        if not chunk.rule and not changed:
+            st.button(
+                "Template",
+                key="rule-template",
+                on_click=saving.draft,
+                args=(chunk.id, template(chunk.name)),
+                help="A valid rule to start from, made from the title.",
+            )
+        elif changed:
+            st.button(
+                "Discard",
+                key="rule-discard",
+                on_click=saving.draft,
+                args=(chunk.id, None),
+                help="Discard what was typed. It has not been saved.",
+            )
+
+
+def _is_sound(text: str) -> bool:
+    """Whether the text can be read; what is wrong with it is drawn."""
+    try:
+        parse(text) if text.strip() else None
+    except RuleError as error:
+        place = f"<b>{html.text(error.place)}</b> " if error.place else ""
+        message = error.message.removeprefix(f"{error.place}: ")
+        _bad(f"{place}{html.text(message)} {html.text(error.remedy)}")
+        return False
+    return True
+
+
+def _told(chunk: Chunk, collection: str, guard: Guard | None) -> None:
+    """What came of the last save, or what has to be confirmed before it."""
+    spoilt = saving.doubt(chunk.id)
+    if spoilt:
+        _bad(f"<b>Not saved yet.</b> {html.text(spoilt)}")
+        st.button(
+            "Save anyway",
+            key="rule-confirm",
+            on_click=saving.act,
+            args=("save", chunk.id, saving.base(chunk), collection),
+            help="Saves the rule although labelled questions would lose what they need.",
+        )
+    elif said := saving.said(chunk.id):
+        html.draw(f'<p class="rf-verdict rf-good" role="status"><b>{html.text(said)}</b></p>')
+
+
+def _findings(chunk: Chunk, rule: str | None, more: Sequence[Finding]) -> None:
+    """What the linter says of the rule in the editor, each with its mend in one click."""
+    if not rule:
+        return
+    found = (
+        *lint({chunk.id: rule}, {chunk.id: chunk.title}),
+        *(() if is_changed(chunk, rule) else more),
+    )
+    for number, finding in enumerate(found[:MOST_FINDINGS]):
+        place = f" <b>{html.text(finding.place)}</b>" if finding.place else ""
+        with st.container(
+            key=f"rule-finding-{number}", horizontal=True, vertical_alignment="center", gap="small"
+        ):
+            html.draw(
+                f'<p class="rf-aside"><b>{finding.severity.capitalize()}</b>{place}: '
+                f"{html.text(finding.problem)}</p>"
+            )
+            if finding.proposal is not None:
+                st.button(
+                    "Mend",
+                    key=f"rule-mend-{number}",
+                    on_click=saving.put,
+                    args=(chunk.id, pretty(parse(finding.proposal)), chunk.rule),
+                    help="Puts the mended rule into the editor. Nothing is saved.",
+                )
+    if len(found) > MOST_FINDINGS:
+        html.draw(f'<p class="rf-aside">and {len(found) - MOST_FINDINGS} more findings</p>')
+
+
+def _trouble(chunk_id: str, collection: str) -> bool:
+    """What went wrong with the last edit of this chunk, with both versions after a conflict."""
+    trouble = saving.trouble(chunk_id)
+    if trouble is None:
+        return False
+    _bad(f"<b>Not saved:</b> {html.text(trouble.message)}")
+    if trouble.conflict:
+        html.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
+        st.code(saving.shown(trouble.stored) or "no rule", language="json")
+        with st.container(horizontal=True, gap="small"):
+            st.button(
+                "Use the stored rule",
+                key="rule-take",
+                on_click=saving.take,
+                args=(chunk_id,),
+                help="Discard what was typed here.",
+            )
+            st.button(
+                "Overwrite with mine",
+                key="rule-overwrite",
+                on_click=saving.act,
+                args=("save", chunk_id, trouble.stored, collection),
+                help="Replace the stored rule with the text in the editor.",
+            )
+    return True
+
+
+def _bad(inner: str) -> None:
+    html.draw(f'<p class="rf-verdict rf-bad" role="alert">{inner}</p>')

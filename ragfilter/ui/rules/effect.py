@@ -1,0 +1,119 @@
+"""What a change of rules would do to the labelled questions, before it is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ragfilter.errors import RuleError
+from ragfilter.evaluate.effect import Changes, Effect, QueryEffect
+from ragfilter.model import Chunk
+from ragfilter.rules.rule import canonical, parse
+from ragfilter.text.numbers import counted
+from ragfilter.ui.look import html
+from ragfilter.ui.rules import editor, labelled
+from ragfilter.ui.rules.desk import Desk
+
+MOST_ROWS = 8
+MOST_NAMES = 5
+
+
+def preview(work: Desk, chunk: Chunk, rule: str | None) -> None:
+    """What storing `rule` would change."""
+    if editor.is_changed(chunk, rule):
+        of_changes(work, {chunk.id: rule})
+    else:
+        labelled.told(work)
+
+
+def of_changes(work: Desk, changes: Changes) -> Effect | None:
+    """Draw what `changes` would do; None where that is not known (yet)."""
+    known = labelled.gathered(work) if labelled.told(work) else None
+    if known is None:
+        return None
+    effect = known.effect(changes)
+    html.draw(f'<div class="rf-effect">{_headline(effect)}{_rows(work, effect)}</div>')
+    return effect
+
+
+def guard(work: Desk, chunk_id: str, text: str) -> str:
+    """What saving `text` would spoil, in words; empty where nothing."""
+    try:
+        rule = canonical(parse(text)) if text.strip() else None
+    except RuleError:
+        return ""
+    return spoilt(work, {chunk_id: rule})
+
+
+def spoilt(work: Desk, changes: Changes) -> str:
+    """Which labelled questions would lose what they need, in words; empty where none."""
+    known = labelled.gathered(work)
+    effect = None if known is None else known.effect(changes)
+    if effect is None or not effect.loses_relevant:
+        return ""
+    losing = [row for row in effect.rows if row.lost_relevant]
+    lost = sum(len(row.lost_relevant) for row in losing)
+    return (
+        f"{counted(len(losing), 'labelled question')} would lose "
+        f"{counted(lost, 'relevant chunk')}, such as “{losing[0].query}”."
+    )
+
+
+def _headline(effect: Effect) -> str:
+    line = (
+        f"{len(effect.rows)} of {counted(effect.queries, 'labelled question')} would change"
+        if effect.rows
+        else f"No labelled question of {effect.queries} would change"
+    )
+    figures = ""
+    if effect.rows and effect.before and effect.after:
+        was, now = effect.before, effect.after
+        figures = ": " + ", ".join(
+            f"{name} {before:.3f} → <b>{after:.3f}</b>"
+            for name, before, after in (
+                ("precision", was.precision, now.precision),
+                ("recall", was.recall, now.recall),
+                ("F1", was.f1, now.f1),
+            )
+        )
+    return f'<p class="rf-verdict">{html.text(line)}{figures}.</p>'
+
+
+def _rows(work: Desk, effect: Effect) -> str:
+    if not effect.rows:
+        return ""
+    name = _namer(work)
+    listed = "".join(_row(row, name) for row in effect.rows[:MOST_ROWS])
+    more = len(effect.rows) - MOST_ROWS
+    rest = f"<li>and {more} more</li>" if more > 0 else ""
+    return f"<ul>{listed}{rest}</ul>"
+
+
+def _row(row: QueryEffect, name: Callable[[str], str]) -> str:
+    others = [i for i in row.lost if i not in row.lost_relevant]
+    said = [
+        f'<span class="{look}">{word} {_names(ids, name)}</span>'
+        for word, look, ids in (
+            ("loses relevant", "rf-lost", row.lost_relevant),
+            ("gains relevant", "rf-gained", row.gained_relevant),
+            ("loses", "", others),
+            ("gains", "", [i for i in row.gained if i not in row.relevant]),
+        )
+        if ids
+    ]
+    return f"<li>{html.text(row.query)}<br>{'; '.join(said)}</li>"
+
+
+def _names(ids: Iterable[str], name: Callable[[str], str]) -> str:
+    every = list(ids)
+    more = f" and {len(every) - MOST_NAMES} more" if len(every) > MOST_NAMES else ""
+    return html.text(", ".join(map(name, every[:MOST_NAMES]))) + more
+
+
+def _namer(work: Desk) -> Callable[[str], str]:
+    """Titles, where the chunk may be seen; all hits here may."""
+
+    def name(chunk_id: str) -> str:
+        chunk = work.chunks.get(chunk_id)
+        return chunk.name if chunk is not None else "a chunk that is gone"
+
+    return name

@@ -1,0 +1,183 @@
+"""Every change of the collection's rules, single and bulk, with its diff; undo and redo at any
+place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from ragfilter.errors import RagfilterError
+from ragfilter.rules import steps
+from ragfilter.rules.journal import Edit, Step
+from ragfilter.text.numbers import counted
+from ragfilter.ui.look import html
+from ragfilter.ui.rules import diff
+from ragfilter.ui.rules.desk import Desk
+from ragfilter.ui.session import state
+
+PAGE = 50
+MOST_SHOWN = 20
+AT, OPEN, SAID = "history-page", "history-open", "history-said"
+
+
+def draw(work: Desk) -> None:
+    """The list, and the step that is chosen in it."""
+    page = int(st.session_state.get(AT, 0))
+    found = work.resources.bench.journal.steps(work.collection, limit=PAGE + 1, offset=page * PAGE)
+    shown = [step for step in found[:PAGE] if _is_seen(work, step.edit)]
+    if not found:
+        html.draw(
+            '<p class="rf-empty"><b>No rule has been edited yet.</b> Every change that is saved '
+            "is listed here, with who made it and what it changed.</p>"
+        )
+        return
+    left, right = st.columns((1.2, 1), gap="medium")
+    with left:
+        with st.container(key="history-pager", horizontal=True, gap="small"):
+            for label, name, to, off in (
+                ("Newer", "history-back", page - 1, page == 0),
+                ("Older", "history-on", page + 1, len(found) <= PAGE),
+            ):
+                st.button(
+                    label,
+                    key=name,
+                    type="tertiary",
+                    on_click=_turn,
+                    args=(to,),
+                    disabled=off,
+                    help=f"Shows {PAGE} changes a page, the latest first.",
+                )
+        _table(work, shown)
+    with right, st.container(key="history-panel", border=True, gap="small"):
+        _step(work, st.session_state.get(OPEN))
+
+
+def _is_seen(work: Desk, edit: Edit) -> bool:
+    """A chunk that is gone is told of only to who sees all."""
+    return work.user.unrestricted or edit.chunk_id in work.chunks
+
+
+def _table(work: Desk, found: list[Step]) -> None:
+    key = f"history-{found[0].edit.id if found else 0}-{len(found)}"
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "edit": [step.edit.id for step in found],
+                "when": [step.edit.at for step in found],
+                "who": [step.edit.who for step in found],
+                "what": [_what(step) for step in found],
+                "chunk": [_chunk(work, step) for step in found],
+            }
+        ),
+        key=key,
+        hide_index=True,
+        height=560,
+        on_select=lambda: _pick(key, [step.edit.id for step in found]),
+        selection_mode=("single-row", "single-cell"),
+        column_config={
+            "edit": st.column_config.NumberColumn("edit", width=50),
+            "when": st.column_config.DatetimeColumn("when", format="YYYY-MM-DD HH:mm", width=120),
+            "who": st.column_config.TextColumn("who", width=80),
+            "what": st.column_config.TextColumn("what", width=120),
+            "chunk": st.column_config.TextColumn("chunk", width=260),
+        },
+    )
+
+
+def _what(step: Step) -> str:
+    edit = step.edit
+    if edit.kind == "edit":
+        if edit.state in ("pending", "rolled_back"):
+            return "did not happen" if edit.state == "rolled_back" else "under way"
+        return (
+            "edit" if step.done == step.size else "edit, undone" if not step.done else "edit, part"
+        )
+    return f"{edit.kind} of {edit.of}"
+
+
+def _chunk(work: Desk, step: Step) -> str:
+    if step.size > 1:
+        return counted(step.size, "rule")
+    chunk = work.chunks.get(step.edit.chunk_id)
+    return chunk.name if chunk is not None else step.edit.chunk_id
+
+
+def _pick(key: str, ids: list[int]) -> None:
+    picked: Any = st.session_state[key]["selection"]
+    rows = [row for row, _ in picked["cells"]] or picked["rows"]
+    if rows and rows[0] < len(ids):
+        st.session_state[OPEN] = ids[rows[0]]
+        st.session_state.pop(SAID, None)
+
+
+def _turn(page: int) -> None:
+    st.session_state[AT] = page
+
+
+def _step(work: Desk, edit_id: int | None) -> None:
+    try:
+        edits = () if edit_id is None else work.resources.bench.journal.step(edit_id)
+    except KeyError:
+        edits = ()
+    edits = tuple(e for e in edits if e.collection == work.collection)
+    seen = [edit for edit in edits if _is_seen(work, edit)]
+    if not seen:
+        html.draw(
+            '<p class="rf-empty"><b>No change is open.</b> Click a row to see what it changed, and '
+            "to undo or redo it.</p>"
+        )
+        return
+    first = edits[0]
+    html.draw(
+        f'<p class="rf-verdict">Edit {first.id} by {html.text(first.who)}: '
+        f"{counted(len(edits), 'rule')}.</p>"
+    )
+    message: tuple[str, str] | None = st.session_state.get(SAID)
+    if message is not None:
+        html.draw(f'<p class="rf-verdict {message[0]}" role="alert">{html.text(message[1])}</p>')
+    own = first.kind == "edit" and len(seen) == len(edits)
+    with st.container(key="history-actions", horizontal=True, gap="small"):
+        st.button(
+            "Undo this change",
+            key="history-undo",
+            icon=":material/undo:",
+            on_click=_go,
+            args=(work, first.id, False),
+            disabled=not own or not any(edit.state == "done" for edit in edits),
+            help="Takes back all of it, wherever it stands. Rules that were changed since are "
+            "named, and then nothing is taken back.",
+        )
+        st.button(
+            "Redo this change",
+            key="history-redo",
+            icon=":material/redo:",
+            on_click=_go,
+            args=(work, first.id, True),
+            disabled=not own or not any(edit.state == "undone" for edit in edits),
+            help="Brings back all of it that was undone.",
+        )
+    for edit in seen[:MOST_SHOWN]:
+        chunk = work.chunks.get(edit.chunk_id)
+        diff.draw(edit.chunk_id if chunk is None else chunk.name, edit.before, edit.after)
+    if len(seen) > MOST_SHOWN:
+        html.draw(f'<p class="rf-aside">and {len(seen) - MOST_SHOWN:,} more</p>')
+
+
+def _go(work: Desk, edit_id: int, again: bool) -> None:
+    bench = work.resources.bench
+    act = steps.redo_step if again else steps.undo_step
+    try:
+        made = act(
+            bench.collection(work.collection),
+            bench.journal,
+            edit_id=edit_id,
+            who=work.resources.deployment.user,
+        )
+    except RagfilterError as error:
+        st.session_state[SAID] = ("rf-bad", f"Not done: {error}")
+    else:
+        word = "Redone" if again else "Undone"
+        st.session_state[SAID] = ("rf-good", f"{word}: {counted(len(made), 'rule')}.")
+        state.renew()

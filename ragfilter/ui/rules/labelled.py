@@ -1,0 +1,133 @@
+"""The labelled questions that changes of rules are measured on: a demo's own, or files dropped on
+the page. They are gathered in the background, once."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from pathlib import Path
+from zlib import crc32
+
+import streamlit as st
+
+from ragfilter.errors import InputError, RagfilterError
+from ragfilter.evaluate import labels as known_labels
+from ragfilter.evaluate import run
+from ragfilter.evaluate.beir import Labels, read
+from ragfilter.evaluate.effect import Labelled, make_labelled
+from ragfilter.ui.look import html
+from ragfilter.ui.rules.desk import Desk
+from ragfilter.ui.session import background
+from ragfilter.ui.session.background import Job
+
+DROPPED, TRIES = "rules-labels", "rules-tries"
+TICK_S = 0.3
+NONE = (
+    "Without labelled questions nobody can tell what a change would lose. Add queries.jsonl and "
+    "qrels.tsv under Matrix."
+)
+
+
+def labels(collection: str) -> Labels | None:
+    """The labels for a collection: those dropped in this session, else a demo's own."""
+    dropped: dict[str, Labels] = st.session_state.setdefault(DROPPED, {})
+    if collection in dropped:
+        return dropped[collection]
+    return known_labels.load(collection, None) if collection in known_labels.DEMOS else None
+
+
+def mark(collection: str) -> int:
+    """A number that changes with the labels."""
+    found = labels(collection)
+    return 0 if found is None else crc32(repr((found.queries, found.qrels)).encode())
+
+
+def drop(collection: str, queries: bytes, qrels: bytes) -> None:
+    """Use the labels of two files. Raises InputError that names file and line."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = Path(folder, "queries.jsonl"), Path(folder, "qrels.tsv")
+        for path, content in zip(paths, (queries, qrels), strict=True):
+            path.write_bytes(content)
+        try:
+            read_ = read(*paths)
+        except InputError as error:
+            message = str(error.message).replace(f"{folder}/", "")
+            raise InputError(message, remedy=error.remedy) from None
+    st.session_state.setdefault(DROPPED, {})[collection] = read_
+
+
+def gathered(work: Desk) -> Labelled | None:
+    """The labelled questions, with the rules as they are now; None while they are being gathered,
+    and where there are none or they cannot be."""
+    job = _job(work)
+    if job is None or not job.done or job.future.exception() is not None:
+        return None
+    made = job.value()
+    key = ("renewed", id(job), work.version)
+    held: tuple[object, Labelled] | None = work.resources.renewed.get(key)
+    if held is None:
+        held = work.resources.renewed.put(key, (job, made.renew(work.chunks)))
+    return held[1]
+
+
+def wait(work: Desk) -> None:
+    """Say that the questions are being gathered until they are; then the page is drawn with them.
+    Using the page only ends this waiting."""
+    job = _job(work)
+    if job is None or job.done:
+        return
+    place = st.empty()
+    while not job.done:
+        place.html(
+            '<p class="rf-aside" role="status">Gathering the labelled questions, once … '
+            f"{job.seconds:.0f} s</p>"
+        )
+        job.wait(TICK_S)
+    st.rerun()
+
+
+def told(work: Desk) -> bool:
+    """Whether there are labelled questions; where not, how to get some is drawn."""
+    if labels(work.collection) is None:
+        html.draw(f'<p class="rf-aside">{NONE}</p>')
+        return False
+    job = _job(work)
+    error = job.future.exception() if job is not None and job.done else None
+    if error is not None:
+        why = str(error) if isinstance(error, RagfilterError) else "An unexpected error."
+        html.draw(
+            '<p class="rf-verdict rf-bad" role="alert"><b>The labelled questions could not be '
+            f"gathered.</b> {html.text(why)}</p>"
+        )
+        st.button("Gather again", key="rules-gather", on_click=_again, help="Tries once more.")
+        return False
+    return True
+
+
+def _again() -> None:
+    st.session_state[TRIES] = st.session_state.get(TRIES, 0) + 1
+
+
+def _job(work: Desk) -> Job[Labelled] | None:
+    found = labels(work.collection)
+    if found is None:
+        return None
+    store = work.resources.bench.collection(work.collection)
+    settings = work.settings.with_values({"query_must.enabled": True})
+    tries = st.session_state.get(TRIES, 0)
+    key = (work.collection, store.content, settings, work.user, mark(work.collection), tries)
+    job = work.resources.labelled.get(key)
+    if job is None:
+        backends = work.resources.backends(work.collection)
+        asked = {i: text for i, text in found.queries.items() if i in found.qrels}
+
+        def gather(stop: threading.Event) -> Labelled:
+            def going_on(done: int, total: int) -> None:
+                if stop.is_set():
+                    raise RagfilterError("It was stopped.")
+
+            pools = run.gather_all(asked, settings, backends, work.user, progress=going_on)
+            return make_labelled(pools, found.qrels, settings, work.user)
+
+        job = work.resources.labelled.put(key, background.start(gather))
+    return job

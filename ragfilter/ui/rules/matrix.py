@@ -1,0 +1,189 @@
+"""What every rule does over the labelled questions, the most harmful first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import streamlit as st
+
+from ragfilter.errors import InputError
+from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_parts
+from ragfilter.rules.overview import brief
+from ragfilter.ui.look import html, numbers
+from ragfilter.ui.rules import desk, labelled
+from ragfilter.ui.rules.desk import Desk
+
+CHOSEN, MISTAKE = "matrix-rule", "matrix-mistake"
+HELP = {
+    "queries": "Questions for which the rule decides a chunk that was retrieved.",
+    "blocks": "Retrieved chunks that the rule drops, over all questions.",
+    "passes": "Retrieved chunks that it lets stay.",
+    "overlap": "Blocks that change nothing: another layer would have dropped the chunk anyway.",
+    "conflicts": "Blocks of chunks that are labelled relevant.",
+    "precision": "Of its blocks, how many are not labelled relevant.",
+    "ΔF1 without": "What the mean F1 would gain without the rule. Above 0 the rule harms.",
+    "Δrecall without": "What the mean recall would gain without the rule.",
+    "fires": "never: it blocks nothing that was retrieved. always: it lets nothing stay.",
+}
+
+
+def figures(work: Desk) -> Mapping[str, RuleRow]:
+    """By rule text, what the matrix that was made last says; empty where none was."""
+    last = work.resources.matrices.get(_key(work)[1:])
+    return {} if last is None else {row.rule: row for row in last.rules}
+
+
+def draw(work: Desk) -> None:
+    """Labels, the matrix, and one rule by group and term."""
+    _labels(work)
+    if not labelled.told(work):
+        return
+    asked = labelled.gathered(work)
+    if asked is None:
+        labelled.wait(work)
+        return
+    made = work.resources.matrices.get(_key(work))
+    if made is None:
+        with st.spinner("Replaying the labelled questions without each rule …"):
+            made = build_matrix(
+                asked.pools, asked.qrels, work.chunks.values(), asked.settings, asked.user
+            )
+        work.resources.matrices.put(_key(work), made)
+        work.resources.matrices.put(_key(work)[1:], made)
+    if not made.rules:
+        html.draw(
+            '<p class="rf-empty"><b>No rules yet.</b> Write one under Chunks, or let Suggest '
+            "propose some.</p>"
+        )
+    else:
+        html.draw(
+            f'<p class="rf-aside">{numbers.count(len(made.rules))} rules over {made.queries} '
+            "labelled questions, the most harmful first.</p>"
+        )
+        names = [_chunks(work, row.chunk_ids) for row in made.rules]
+        _table("matrix-table", names, made.rules, [brief(row.rule) for row in made.rules])
+        _parts(work, made)
+    if made.crowding:
+        html.draw(
+            '<p class="rf-caption">Chunks without a rule that crowd results: often retrieved, '
+            "labelled irrelevant</p>"
+        )
+        st.dataframe(
+            pd.DataFrame(
+                {
+                    "chunk": [_chunks(work, (row.chunk_id,)) for row in made.crowding],
+                    "retrieved": [row.retrieved for row in made.crowding],
+                    "irrelevant": [row.irrelevant for row in made.crowding],
+                    "kept wrongly": [row.kept for row in made.crowding],
+                }
+            ),
+            key="matrix-crowding",
+            hide_index=True,
+            height=240,
+        )
+
+
+def _key(work: Desk) -> tuple[object, ...]:
+    mark = labelled.mark(work.collection)
+    return work.version, work.collection, work.user, work.settings, mark
+
+
+def _labels(work: Desk) -> None:
+    with st.expander("Labelled questions", key="matrix-labels"):
+        with st.form("labels", border=False):
+            queries = st.file_uploader(
+                "queries.jsonl",
+                type=["jsonl"],
+                key="labels-queries",
+                help='One {"_id": "…", "text": "…"} a line, as in BEIR.',
+            )
+            qrels = st.file_uploader(
+                "qrels.tsv",
+                type=["tsv", "txt", "qrels"],
+                key="labels-qrels",
+                help="query-id, corpus-id and score a line, as in BEIR or TREC.",
+            )
+            sent = st.form_submit_button("Use these labels", help="For this session.")
+        if sent:
+            st.session_state.pop(MISTAKE, None)
+            if queries is None or qrels is None:
+                st.session_state[MISTAKE] = "Both files are needed. Choose queries and qrels."
+            else:
+                try:
+                    labelled.drop(work.collection, queries.getvalue(), qrels.getvalue())
+                except InputError as error:
+                    st.session_state[MISTAKE] = str(error)
+        mistake = st.session_state.get(MISTAKE)
+        if mistake:
+            html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(mistake)}</p>')
+
+
+def _chunks(work: Desk, ids: Sequence[str]) -> str:
+    chunk = work.chunks.get(ids[0])
+    name = ids[0] if chunk is None else chunk.name
+    return name if len(ids) == 1 else f"{name} and {len(ids) - 1} more"
+
+
+def _table(key: str, names: Sequence[str], rows: Sequence[RuleRow], rules: Sequence[str]) -> None:
+    column = st.column_config
+    figures = {
+        "queries": [row.queries for row in rows],
+        "blocks": [row.blocks for row in rows],
+        "passes": [row.passes for row in rows],
+        "overlap": [row.overlap for row in rows],
+        "conflicts": [len(row.conflicts) for row in rows],
+        "precision": [row.precision for row in rows],
+        "ΔF1 without": [row.delta_f1 for row in rows],
+        "Δrecall without": [row.delta_recall for row in rows],
+        "fires": [row.fires for row in rows],
+    }
+    forms = {"precision": "%.2f", "ΔF1 without": "%+.4f", "Δrecall without": "%+.4f"}
+    st.dataframe(
+        pd.DataFrame({"chunk": names, "rule": rules, **figures}),
+        key=key,
+        hide_index=True,
+        height=400,
+        placeholder="–",
+        column_config={
+            name: column.TextColumn(name, help=HELP[name])
+            if name == "fires"
+            else column.NumberColumn(name, help=HELP[name], format=forms.get(name))
+            for name in figures
+        },
+    )
+
+
+def _parts(work: Desk, made: Matrix) -> None:
+    by_id = {row.chunk_ids[0]: row for row in made.rules}
+    with st.container(key="matrix-one", horizontal=True, vertical_alignment="bottom", gap="small"):
+        chosen = st.selectbox(
+            "One rule by group and term",
+            list(by_id),
+            index=None,
+            key=CHOSEN,
+            format_func=lambda i: _chunks(work, by_id[i].chunk_ids),
+            placeholder="Choose a chunk",
+            help="What each group and term of its rule does.",
+        )
+        if chosen is not None:
+            st.button(
+                "Edit",
+                key="matrix-edit",
+                on_click=_edit,
+                args=(chosen,),
+                help="Opens the chunk under Chunks.",
+            )
+    asked = labelled.gathered(work)
+    if chosen is None or asked is None:
+        return
+    parts = build_parts(
+        by_id[chosen].rule, asked.pools, asked.qrels, work.chunks.values(), asked.settings,
+        asked.user,
+    )  # fmt: skip
+    _table("matrix-parts", [row.place for row in parts], parts, [""] * len(parts))
+
+
+def _edit(chunk_id: str) -> None:
+    desk.open_(chunk_id)
+    st.session_state["rules-part"] = "Chunks"

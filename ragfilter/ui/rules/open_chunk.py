@@ -1,0 +1,80 @@
+"""The chunk that is open on the Rules page: what it says, its rule, and the way to the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import streamlit as st
+
+from ragfilter.model import Chunk
+from ragfilter.rules.overview import Listing
+from ragfilter.ui.look import html
+from ragfilter.ui.rules import desk, editor, effect, labelled
+from ragfilter.ui.rules.desk import OPEN, PAGE, Desk
+
+TEXT_HEIGHT = 150
+
+
+def draw(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
+    """The editor of the open chunk; `ids` are the rows in their order."""
+    chunk = work.chunk(st.session_state.get(OPEN))
+    place = ids.index(chunk.id) if chunk is not None and chunk.id in ids else None
+    with st.container(key="rules-panel", border=True, gap="small"):
+        _steps(place, ids)
+        if chunk is None:
+            html.draw(
+                '<p class="rf-empty"><b>No chunk is open.</b> Click a row, or press Next to begin '
+                "with the first.</p>"
+            )
+            return
+        _head(chunk)
+        editor.draw(
+            chunk,
+            work.collection,
+            work.user,
+            work.resources,
+            preview=partial(effect.preview, work, chunk),
+            guard=partial(effect.guard, work),
+            both=True,
+            more=[rows.shared[chunk.id]] if chunk.id in rows.shared else (),
+        )
+        labelled.wait(work)
+
+
+def _steps(place: int | None, ids: Sequence[str]) -> None:
+    here = -1 if place is None else place
+    with st.container(key="rules-steps", horizontal=True, vertical_alignment="center", gap="small"):
+        for label, key, to, shortcut in (
+            ("Previous", "rules-back", here - 1, "Alt+Up"),
+            ("Next", "rules-next", here + 1, "Alt+Down"),
+        ):
+            st.button(
+                label,
+                key=key,
+                on_click=_go,
+                args=(to, ids[to] if 0 <= to < len(ids) else ""),
+                disabled=not 0 <= to < len(ids),
+                shortcut=shortcut,
+                help="Opens the next row of the table. A draft stays where it is."
+                if to > here
+                else "Opens the row before.",
+            )
+        if place is not None:
+            html.draw(f'<p class="rf-aside">{place + 1:,} of {len(ids):,}</p>', width="content")
+
+
+def _go(place: int, chunk_id: str) -> None:
+    desk.open_(chunk_id)
+    desk.turn(place // PAGE)
+
+
+def _head(chunk: Chunk) -> None:
+    facts = (chunk.id, chunk.type, chunk.source, f"page {chunk.page}" if chunk.page else "")
+    listed = "".join(f"<span>{html.text(fact)}</span>" for fact in facts if fact)
+    html.draw(
+        f'<div class="rf-chunk"><h3>{html.text(chunk.name)}</h3>'
+        f'<p class="rf-facts">{listed}</p></div>'
+    )
+    with st.container(key="chunk-text", height=TEXT_HEIGHT):
+        st.text(chunk.text or "This chunk has no text.")

@@ -1,0 +1,177 @@
+"""Save, undo and redo one chunk's rule from the page, and what came of it.
+
+What was typed is a draft of the session until it is saved or discarded; no failure loses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import streamlit as st
+
+from ragfilter.errors import ConflictError, RagfilterError, RuleError
+from ragfilter.model import Chunk
+from ragfilter.rules import edits
+from ragfilter.rules.rule import canonical, parse, pretty
+from ragfilter.text.characters import whole
+from ragfilter.ui.panels import drafting
+from ragfilter.ui.session import state
+from ragfilter.ui.session.resources import Resources, open_resources
+
+Act = Literal["save", "undo", "redo"]
+Guard = Callable[[str, str], str]
+"""From chunk id and text to what saving it would spoil, in words; empty where nothing."""
+TROUBLE, SAID, DOUBT = "rule-trouble", "rule-said", "rule-doubt"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """An edit that did not go through; `stored` is the rule as it is now, where that matters."""
+
+    chunk_id: str
+    message: str
+    conflict: bool = False
+    stored: str | None = None
+
+
+def trouble(chunk_id: str) -> Trouble | None:
+    """What went wrong with the last edit of this chunk."""
+    found: Trouble | None = st.session_state.get(TROUBLE)
+    return found if found is not None and found.chunk_id == chunk_id else None
+
+
+def said(chunk_id: str) -> str:
+    """What came of the last edit of this chunk, where it went well."""
+    found: tuple[str, str] = st.session_state.get(SAID, ("", ""))
+    return found[1] if found[0] == chunk_id else ""
+
+
+def doubt(chunk_id: str) -> str:
+    """What saving the text in the editor would spoil: it is asked about once more."""
+    found: tuple[str, str, str] = st.session_state.get(DOUBT, ("", "", ""))
+    current = state.drafts().get(chunk_id)
+    return found[2] if found[0] == chunk_id and found[1] == current else ""
+
+
+def act(
+    act: Act, chunk_id: str, expected: str | None, collection: str, guard: Guard | None = None
+) -> None:
+    """Save, undo or redo; then the open question is put to the changed collection."""
+    forget()
+    text = st.session_state.get("rule-editor", "")
+    try:
+        resources = open_resources()
+        store = resources.bench.collection(collection)
+        journal, who = resources.bench.journal, resources.deployment.user
+        if act == "save":
+            spoilt = "" if guard is None else guard(chunk_id, text)
+            if spoilt:
+                state.drafts()[chunk_id] = text
+                st.session_state[DOUBT] = (chunk_id, text, spoilt)
+                return
+            made = edits.save(
+                store, journal, chunk_id=chunk_id, rule=text, expected=expected, who=who
+            )
+            st.session_state[SAID] = (chunk_id, "Saved." if made else "Nothing to save.")
+        elif act == "undo":
+            edits.undo(store, journal, who=who, chunk_id=chunk_id, expected=expected)
+            st.session_state[SAID] = (chunk_id, "Undone.")
+        else:
+            edits.redo(store, journal, who=who, chunk_id=chunk_id, expected=expected)
+            st.session_state[SAID] = (chunk_id, "Redone.")
+    except ConflictError as error:
+        st.session_state[TROUBLE] = _conflict(error, chunk_id, collection, resources)
+    except RuleError as error:
+        st.session_state[TROUBLE] = Trouble(chunk_id, str(error))
+    except RagfilterError as error:
+        st.session_state[TROUBLE] = Trouble(chunk_id, str(error))
+    else:
+        _drop(chunk_id)
+        drafting.forget(chunk_id)
+        state.renew()
+
+
+def forget() -> None:
+    """Something else is being done: what was said of the last edit is history."""
+    for name in (TROUBLE, SAID, DOUBT):
+        st.session_state.pop(name, None)
+
+
+def base(chunk: Chunk) -> str | None:
+    """The stored rule that the draft of a chunk began from, so that what somebody else stored since
+    is not overwritten unseen; without a draft what is stored."""
+    if chunk.id not in state.drafts():
+        return chunk.rule
+    return _bases().get(chunk.id, chunk.rule)
+
+
+def typed(chunk_id: str, rule: str | None) -> None:
+    """Keep what was typed. `rule` is what is stored, which is no draft."""
+    put(chunk_id, whole(st.session_state["rule-editor"]), rule)
+
+
+def put(chunk_id: str, text: str, rule: str | None) -> None:
+    """Make `text` the draft of a chunk whose stored rule is `rule`."""
+    forget()
+    if text == shown(rule):
+        _drop(chunk_id)
+    else:
+        state.drafts()[chunk_id] = text
+        _bases().setdefault(chunk_id, rule)
+
+
+def draft(chunk_id: str, text: str | None) -> None:
+    """Begin anew from `text`, or from what is stored."""
+    forget()
+    drafting.forget(chunk_id)
+    _drop(chunk_id)
+    if text is not None:
+        state.drafts()[chunk_id] = text
+
+
+def _drop(chunk_id: str) -> None:
+    state.drafts().pop(chunk_id, None)
+    _bases().pop(chunk_id, None)
+
+
+def _bases() -> dict[str, str | None]:
+    every: dict[str, dict[str, str | None]] = st.session_state.setdefault("rule-bases", {})
+    return every.setdefault(st.session_state.collection or "", {})
+
+
+def take(chunk_id: str) -> None:
+    """Discard the draft for what somebody else stored."""
+    draft(chunk_id, None)
+    state.renew()
+
+
+def shown(rule: str | None) -> str:
+    """A stored rule as the editor shows it; one that cannot be read stays as it is."""
+    if not rule:
+        return ""
+    try:
+        return pretty(parse(rule))
+    except RuleError:
+        return rule
+
+
+def as_stored(text: str | None) -> str | None:
+    """The text as it would be stored; one that cannot be read stays as it is."""
+    if not text or not text.strip():
+        return None
+    try:
+        return canonical(parse(text))
+    except RuleError:
+        return text
+
+
+def _conflict(
+    error: ConflictError, chunk_id: str, collection: str, resources: Resources
+) -> Trouble:
+    try:
+        stored = resources.bench.collection(collection).rule(chunk_id)
+    except RagfilterError as second:
+        return Trouble(chunk_id, f"{error} {second}")
+    return Trouble(chunk_id, str(error), conflict=True, stored=stored)

@@ -1,0 +1,163 @@
+"""Paste questions: which rules they meet; and for one question and one chunk, what stands where,
+what was missing and what came nearest."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pandas as pd
+import streamlit as st
+
+from ragfilter.errors import RuleError
+from ragfilter.rules.explain import Explanation, Part, explain
+from ragfilter.rules.match import rule_book
+from ragfilter.text.characters import whole
+from ragfilter.text.numbers import counted
+from ragfilter.ui.look import html
+from ragfilter.ui.rules.desk import Desk
+
+TEXT, QUESTION, CHUNK = "tester-text", "tester-question", "tester-chunk"
+MOST = 10_000
+MOST_ROWS = 500
+
+
+def draw(work: Desk) -> None:
+    """Questions, the rules they meet, and one explained."""
+    text = st.text_area(
+        "Questions",
+        key=TEXT,
+        persist_state="session",
+        height=140,
+        placeholder="One question a line, up to 10,000",
+        help="Paste questions or a log. No search is made: only rules are asked.",
+    )
+    every = [line.strip() for line in whole(text or "").splitlines() if line.strip()]
+    questions = every[:MOST]
+    if not questions:
+        html.draw(
+            '<p class="rf-empty"><b>No questions yet.</b> Paste some to see which rules let their '
+            "chunk pass, which block it, and which never act.</p>"
+        )
+        return
+    if len(every) > MOST:
+        html.draw(f'<p class="rf-aside">Only the first {MOST:,} are read.</p>')
+    of_rule: dict[str, list[str]] = defaultdict(list)
+    for chunk in work.chunks.values():
+        if chunk.rule:
+            of_rule[chunk.rule].append(chunk.id)
+    if not of_rule:
+        html.draw('<p class="rf-empty"><b>No rules yet.</b> Every chunk passes.</p>')
+        return
+    passes = rule_book(tuple(of_rule)).count_passes(questions)
+    _table(work, of_rule, passes, len(questions))
+    _one(work, questions, {i: rule for rule, ids in of_rule.items() for i in ids})
+
+
+def _table(work: Desk, of_rule: dict[str, list[str]], passes: dict[str, int], asked: int) -> None:
+    rows = sorted(
+        ((ids[0], len(ids), passes[rule]) for rule, ids in of_rule.items()),
+        key=lambda row: (-row[2], row[0]),
+    )
+    never = sum(n == asked for _, _, n in rows)
+    always = sum(n == 0 for _, _, n in rows)
+    html.draw(
+        f'<p class="rf-verdict">{counted(asked, "question")}, {counted(len(rows), "rule")}: '
+        f"{len(rows) - never - always} block some, {always} block all, {never} never act.</p>"
+    )
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "chunk": [
+                    work.chunks[i].name + (f" and {n - 1} more" if n > 1 else "")
+                    for i, n, _ in rows[:MOST_ROWS]
+                ],
+                "passes": [n for *_, n in rows[:MOST_ROWS]],
+                "blocks": [asked - n for *_, n in rows[:MOST_ROWS]],
+            }
+        ),
+        key="tester-table",
+        hide_index=True,
+        height=260,
+        column_config={
+            "passes": st.column_config.NumberColumn("passes", help="Questions that meet the rule."),
+            "blocks": st.column_config.NumberColumn("blocks", help="Questions that do not."),
+        },
+    )
+    if len(rows) > MOST_ROWS:
+        html.draw(f'<p class="rf-aside">The first {MOST_ROWS} rules of {len(rows):,}.</p>')
+
+
+def _one(work: Desk, questions: list[str], rules: dict[str, str]) -> None:
+    with st.container(key="tester-one", horizontal=True, gap="small"):
+        at = st.selectbox(
+            "Question",
+            range(len(questions)),
+            key=QUESTION,
+            format_func=lambda i: questions[i] if i < len(questions) else "",
+            help="The question to look at closely.",
+        )
+        chunk_id = st.selectbox(
+            "Chunk",
+            list(rules),
+            key=CHUNK,
+            format_func=lambda i: work.chunks[i].name,
+            help="A chunk that has a rule.",
+        )
+    if at is None or at >= len(questions) or chunk_id not in rules:
+        return
+    try:
+        made = explain(rules[chunk_id], questions[at])
+    except RuleError as error:
+        html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(error)}</p>')
+        return
+    html.draw(_explained(made, whole(questions[at])))
+
+
+def _explained(made: Explanation, question: str) -> str:
+    verdict = "passes" if made.passes else "is blocked"
+    parts = "".join(f"<li>{_part(part)}</li>" for part in made.parts)
+    return (
+        f'<div class="rf-effect"><p class="rf-say">{_marked(made, question)}</p>'
+        f'<p class="rf-verdict">The chunk <b>{verdict}</b>: {html.text(made.reason)}</p>'
+        f"<ul>{parts}</ul></div>"
+    )
+
+
+def _marked(made: Explanation, question: str) -> str:
+    """The question with what was found, and what came near, marked."""
+    looks = [""] * len(question)
+    for part in made.parts:
+        if part.near is not None:
+            for i in range(*part.near.span):
+                looks[i] = "rf-near"
+        forbidden = part.place.startswith("contain_none_of")
+        for found in part.found:
+            for span in found.spans:
+                for i in range(*span):
+                    looks[i] = "rf-out" if forbidden else "rf-in"
+    pieces, at = [], 0
+    while at < len(question):
+        end = at
+        while end < len(question) and looks[end] == looks[at]:
+            end += 1
+        piece = html.text(question[at:end])
+        pieces.append(f'<mark class="{looks[at]}">{piece}</mark>' if looks[at] else piece)
+        at = end
+    return "".join(pieces)
+
+
+def _part(part: Part) -> str:
+    place = f"<b>{html.text(part.place)}</b> "
+    named = html.text(", ".join(found.term for found in part.found))
+    if part.place.startswith("contain_none_of"):
+        return place + (f"must not contain {named}" if named else "not in the question")
+    if part.met:
+        return f"{place}found {named}"
+    said = f"{place}missing: one of {html.text(', '.join(part.terms[:4]))}"
+    if part.near is not None:
+        near = part.near
+        said += (
+            f"; nearest to “{html.text(near.term)}” is “{html.text(near.words)}”, "
+            f"{counted(near.letters, 'letter')} off"
+        )
+    return said

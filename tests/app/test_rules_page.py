@@ -1,0 +1,303 @@
+"""The Rules page: the table of all chunks, the editor beside it, what a change would do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rules_page import open_rules, settled
+
+from ragfilter.rules import edits
+from ragfilter.ui.session import resources
+
+pytestmark = pytest.mark.model
+
+CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
+MATRIX = "attack-matrix-clerics-ac-6"
+HALF = '{"contain_one_of":[["cleric"],["armor class 6"]]}'
+
+
+@pytest.fixture(scope="module")
+def workspace(copy_demo: Callable[[], Path]) -> Path:
+    """One copy for this file; tests take their edits back or edit chunks of their own."""
+    return copy_demo()
+
+
+@pytest.fixture
+def page(open_page: Callable[..., Any], workspace: Path) -> Any:
+    return open_rules(open_page(workspace=workspace))
+
+
+def rules_frame(page: Any) -> Any:
+    (frame,) = [f.value for f in page.at.dataframe if "rule" in f.value]
+    return frame
+
+
+def open_chunk(page: Any, chunk_id: str) -> Any:
+    page.at.session_state["rules-open"] = chunk_id
+    return settled(page.run())
+
+
+def write(page: Any, text: str) -> Any:
+    page.at.text_area(key="rule-editor").set_value(text)
+    return page.run()
+
+
+def told(page: Any) -> str:
+    return "\n".join(page.html)
+
+
+def stored(chunk_id: str) -> str | None:
+    rule: str | None = resources.open_resources().bench.collection("demo").rule(chunk_id)
+    return rule
+
+
+def chips(page: Any) -> dict[str, list[str]]:
+    return {w.key: list(w.value) for w in page.at.multiselect if w.key.startswith("rule-")}
+
+
+def test_filters_find_chunks_and_only_one_page_is_sent(page: Any) -> None:
+    assert len(rules_frame(page)) == 50
+    assert "572 of 572 chunks, page 1 of 12" in told(page)
+    page.at.text_input(key="rules-text").set_value("matrix clerics armor 6")
+    page.run()
+    assert MATRIX in set(rules_frame(page)["id"])
+    assert all("MATRIX" in title for title in rules_frame(page)["title"])
+    page.at.multiselect(key="rules-states").set_value(["none"])
+    page.run()
+    assert "No chunk fits the filter." in told(page)
+    assert not [f for f in page.at.dataframe if "rule" in f.value]
+
+
+def test_next_goes_on_through_the_rows_and_the_order_stays_while_rules_are_saved(
+    page: Any,
+) -> None:
+    first, second = rules_frame(page)["id"][:2]
+    page.press("rules-next")
+    write(page, '{"contain":"strength"}')
+    page.press("rule-save")
+    assert "Saved." in told(page)
+    assert stored(first) == '{"contain":"strength"}'
+    assert rules_frame(page)["state"][0] == ["● valid"]
+    page.press("rules-next")
+    assert page.at.session_state["rules-open"] == second
+    assert "2 of 572" in told(page)
+    page.press("rules-back").press("rule-undo")
+    assert stored(first) is None
+
+
+def test_form_and_json_are_always_in_step(page: Any) -> None:
+    open_chunk(page, "monster-beholder")
+    write(page, '{"contain_one_of":[["a","b"],["c"]],"contain_all_of":["d"]}')
+    assert chips(page) == {
+        "rule-group-0": ["a", "b"], "rule-group-1": ["c"], "rule-group-new": [],
+        "rule-all": ["d"], "rule-none": [],
+    }  # fmt: skip
+    page.at.multiselect(key="rule-group-0").set_value(["a", "ac 6"])
+    page.run()
+    page.at.multiselect(key="rule-group-1").set_value([])
+    page.run()
+    page.at.multiselect(key="rule-group-new").set_value(["e"])
+    page.run()
+    page.at.multiselect(key="rule-none").set_value(["undead"])
+    page.run()
+    assert json.loads(page.at.text_area(key="rule-editor").value) == {
+        "contain_one_of": [["a", "ac 6"], ["e"]], "contain_all_of": ["d"],
+        "contain_none_of": ["undead"],
+    }  # fmt: skip
+    write(page, '{"contain_one_of": [["a", "ac 6"], ["e"')
+    assert "The form shows the rule as soon as the JSON can be read." in told(page)
+    assert "line 1" in told(page)
+    page.press("rule-save")
+    assert "Not saved:" in told(page)
+    assert page.at.text_area(key="rule-editor").value == '{"contain_one_of": [["a", "ac 6"], ["e"'
+    page.press("rule-discard")
+    assert page.at.text_area(key="rule-editor").value == ""
+
+
+def test_a_finding_is_mended_in_one_click(page: Any) -> None:
+    open_chunk(page, "monster-beholder")
+    write(page, '{"contain_one_of":[["eye","eye"]]}')
+    assert "“eye” appears twice." in told(page)
+    page.press("rule-mend-0")
+    assert json.loads(page.at.text_area(key="rule-editor").value) == {"contain_one_of": [["eye"]]}
+    assert "appears twice" not in told(page)
+    page.press("rule-discard")
+
+
+def test_losing_what_is_labelled_relevant_asks_once_more(page: Any) -> None:
+    open_chunk(page, MATRIX)
+    before = stored(MATRIX)
+    write(page, '{"contain":"wizard"}')
+    assert "labelled questions would change" in told(page)
+    assert "loses relevant" in told(page)
+    page.press("rule-save")
+    assert "Not saved yet." in told(page)
+    assert stored(MATRIX) == before
+    assert page.at.text_area(key="rule-editor").value == '{"contain":"wizard"}'
+    page.press("rule-confirm")
+    assert stored(MATRIX) == '{"contain":"wizard"}'
+    page.press("rule-undo")
+    assert stored(MATRIX) == before
+
+
+def test_the_second_of_two_sees_the_conflict_and_both_texts(page: Any) -> None:
+    open_chunk(page, "monster-beholder")
+    write(page, '{"contain":"mine"}')
+    bench = resources.open_resources().bench
+    store = bench.collection("demo")
+    edits.save(store, bench.journal, chunk_id="monster-beholder", rule='{"contain":"theirs"}',
+               expected=None, who="test")  # fmt: skip
+    page.press("rule-save").press("rule-confirm")
+    assert "changed by somebody else" in told(page)
+    assert any('"theirs"' in block.value for block in page.at.code)
+    assert page.at.text_area(key="rule-editor").value == '{"contain":"mine"}'
+    assert stored("monster-beholder") == '{"contain":"theirs"}'
+    page.press("rule-take")
+    edits.undo(store, bench.journal, who="test", chunk_id="monster-beholder")
+
+
+def test_going_to_the_rules_and_back_loses_nothing(
+    open_page: Callable[..., Any], workspace: Path
+) -> None:
+    page = open_page({"profile": "full"}, workspace=workspace).ask(CLERIC)
+    page.slide("cutoff.gap_threshold", 0.2)
+    page.at.text_input(key="filter").set_value("cleric")
+    page.run()
+    kept, changes, titles = page.kept, page.changes, page.titles
+    open_rules(page)
+    page.at.switch_page("pages/inspect.py")
+    page.run()
+    assert (page.kept, page.changes, page.titles) == (kept, changes, titles)
+    assert page.at.text_input(key="question").value == CLERIC
+    assert page.at.text_input(key="filter").value == "cleric"
+
+
+def test_only_what_a_user_may_see_is_listed(open_page: Callable[..., Any], workspace: Path) -> None:
+    page = open_rules(open_page({"clearance.enabled": "true"}, workspace=workspace))
+    every = resources.open_resources().bench.collection("demo").catalogue().values()
+    secret = next(chunk for chunk in every if chunk.clearance)
+    page.at.text_input(key="rules-text").set_value(secret.id)
+    page.run()
+    open_chunk(page, secret.id)
+    assert "Seen as level 0, no department." in told(page)
+    assert secret.title not in page.sent
+    assert not [w for w in page.at.text_area if w.key == "rule-editor"]
+    page.at.session_state["user"] = type(page.at.session_state["user"])(
+        9, (secret.department or "",)
+    )
+    open_chunk(page, secret.id)
+    assert secret.title in told(page)
+
+
+def choose_part(page: Any, part: str) -> Any:
+    return page.choose("rules-part", part)
+
+
+def test_a_bulk_change_is_previewed_saved_as_one_step_and_undone(page: Any) -> None:
+    page.at.text_input(key="rules-text").set_value("owlbear")
+    page.run()
+    ids = list(rules_frame(page)["id"])
+    assert len(ids) > 1
+    settled(choose_part(page, "Bulk"))
+    assert "There is no term." in told(page)
+    page.at.multiselect(key="bulk-terms").set_value(["owlbear", "owlbears"])
+    page.run()
+    assert "+   &quot;contain_one_of&quot;" in "".join(e.value for e in page.at.html)
+    assert all(stored(i) is None for i in ids)
+    if "bulk-sure" in {box.key for box in page.at.checkbox}:
+        page.at.checkbox(key="bulk-sure").set_value(True)
+        page.run()
+    page.press("bulk-save")
+    assert f"Saved: {len(ids)} rules" in told(page)
+    wanted = '{"contain_one_of":[["owlbear","owlbears"]]}'
+    assert [stored(i) for i in ids] == [wanted] * len(ids)
+    assert "Nothing would change." in told(page)
+
+    choose_part(page, "History")
+    (frame,) = [f.value for f in page.at.dataframe if "who" in f.value]
+    assert frame["chunk"][0] == f"{len(ids)} rules"
+    page.at.session_state["history-open"] = int(frame["edit"][0])
+    page.run().press("history-undo")
+    assert f"Undone: {len(ids)} rules." in told(page)
+    assert [stored(i) for i in ids] == [None] * len(ids)
+    page.press("history-redo").press("history-undo")
+    assert [stored(i) for i in ids] == [None] * len(ids)
+    choose_part(page, "Chunks")
+    assert list(rules_frame(page)["id"]) == ids
+
+
+def test_a_family_is_proposed_accepted_and_edited_first(page: Any) -> None:
+    settled(choose_part(page, "Suggest"))
+    settled(settled(page.press("suggest-find")))
+    (frame,) = [f.value for f in page.at.dataframe if "would drop" in f.value]
+    assert len(frame) == 21
+    assert set(frame["now"]) == {"another rule"}
+    assert frame["value"][0].startswith("armor class ")
+    before = {c.id: c.rule for c in resources.open_resources().bench.collection("demo")
+              .catalogue().values()}  # fmt: skip
+    page.press("suggest-accept")
+    assert "Saved: " in told(page)
+    after = {i: stored(i) for i in before if before[i] and "attack-matrix" in i}
+    changed = [i for i in after if after[i] != before[i]]
+    assert 15 <= len(changed) <= 21
+    page.press("suggest-edit")
+    assert page.at.session_state["rules-part"] == "Chunks"
+    choose_part(page, "History")
+    (frame,) = [f.value for f in page.at.dataframe if "who" in f.value]
+    page.at.session_state["history-open"] = int(frame["edit"][0])
+    page.run().press("history-undo")
+    assert {i: stored(i) for i in after} == {i: before[i] for i in after}
+
+
+def test_the_matrix_is_shown_and_a_rule_looked_at_by_group_and_term(page: Any) -> None:
+    settled(choose_part(page, "Matrix"))
+    (frame,) = [f.value for f in page.at.dataframe if "ΔF1 without" in f.value]
+    assert len(frame) == 123
+    page.at.selectbox(key="matrix-rule").set_value(MATRIX)
+    page.run()
+    frames = [f.value for f in page.at.dataframe if "ΔF1 without" in f.value]
+    assert "contain_one_of[0]" in set(frames[1]["chunk"])
+
+
+def test_the_tester_says_what_was_found_and_what_came_nearest(page: Any) -> None:
+    choose_part(page, "Tester")
+    assert "No questions yet." in told(page)
+    page.at.text_area(key="tester-text").set_value("cleric vs armor clas 6\nmonk AC 6\n\n")
+    page.run()
+    assert "2 questions, 123 rules" in told(page)
+    page.at.selectbox(key="tester-chunk").set_value(MATRIX)
+    page.run()
+    assert "The chunk is blocked" in told(page)
+    assert "nearest to “armor class 6” is “armor clas 6”, 1 letter off" in told(page)
+    page.at.selectbox(key="tester-question").set_value(1)
+    page.run()
+    assert "The chunk passes" in told(page)
+
+
+def test_files_go_out_and_come_in_with_a_dry_run_first(page: Any, tmp_path: Path) -> None:
+    settled(choose_part(page, "Files"))
+    lines = page.downloads["demo-rules.jsonl"]().splitlines()
+    assert len(lines) == 123
+    assert len(page.downloads["demo-rules.csv"]().splitlines()) == 124
+    good = {"id": "monster-owlbear", "query_must": {"contain": "owlbear"}}
+    bad = {"id": "monster-owlbear-lair", "query_must": {"contains": 1}}
+    text = "".join(f"{json.dumps(line)}\n" for line in (good, bad))
+    page.at.file_uploader(key="files-file").set_value(("rules.jsonl", text.encode(), "text/plain"))
+    settled(page.run())
+    assert "1 rule to save, 0 unchanged, 0 held back for doubts, 1 refused." in told(page)
+    assert "line 2 monster-owlbear-lair" in told(page)
+    assert stored("monster-owlbear") is None
+    if "files-sure" in {box.key for box in page.at.checkbox}:
+        page.at.checkbox(key="files-sure").set_value(True)
+        page.run()
+    page.press("files-save")
+    assert stored("monster-owlbear") == '{"contain":"owlbear"}'
+    choose_part(page, "History")
+    (frame,) = [f.value for f in page.at.dataframe if "who" in f.value]
+    page.at.session_state["history-open"] = int(frame["edit"][0])
+    page.run().press("history-undo")
+    assert stored("monster-owlbear") is None

@@ -1,0 +1,78 @@
+"""One change over many rules: what each kind makes of each rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragfilter.errors import InputError, RuleError
+from ragfilter.model import Chunk
+from ragfilter.rules import bulk
+from ragfilter.rules.bulk import Change
+
+ROW = '{"contain_one_of":[["cleric","AC 6"],["hit"]],"contain_none_of":["undead"]}'
+BROKEN = '{"contains":1}'
+
+
+@pytest.mark.parametrize(
+    ("change", "before", "after"),
+    [
+        (bulk.set_rule('{"contain": "x"}'), ROW, '{"contain":"x"}'),
+        (bulk.set_rule('{"contain": "x"}'), BROKEN, '{"contain":"x"}'),
+        (bulk.remove(), ROW, None),
+        (bulk.remove(), BROKEN, None),
+        (bulk.add_group(["a", " b ", ""]), None, '{"contain_one_of":[["a","b"]]}'),
+        (bulk.add_group(["a"]), '{"contain":"x"}', '{"contain_one_of":[["a"]],"contain":"x"}'),
+        (bulk.add_spellings("ac 6", ["armor class 6", "CLERIC"]), ROW,
+         '{"contain_one_of":[["cleric","AC 6","armor class 6"],["hit"]],'
+         '"contain_none_of":["undead"]}'),
+        (bulk.replace_term("Undead", "ghost"), ROW,
+         '{"contain_one_of":[["cleric","AC 6"],["hit"]],"contain_none_of":["ghost"]}'),
+        (bulk.replace_term("ac 6", "cleric"), ROW,
+         '{"contain_one_of":[["cleric"],["hit"]],"contain_none_of":["undead"]}'),
+    ],
+)  # fmt: skip
+def test_each_change(change: Change, before: str | None, after: str | None) -> None:
+    plan = bulk.plan(change, [Chunk("c", rule=before)])
+    assert plan.after == {"c": after}
+    assert plan.before == {"c": before}
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (bulk.remove(), None),
+        (bulk.set_rule(ROW), ROW),
+        (bulk.add_group(["HIT"]), ROW),
+        (bulk.add_spellings("wizard", ["mage"]), ROW),
+        (bulk.add_spellings("wizard", ["mage"]), None),
+        (bulk.replace_term("wizard", "mage"), ROW),
+        (bulk.replace_term("wizard", "mage"), '{ "contain": "spaced" }'),
+    ],
+)
+def test_what_stays_is_no_change(change: Change, rule: str | None) -> None:
+    plan = bulk.plan(change, [Chunk("c", rule=rule)])
+    assert (plan.after, plan.unchanged) == ({}, ("c",))
+
+
+def test_a_rule_that_cannot_be_read_is_refused_and_the_others_are_changed() -> None:
+    plan = bulk.plan(bulk.add_group(["a"]), [Chunk("c", rule=BROKEN), Chunk("d")])
+    assert plan.after == {"d": '{"contain_one_of":[["a"]]}'}
+    assert plan.refused == {"c": "contains: unknown key. Did you mean contain?"}
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: bulk.add_group([" "]), "There is no term."),
+        (lambda: bulk.add_spellings("", ["a"]), "There is no term."),
+        (lambda: bulk.replace_term("a", ""), "There is no term."),
+    ],
+)
+def test_nothing_to_do_is_refused(make: object, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        make()  # type: ignore[operator]
+
+
+def test_an_invalid_rule_is_refused() -> None:
+    with pytest.raises(RuleError, match=r"contain_one_of\[0\]"):
+        bulk.set_rule('{"contain_one_of": [[]]}')

@@ -1,0 +1,88 @@
+"""Families of chunks that differ in a value, and the rules that tell them apart."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ragfilter.ingest import demo
+from ragfilter.model import Chunk
+from ragfilter.rules.families import find_families, forms, propose
+
+
+def table(who: str, number: int) -> Chunk:
+    text = f"The score a {who} needs to roll on a die to hit an opponent with armor class {number}."
+    return Chunk(
+        f"{who}-{number}", text, f"Attack matrix for {who}s - Opponent Armor Class {number}"
+    )
+
+
+CLERICS = [table("cleric", n) for n in (5, 6, -7)]
+FIGHTERS = [table("fighter", n) for n in (5, 6, -7)]
+OTHERS = [
+    Chunk("a", "On wings.", "Notes on flow, part 1"),
+    Chunk("b", "On tails and their drag at high speed.", "Notes on flow, part 2"),
+    Chunk("c", "What the tunnel measured, and how.", "Notes on flow, part 3"),
+    Chunk("d", "Nothing.", "Armor Class 5"),
+    Chunk("e", "Nothing.", ""),
+]
+
+
+def test_families_have_one_pattern_one_number_and_texts_alike() -> None:
+    found = find_families([*OTHERS, *CLERICS, *FIGHTERS])
+    assert [(f.names, [m.value.named for m in f.members]) for f in found] == [
+        (("clerics",), ["armor class 5", "armor class 6", "armor class -7"]),
+        (("fighters",), ["armor class 5", "armor class 6", "armor class -7"]),
+    ]
+
+
+def test_two_chunks_or_equal_numbers_are_no_family() -> None:
+    assert find_families(CLERICS[:2]) == ()
+    assert find_families([CLERICS[0]] * 3) == ()
+
+
+def test_a_family_without_kin_has_no_names_and_its_rule_asks_for_the_value_alone() -> None:
+    (first, *_) = propose(find_families(CLERICS), [chunk.text for chunk in CLERICS])
+    assert first.names == ()
+    assert json.loads(first.rule) == {
+        "contain_one_of": [[
+            "armor class 5", "armor class of 5", "armor class five", "armor class of five",
+        ]]
+    }  # fmt: skip
+
+
+def test_spellings_come_from_texts_and_questions() -> None:
+    families = find_families([*CLERICS, *FIGHTERS])
+    asked = ["to hit AC 6?", "against armour class of 6", "a clear glass 6", "level 6"]
+    proposals = propose(families, asked, {families[0].pattern: ["priest"]})
+    rule = json.loads(next(p.rule for p in proposals if p.chunk.id == "cleric-6"))
+    names, values = rule["contain_one_of"]
+    assert names == ["cleric", "clerics", "priest", "priests"]
+    assert {"armor class 6", "armour class of six", "ac 6", "a.c. 6", "ac6"} <= set(values)
+    assert not [value for value in values if "level" in value or "glass" in value]
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("clerics", ("cleric", "clerics")),
+        ("thieves", ("thief", "thieves")),
+        ("bodies", ("body", "bodies")),
+        ("magic-users", ("magic-user", "magic-users", "magic user", "magic users")),
+        ("witch", ("witch", "witches")),
+        ("swordsmen", ("swordsman", "swordsmen")),
+    ],
+)
+def test_forms_of_a_name(name: str, wanted: tuple[str, ...]) -> None:
+    assert forms(name) == wanted
+
+
+def test_the_families_of_the_demo_are_the_attack_matrices() -> None:
+    chunks = [Chunk(r["id"], r["text"], r.get("title", "")) for r in demo.records()]
+    found = find_families(chunks)
+    assert [len(family.members) for family in found] == [21, 21, 21, 21]
+    assert {family.names for family in found} == {
+        ("clerics", "druids", "monks"), ("fighters", "paladins", "rangers", "bards"),
+        ("magic-users", "illusionists"), ("thieves", "assassins"),
+    }  # fmt: skip

@@ -1,0 +1,142 @@
+"""Numbers, common words and shared rules: what lint finds, and the mend that it offers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ragfilter.ingest import demo
+from ragfilter.rules.lint import lint
+from ragfilter.rules.mend import mend
+from ragfilter.rules.values import Value, mask, spellings, values
+
+MATRIX = "Attack matrix for clerics - Opponent Armor Class 6"
+SIX = [
+    "armor class 6", "armor class of 6", "armor class six", "armor class of six", "ac 6", "ac of 6",
+    "ac six", "ac of six", "a.c. 6", "a.c. of 6", "ac6",
+]  # fmt: skip
+
+
+def found(rule: Any, title: str = "") -> list[tuple[str, str, Any]]:
+    findings = lint({"c": json.dumps(rule)}, {"c": title})
+    return [(f.kind, f.place, f.proposal and json.loads(f.proposal)) for f in findings]
+
+
+@pytest.mark.parametrize(
+    ("rule", "title", "kinds"),
+    [
+        ({"contain_one_of": [["6"]]}, MATRIX, [("bare", "contain_one_of[0][0]")]),
+        ({"contain_one_of": [["six", "ac 6"]]}, "", [("bare", "contain_one_of[0][0]")]),
+        ({"contain_all_of": ["10", "13"]}, "", [("bare", "contain_all_of[0]"),
+                                               ("bare", "contain_all_of[1]")]),
+        # Another part says what is counted.
+        ({"contain_one_of": [["wisdom"], ["1", "2"]]}, "Wisdom 1-5", []),
+        ({"contain": "psionic", "contain_all_of": ["10", "13"]}, "", []),
+        ({"contain_one_of": [["ac -6"]], "contain_none_of": ["7"]}, "", []),
+        ({"contain_one_of": [["7th"]]}, "", []),
+    ],
+)  # fmt: skip
+def test_a_number_alone(rule: Any, title: str, kinds: list[tuple[str, str]]) -> None:
+    assert [(kind, place) for kind, place, _ in found(rule, title)] == kinds
+
+
+def test_a_number_alone_is_mended_by_the_title() -> None:
+    rule = {"contain_one_of": [["cleric"], ["6"]]}
+    assert found(rule, MATRIX) == [
+        ("bare", "contain_one_of[1][0]", {"contain_one_of": [["cleric"], SIX]})
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "place", "mended"),
+    [
+        ({"contain_one_of": [["the", "cleric"]]}, "contain_one_of[0][0]",
+         {"contain_one_of": [["cleric"]]}),
+        ({"contain_one_of": [["cleric"], ["what is"]]}, "contain_one_of[1][0]",
+         {"contain_one_of": [["cleric"]]}),
+        ({"contain": "cleric", "contain_none_of": ["of", "undead"]}, "contain_none_of[0]",
+         {"contain": "cleric", "contain_none_of": ["undead"]}),
+        ({"contain_all_of": ["cleric", "how"]}, "contain_all_of[1]",
+         {"contain_all_of": ["cleric"]}),
+    ],
+)  # fmt: skip
+def test_a_term_of_every_question(rule: Any, place: str, mended: Any) -> None:
+    assert found(rule) == [("everywhere", place, mended)]
+
+
+@pytest.mark.parametrize(
+    ("group", "title", "missing"),
+    [
+        (["ac 6"], MATRIX, ["armor class 6", "armor class of 6"]),
+        (["cleric", "Armor  Class 6"], MATRIX, ["armor class of 6", "ac 6"]),
+        (["armor class 6", "armor class of 6", "AC 6"], MATRIX, []),
+        # The title does not say what else it is called.
+        (["ac 6"], "", []),
+        (["level 6"], "Level 6", []),
+        (["ac 6"], "Armor Class 7", []),
+    ],
+)
+def test_spellings_that_are_missing(group: list[str], title: str, missing: list[str]) -> None:
+    made = found({"contain_one_of": [group]}, title)
+    if not missing:
+        assert made == []
+        return
+    ((kind, place, mended),) = made
+    assert (kind, place) == ("spelling", "contain_one_of[0]")
+    assert sorted(mended["contain_one_of"][0]) == sorted(group + missing)
+
+
+def test_one_rule_on_titles_that_differ_in_a_value() -> None:
+    text = '{"contain":"cleric"}'
+    titles = {"a": MATRIX, "b": MATRIX.replace("6", "7"), "c": "Clerics", "d": "The cleric"}
+    findings = lint(dict.fromkeys(titles, text), titles)
+    assert [(f.chunk_id, f.kind) for f in findings] == [("a", "shared"), ("b", "shared")]
+    assert json.loads(findings[0].proposal or "") == {"contain_one_of": [SIX], "contain": "cleric"}
+    assert lint({"a": text, "b": text}, {"a": MATRIX, "b": MATRIX}) == ()
+
+
+def test_mending_ends_in_rules_without_findings() -> None:
+    rules = {
+        "a": '{"contain_one_of":[["the","cleric","cleric"],["6"]]}',
+        "b": '{"contain_one_of":[["cleric"],["druid"],["monk"]]}',
+        "c": '{"contains":1}',
+        "d": '{"contain":"cleric"}',
+    }
+    titles = {"a": MATRIX}
+    mended = mend(rules, titles)
+    assert {i: json.loads(text) for i, text in mended.items()} == {
+        "a": {"contain_one_of": [["cleric"], SIX]},
+        "b": {"contain_one_of": [["cleric", "druid", "monk"]]},
+    }
+    assert mend(mended, titles) == {}
+    assert set(mend(rules, titles, ["spread"])) == {"b"}
+
+
+def test_the_demo_has_no_such_fault() -> None:
+    records = [record for record in demo.records() if record.get("query_must")]
+    rules = {r["id"]: json.dumps(r["query_must"]) for r in records}
+    kinds = {f.kind for f in lint(rules, {r["id"]: r["title"] for r in records})}
+    assert not kinds & {"bare", "everywhere", "shared", "spelling"}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (MATRIX, (Value(("armor", "class"), 6),)),
+        ("Opponent Armor Class −6", (Value(("armor", "class"), -6),)),
+        ("Intelligence/Wisdom 1-5", ()),
+        ("7th level, 2d6", ()),
+        ("Table 3: the 4 winds", (Value(("table",), 3),)),
+    ],
+)
+def test_values_of_a_title(text: str, wanted: tuple[Value, ...]) -> None:
+    assert values(text) == wanted
+
+
+def test_spellings_and_patterns() -> None:
+    assert list(spellings(Value(("armor", "class"), 6), ("armor class", "ac"))) == SIX
+    below = spellings(Value(("armor", "class"), -2), ("ac",))
+    assert {"ac -2", "ac minus 2", "ac of negative two", "ac-2", "a.c. -2"} <= set(below)
+    assert mask("Armor Class 6") == mask("ARMOR CLASS -10") == ("armor", "class", "#")

@@ -1,0 +1,66 @@
+"""The list of all chunks: states, filters, what needs attention first."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragfilter.model import Chunk
+from ragfilter.rules.overview import Checks, Filter, brief, make_listing
+
+RULES = {
+    "good": '{"contain":"cleric"}',
+    "broken": '{"contains":"cleric"}',
+    "never": '{"contain":"undead","contain_none_of":["undead"]}',
+    "doubtful": '{"contain":"7","match":"substring"}',
+    "bare": None,
+    "hurts": '{"contain":"troll"}',
+}
+CHUNKS = [
+    Chunk(i, "", f"Title of {i}", "table" if i == "good" else "text", "a.md", rule=rule)
+    for i, rule in RULES.items()
+]
+
+
+def listed(wanted: Filter, **given: object) -> list[str]:
+    return [row.id for row in make_listing(CHUNKS, Checks(), **given).find(wanted)]  # type: ignore[arg-type]
+
+
+def test_what_needs_attention_comes_first() -> None:
+    harm = {RULES["hurts"] or "": 0.02}
+    assert listed(Filter(), harm=harm, drafts=["good"]) == [
+        "broken", "never", "hurts", "good", "doubtful", "bare",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ids"),
+    [
+        (Filter(text="TITLE good"), ["good"]),
+        (Filter(text="undead"), ["never"]),
+        (Filter(types=("table",)), ["good"]),
+        (Filter(sources=("b.md",)), []),
+        (Filter(states=("invalid",)), ["broken", "never"]),
+        (Filter(states=("warning", "none")), ["bare", "doubtful"]),
+        (Filter(states=("draft",)), ["bare"]),
+        (Filter(states=("changed",)), ["good"]),
+        (Filter(text="title", states=("valid",)), ["good", "hurts"]),
+    ],
+)
+def test_filters(wanted: Filter, ids: list[str]) -> None:
+    exported = {"good": '{"contain":"druid"}', "never": RULES["never"]}
+    assert listed(wanted, drafts=["bare"], exported=exported) == ids
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (None, ""),
+        ('{"contain_one_of":[["cleric","druid","monk"],["ac 6"]],"contain_none_of":["a","b"]}',
+         "cleric +2 · ac 6 · not a +1"),
+        ('{"contain":"x","contain_all_of":["1","2","3","4"]}', "x · 1 · 2 · 3 · and 1 more"),
+        ("{}", "asks for nothing"),
+        ('{"contains":"x"}', "invalid: contains: unknown key."),
+    ],
+)  # fmt: skip
+def test_a_rule_in_short(rule: str | None, said: str) -> None:
+    assert brief(rule) == said

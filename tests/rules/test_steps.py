@@ -1,0 +1,203 @@
+"""Many rules changed as one step: all or nothing, undone and redone at any place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from ragfilter.errors import ConflictError, InputError, StoreError
+from ragfilter.rules import edits, steps
+from ragfilter.rules.journal import Journal
+
+A, B, C = '{"contain":"a"}', '{"contain":"b"}', '{"contain":"c"}'
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class Store:
+    """Rules in memory; `after_each` may raise between two of a bulk write."""
+
+    name = "rules"
+
+    def __init__(self) -> None:
+        self.stored: dict[str, str | None] = {"x": A, "y": None, "z": B}
+        self.after_each: Callable[[], None] = lambda: None
+
+    def rule(self, chunk_id: str) -> str | None:
+        return self.stored[chunk_id]
+
+    def set_rule(self, chunk_id: str, rule: str | None) -> None:
+        self.set_rules({chunk_id: rule})
+
+    def rules(self, ids: Sequence[str]) -> dict[str, str | None]:
+        return {i: self.stored[i] for i in ids if i in self.stored}
+
+    def set_rules(self, rules: Mapping[str, str | None]) -> None:
+        for chunk_id, rule in rules.items():
+            self.stored[chunk_id] = rule
+            self.after_each()
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    journal = Journal(f"sqlite:///{tmp_path / 'journal.db'}")
+    yield journal
+    journal.close()
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store()
+
+
+BEFORE = {"x": A, "y": None, "z": B}
+AFTER = {"x": C, "y": C, "z": B}
+
+
+def save(store: Store, journal: Journal) -> int:
+    made = steps.save_all(
+        store, journal, rules={"x": C, "y": C, "z": B}, expected=BEFORE, who="ann"
+    )
+    assert [edit.chunk_id for edit in made] == ["x", "y"]
+    return made[0].id
+
+
+def test_a_step_is_saved_undone_and_redone_as_a_whole(store: Store, journal: Journal) -> None:
+    first = save(store, journal)
+    assert store.stored == AFTER
+    (step,) = journal.steps("rules")
+    assert (step.size, step.done, step.edit.id, step.edit.who) == (2, 2, first, "ann")
+    steps.undo_step(store, journal, edit_id=first, who="bob")
+    assert store.stored == BEFORE
+    assert [(s.edit.kind, s.size, s.done) for s in journal.steps("rules")] == [
+        ("undo", 2, 2), ("edit", 2, 0),
+    ]  # fmt: skip
+    steps.redo_step(store, journal, edit_id=first, who="bob")
+    assert store.stored == AFTER
+    assert edits.edited_rules(journal, "rules") == {"x": C, "y": C}
+    with pytest.raises(InputError, match="was undone"):
+        steps.redo_step(store, journal, edit_id=first, who="bob")
+
+
+def test_an_earlier_step_is_undone_unless_it_was_changed_since(
+    store: Store, journal: Journal
+) -> None:
+    first = save(store, journal)
+    later = steps.save_all(store, journal, rules={"z": C}, expected={"z": B}, who="ann")
+    steps.undo_step(store, journal, edit_id=first, who="ann")
+    assert store.stored == {"x": A, "y": None, "z": C}
+    steps.redo_step(store, journal, edit_id=first, who="ann")
+    edits.save(store, journal, chunk_id="y", rule=A, expected=C, who="bob")
+    with pytest.raises(ConflictError, match="The rules of y were changed since"):
+        steps.undo_step(store, journal, edit_id=first, who="ann")
+    assert store.stored == {"x": C, "y": A, "z": C}
+    steps.undo_step(store, journal, edit_id=later[0].id, who="ann")
+    assert store.stored["z"] == B
+
+
+def test_one_chunk_of_a_step_is_undone_alone(store: Store, journal: Journal) -> None:
+    first = save(store, journal)
+    edits.undo(store, journal, who="ann", chunk_id="x")
+    assert store.stored == {"x": A, "y": C, "z": B}
+    steps.undo_step(store, journal, edit_id=first, who="ann")
+    assert store.stored == BEFORE
+
+
+@pytest.mark.parametrize(
+    ("expected", "named"),
+    [({"x": B, "y": None}, "x"), ({"x": B, "y": B}, "x, y")],
+)
+def test_a_conflict_names_the_chunks_and_writes_nothing(
+    store: Store, journal: Journal, expected: dict[str, str | None], named: str
+) -> None:
+    with pytest.raises(ConflictError, match=f"The rules of {named} were changed since"):
+        steps.save_all(store, journal, rules={"x": C, "y": C}, expected=expected, who="ann")
+    assert store.stored == BEFORE
+    assert journal.steps("rules") == ()
+
+
+def test_a_chunk_that_is_gone_is_a_conflict(store: Store, journal: Journal) -> None:
+    with pytest.raises(ConflictError, match="w are no longer in the collection"):
+        steps.save_all(store, journal, rules={"x": C, "w": C}, expected={"x": A}, who="ann")
+    assert store.stored == BEFORE
+
+
+@pytest.mark.parametrize("writes", [0, 1, 2])
+def test_a_step_that_was_killed_is_whole_or_not_at_all(
+    store: Store, journal: Journal, writes: int
+) -> None:
+    left = writes
+
+    def die() -> None:
+        nonlocal left
+        left -= 1
+        if left <= 0:
+            raise Killed
+
+    if writes:
+        store.after_each = die
+    else:
+        store.set_rules = lambda rules: die()  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        save(store, journal)
+    del store.after_each
+    store.after_each = lambda: None
+    if not writes:
+        del store.set_rules
+    settled = edits.recover(store, journal)
+    whole = writes == 2
+    assert {edit.state for edit in settled} == {"done" if whole else "rolled_back"}
+    assert store.stored == (AFTER if whole else BEFORE)
+    assert journal.unfinished() == ()
+    assert edits.edited_rules(journal, "rules") == ({"x": C, "y": C} if whole else {})
+
+
+def test_a_store_that_fails_half_way_is_taken_back(store: Store, journal: Journal) -> None:
+    def fail() -> None:
+        store.after_each = lambda: None
+        raise StoreError("no room")
+
+    store.after_each = fail
+    with pytest.raises(StoreError, match="no room"):
+        save(store, journal)
+    assert store.stored == BEFORE
+    assert journal.unfinished() == ()
+    save(store, journal)
+
+
+def test_the_rules_at_the_last_export_are_known(store: Store, journal: Journal) -> None:
+    save(store, journal)
+    assert journal.edited_since_export("rules") == {}
+    journal.mark_exported("rules")
+    assert journal.edited_since_export("rules") == {}
+    edits.save(store, journal, chunk_id="y", rule=A, expected=C, who="bob")
+    edits.save(store, journal, chunk_id="y", rule=B, expected=A, who="bob")
+    assert journal.edited_since_export("rules") == {"y": C}
+    journal.mark_exported("rules")
+    assert journal.edited_since_export("rules") == {}
+
+
+def test_a_journal_from_before_steps_is_taken_over(tmp_path: Path) -> None:
+    import sqlite3
+
+    path = tmp_path / "old.db"
+    connection = sqlite3.connect(path)
+    connection.execute(
+        "CREATE TABLE rule_edits (id INTEGER PRIMARY KEY AUTOINCREMENT, at DATETIME NOT NULL, "
+        "who TEXT NOT NULL, collection TEXT NOT NULL, chunk_id TEXT NOT NULL, before TEXT, "
+        "after TEXT, kind TEXT NOT NULL, of INTEGER, state TEXT NOT NULL)"
+    )
+    connection.execute(
+        "INSERT INTO rule_edits VALUES (1, '2026-01-01 00:00:00', 'ann', 'rules', 'x', NULL, "
+        f"'{A}', 'edit', NULL, 'done')"
+    )
+    connection.commit()
+    connection.close()
+    journal, store = Journal(f"sqlite:///{path}"), Store()
+    steps.undo_step(store, journal, edit_id=1, who="bob")
+    assert store.stored["x"] is None
+    journal.close()
