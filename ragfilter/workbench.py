@@ -32,6 +32,8 @@ from ragfilter.rules.journal import Journal
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.cache import FILE, DiskCache
+from ragfilter.stores.labels import LabelBook
+from ragfilter.stores.runs import Runs
 from ragfilter.stores.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -62,6 +64,8 @@ class Workbench:
     _rerankers: dict[str, Reranker] = field(default_factory=dict)
     _journal: list[Journal] = field(default_factory=list)
     _before_closing: list[Callable[[], None]] = field(default_factory=list)
+    _labels: list[LabelBook] = field(default_factory=list)
+    _runs: list[Runs] = field(default_factory=list)
     _making: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -73,6 +77,24 @@ class Workbench:
                 self._journal.append(Journal(self.workspace.database_url))
                 self._closing.callback(self._journal[0].close)
             return self._journal[0]
+
+    @property
+    def labels(self) -> LabelBook:
+        """The book of labels, opened once. Raises as `journal`."""
+        with self._making:
+            if not self._labels:
+                self._labels.append(LabelBook(self.workspace.database_url))
+                self._closing.callback(self._labels[0].close)
+            return self._labels[0]
+
+    @property
+    def runs(self) -> Runs:
+        """The saved evaluations, opened once. Raises as `journal`."""
+        with self._making:
+            if not self._runs:
+                self._runs.append(Runs(self.workspace.database_url))
+                self._closing.callback(self._runs[0].close)
+            return self._runs[0]
 
     def collections(self) -> tuple[CollectionInfo, ...]:
         """Every collection, by name. Raises StoreError."""

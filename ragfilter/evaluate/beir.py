@@ -41,20 +41,25 @@ def read(queries: Path, qrels: Path) -> Labels:
     Raises InputError that names file and line, also where no query has a label.
     """
     texts = read_queries(queries)
-    labels = read_qrels(qrels)
+    return Labels(texts, known(texts, read_qrels(qrels), queries, qrels))
+
+
+def known(texts: Queries, labels: Qrels, queries: Path, qrels: Path) -> Qrels:
+    """The labels of the queries in `texts`; the others are left out, with a warning that names both
+    files. Raises InputError where none is left."""
     strangers = [i for i in labels if i not in texts]
     if strangers:
         log.warning(
             "%s has labels for %d queries that are not in %s, such as %r; they are left out",
             qrels, len(strangers), queries, strangers[0],
         )  # fmt: skip
-    known = {i: labels[i] for i in texts if i in labels}
-    if not known:
+    found = {i: labels[i] for i in texts if i in labels}
+    if not found:
         raise InputError(
             f"No query of {queries} has a label in {qrels}.",
             remedy="Check that the query ids of the two files are the same.",
         )
-    return Labels(texts, known)
+    return found
 
 
 def read_queries(path: Path) -> dict[str, str]:

@@ -15,28 +15,23 @@ true between processes that share a journal. SQLite and PostgreSQL.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
 from uuid import uuid4
 
-from ragfilter.errors import ConflictError, InputError, StoreError
+from ragfilter import database
+from ragfilter.errors import ConflictError, StoreError
 from ragfilter.extras import extra
-from ragfilter.text.urls import shown
 
 with extra("chroma"):
     import sqlalchemy as sa
-    from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
-    from sqlalchemy.schema import CreateIndex, CreateTable
+    from sqlalchemy.exc import IntegrityError
 
 State = Literal["pending", "done", "undone", "rolled_back"]
 Kind = Literal["edit", "undo", "redo"]
-
-BUSY_S = 10.0
-_DAMAGED = re.compile("not a database|malformed|no such column|has no column")
 
 _metadata = sa.MetaData()
 _edits = sa.Table(
@@ -122,7 +117,7 @@ class Journal:
 
     def __init__(self, url: str) -> None:
         """Open the journal, making its table where there is none. Raises InputError: bad URL."""
-        self._engine = _open(url)
+        self._engine = database.connect(url, "journal")
         self._let_go: set[int] = set()
         try:
             self._prepare()
@@ -332,19 +327,14 @@ class Journal:
         return found[0] if found else None
 
     def _prepare(self) -> None:
-        if self._engine.dialect.name == "sqlite":
-            # Readers then never wait for a writer. The file remembers it.
-            with _guard(self._engine), self._engine.connect() as connection:
-                connection.execute(sa.text("PRAGMA journal_mode=WAL"))
-        with self._writing() as connection:
-            connection.execute(CreateTable(_edits, if_not_exists=True))
-            connection.execute(CreateTable(_exports, if_not_exists=True))
-            columns = {each["name"] for each in sa.inspect(connection).get_columns(_edits.name)}
+        with _guard(self._engine):
+            database.prepare(self._engine, [_edits, _exports], ())
+            columns = {each["name"] for each in sa.inspect(self._engine).get_columns(_edits.name)}
             if "batch" not in columns:
                 # A journal that was begun before edits had batches.
-                connection.execute(sa.text(f"ALTER TABLE {_edits.name} ADD COLUMN batch TEXT"))
-            for index in _INDEXES:
-                connection.execute(CreateIndex(index, if_not_exists=True))
+                with self._engine.begin() as connection:
+                    connection.execute(sa.text(f"ALTER TABLE {_edits.name} ADD COLUMN batch TEXT"))
+            database.prepare(self._engine, (), _INDEXES)
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
@@ -352,49 +342,13 @@ class Journal:
             yield connection
 
 
-def _open(url: str) -> sa.Engine:
-    try:
-        parsed = sa.make_url(url)
-        sqlite = parsed.get_backend_name() == "sqlite"
-        if not sqlite and parsed.get_backend_name() != "postgresql":
-            raise InputError(
-                f"The journal cannot be kept in {parsed.get_backend_name()}.",
-                remedy="Use sqlite:///path/to/file or postgresql://host/database.",
-            )
-        return sa.create_engine(
-            parsed,
-            connect_args={"timeout": BUSY_S} if sqlite else {},
-            pool_pre_ping=not sqlite,
-        )
-    except (ArgumentError, ModuleNotFoundError, ValueError) as error:
-        # What cannot be parsed is not repeated: it may be a password.
-        why = str(error) if isinstance(error, ModuleNotFoundError) else "it cannot be read"
-        raise InputError(
-            f"The journal's database URL cannot be used ({why}).",
-            remedy="Write sqlite:///path/to/file or postgresql://host/database, and install the "
-            "database's driver.",
-        ) from None
-
-
-@contextmanager
-def _guard(engine: sa.Engine) -> Iterator[None]:
-    try:
-        yield
-    except IntegrityError:
-        raise
-    except SQLAlchemyError as error:
-        what = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
-        where = shown(engine.url.render_as_string(hide_password=False))
-        # A driver may repeat what it was given.
-        for secret in (engine.url.password, *map(str, engine.url.query.values())):
-            what = what.replace(secret, "…") if secret else what
-        remedy = f"Check that {where} exists, has room and is writable."
-        if _DAMAGED.search(what):
-            remedy = (
-                f"Restore {where} from a backup, or move it away: the rules in the store stay, "
-                "but earlier edits can then not be undone, and a rebuild loses them."
-            )
-        raise StoreError(f"The journal of edits failed ({what}).", remedy=remedy) from error
+def _guard(engine: sa.Engine) -> AbstractContextManager[None]:
+    return database.guard(
+        engine,
+        "The journal of edits",
+        lost="the rules in the store stay, but earlier edits can then not be undone, and a rebuild "
+        "loses them.",
+    )
 
 
 def _row(
@@ -452,6 +406,4 @@ def _edit(row: sa.Row[Any]) -> Edit:
 
 
 def _of_values(values: dict[str, Any]) -> Edit:
-    # SQLite keeps no time zone; what is written is UTC.
-    at = values.pop("at")
-    return Edit(at=at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC), **values)
+    return Edit(at=database.in_utc(values.pop("at")), **values)

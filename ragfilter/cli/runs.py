@@ -1,0 +1,275 @@
+"""The command group `ragfilter runs`: measure settings side by side, and read what was measured.
+
+Source: docs/design.md#evaluate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragfilter.cli import parts
+from ragfilter.cli.app import LOOK, app, command
+from ragfilter.cli.options import DataDir, Filtering, Json, Place, QrelsFile, in_words
+from ragfilter.cli.table import table as columns
+from ragfilter.errors import InputError
+from ragfilter.text.numbers import counted
+
+if TYPE_CHECKING:
+    from ragfilter.evaluate.beir import Labels
+    from ragfilter.evaluate.paired import Paired
+    from ragfilter.evaluate.table import Gain, Row
+    from ragfilter.stores.labels import LabelBook
+    from ragfilter.stores.runs import Run
+
+SHOWN = ("precision", "recall", "f1", "f2", "ndcg")
+
+runs = typer.Typer(
+    help="Measure settings over labelled queries; list, show, compare and remove saved runs.",
+    invoke_without_command=True,
+    **LOOK,
+)
+app.add_typer(runs, name="runs")
+
+RunId = Annotated[int, typer.Argument(metavar="RUN", help="Number of the run.")]
+Queries = Annotated[
+    str,
+    typer.Option(
+        "--queries",
+        help="Path of queries.jsonl, or the name of a query set: labelled, asked, demo, adsapi, or "
+        "one that was imported.",
+        callback=in_words,
+    ),
+]
+
+
+@runs.callback()
+def _group(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        parts.emit(f"{context.get_help()}\n")
+
+
+@command(runs)
+def new(
+    place: Place,
+    filtering: Filtering,
+    queries: Queries = "labelled",
+    qrels: QrelsFile = None,
+    as_json: Json = False,
+) -> None:
+    """Measure the settings beside every strategy, every profile, the best fixed k and the oracle.
+
+    A run that was stopped (Ctrl+C) goes on when the same command is given again.
+    """
+    loaded = filtering.load()
+    user, collection = filtering.user, place.collection
+    from ragfilter.evaluate import runs as running
+    from ragfilter.evaluate.measuring import visible
+    from ragfilter.layers.clearance import viewer
+
+    bar = parts.progress("queries")
+
+    def seen(done: int, total: int) -> bool:
+        bar(done, total)
+        return True
+
+    with place.open("runs") as bench:
+        backends = parts.backends(bench, collection)
+        labels = labels_of(queries, qrels, bench.labels, collection)
+        parts.unknown_labels(labels, backends)
+        catalogue = bench.collection(collection).catalogue()
+        labels = visible(labels, catalogue, viewer(user, loaded.settings))
+        if not labels.qrels:
+            raise InputError(
+                "The user may see none of the labelled chunks.", remedy="Ask with --level N."
+            )
+        plan = running.plan(labels, queries, loaded.profile, loaded.settings, backends, user)
+        run = bench.runs.begin(plan, who=bench.deployment.user)
+        running.go_on(run, labels, bench.runs, backends, user, seen=seen)
+        shown = _shown(bench.runs.get(run.id), bench.runs)
+    parts.emit(parts.dumps(shown[0]) if as_json else shown[1])
+
+
+@command(runs, "list")
+def list_(
+    collection: Annotated[
+        str | None, typer.Option("--collection", "-c", help="Only this collection's runs.")
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """List the saved runs, newest first."""
+    with parts.open_for(data_dir, "runs") as bench:
+        found = bench.runs.saved(collection)
+    if as_json:
+        parts.emit(parts.dumps([head(run) for run in found]))
+    elif not found:
+        parts.emit("There are no runs yet. `ragfilter runs new` makes one.\n")
+    else:
+        rows = [
+            (str(run.id), _date(run), run.plan.collection, run.plan.query_set, _settings(run),
+             f"{run.done} of {run.plan.queries}")
+            for run in found
+        ]  # fmt: skip
+        names = ("run", "date", "collection", "queries", "settings", "done")
+        parts.emit(columns(names, rows))
+
+
+@command(runs)
+def show(
+    run: RunId,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Show the table of a run."""
+    with parts.open_for(data_dir, "runs") as bench:
+        shown = _shown(bench.runs.get(run), bench.runs)
+    parts.emit(parts.dumps(shown[0]) if as_json else shown[1])
+
+
+@command(runs)
+def remove(
+    run: RunId,
+    data_dir: DataDir = None,
+) -> None:
+    """Forget a run."""
+    with parts.open_for(data_dir, "runs") as bench:
+        bench.runs.remove(run)
+    parts.emit(f"Run {run} is removed.\n")
+
+
+@command(runs)
+def compare(
+    run: RunId,
+    other: Annotated[int, typer.Argument(metavar="OTHER", help="The run to compare it with.")],
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Compare the settings of two runs, query by query, with a paired permutation test."""
+    from ragfilter.evaluate.paired import compare as pair
+    from ragfilter.evaluate.paired import document, scores_of
+    from ragfilter.evaluate.runs import records_of
+    from ragfilter.evaluate.variants import IN_FORCE
+
+    with parts.open_for(data_dir, "runs") as bench:
+        sides = [bench.runs.get(number) for number in (run, other)]
+        scores = [scores_of(records_of(each, bench.runs), IN_FORCE) for each in sides]
+    made = pair(*scores)
+    if as_json:
+        heads = {"a": head(sides[0]), "b": head(sides[1])}
+        parts.emit(parts.dumps(heads | document(made)))
+    else:
+        parts.emit(paired_text(made, f"run {run}", f"run {other}"))
+
+
+def labels_of(queries: str, qrels: str | None, book: LabelBook, collection: str) -> Labels:
+    """The labelled queries of two files, of a demo, or of a set that the workspace knows."""
+    from ragfilter.evaluate import labels, stored
+
+    if qrels is not None or Path(queries).is_file():
+        return labels.load(queries, qrels)
+    return stored.load(book, collection, queries)
+
+
+def head(run: Run) -> dict[str, Any]:
+    """A run without its figures: plain values."""
+    plan = run.plan
+    return {
+        "run": run.id,
+        "at": run.at.isoformat(timespec="seconds"),
+        "who": run.who,
+        "collection": plan.collection,
+        "collection_version": plan.collection_version,
+        "labels_version": plan.labels_version,
+        "model": plan.model,
+        "space": plan.space,
+        "query_set": plan.query_set,
+        "profile": plan.profile,
+        "settings": dict(plan.changes),
+        "queries": plan.queries,
+        "done": run.done,
+    }
+
+
+def rows_document(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The table as plain values: a mean and its 95% interval for every measure."""
+    return [
+        {"name": row.name, "group": row.group, "about": row.about}
+        | {name: {"mean": i.mean, "ci": [i.low, i.high]} for name, i in row.means.items()}
+        for row in rows
+    ]
+
+
+def paired_text(made: Paired, a: str, b: str) -> str:
+    """A comparison for people."""
+    if not made.queries:
+        return "The two runs have no query in common.\n"
+    gain = made.gain
+    lines = [
+        f"{b} against {a}, F1 over {counted(made.queries, 'query')}: {made.wins} better, "
+        f"{made.losses} worse, {made.ties} the same",
+        f"mean {gain.mean:+.3f}, 95% interval {gain.low:+.3f} to {gain.high:+.3f}, p "
+        f"{made.p_value:.3f} (paired permutation test)",
+    ]
+    if made.worst is not None and made.worst[1] < 0:
+        lines.append(f"severest loss: {made.worst[0]}, {made.worst[1]:+.3f}")
+    lines += [f"  {change:+.3f}  {i}" for i, change in made.changes[:10] if change]
+    return "\n".join(lines) + "\n"
+
+
+def _shown(run: Run, saved: Any) -> tuple[dict[str, Any], str]:
+    from ragfilter.evaluate.runs import records_of, variants_of
+    from ragfilter.evaluate.table import layer_gains, table
+
+    records, named = records_of(run, saved), variants_of(run)
+    rows, gains = table(records, named), layer_gains(records, named)
+    document = head(run) | {"rows": rows_document(rows), "layers": _gains_document(gains)}
+    text = (
+        f"run {run.id}: {run.plan.collection}, {run.plan.query_set}, {_settings(run)}, "
+        f"{run.done} of {counted(run.plan.queries, 'query')}\n\n"
+    )
+    if rows:
+        text += columns(("", *SHOWN, "chunks", "tokens", "ms"), [_line(row) for row in rows])
+        text += "\nF1 95% interval, and F1 if what has no label were relevant\n"
+        text += columns(("", "low", "high", "at most"), [
+            (row.name, f"{row.means['f1'].low:.3f}", f"{row.means['f1'].high:.3f}",
+             f"{row.means['f1_most'].mean:.3f}") for row in rows])  # fmt: skip
+        text += "\nWhat each layer buys\n"
+        text += columns(("layer", "", "F1", "recall", "tokens"), [
+            (g.layer, g.group, f"{g.f1.mean:+.3f}", f"{g.recall.mean:+.3f}",
+             f"{g.tokens.mean:+,.0f}") for g in gains])  # fmt: skip
+    return document, text
+
+
+def _gains_document(gains: Sequence[Gain]) -> list[dict[str, Any]]:
+    return [
+        {"layer": gain.layer, "group": gain.group}
+        | {
+            name: {"mean": i.mean, "ci": [i.low, i.high]}
+            for name, i in (("f1", gain.f1), ("recall", gain.recall), ("tokens", gain.tokens))
+        }
+        for gain in gains
+    ]
+
+
+def _line(row: Row) -> tuple[str, ...]:
+    means = row.means
+    return (
+        row.name,
+        *(f"{means[name].mean:.3f}" for name in SHOWN),
+        f"{means['chunks'].mean:.1f}",
+        f"{means['tokens'].mean:,.0f}",
+        f"{means['ms'].mean:.1f}",
+    )
+
+
+def _date(run: Run) -> str:
+    return run.at.astimezone().isoformat(sep=" ", timespec="minutes")[:16]
+
+
+def _settings(run: Run) -> str:
+    changed = len(run.plan.changes)
+    return run.plan.profile + (f" with {counted(changed, 'change')}" if changed else "")

@@ -1,0 +1,87 @@
+"""The workspace's database: opened in one way, and its failures told in one way.
+
+SQLite and PostgreSQL, through SQLAlchemy. What is kept in it: `rules.journal`, `stores.labels`,
+`stores.runs`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from ragfilter.errors import InputError, StoreError
+from ragfilter.extras import extra
+from ragfilter.text.urls import shown
+
+with extra("chroma"):
+    import sqlalchemy as sa
+    from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
+    from sqlalchemy.schema import CreateIndex, CreateTable
+
+BUSY_S = 10.0
+_DAMAGED = re.compile("not a database|malformed|no such column|has no column")
+
+
+def connect(url: str, what: str) -> sa.Engine:
+    """The engine of a database that keeps `what` ("journal"). Raises InputError: a bad URL."""
+    try:
+        parsed = sa.make_url(url)
+        sqlite = parsed.get_backend_name() == "sqlite"
+        if not sqlite and parsed.get_backend_name() != "postgresql":
+            raise InputError(
+                f"The {what} cannot be kept in {parsed.get_backend_name()}.",
+                remedy="Use sqlite:///path/to/file or postgresql://host/database.",
+            )
+        return sa.create_engine(
+            parsed,
+            connect_args={"timeout": BUSY_S} if sqlite else {},
+            pool_pre_ping=not sqlite,
+        )
+    except (ArgumentError, ModuleNotFoundError, ValueError) as error:
+        # What cannot be parsed is not repeated: it may be a password.
+        why = str(error) if isinstance(error, ModuleNotFoundError) else "it cannot be read"
+        raise InputError(
+            f"The {what}'s database URL cannot be used ({why}).",
+            remedy="Write sqlite:///path/to/file or postgresql://host/database, and install the "
+            "database's driver.",
+        ) from None
+
+
+def prepare(engine: sa.Engine, tables: Sequence[sa.Table], indexes: Sequence[sa.Index]) -> None:
+    """Make the tables and indexes that are not there."""
+    if engine.dialect.name == "sqlite":
+        # Readers then never wait for a writer. The file remembers it.
+        with engine.connect() as connection:
+            connection.execute(sa.text("PRAGMA journal_mode=WAL"))
+    with engine.begin() as connection:
+        for table in tables:
+            connection.execute(CreateTable(table, if_not_exists=True))
+        for index in indexes:
+            connection.execute(CreateIndex(index, if_not_exists=True))
+
+
+@contextmanager
+def guard(engine: sa.Engine, what: str, *, lost: str) -> Iterator[None]:
+    """Turn what the database raises into a StoreError. `what` names what failed, `lost` says what
+    moving a damaged file away would cost."""
+    try:
+        yield
+    except IntegrityError:
+        raise
+    except SQLAlchemyError as error:
+        found = str(getattr(error, "orig", None) or error).strip().split("\n")[0]
+        where = shown(engine.url.render_as_string(hide_password=False))
+        # A driver may repeat what it was given.
+        for secret in (engine.url.password, *map(str, engine.url.query.values())):
+            found = found.replace(secret, "…") if secret else found
+        remedy = f"Check that {where} exists, has room and is writable."
+        if _DAMAGED.search(found):
+            remedy = f"Restore {where} from a backup, or move it away: {lost}"
+        raise StoreError(f"{what} failed ({found}).", remedy=remedy) from error
+
+
+def in_utc(at: datetime) -> datetime:
+    """A time as it was read. SQLite keeps no time zone; what is written is UTC."""
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)

@@ -1,0 +1,79 @@
+"""Measure labelled queries one after the other, so that whoever stops early has what is done.
+
+The effects of an evaluation: one search a query, and the rerank scores (and, where the settings in
+force ask for them, the verdicts) that its variants need. `evaluate.records` decides and counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from json import dumps
+
+from ragfilter.engine.backends import Backends
+from ragfilter.engine.complete import complete
+from ragfilter.engine.replay import replay
+from ragfilter.engine.retrieve import gather
+from ragfilter.errors import InputError
+from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.records import QueryRecord, record
+from ragfilter.evaluate.run import NO_LLM
+from ragfilter.evaluate.variants import IN_FORCE, Variant
+from ragfilter.model import PUBLIC, Chunk, Pool, User
+
+MAX_STEPS = 3
+PATIENT = {"quality.reranker_timeout_ms": 600_000}
+"""Nobody waits for one answer here, and a score that comes late is no failure."""
+
+
+def measure(
+    labels: Labels,
+    variants: Sequence[Variant],
+    backends: Backends,
+    user: User = PUBLIC,
+    *,
+    done: Collection[str] = (),
+) -> Iterator[QueryRecord]:
+    """A record of every labelled query but those in `done`, as they are finished.
+
+    Raises InputError where the judge is on and no LLM is configured, and what `gather` raises.
+    """
+    settings = next(v.settings for v in variants if v.name == IN_FORCE)
+    if settings.judge.enabled and backends.chat is None:
+        raise InputError("The judge is on and needs an LLM, and none is configured.", remedy=NO_LLM)
+    for query_id, grades in labels.qrels.items():
+        if query_id not in done:
+            pool = gather_for(labels.queries[query_id], variants, backends, user)
+            yield record(query_id, pool, grades, variants, user)
+
+
+def gather_for(text: str, variants: Sequence[Variant], backends: Backends, user: User) -> Pool:
+    """The pool of a query, with all that the variants need."""
+    settings = next(v.settings for v in variants if v.name == IN_FORCE)
+    pool = gather(text, settings, backends, user)
+    for variant in variants:
+        for _ in range(0 if variant.plain else MAX_STEPS):
+            needs = replay(pool, variant.settings, user).needs
+            if not needs:
+                break
+            patient = variant.settings.with_values(PATIENT)
+            pool = complete(pool, needs, patient, backends, user)
+    return pool
+
+
+def visible(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Labels:
+    """The labels without those of chunks that `user` may not see: figures must not tell of them.
+    Queries that have none left are left out."""
+    qrels = {}
+    for query_id, grades in labels.qrels.items():
+        kept = {i: g for i, g in grades.items() if i not in catalogue or user.sees(catalogue[i])}
+        if kept:
+            qrels[query_id] = kept
+    return Labels(labels.queries, qrels)
+
+
+def labels_version(labels: Labels) -> str:
+    """Changes whenever a labelled question, or one of its labels, does."""
+    asked = {i: labels.queries[i] for i in labels.qrels}
+    text = dumps([asked, labels.qrels], sort_keys=True, ensure_ascii=True)
+    return blake2b(text.encode(), digest_size=6).hexdigest()

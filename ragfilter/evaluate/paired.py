@@ -1,0 +1,99 @@
+"""Two sides over the same queries: wins, losses, ties and a paired permutation test. Pure; scipy.
+
+`b` is compared with `a`: a win is a query that b does better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragfilter.evaluate.crossval import SEED, Interval, bootstrap
+from ragfilter.evaluate.records import QueryRecord
+from ragfilter.evaluate.table import figures_of
+from ragfilter.extras import extra
+
+SAME = 1e-9
+RESAMPLES = 9999
+EXACT = 12
+"""Up to so many queries that differ, every exchange of the two sides is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """`gain` is b − a; `changes` are the queries by size of their change, the largest first;
+    `worst` is the severest single loss. `p_value` is two-sided."""
+
+    queries: int
+    wins: int
+    losses: int
+    ties: int
+    gain: Interval
+    p_value: float
+    changes: tuple[tuple[str, float], ...]
+
+    @property
+    def worst(self) -> tuple[str, float] | None:
+        return min(self.changes, key=lambda pair: pair[1], default=None)
+
+
+def compare(a: Mapping[str, float], b: Mapping[str, float]) -> Paired:
+    """The queries that both have, by id."""
+    ids = [i for i in a if i in b]
+    if not ids:
+        return Paired(0, 0, 0, 0, Interval(0.0, 0.0, 0.0), 1.0, ())
+    apart = np.array([b[i] - a[i] for i in ids])
+    changes = sorted(zip(ids, apart.tolist(), strict=True), key=lambda pair: -abs(pair[1]))
+    return Paired(
+        queries=len(ids),
+        wins=int((apart > SAME).sum()),
+        losses=int((apart < -SAME).sum()),
+        ties=int((np.abs(apart) <= SAME).sum()),
+        gain=bootstrap(apart),
+        p_value=permutation_p(apart),
+        changes=tuple(changes),
+    )
+
+
+def permutation_p(apart: NDArray[np.float64]) -> float:
+    """How probable a mean difference at least this far from 0 is if both sides are alike: signs are
+    exchanged at random, or all of them where few queries differ. 1 where none does."""
+    differing = apart[np.abs(apart) > SAME]
+    if not len(differing):
+        return 1.0
+    with extra("eval"):
+        from scipy.stats import permutation_test
+
+    resamples = np.inf if len(differing) <= EXACT else RESAMPLES
+    made = permutation_test(
+        (differing,), np.mean, permutation_type="samples", n_resamples=resamples,
+        rng=np.random.default_rng(SEED), vectorized=True,
+    )  # fmt: skip
+    return float(made.pvalue)
+
+
+def scores_of(
+    records: Sequence[QueryRecord], variant: str, measure: str = "f1"
+) -> dict[str, float]:
+    """A measure of one variant by query id."""
+    if not records:
+        return {}
+    ids = [record.id for record in records]
+    return dict(zip(ids, figures_of(records, variant)[measure].tolist(), strict=True))
+
+
+def document(made: Paired) -> dict[str, Any]:
+    """Plain values."""
+    return {
+        "queries": made.queries,
+        "wins": made.wins,
+        "losses": made.losses,
+        "ties": made.ties,
+        "gain": {"f1": made.gain.mean, "ci": [made.gain.low, made.gain.high]},
+        "p_value": made.p_value,
+        "changes": [{"id": i, "f1": change} for i, change in made.changes],
+    }

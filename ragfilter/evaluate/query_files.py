@@ -1,0 +1,105 @@
+"""Query sets and labels to and from files: BEIR, TREC, CSV, or a question a line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from ragfilter.errors import InputError
+from ragfilter.evaluate.beir import Labels, Qrels, read_queries
+from ragfilter.ingest.files import read_lines
+from ragfilter.stores.labels import query_id
+
+Form = Literal["beir", "trec"]
+TEXT = ("text", "query", "question")
+ID = ("_id", "id", "query_id", "query-id")
+
+
+def read_questions(path: Path) -> dict[str, str]:
+    """Query id → question, in file order, by the file's ending: .csv with a column text (or query,
+    or question) and perhaps one of ids, .txt with a question a line, or else BEIR's JSONL. A
+    question without an id gets one from its text. Raises InputError.
+    """
+    match path.suffix.lower():
+        case ".csv":
+            found = _from_csv(path)
+        case ".txt":
+            texts = [line.strip() for line in read_lines(path)]
+            found = {query_id(text): text for text in texts if text}
+        case _:
+            found = read_queries(path)
+    if not found:
+        raise InputError(f"{path} contains no questions.", remedy="Write one a line.")
+    return found
+
+
+def write(labels: Labels, folder: Path, form: Form) -> tuple[Path, Path]:
+    """Write questions and labels into a folder, made where it is missing: queries.jsonl, and
+    qrels.tsv (BEIR) or qrels.txt (TREC). Returns both. Raises InputError."""
+    queries = folder / "queries.jsonl"
+    qrels = folder / ("qrels.tsv" if form == "beir" else "qrels.txt")
+    asked = [{"_id": i, "text": text} for i, text in labels.queries.items()]
+    lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in asked)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        queries.write_text(lines, encoding="utf-8")
+        qrels.write_text(_qrels(labels.qrels, form), encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{folder} cannot be written: {error.strerror or error}.", remedy="Name another folder."
+        ) from None
+    return queries, qrels
+
+
+def as_labels(queries: Mapping[str, str], qrels: Qrels) -> list[tuple[str, str, int]]:
+    """Question, chunk id and grade of every label of these queries. Two queries with the same text
+    are one question, whose higher grade counts."""
+    found: dict[tuple[str, str], int] = {}
+    for i, text in queries.items():
+        for chunk_id, grade in qrels.get(i, {}).items():
+            pair = (text.strip(), chunk_id)
+            found[pair] = max(grade, found.get(pair, grade))
+    return [(text, chunk_id, grade) for (text, chunk_id), grade in found.items()]
+
+
+def _from_csv(path: Path) -> dict[str, str]:
+    reader = csv.DictReader(read_lines(path))
+    names = {str(name).strip().lower(): name for name in reader.fieldnames or ()}
+    text = next((names[name] for name in TEXT if name in names), None)
+    own = next((names[name] for name in ID if name in names), None)
+    if text is None:
+        raise InputError(
+            f"{path} has no column of questions.", remedy="Call it text, query or question."
+        )
+    found: dict[str, str] = {}
+    for row in reader:
+        question = (row.get(text) or "").strip()
+        if not question:
+            continue
+        key = (row.get(own) or "").strip() if own else ""
+        key = key or query_id(question)
+        if key in found and found[key] != question:
+            raise InputError(
+                f"{path}, line {reader.line_num}: the id {key!r} appears twice.",
+                remedy="Remove one.",
+            )
+        found[key] = question
+    return found
+
+
+def _qrels(qrels: Qrels, form: Form) -> str:
+    rows = [(i, chunk, grade) for i, grades in qrels.items() for chunk, grade in grades.items()]
+    for name in (name for row in rows for name in row[:2]):
+        bad = any(character.isspace() for character in name) if form == "trec" else "\t" in name
+        if bad or "\n" in name:
+            raise InputError(
+                f"The id {name!r} holds white space, which {form.upper()}'s form cannot keep.",
+                remedy="Export as BEIR." if form == "trec" else "Give it another id.",
+            )
+    if form == "trec":
+        return "".join(f"{i} 0 {chunk} {grade}\n" for i, chunk, grade in rows)
+    head = "query-id\tcorpus-id\tscore\n"
+    return head + "".join(f"{i}\t{chunk}\t{grade}\n" for i, chunk, grade in rows)

@@ -1,0 +1,148 @@
+"""What an evaluation knows of one query: counts, from which every figure follows. Pure.
+
+A record names no chunk, so it tells nothing of one that somebody may not see; a run is a list of
+records, saved as they are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from itertools import accumulate
+from math import log2
+from time import perf_counter
+from typing import Any
+
+from ragfilter.engine.replay import replay, unfiltered
+from ragfilter.evaluate.sweep import DEEPEST
+from ragfilter.evaluate.variants import IN_FORCE, Variant
+from ragfilter.model import PUBLIC, Hit, Pool, Result, User
+from ragfilter.report import tokens
+from ragfilter.settings.schema import Settings
+
+UNLABELLED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What one variant kept of one query. `dcg` is the discounted gain of the kept chunks in their
+    order; `ms` is what deciding took, without the search."""
+
+    chunks: int
+    relevant: int
+    unlabelled: int
+    dcg: float
+    tokens: int
+    ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The first `DEEPEST` of the unfiltered ranking: distance, grade (`UNLABELLED` where there is
+    no label), and estimated tokens of the chunks up to there."""
+
+    distances: tuple[float, ...]
+    grades: tuple[int, ...]
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRecord:
+    """One query. `relevant` counts its relevant chunks, `ideal` is the discounted gain of all of
+    them in the best order. `lost` counts those of the unfiltered first k that the settings in force
+    drop. `kept` holds every variant by name; `waiting`: a layer lacked something."""
+
+    id: str
+    query: str
+    relevant: int
+    ideal: float
+    lost: int
+    curve: Curve
+    kept: Mapping[str, Kept]
+    waiting: bool = False
+
+
+def record(
+    query_id: str,
+    pool: Pool,
+    labels: Mapping[str, int],
+    variants: Sequence[Variant],
+    user: User = PUBLIC,
+) -> QueryRecord:
+    """Replay the pool under every variant and count. Raises ValueError: no settings in force."""
+    in_force = next((v.settings for v in variants if v.name == IN_FORCE), None)
+    if in_force is None:
+        raise ValueError("the settings in force are not among the variants")
+    relevant = {i for i, grade in labels.items() if grade > 0}
+    ranking = unfiltered(pool, deep(in_force), user)
+    first = unfiltered(pool, in_force, user)
+    # Variants with the same settings share the very same value.
+    replayed: dict[int, tuple[Result, Kept]] = {}
+    kept: dict[str, Kept] = {}
+    for variant in variants:
+        started = perf_counter()
+        if variant.plain:
+            hits = unfiltered(pool, variant.settings, user)
+            kept[variant.name] = _count(hits, labels, perf_counter() - started)
+            continue
+        if id(variant.settings) not in replayed:
+            result = replay(pool, variant.settings, user)
+            counted = _count(result.kept, labels, perf_counter() - started)
+            replayed[id(variant.settings)] = result, counted
+        kept[variant.name] = replayed[id(variant.settings)][1]
+    stayed = {hit.id for hit in replayed[id(in_force)][0].kept}
+    return QueryRecord(
+        id=query_id,
+        query=pool.query,
+        relevant=len(relevant),
+        ideal=gain(sorted(labels.values(), reverse=True)),
+        lost=sum(hit.id in relevant and hit.id not in stayed for hit in first),
+        curve=_curve(ranking, labels),
+        kept=kept,
+        waiting=any(result.needs for result, _ in replayed.values()),
+    )
+
+
+@lru_cache(maxsize=8)
+def deep(settings: Settings) -> Settings:
+    """The settings with an unfiltered k that goes as far down as anything is looked for."""
+    return settings.with_values({"retrieval.k": DEEPEST})
+
+
+def gain(grades: Sequence[int]) -> float:
+    """The discounted cumulative gain of chunks with these grades, in this order: the sum of
+    grade / log2(place + 1), as trec_eval has it. Unlabelled chunks gain nothing."""
+    return sum(max(grade, 0) / log2(place + 1) for place, grade in enumerate(grades, start=1))
+
+
+def document(record: QueryRecord) -> dict[str, Any]:
+    """Plain values, to be saved."""
+    return asdict(record)
+
+
+def read(document: Mapping[str, Any]) -> QueryRecord:
+    """The record that was saved."""
+    curve = {name: tuple(values) for name, values in document["curve"].items()}
+    kept = {name: Kept(**values) for name, values in document["kept"].items()}
+    return QueryRecord(**{**document, "curve": Curve(**curve), "kept": kept})
+
+
+def _count(hits: Sequence[Hit], labels: Mapping[str, int], seconds: float) -> Kept:
+    grades = [labels.get(hit.id, UNLABELLED) for hit in hits]
+    return Kept(
+        chunks=len(hits),
+        relevant=sum(grade > 0 for grade in grades),
+        unlabelled=grades.count(UNLABELLED),
+        dcg=gain(grades),
+        tokens=tokens(hits),
+        ms=1000 * seconds,
+    )
+
+
+def _curve(ranking: Sequence[Hit], labels: Mapping[str, int]) -> Curve:
+    return Curve(
+        distances=tuple(hit.distance for hit in ranking),
+        grades=tuple(labels.get(hit.id, UNLABELLED) for hit in ranking),
+        tokens=tuple(accumulate(tokens([hit]) for hit in ranking)),
+    )

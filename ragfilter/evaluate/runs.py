@@ -1,0 +1,99 @@
+"""A run: a plan that is measured, saved record by record, and gone on with. Effects.
+
+Page and command line begin and read runs through here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ragfilter.engine.backends import Backends
+from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.measuring import labels_version, measure
+from ragfilter.evaluate.records import QueryRecord, document, read
+from ragfilter.evaluate.variants import Variant, variants
+from ragfilter.layers.clearance import viewer
+from ragfilter.model import User
+from ragfilter.settings.config import Given, merge
+from ragfilter.settings.profiles import profile
+from ragfilter.settings.schema import Settings
+from ragfilter.stores.runs import Plan, Run
+
+if TYPE_CHECKING:
+    from ragfilter.stores.runs import Runs
+
+Seen = Callable[[int, int], bool]
+"""Told (queries done, all) after each; False stops."""
+
+
+def plan(
+    labels: Labels,
+    query_set: str,
+    profile_name: str,
+    settings: Settings,
+    backends: Backends,
+    user: User,
+) -> Plan:
+    """What a run over these labels measures. Raises StoreError."""
+    base = base_of(profile_name)
+    collection = backends.collection
+    return Plan(
+        collection=collection.name,
+        query_set=query_set,
+        profile=profile_name,
+        changes=settings.changed_from(base),
+        viewer=viewer(user, settings),
+        collection_version=collection.version,
+        labels_version=labels_version(labels),
+        model=backends.embedder.name,
+        space=collection.space,
+        queries=len(labels.qrels),
+    )
+
+
+def go_on(
+    run: Run,
+    labels: Labels,
+    runs: Runs,
+    backends: Backends,
+    user: User,
+    *,
+    seen: Seen = lambda done, total: True,
+) -> None:
+    """Measure the queries of a run that are not done yet, until `seen` says stop. Each is saved
+    when it is finished. Raises what `measure` raises."""
+    total = run.plan.queries
+    done = runs.done(run.id)
+    count = len(done)
+    if not seen(count, total):
+        return
+    for record in measure(labels, variants_of(run), backends, user, done=done):
+        runs.keep(run.id, record.id, document(record))
+        count += 1
+        if not seen(count, total):
+            return
+
+
+def records_of(run: Run, runs: Runs) -> tuple[QueryRecord, ...]:
+    """The records of a run. Raises StoreError."""
+    return tuple(map(read, runs.records(run.id)))
+
+
+def variants_of(run: Run) -> tuple[Variant, ...]:
+    """What a run holds side by side."""
+    return variants(settings_of(run))
+
+
+def settings_of(run: Run) -> Settings:
+    """The settings in force of a run. Raises SettingsError where they are none (any more)."""
+    return _settings(run.plan.profile, run.plan.changes)
+
+
+def base_of(profile_name: str) -> Settings:
+    """A profile's own settings."""
+    return _settings(profile_name, {})
+
+
+def _settings(name: str, changes: Mapping[str, Any]) -> Settings:
+    return merge([Given(f"profile {name}", profile(name).values), Given("the run", changes)])[0]

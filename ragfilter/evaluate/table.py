@@ -1,0 +1,220 @@
+"""The one table of an evaluation, from its records: means with bootstrapped 95% intervals. Pure.
+
+Two rows are worked out here. The best fixed k is cross-validated: every query is measured with the
+k that was best on the other folds. The oracle keeps, of each query's unfiltered ranking, the prefix
+with the best F1: what a perfect cutoff would reach.
+
+Conventions are those of `metrics`: nothing kept is 0, unless nothing is relevant, where it is 1.
+A kept chunk without a label counts as irrelevant; `f1_most` is F1 if all of them were relevant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from math import log2
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragfilter.evaluate.crossval import (
+    Interval,
+    Table,
+    assign_folds,
+    bootstrap_each,
+    choose,
+    held_out,
+    pick,
+)
+from ragfilter.evaluate.records import Kept, QueryRecord
+from ragfilter.evaluate.sweep import DEEPEST
+from ragfilter.evaluate.variants import Group, Variant
+
+FOLDS = 5
+MEASURES = (
+    "precision", "recall", "f1", "f2", "ndcg", "chunks", "tokens", "ms", "unlabelled", "f1_most",
+)  # fmt: skip
+FIXED, ORACLE = "best fixed k", "oracle"
+Figures = Mapping[str, NDArray[np.float64]]
+"""Every measure, with a value for each query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: `about` says what it is where the name does not."""
+
+    name: str
+    group: Group | str
+    means: Mapping[str, Interval]
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a layer is worth: F1, recall and tokens with it, less those without it."""
+
+    layer: str
+    group: Group
+    f1: Interval
+    recall: Interval
+    tokens: Interval
+
+
+def table(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[Row, ...]:
+    """The honest rows, in their order. Empty without records; with one query there is nothing to
+    cross-validate, so the best fixed k is left out."""
+    if not records:
+        return ()
+    rows = [_row(v.name, v.group, figures_of(records, v.name), _about(v))
+            for v in variants if v.group not in ("added", "left out")]  # fmt: skip
+    ranked = prefixes(records)
+    if len(records) > 1:
+        folds = assign_folds(len(records), FOLDS)
+        chosen = held_out(ranked["f1"], folds)
+        k = 1 + choose(ranked["f1"])
+        about = f"{k} over all queries; each is measured with the k that is best on the others"
+        rows.insert(1, _row(FIXED, "plain", _picked(ranked, chosen), about))
+    best = np.argmax(ranked["f1"], axis=1)
+    about = "the best prefix of each query's unfiltered ranking; it knows the labels"
+    return (*rows, _row(ORACLE, "oracle", _picked(ranked, best), about))
+
+
+def layer_gains(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[Gain, ...]:
+    """What every layer adds to those before it, and what the whole loses without it."""
+    if not records:
+        return ()
+    made = []
+    added = [v.name for v in variants if v.group == "added"]
+    for before, after in pairwise(added):
+        made.append(_gain(after, "added", records, with_=after, without=before))
+    for variant in variants:
+        if variant.group == "left out":
+            made.append(_gain(variant.name, "left out", records, with_=added[-1],
+                              without=variant.name))  # fmt: skip
+    return tuple(made)
+
+
+def figures_of(records: Sequence[QueryRecord], name: str) -> Figures:
+    """Every measure of one variant, query by query."""
+    kept = [record.kept[name] for record in records]
+    return _figures(
+        *(_column(kept, field) for field in ("chunks", "relevant", "unlabelled", "dcg")),
+        relevant=np.array([record.relevant for record in records], dtype=np.float64),
+        ideal=np.array([record.ideal for record in records]),
+        tokens=_column(kept, "tokens"),
+        ms=_column(kept, "ms"),
+    )
+
+
+def prefixes(records: Sequence[QueryRecord]) -> Figures:
+    """Every measure of the first k of the unfiltered ranking: a row a query, a column a k."""
+    k = np.arange(1, DEEPEST + 1, dtype=np.float64)
+    grades = [list(r.curve.grades) for r in records]
+    found = _padded([accumulate(int(g > 0) for g in each) for each in grades])
+    unlabelled = _padded([accumulate(int(g < 0) for g in each) for each in grades])
+    gains = _padded([
+        accumulate(max(g, 0) / log2(place + 1) for place, g in enumerate(each, start=1))
+        for each in grades
+    ])  # fmt: skip
+    lengths = np.array([[len(each)] for each in grades], dtype=np.float64)
+    return _figures(
+        np.minimum(k, lengths), found, unlabelled, gains,
+        relevant=np.array([[r.relevant] for r in records], dtype=np.float64),
+        ideal=np.array([[r.ideal] for r in records]),
+        tokens=_padded([r.curve.tokens for r in records]),
+        ms=np.zeros((len(records), DEEPEST)),
+    )  # fmt: skip
+
+
+def frontier(records: Sequence[QueryRecord]) -> tuple[tuple[float, float], ...]:
+    """The oracle's line, as (recall, precision): for every weight of recall against precision the
+    mean over each query's best prefix."""
+    if not records:
+        return ()
+    ranked = prefixes(records)
+    points = []
+    for beta in (0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0):
+        best = np.argmax(_f(ranked["precision"], ranked["recall"], beta), axis=1)
+        picked = _picked(ranked, best)
+        points.append((float(picked["recall"].mean()), float(picked["precision"].mean())))
+    return tuple(sorted(set(points)))
+
+
+def _figures(
+    chunks: Table,
+    found: Table,
+    unlabelled: Table,
+    dcg: Table,
+    *,
+    relevant: Table,
+    ideal: Table,
+    tokens: Table,
+    ms: Table,
+) -> Figures:
+    nothing = (chunks == 0) & (relevant == 0)
+    precision = _ratio(found, chunks, nothing)
+    recall = np.where(relevant == 0, 1.0, _ratio(found, relevant, nothing))
+    best = 2 * (found + unlabelled)
+    return {
+        "precision": precision,
+        "recall": recall,
+        "f1": np.where(relevant == 0, nothing * 1.0, _f(precision, recall, 1.0)),
+        "f2": np.where(relevant == 0, nothing * 1.0, _f(precision, recall, 2.0)),
+        "ndcg": _ratio(dcg, ideal, nothing),
+        "chunks": chunks,
+        "tokens": tokens,
+        "ms": ms,
+        "unlabelled": unlabelled,
+        "f1_most": _ratio(best, chunks + relevant + unlabelled, nothing),
+    }
+
+
+def _f(precision: Table, recall: Table, beta: float) -> Table:
+    weight = beta * beta
+    zero = np.zeros_like(precision, dtype=bool)
+    return _ratio((1 + weight) * precision * recall, weight * precision + recall, zero)
+
+
+def _ratio(above: Table, below: Table, otherwise: NDArray[np.bool_]) -> Table:
+    """above / below; where below is 0, 1 where `otherwise` says so and 0 elsewhere."""
+    below = np.broadcast_to(below, np.broadcast_shapes(np.shape(above), np.shape(below)))
+    safe = np.where(below == 0, 1.0, below)
+    return np.where(below == 0, otherwise * 1.0, above / safe)
+
+
+def _padded(rows: Sequence[object]) -> Table:
+    """Rows of at most `DEEPEST` values, each filled up with its last one (0 where it is empty)."""
+    made = np.zeros((len(rows), DEEPEST))
+    for place, row in enumerate(rows):
+        values = np.array(list(row), dtype=np.float64)  # type: ignore[call-overload]
+        if len(values):
+            made[place, : len(values)] = values
+            made[place, len(values) :] = values[-1]
+    return made
+
+
+def _picked(ranked: Figures, chosen: NDArray[np.intp]) -> Figures:
+    return {name: pick(values, chosen) for name, values in ranked.items()}
+
+
+def _column(kept: Sequence[Kept], field: str) -> Table:
+    return np.array([getattr(one, field) for one in kept], dtype=np.float64)
+
+
+def _row(name: str, group: str, figures: Figures, about: str) -> Row:
+    means = bootstrap_each(np.stack([figures[measure] for measure in MEASURES], axis=1))
+    return Row(name, group, dict(zip(MEASURES, means, strict=True)), about)
+
+
+def _gain(
+    name: str, group: Group, records: Sequence[QueryRecord], *, with_: str, without: str
+) -> Gain:
+    after, before = figures_of(records, with_), figures_of(records, without)
+    apart = np.stack([after[m] - before[m] for m in ("f1", "recall", "tokens")], axis=1)
+    f1, recall, tokens = bootstrap_each(apart)
+    return Gain(name.lstrip("+− "), group, f1, recall, tokens)
+
+
+def _about(variant: Variant) -> str:
+    return f"the first {variant.settings.retrieval.k}" if variant.plain else ""

@@ -1,0 +1,91 @@
+"""The settings that an evaluation holds side by side. Pure.
+
+Always the same honest rows: what a plain search gives, every cutoff strategy, every profile, and
+the settings in force; then the layers, added one after the other and each left out. (The best fixed
+k and the oracle are no settings: `evaluate.table` works them out.)
+
+Who asks is nothing that is compared, so clearance is on everywhere or nowhere. An LLM is asked only
+where the settings in force ask it: the rows beside them stand without the judge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ragfilter.layers.registry import SWITCHES
+from ragfilter.layers.strategies.registry import STRATEGIES
+from ragfilter.settings.config import Given, merge
+from ragfilter.settings.profiles import PROFILES
+from ragfilter.settings.schema import Settings
+
+Group = Literal["plain", "strategy", "profile", "settings", "added", "left out"]
+UNFILTERED = "unfiltered"
+IN_FORCE = "settings in force"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Settings with a name. `plain`: the first k of a plain search."""
+
+    name: str
+    group: Group
+    settings: Settings
+    plain: bool = False
+
+
+def variants(settings: Settings) -> tuple[Variant, ...]:
+    """What is measured beside `settings`, and they themselves. Equal settings are one value."""
+    base = settings.with_values({"judge.enabled": False})
+    every = (
+        Variant(UNFILTERED, "plain", base, plain=True),
+        *(
+            Variant(
+                spec.name,
+                "strategy",
+                base.with_values({"cutoff.enabled": True, "cutoff.strategy": spec.name}),
+            )
+            for spec in STRATEGIES
+        ),
+        *_profiles(settings),
+        Variant(IN_FORCE, "settings", settings),
+        *layer_variants(base),
+    )
+    one: list[Settings] = []
+    for each in every:
+        if each.settings not in one:
+            one.append(each.settings)
+    return tuple(replace(each, settings=one[one.index(each.settings)]) for each in every)
+
+
+def layer_variants(settings: Settings) -> tuple[Variant, ...]:
+    """The layers that are on: added one after the other, in their order, and each left out.
+
+    Clearance stays. `added` begins with none of the others.
+    """
+    on = [n for n in SWITCHES if n != "clearance" and settings.get(f"{n}.enabled")]
+    off = {f"{name}.enabled": False for name in on}
+    added = [Variant("no layer", "added", settings.with_values(off))]
+    for name in on:
+        off = off | {f"{name}.enabled": True}
+        added.append(Variant(f"+ {name}", "added", settings.with_values(off)))
+    without = [
+        Variant(f"− {name}", "left out", settings.with_values({f"{name}.enabled": False}))
+        for name in on
+    ]
+    return (*added, *without)
+
+
+def _profiles(settings: Settings) -> list[Variant]:
+    """Every profile that asks no LLM, for the same user and with the same reranker."""
+    same = {"clearance.enabled": settings.clearance.enabled}
+    if settings.quality.reranker != "none":
+        same |= {
+            path: settings.get(path) for path in ("quality.reranker", "quality.reranker_model")
+        }
+    made = []
+    for profile in PROFILES.values():
+        own = merge([Given(profile.name, profile.values)])[0]
+        if not own.judge.enabled:
+            made.append(Variant(profile.name, "profile", own.with_values(same)))
+    return made

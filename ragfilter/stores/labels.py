@@ -1,0 +1,306 @@
+"""Labels, named query sets and asked questions of every collection, in the workspace's database.
+
+A label is a judgement of a question and a chunk, so it belongs to the question's text: the same
+question in two sets has the same labels. Nothing is overwritten. A labeller's last word on a pair
+stands, and taking it back lets the word before it stand again. Source: docs/design.md#labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any, Literal
+
+from ragfilter import database
+from ragfilter.errors import InputError
+from ragfilter.extras import extra
+from ragfilter.text.characters import whole
+
+with extra("chroma"):
+    import sqlalchemy as sa
+
+Source = Literal["human", "llm"]
+GRADES: Mapping[int, str] = {0: "not relevant", 1: "partly relevant", 2: "relevant"}
+"""What people mark. Imported labels may have higher grades."""
+LABELLED, ASKED = "labelled", "asked"
+"""Sets that every collection has: the questions with labels, and those that were asked."""
+MOST_ASKED = 1000
+BATCH = 500
+
+_metadata = sa.MetaData()
+_labels = sa.Table(
+    "labels",
+    _metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("collection", sa.Text, nullable=False),
+    sa.Column("query", sa.Text, nullable=False),
+    sa.Column("chunk_id", sa.Text, nullable=False),
+    sa.Column("grade", sa.Integer, nullable=False),
+    sa.Column("source", sa.Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+_sets = sa.Table(
+    "query_sets",
+    _metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("collection", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("query_id", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+)
+_asked = sa.Table(
+    "asked_questions",
+    _metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("collection", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+)
+_unrecorded = sa.Table(
+    "collections_without_history",
+    _metadata,
+    sa.Column("collection", sa.Text, primary_key=True),
+)
+_INDEXES = (
+    sa.Index("labels_of_query", _labels.c.collection, _labels.c.query, _labels.c.id),
+    sa.Index("query_sets_of_collection", _sets.c.collection, _sets.c.name, _sets.c.id),
+    sa.Index("asked_in_collection", _asked.c.collection, _asked.c.text),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What one labeller said of a question and a chunk; `at` is in UTC."""
+
+    id: int
+    at: datetime
+    who: str
+    collection: str
+    query: str
+    chunk_id: str
+    grade: int
+    source: Source
+
+
+class LabelBook:
+    """The labels in the database at `url`. Safe in threads. Every method raises StoreError where
+    the database fails."""
+
+    def __init__(self, url: str) -> None:
+        """Open it, making its tables where there are none. Raises InputError: bad URL."""
+        self._engine = database.connect(url, "labels")
+        with _guard(self._engine):
+            database.prepare(self._engine, list(_metadata.tables.values()), _INDEXES)
+
+    def close(self) -> None:
+        """Close the connections; the book must not be used afterwards."""
+        self._engine.dispose()
+
+    def mark(
+        self,
+        collection: str,
+        query: str,
+        chunk_id: str,
+        grade: int,
+        *,
+        who: str,
+        source: Source = "human",
+    ) -> Label:
+        """Enter a label. The labeller's earlier ones of the pair no longer stand."""
+        row = _row(collection, query, chunk_id, grade, who, source)
+        with self._writing() as connection:
+            return _label(connection.execute(_labels.insert().values(row).returning(_labels)).one())
+
+    def add(
+        self,
+        collection: str,
+        labels: Iterable[tuple[str, str, int]],
+        *,
+        who: str,
+        source: Source = "human",
+    ) -> int:
+        """Enter many labels as (question, chunk id, grade); all or none. Returns how many."""
+        rows = [_row(collection, *each, who, source) for each in labels]
+        with self._writing() as connection:
+            for start in range(0, len(rows), BATCH):
+                connection.execute(_labels.insert(), rows[start : start + BATCH])
+        return len(rows)
+
+    def take_back(self, label_id: int) -> None:
+        """Remove a label; the labeller's word before it stands again. Again does nothing."""
+        with self._writing() as connection:
+            connection.execute(_labels.delete().where(_labels.c.id == label_id))
+
+    def standing(self, collection: str, query: str | None = None) -> tuple[Label, ...]:
+        """Every labeller's last word on each pair, of one question or all, oldest first."""
+        found = sa.select(_labels).where(_labels.c.collection == collection)
+        if query is not None:
+            found = found.where(_labels.c.query == _plain(query))
+        last: dict[tuple[str, str, str, str], Label] = {}
+        for row in self._read(found.order_by(_labels.c.id)):
+            label = _label(row)
+            pair = (label.query, label.chunk_id, label.who, label.source)
+            last.pop(pair, None)
+            last[pair] = label
+        return tuple(last.values())
+
+    def version(self, collection: str) -> str:
+        """Changes whenever a label is entered or taken back."""
+        found = sa.select(sa.func.count(), sa.func.max(_labels.c.id))
+        count, last = self._read(found.where(_labels.c.collection == collection))[0]
+        return f"{count}-{last or 0}"
+
+    def put_set(self, collection: str, name: str, queries: Mapping[str, str]) -> None:
+        """Keep a query set (id → text) under a name, instead of the one that had it.
+
+        Raises InputError: no name, a name that every collection has, or no queries.
+        """
+        name = _plain(name)
+        if not name or name in (LABELLED, ASKED):
+            raise InputError(
+                f"A query set cannot be called {name!r}.",
+                remedy=f"Choose a name other than {LABELLED} and {ASKED}.",
+            )
+        if not queries:
+            raise InputError(f"The query set {name!r} would be empty.", remedy="Add questions.")
+        rows = [
+            {"collection": collection, "name": name, "query_id": whole(i), "text": _plain(text)}
+            for i, text in queries.items()
+        ]
+        with self._writing() as connection:
+            connection.execute(_sets.delete().where(*_named(collection, name)))
+            for start in range(0, len(rows), BATCH):
+                connection.execute(_sets.insert(), rows[start : start + BATCH])
+
+    def remove_set(self, collection: str, name: str) -> None:
+        """Forget a query set. Labels of its questions stay."""
+        with self._writing() as connection:
+            connection.execute(_sets.delete().where(*_named(collection, name)))
+
+    def sets(self, collection: str) -> dict[str, int]:
+        """How many questions every set has, by name; the two that all have come last."""
+        found = (
+            sa.select(_sets.c.name, sa.func.count())
+            .where(_sets.c.collection == collection)
+            .group_by(_sets.c.name)
+            .order_by(_sets.c.name)
+        )
+        named = {row.name: row[1] for row in self._read(found)}
+        return named | {own: len(self.queries(collection, own)) for own in (LABELLED, ASKED)}
+
+    def queries(self, collection: str, name: str) -> dict[str, str]:
+        """The questions of a set by id; empty where there is no such set."""
+        if name in (LABELLED, ASKED):
+            table = _labels if name == LABELLED else _asked
+            text = _labels.c.query if name == LABELLED else _asked.c.text
+            found = (
+                sa.select(text).where(table.c.collection == collection)
+                .group_by(text).order_by(sa.func.min(table.c.id))
+            )  # fmt: skip
+            return {query_id(each): each for (each,) in self._read(found)}
+        rows = sa.select(_sets.c.query_id, _sets.c.text).where(*_named(collection, name))
+        return {row.query_id: row.text for row in self._read(rows.order_by(_sets.c.id))}
+
+    def remember(self, collection: str, question: str) -> None:
+        """Keep a question that was asked, once, unless the collection's history is off. Only the
+        last thousand are kept."""
+        text = _plain(question)
+        mine = _asked.c.collection == collection
+        oldest = (
+            sa.select(_asked.c.id).where(mine).order_by(_asked.c.id.desc()).offset(MOST_ASKED)
+        )  # fmt: skip
+        with self._writing() as connection:
+            off = sa.select(_unrecorded).where(_unrecorded.c.collection == collection)
+            if connection.execute(off).first() is not None:
+                return
+            connection.execute(_asked.delete().where(mine, _asked.c.text == text))
+            row = {"at": datetime.now(UTC), "collection": collection, "text": text}
+            connection.execute(_asked.insert().values(row))
+            ids = [i for (i,) in connection.execute(oldest)]
+            connection.execute(_asked.delete().where(_asked.c.id.in_(ids)))
+
+    def records_history(self, collection: str) -> bool:
+        """Whether asked questions are kept."""
+        found = sa.select(_unrecorded).where(_unrecorded.c.collection == collection)
+        return not self._read(found)
+
+    def record_history(self, collection: str, on: bool) -> None:
+        """Keep asked questions from now on, or forget them all and keep none."""
+        with self._writing() as connection:
+            own = _unrecorded.c.collection == collection
+            connection.execute(_unrecorded.delete().where(own))
+            if not on:
+                connection.execute(_unrecorded.insert().values(collection=collection))
+                connection.execute(_asked.delete().where(_asked.c.collection == collection))
+
+    def _read(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:
+        with _guard(self._engine), self._engine.connect() as connection:
+            return list(connection.execute(query))
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        with _guard(self._engine), self._engine.begin() as connection:
+            yield connection
+
+
+def query_id(text: str) -> str:
+    """The id of a question that has none of its own: the same text always has the same."""
+    return "q-" + blake2b(_plain(text).encode("utf-8", "replace"), digest_size=5).hexdigest()
+
+
+def settle(labels: Iterable[Label], *, llm: bool = False) -> dict[str, dict[str, int]]:
+    """Question → chunk id → grade. Of several people the last one counts. With `llm` an LLM's label
+    stands where no human's does; otherwise it counts for nothing."""
+    found: dict[str, dict[str, int]] = {}
+    ordered = sorted(labels, key=lambda label: (label.source == "human", label.id))
+    for label in ordered:
+        if label.source == "human" or llm:
+            found.setdefault(label.query, {})[label.chunk_id] = label.grade
+    return found
+
+
+def conflicts(labels: Iterable[Label]) -> tuple[tuple[Label, ...], ...]:
+    """The pairs on which people disagree, each with all their labels."""
+    pairs: dict[tuple[str, str], list[Label]] = {}
+    for label in labels:
+        if label.source == "human":
+            pairs.setdefault((label.query, label.chunk_id), []).append(label)
+    return tuple(tuple(each) for each in pairs.values() if len({one.grade for one in each}) > 1)
+
+
+def _named(collection: str, name: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return (_sets.c.collection == collection, _sets.c.name == name)
+
+
+def _plain(text: str) -> str:
+    return whole(text).strip()
+
+
+def _row(
+    collection: str, query: str, chunk_id: str, grade: int, who: str, source: Source
+) -> dict[str, Any]:
+    return {
+        "at": datetime.now(UTC),
+        "who": whole(who),
+        "collection": collection,
+        "query": _plain(query),
+        "chunk_id": chunk_id,
+        "grade": grade,
+        "source": source,
+    }
+
+
+def _label(row: sa.Row[Any]) -> Label:
+    values = dict(row._mapping)
+    return Label(at=database.in_utc(values.pop("at")), **values)
+
+
+def _guard(engine: sa.Engine) -> AbstractContextManager[None]:
+    return database.guard(
+        engine, "The book of labels", lost="its labels, query sets and history are then gone."
+    )

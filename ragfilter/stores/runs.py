@@ -1,0 +1,201 @@
+"""Evaluations, saved as they are made: what was measured, and a record of every query done.
+
+A run that was stopped goes on where it stopped, as long as collection, labels and settings are the
+same. Source: docs/design.md#evaluate.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from ragfilter import database
+from ragfilter.errors import InputError
+from ragfilter.extras import extra
+from ragfilter.model import User
+
+with extra("chroma"):
+    import sqlalchemy as sa
+
+_metadata = sa.MetaData()
+_runs = sa.Table(
+    "runs",
+    _metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("collection", sa.Text, nullable=False),
+    sa.Column("query_set", sa.Text, nullable=False),
+    sa.Column("profile", sa.Text, nullable=False),
+    sa.Column("changes", sa.Text, nullable=False),
+    sa.Column("viewer", sa.Text, nullable=False),
+    sa.Column("collection_version", sa.Text, nullable=False),
+    sa.Column("labels_version", sa.Text, nullable=False),
+    sa.Column("model", sa.Text, nullable=False),
+    sa.Column("space", sa.Text, nullable=False),
+    sa.Column("queries", sa.Integer, nullable=False),
+    sqlite_autoincrement=True,
+)
+_records = sa.Table(
+    "run_records",
+    _metadata,
+    sa.Column("run", sa.Integer, nullable=False),
+    sa.Column("query_id", sa.Text, nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.PrimaryKeyConstraint("run", "query_id"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run measures: everything that its figures depend on."""
+
+    collection: str
+    query_set: str
+    profile: str
+    changes: Mapping[str, Any]
+    viewer: User
+    collection_version: str
+    labels_version: str
+    model: str
+    space: str
+    queries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A saved run; `at` is in UTC, `done` counts the queries that were measured."""
+
+    id: int
+    at: datetime
+    who: str
+    plan: Plan
+    done: int
+
+    @property
+    def complete(self) -> bool:
+        return self.done >= self.plan.queries
+
+
+class Runs:
+    """The runs in the database at `url`. Safe in threads. Every method raises StoreError where the
+    database fails."""
+
+    def __init__(self, url: str) -> None:
+        """Open them, making their tables where there are none. Raises InputError: bad URL."""
+        self._engine = database.connect(url, "runs")
+        with _guard(self._engine):
+            database.prepare(self._engine, [_runs, _records], ())
+        with self._writing() as connection:
+            # Of collections that were deleted.
+            orphaned = _records.c.run.not_in(sa.select(_runs.c.id))
+            connection.execute(_records.delete().where(orphaned))
+
+    def close(self) -> None:
+        """Close the connections; it must not be used afterwards."""
+        self._engine.dispose()
+
+    def begin(self, plan: Plan, *, who: str) -> Run:
+        """The unfinished run of this very plan, to go on with it; else a new one."""
+        row = _row(plan)
+        same = [_runs.c[name] == value for name, value in row.items()]
+        with self._writing() as connection:
+            for found in connection.execute(_list().where(*same).order_by(_runs.c.id.desc())):
+                run = _run(found)
+                if not run.complete:
+                    return run
+            values = {"at": datetime.now(UTC), "who": who, **row}
+            made = connection.execute(_runs.insert().values(values).returning(_runs.c.id)).one()
+            return _run(connection.execute(_list().where(_runs.c.id == made.id)).one())
+
+    def keep(self, run_id: int, query_id: str, record: Mapping[str, Any]) -> None:
+        """Keep the record of a query; the same query again replaces it."""
+        values = {"run": run_id, "query_id": query_id, "body": json.dumps(record)}
+        with self._writing() as connection:
+            own = (_records.c.run == run_id, _records.c.query_id == query_id)
+            connection.execute(_records.delete().where(*own))
+            connection.execute(_records.insert().values(values))
+
+    def saved(self, collection: str | None = None) -> tuple[Run, ...]:
+        """The runs of a collection, or all, newest first."""
+        found = _list().order_by(_runs.c.id.desc())
+        if collection is not None:
+            found = found.where(_runs.c.collection == collection)
+        return tuple(map(_run, self._read(found)))
+
+    def get(self, run_id: int) -> Run:
+        """One run. Raises InputError where there is none of this number."""
+        found = self._read(_list().where(_runs.c.id == run_id))
+        if not found:
+            raise InputError(f"There is no run {run_id}.", remedy="See `ragfilter runs list`.")
+        return _run(found[0])
+
+    def records(self, run_id: int) -> tuple[dict[str, Any], ...]:
+        """The records of a run, in the order of their query ids."""
+        found = sa.select(_records.c.body).where(_records.c.run == run_id)
+        return tuple(
+            json.loads(body) for (body,) in self._read(found.order_by(_records.c.query_id))
+        )
+
+    def done(self, run_id: int) -> frozenset[str]:
+        """The ids of the queries that were measured."""
+        found = sa.select(_records.c.query_id).where(_records.c.run == run_id)
+        return frozenset(i for (i,) in self._read(found))
+
+    def remove(self, run_id: int) -> None:
+        """Forget a run. Raises InputError where there is none of this number."""
+        self.get(run_id)
+        with self._writing() as connection:
+            connection.execute(_records.delete().where(_records.c.run == run_id))
+            connection.execute(_runs.delete().where(_runs.c.id == run_id))
+
+    def _read(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:
+        with _guard(self._engine), self._engine.connect() as connection:
+            return list(connection.execute(query))
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        with _guard(self._engine), self._engine.begin() as connection:
+            yield connection
+
+
+def _list() -> sa.Select[Any]:
+    done = (
+        sa.select(sa.func.count()).where(_records.c.run == _runs.c.id)
+        .scalar_subquery().label("done")
+    )  # fmt: skip
+    return sa.select(_runs, done)
+
+
+def _row(plan: Plan) -> dict[str, Any]:
+    user = plan.viewer
+    return {
+        "collection": plan.collection,
+        "query_set": plan.query_set,
+        "profile": plan.profile,
+        "changes": json.dumps(dict(plan.changes), sort_keys=True),
+        "viewer": json.dumps([user.level, sorted(user.departments), user.unrestricted]),
+        "collection_version": plan.collection_version,
+        "labels_version": plan.labels_version,
+        "model": plan.model,
+        "space": plan.space,
+        "queries": plan.queries,
+    }
+
+
+def _run(row: sa.Row[Any]) -> Run:
+    values = dict(row._mapping)
+    level, departments, unrestricted = json.loads(values.pop("viewer"))
+    run_id, at, who, done = (values.pop(name) for name in ("id", "at", "who", "done"))
+    changes = json.loads(values.pop("changes"))
+    user = User(level, tuple(departments), unrestricted)
+    plan = Plan(**values, changes=changes, viewer=user)
+    return Run(run_id, database.in_utc(at), who, plan, done)
+
+
+def _guard(engine: sa.Engine) -> AbstractContextManager[None]:
+    return database.guard(engine, "Saving runs", lost="its runs are then gone.")

@@ -1,0 +1,201 @@
+"""The table of an evaluation, worked by hand and held against ir-measures."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import pytest
+from evaluate.line import Line
+from ir_measures import Qrel, ScoredDoc, SetF, SetP, SetR, nDCG
+
+from ragfilter.engine.backends import Backends
+from ragfilter.engine.replay import replay, unfiltered
+from ragfilter.errors import InputError
+from ragfilter.evaluate import beir
+from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.measuring import labels_version, measure, visible
+from ragfilter.evaluate.records import QueryRecord, document, gain, read, record
+from ragfilter.evaluate.table import figures_of, frontier, layer_gains, prefixes, table
+from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED, variants
+from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User
+from ragfilter.settings.config import load
+from ragfilter.settings.schema import Settings
+
+GAP = load(profile="adaptive-gap", environ={}).settings
+OWLBEARS = {"c1": 2, "c2": 2}
+"""Five owlbears of which two are relevant, as in the source documents."""
+
+
+def pool_of(distances: list[float]) -> Pool:
+    hits = (
+        Hit(Chunk(f"c{i}", f"text {i}"), distance, i) for i, distance in enumerate(distances, 1)
+    )
+    return Pool("owlbears", "c", "l2", tuple(hits), complete=True)
+
+
+def one(labels: dict[str, int], settings: Settings = GAP, **given: Any) -> QueryRecord:
+    pool = pool_of(given.get("distances", [0.10, 0.11, 0.45, 0.46, 0.47]))
+    return record("q", pool, labels, variants(settings))
+
+
+def row(records: list[QueryRecord], name: str, settings: Settings = GAP) -> dict[str, float]:
+    found = next(each for each in table(records, variants(settings)) if each.name == name)
+    return {measure: interval.mean for measure, interval in found.means.items()}
+
+
+def test_the_owlbears() -> None:
+    made = [one(OWLBEARS)]
+    fixed = row(made, UNFILTERED)
+    assert (fixed["precision"], fixed["recall"]) == (0.4, 1.0)
+    assert fixed["f1"] == pytest.approx(0.571, abs=5e-4)
+    adaptive = row(made, IN_FORCE)
+    assert (adaptive["precision"], adaptive["recall"], adaptive["f1"]) == (1.0, 1.0, 1.0)
+    assert row(made, "oracle")["f1"] == 1.0
+
+
+def test_one_query_has_no_cross_validated_row_and_none_no_table() -> None:
+    assert "best fixed k" not in [each.name for each in table([one(OWLBEARS)], variants(GAP))]
+    assert table([], variants(GAP)) == ()
+    assert frontier([]) == ()
+    assert layer_gains([], variants(GAP)) == ()
+
+
+@pytest.mark.parametrize(
+    ("labels", "figures"),
+    [
+        # Kept are c1 and c2. What is not labelled counts as irrelevant, and is counted.
+        ({"c1": 1}, {"precision": 0.5, "recall": 1.0, "f1": 2 / 3, "unlabelled": 1, "f1_most": 1}),
+        ({"c1": 1, "c2": 0}, {"precision": 0.5, "unlabelled": 0, "f1_most": 2 / 3}),
+        ({"c5": 1}, {"precision": 0.0, "recall": 0.0, "f1": 0.0, "ndcg": 0.0}),
+        ({"c1": 0}, {"precision": 0.0, "recall": 1.0, "f1": 0.0, "ndcg": 0.0}),
+        ({"elsewhere": 1, "c1": 1}, {"recall": 0.5, "precision": 0.5}),
+        ({f"c{i}": 1 for i in range(1, 6)}, {"precision": 1.0, "recall": 0.4, "unlabelled": 0}),
+    ],
+)
+def test_labels_of_every_kind(labels: dict[str, int], figures: dict[str, float]) -> None:
+    found = row([one(labels)], IN_FORCE)
+    for name, value in figures.items():
+        assert found[name] == pytest.approx(value), name
+
+
+def test_nothing_kept_of_nothing_found_is_right_where_nothing_is_relevant() -> None:
+    for labels, value in (({"x": 0}, 1.0), ({"x": 1}, 0.0)):
+        found = row([one(labels, distances=[])], IN_FORCE)
+        assert (found["precision"], found["f1"], found["ndcg"]) == (value, value, value)
+
+
+@pytest.mark.parametrize("name", [UNFILTERED, "otsu", IN_FORCE, "best prefix"])
+def test_figures_are_those_of_ir_measures(name: str, cranfield: Path) -> None:
+    """On the labels of Cranfield, over rankings at random that hold some of what is relevant."""
+    qrels = beir.read_qrels(cranfield / "qrels.tsv")
+    named = {each.name: each for each in variants(GAP)}
+    made, run = [], []
+    for query_id, labels in qrels.items():
+        pool = random_pool(query_id, labels)
+        made.append(record(query_id, pool, labels, tuple(named.values())))
+        if name == "best prefix":
+            kept = pool.hits[:7]
+        elif named[name].plain:
+            kept = unfiltered(pool, named[name].settings)
+        else:
+            kept = replay(pool, named[name].settings).kept
+        run += [ScoredDoc(query_id, hit.id, -place) for place, hit in enumerate(kept)]
+    if name == "best prefix":
+        figures = {measure: values[:, 6] for measure, values in prefixes(made).items()}
+    else:
+        figures = dict(figures_of(made, name))
+    judged = [Qrel(q, c, grade) for q, labels in qrels.items() for c, grade in labels.items()]
+    # What trec_eval calls beta is its square.
+    measures = {"precision": SetP, "recall": SetR, "f1": SetF, "f2": SetF(beta=4.0), "ndcg": nDCG}
+    for measure_name, theirs in measures.items():
+        found = {m.query_id: m.value for m in ir_measures.iter_calc([theirs], judged, run)}
+        ours = dict(zip(qrels, figures[measure_name], strict=True))
+        assert ours == pytest.approx(found, abs=1e-9), measure_name
+
+
+def random_pool(query_id: str, labels: Mapping[str, int]) -> Pool:
+    at_random = random.Random(query_id)
+    relevant = at_random.sample(sorted(labels), min(len(labels), at_random.randrange(6)))
+    ids = [*relevant, *(f"other {i}" for i in range(20))]
+    at_random.shuffle(ids)
+    distances = sorted(at_random.random() for _ in ids)
+    hits = (
+        Hit(Chunk(i), d, rank) for rank, (i, d) in enumerate(zip(ids, distances, strict=True), 1)
+    )
+    return Pool("x", "c", "l2", tuple(hits))
+
+
+def test_a_record_survives_being_saved() -> None:
+    made = one(OWLBEARS)
+    assert read(json.loads(json.dumps(document(made)))) == made
+
+
+def test_gain_is_discounted_by_the_place() -> None:
+    # 3 / log2(2) + 0 + 1 / log2(4)
+    assert gain([3, -1, 1]) == 3.5
+
+
+def test_the_oracles_line_beats_every_fixed_k() -> None:
+    qrels = {str(n): {str(n): 1, str(n + 1): 1} for n in range(3, 9)}
+    made = [record(i, random_pool(i, labels), labels, variants(GAP)) for i, labels in qrels.items()]
+    line = frontier(made)
+    assert [recall for recall, _ in line] == sorted(recall for recall, _ in line)
+    assert max(p * r * 2 / (p + r) for r, p in line if p + r) >= prefixes(made)["f1"].mean(0).max()
+
+
+def test_what_each_layer_buys() -> None:
+    settings = GAP.with_values({"query_must.enabled": True})
+    made = [one(OWLBEARS, settings)]
+    gains = {(g.group, g.layer): g.f1.mean for g in layer_gains(made, variants(settings))}
+    assert gains == {
+        ("added", "query_must"): 0.0,
+        ("added", "cutoff"): pytest.approx(1 - 4 / 7),
+        ("left out", "query_must"): 0.0,
+        ("left out", "cutoff"): pytest.approx(1 - 4 / 7),
+    }
+
+
+def test_clearance_is_the_same_in_every_row_and_no_row_beside_asks_an_llm() -> None:
+    settings = load(profile="llm-filter", environ={}).settings
+    for on in (True, False):
+        named = variants(settings.with_values({"clearance.enabled": on}))
+        assert {each.settings.clearance.enabled for each in named} == {on}
+        assert [each.name for each in named if each.settings.judge.enabled] == [IN_FORCE]
+
+
+def test_queries_are_measured_one_by_one_and_those_done_are_left_out() -> None:
+    line = Line()
+    labels = Labels({"a": "1", "b": "7", "c": "9"}, {"a": {"1": 1}, "b": {"7": 1, "8": 1}})
+    backends = Backends(line, line)
+    named = variants(GAP)
+    assert [each.id for each in measure(labels, named, backends)] == ["a", "b"]
+    [rest] = measure(labels, named, backends, done={"a"})
+    assert rest.relevant == 2
+    assert rest.curve.grades[:3] == (1, -1, 1)
+    judged = variants(load(profile="llm-filter", environ={}).settings)
+    with pytest.raises(InputError, match="needs an LLM"):
+        next(measure(labels, judged, backends))
+
+
+def test_labels_of_hidden_chunks_do_not_count() -> None:
+    catalogue = {"open": Chunk("open"), "shut": Chunk("shut", clearance=3)}
+    labels = Labels(
+        {"a": "x", "b": "y"}, {"a": {"open": 1, "shut": 2, "gone": 1}, "b": {"shut": 1}}
+    )
+    assert visible(labels, catalogue, User(1)).qrels == {"a": {"open": 1, "gone": 1}}
+    assert visible(labels, catalogue, UNRESTRICTED) == labels
+
+
+def test_the_labels_version_knows_questions_and_grades() -> None:
+    base = Labels({"a": "x", "b": "y"}, {"a": {"1": 1}})
+    versions = {
+        labels_version(each)
+        for each in (base, Labels({"a": "z"}, base.qrels), Labels(base.queries, {"a": {"1": 2}}))
+    }
+    assert len(versions) == 3
+    assert labels_version(Labels({"a": "x"}, base.qrels)) == labels_version(base)

@@ -1,0 +1,103 @@
+"""The book of labels: whose word stands, what undo brings back, query sets and history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ragfilter.errors import InputError, StoreError
+from ragfilter.stores.labels import MOST_ASKED, LabelBook, conflicts, query_id, settle
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Iterator[LabelBook]:
+    book = LabelBook(f"sqlite:///{tmp_path / 'ragfilter.db'}")
+    yield book
+    book.close()
+
+
+def grades(book: LabelBook, *, llm: bool = False) -> dict[str, dict[str, int]]:
+    return settle(book.standing("c"), llm=llm)
+
+
+def test_a_labellers_last_word_stands_and_undo_brings_the_one_before_back(book: LabelBook) -> None:
+    book.mark("c", "q", "x", 2, who="ann")
+    second = book.mark("c", " q ", "x", 0, who="ann")
+    book.mark("c", "q", "y", 1, who="ann")
+    book.mark("other", "q", "z", 2, who="ann")
+    assert grades(book) == {"q": {"x": 0, "y": 1}}
+    book.take_back(second.id)
+    book.take_back(second.id)
+    assert grades(book) == {"q": {"x": 2, "y": 1}}
+    assert [label.chunk_id for label in book.standing("c", "q")] == ["x", "y"]
+    assert book.standing("c", "another") == ()
+
+
+def test_two_people_disagree_the_last_counts_and_it_is_told(book: LabelBook) -> None:
+    for who, grade in (("ann", 2), ("bob", 0), ("ann", 1)):
+        book.mark("c", "q", "x", grade, who=who)
+    book.mark("c", "q", "y", 2, who="bob")
+    assert grades(book) == {"q": {"x": 1, "y": 2}}
+    [pair] = conflicts(book.standing("c"))
+    assert {(label.who, label.grade) for label in pair} == {("ann", 1), ("bob", 0)}
+
+
+def test_an_llms_labels_are_never_mixed_in_silently(book: LabelBook) -> None:
+    book.mark("c", "q", "x", 0, who="ann")
+    book.add("c", [("q", "x", 2), ("q", "y", 2)], who="gpt", source="llm")
+    assert grades(book) == {"q": {"x": 0}}
+    assert grades(book, llm=True) == {"q": {"x": 0, "y": 2}}
+    assert conflicts(book.standing("c")) == ()
+
+
+def test_the_version_changes_with_every_label(book: LabelBook) -> None:
+    seen = {book.version("c")}
+    first = book.mark("c", "q", "x", 2, who="ann")
+    seen.add(book.version("c"))
+    book.take_back(first.id)
+    book.mark("c", "q", "x", 2, who="ann")
+    assert book.version("c") not in seen
+
+
+def test_query_sets_are_named_replaced_and_removed(book: LabelBook) -> None:
+    book.put_set("c", "mine", {"2": "two ", "1": "one"})
+    assert list(book.queries("c", "mine").items()) == [("2", "two"), ("1", "one")]
+    book.put_set("c", "mine", {"3": "three"})
+    book.mark("c", "one", "x", 2, who="ann")
+    assert book.sets("c") == {"mine": 1, "labelled": 1, "asked": 0}
+    assert book.queries("c", "labelled") == {query_id("one"): "one"}
+    book.remove_set("c", "mine")
+    assert book.queries("c", "mine") == {}
+    assert grades(book) == {"one": {"x": 2}}
+
+
+@pytest.mark.parametrize(
+    ("name", "queries"), [("", {"1": "x"}), ("asked", {"1": "x"}), ("mine", {})]
+)
+def test_a_set_needs_a_name_of_its_own_and_questions(
+    book: LabelBook, name: str, queries: dict[str, str]
+) -> None:
+    with pytest.raises(InputError):
+        book.put_set("c", name, queries)
+
+
+def test_asked_questions_are_kept_once_and_can_be_forgotten(book: LabelBook) -> None:
+    for question in ("one", "two", "one ", *(f"q{i}" for i in range(3))):
+        book.remember("c", question)
+    assert list(book.queries("c", "asked").values()) == ["two", "one", "q0", "q1", "q2"]
+    book.record_history("c", False)
+    book.remember("c", "three")
+    assert book.queries("c", "asked") == {}
+    assert not book.records_history("c")
+    book.record_history("c", True)
+    book.remember("c", "four")
+    assert list(book.queries("c", "asked").values()) == ["four"]
+    assert MOST_ASKED == 1000
+
+
+def test_a_file_that_is_no_database_is_told_with_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "ragfilter.db").write_bytes(b"no database at all" * 100)
+    with pytest.raises(StoreError, match=r"The book of labels failed.*move it away"):
+        LabelBook(f"sqlite:///{tmp_path / 'ragfilter.db'}")

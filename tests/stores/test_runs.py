@@ -1,0 +1,60 @@
+"""Saved runs: one that was stopped goes on, one that is complete does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ragfilter.errors import InputError
+from ragfilter.model import User
+from ragfilter.stores.runs import Plan, Runs
+
+PLAN = Plan(
+    collection="c", query_set="mine", profile="full", changes={"cutoff.max_results": 3},
+    viewer=User(2, ("ops", "hr")), collection_version="7", labels_version="a", model="m",
+    space="l2", queries=2,
+)  # fmt: skip
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Iterator[Runs]:
+    runs = Runs(f"sqlite:///{tmp_path / 'ragfilter.db'}")
+    yield runs
+    runs.close()
+
+
+def test_a_stopped_run_goes_on_and_a_complete_one_is_left_alone(runs: Runs) -> None:
+    first = runs.begin(PLAN, who="ann")
+    runs.keep(first.id, "q1", {"id": "q1", "n": 1})
+    runs.keep(first.id, "q1", {"id": "q1", "n": 2})
+    again = runs.begin(PLAN, who="bob")
+    assert (again.id, again.done, again.complete, again.who) == (first.id, 1, False, "ann")
+    assert again.plan == replace(PLAN, viewer=User(2, ("hr", "ops")))
+    runs.keep(first.id, "q2", {"id": "q2"})
+    assert runs.records(first.id) == ({"id": "q1", "n": 2}, {"id": "q2"})
+    assert runs.done(first.id) == {"q1", "q2"}
+    assert runs.begin(PLAN, who="ann").id != first.id
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"collection_version": "8"}, {"labels_version": "b"}, {"changes": {}}, {"viewer": User()},
+     {"model": "n"}],
+    ids=lambda changed: next(iter(changed)),
+)  # fmt: skip
+def test_a_run_of_anything_else_is_another_run(runs: Runs, changed: dict[str, object]) -> None:
+    first = runs.begin(PLAN, who="ann")
+    assert runs.begin(replace(PLAN, **changed), who="ann").id != first.id  # type: ignore[arg-type]
+
+
+def test_runs_are_listed_newest_first_and_removed(runs: Runs) -> None:
+    ids = [runs.begin(replace(PLAN, collection=name), who="ann").id for name in ("c", "d", "e")]
+    assert [run.id for run in runs.saved()] == ids[::-1]
+    assert [run.id for run in runs.saved("d")] == [ids[1]]
+    runs.remove(ids[1])
+    assert runs.saved("d") == ()
+    with pytest.raises(InputError, match=f"There is no run {ids[1]}"):
+        runs.remove(ids[1])
