@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 from starlette.middleware import Middleware
+from streamlit.runtime.pages_manager import PagesManager
 
 from ragfilter.ui import guard
 from ragfilter.ui.look import theme
@@ -19,8 +20,11 @@ if __name__ == "__main__":
     pages = [
         st.Page("pages/inspect.py", title="Inspect", default=True),
         st.Page("pages/rules.py", title="Rules"),
+        st.Page("pages/evaluate.py", title="Evaluate"),
     ]
     st.navigation(pages, position="top").run()
 else:
-    # Imported once, by the server.
+    # Imported once, by the server. To a first visitor who comes by a page's own address, Streamlit
+    # would list the folder `pages` instead of the pages above.
+    PagesManager.uses_pages_directory = False
     app = st.App(__file__, middleware=[Middleware(guard.Guard, hosts=guard.hosts())])

@@ -127,6 +127,12 @@ def prefixes(records: Sequence[QueryRecord]) -> Figures:
     )  # fmt: skip
 
 
+def fixed_k_scores(records: Sequence[QueryRecord], measure: str = "f1") -> Table:
+    """What each of at least two queries reaches with the k that is best on the other folds."""
+    ranked = prefixes(records)
+    return pick(ranked[measure], held_out(ranked["f1"], assign_folds(len(records), FOLDS)))
+
+
 def frontier(records: Sequence[QueryRecord]) -> tuple[tuple[float, float], ...]:
     """The oracle's line, as (recall, precision): for every weight of recall against precision the
     mean over each query's best prefix."""

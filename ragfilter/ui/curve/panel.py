@@ -75,6 +75,7 @@ def _ranges(result: Result, points: curve_points.Points, last: int, by_distance:
         "Shown",
         (CUT, FIFTY, ALL),
         key="window",
+        persist_state="session",
         format_func=lambda name: f"All {len(points.x)}" if name == ALL else name,
         on_change=_choose,
         label_visibility="collapsed",

@@ -13,7 +13,7 @@ from ragfilter.model import Chunk, Hit, LayerTrace, Result
 from ragfilter.report import visible
 from ragfilter.ui.look import hint, html, numbers
 from ragfilter.ui.main import problems
-from ragfilter.ui.panels import clearance, reference_graph, rule_editor
+from ragfilter.ui.panels import clearance, labels, reference_graph, rule_editor
 from ragfilter.ui.session.visit import View
 
 PARTS = TEXT, RULE, REFERENCES = "Text", "Rule", "References"
@@ -39,7 +39,11 @@ def draw(view: View) -> None:
     hit = find(view.shown, wanted) or hit
     chunk = _whole(hit.chunk, view)
     named = _named_refs(view, chunk)
-    _head(view.shown, replace(hit, chunk=replace(chunk, refs=named)))
+    if labels.blind():
+        html.draw(f'<div class="rf-chunk"><h3>{html.text(chunk.name)}</h3></div>')
+    else:
+        _head(view.shown, replace(hit, chunk=replace(chunk, refs=named)))
+    labels.draw(view, chunk.id)
     match _part():
         case "Rule":
             try:

@@ -6,6 +6,7 @@ because a setting changed.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -25,6 +26,8 @@ from ragfilter.ui.session.resources import Resources
 
 if TYPE_CHECKING:
     from ragfilter.stores.chroma.store import CollectionInfo
+
+log = logging.getLogger(__name__)
 
 SPACES = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
 
@@ -70,6 +73,7 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
             found = pools.settle(asked, found, settings, user, resources, score=scored)
         st.session_state.fresh = True
         _remember(asked, question)
+        _record(asked, resources)
         return found
     asked_before = state.asked()
     st.session_state.pending = False
@@ -141,6 +145,14 @@ def _question(pending: bool | str) -> str:
     if pending == "again" and before is not None:
         return before.query
     return whole(str(st.session_state.get("question") or "")).strip()
+
+
+def _record(asked: state.Asked, resources: Resources) -> None:
+    """Keep the question in the collection's history, for evaluations. Searching needs none."""
+    try:
+        resources.bench.labels.remember(asked.collection, asked.query)
+    except RagfilterError as error:
+        log.warning("the question is not kept: %s", error)
 
 
 def _remember(asked: state.Asked, question: str) -> None:

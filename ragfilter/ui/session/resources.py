@@ -19,6 +19,7 @@ from ragfilter.protocols import Reranker, Vectors
 from ragfilter.rules.draft import Draft
 from ragfilter.rules.overview import Checks, Listing
 from ragfilter.settings.deployment import Deployment
+from ragfilter.ui.evaluate.measured import Measured
 from ragfilter.ui.panels.references import Known
 from ragfilter.ui.session.background import Job
 from ragfilter.ui.session.scores import Remembering
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.rule_matrix import Matrix
 
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
-DRAFTS, JOBS, NEIGHBOURS = 256, 64, 64
+DRAFTS, JOBS, NEIGHBOURS, MEASURED = 256, 64, 64, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ class Resources:
     suggested: Shelf[Job[Suggested]] = field(default_factory=lambda: Shelf(4))
     matrices: Shelf[Matrix] = field(default_factory=lambda: Shelf(4))
     checks: Checks = field(default_factory=Checks)
+    measuring: Shelf[Job[None]] = field(default_factory=lambda: Shelf[Job[None]](JOBS))
+    measured: Shelf[Measured] = field(default_factory=lambda: Shelf[Measured](MEASURED))
     neighbours: Shelf[Known] = field(default_factory=lambda: Shelf[Known](NEIGHBOURS))
 
     @property

@@ -99,6 +99,13 @@ def change(values: Mapping[str, Any]) -> None:
     st.session_state.changes = changed.changed_from(link.base(name))
 
 
+def take(profile: str, changes: Mapping[str, Any]) -> None:
+    """Put a profile and its changes in force, as a saved run or a tuning has them."""
+    st.session_state.profile = profile
+    st.session_state.changes = dict(changes)
+    st.session_state.settle = True
+
+
 def reset() -> None:
     """Back to the profile as the environment wants it."""
     st.session_state.changes = link.beginning(st.session_state.profile)

@@ -1,0 +1,17 @@
+"""Evaluate: settings measured over labelled questions, beside every honest alternative."""
+
+from __future__ import annotations
+
+from ragfilter.ui.evaluate import page
+from ragfilter.ui.look import frame
+from ragfilter.ui.main import problems
+from ragfilter.ui.session import state, visit
+from ragfilter.ui.sidebar import controls
+
+frame.dress()
+here = visit.begin()
+state.share()
+controls.choose(here)
+problems.notices(state.notices())
+controls.draw(here, None)
+page.draw(here)

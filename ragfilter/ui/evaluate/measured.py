@@ -1,0 +1,105 @@
+"""What the page shows of a run: its records, and the tables made of them. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ragfilter.evaluate.crossval import Interval, bootstrap
+from ragfilter.evaluate.records import QueryRecord
+from ragfilter.evaluate.runs import variants_of
+from ragfilter.evaluate.table import Gain, Row, fixed_k_scores, layer_gains, table
+from ragfilter.evaluate.table import figures_of as figures
+from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED, Variant
+from ragfilter.stores.runs import Run
+
+CHANGED = 1e-9
+GREAT = 0.2
+"""A gain of F1 over the unfiltered first k that is worth showing around."""
+ALL, FAILURES, DIFFERENT, HIGHLIGHTS = "All", "Failures", "Changed", "Highlights"
+FILTERS = (ALL, FAILURES, DIFFERENT, HIGHLIGHTS)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRow:
+    """One question under the settings in force, beside the unfiltered first k."""
+
+    id: str
+    query: str
+    lost: int
+    f1: float
+    gain: float
+    precision: float
+    recall: float
+    kept: int
+    relevant: int
+    unlabelled: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run with its records."""
+
+    run: Run
+    records: tuple[QueryRecord, ...]
+
+    @cached_property
+    def variants(self) -> tuple[Variant, ...]:
+        return variants_of(self.run)
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        return table(self.records, self.variants)
+
+    @cached_property
+    def gains(self) -> tuple[Gain, ...]:
+        return layer_gains(self.records, self.variants)
+
+    @cached_property
+    def over_fixed_k(self) -> Interval | None:
+        """How much better than the best fixed k the settings in force are, in F1; None with fewer
+        than two queries."""
+        if len(self.records) < 2:
+            return None
+        own = figures(self.records, IN_FORCE)["f1"]
+        return bootstrap(own - fixed_k_scores(self.records))
+
+    @cached_property
+    def queries(self) -> tuple[QueryRow, ...]:
+        """The questions, those that lose most relevant chunks first, then by F1."""
+        own, plain = figures(self.records, IN_FORCE), figures(self.records, UNFILTERED)
+        made = [
+            QueryRow(
+                id=record.id,
+                query=record.query,
+                lost=record.lost,
+                f1=float(own["f1"][place]),
+                gain=float(own["f1"][place] - plain["f1"][place]),
+                precision=float(own["precision"][place]),
+                recall=float(own["recall"][place]),
+                kept=record.kept[IN_FORCE].chunks,
+                relevant=record.relevant,
+                unlabelled=record.kept[IN_FORCE].unlabelled,
+            )
+            for place, record in enumerate(self.records)
+        ]
+        return tuple(sorted(made, key=lambda row: (-row.lost, row.f1)))
+
+    def row(self, name: str) -> Row | None:
+        """The row called `name`, None where there is none."""
+        return next((row for row in self.rows if row.name == name), None)
+
+
+def matching(rows: tuple[QueryRow, ...], wanted: str) -> tuple[QueryRow, ...]:
+    """Failures lost something relevant, or found nothing; changed ones have another F1 than the
+    unfiltered first k; highlights gain much and lose nothing."""
+    match wanted:
+        case "Failures":
+            return tuple(row for row in rows if row.lost or row.f1 == 0)
+        case "Changed":
+            return tuple(row for row in rows if abs(row.gain) > CHANGED)
+        case "Highlights":
+            best = (row for row in rows if row.gain >= GREAT and not row.lost)
+            return tuple(sorted(best, key=lambda row: -row.gain))
+        case _:
+            return rows

@@ -1,0 +1,147 @@
+"""The plots of a run, as plain figures. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ragfilter.evaluate.records import QueryRecord
+from ragfilter.evaluate.table import ORACLE, Row, frontier, prefixes
+from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED
+from ragfilter.ui.curve.figure import FONT
+from ragfilter.ui.curve.marks import Ink
+
+HEIGHT = 360
+SYMBOLS = {
+    "plain": "square", "strategy": "circle", "profile": "diamond", "settings": "star",
+    "oracle": "cross",
+}  # fmt: skip
+DEEP = 30
+"""How many ranks of a distance curve are drawn."""
+
+
+def precision_recall(
+    rows: Sequence[Row], records: Sequence[QueryRecord], *, dark: bool
+) -> dict[str, Any]:
+    """Every row by recall and precision, with the line of all fixed k and the oracle's."""
+    ink = Ink.of(dark)
+    ranked = prefixes(records)
+    fixed = [(float(r), float(p)) for r, p in zip(ranked["recall"].mean(axis=0),
+             ranked["precision"].mean(axis=0), strict=True)]  # fmt: skip
+    data: list[dict[str, Any]] = [
+        _line("every fixed k", fixed, ink.muted, "dot"),
+        _line("oracle", frontier(records), ink.kept, "solid"),
+    ]
+    for group, symbol in SYMBOLS.items():
+        own = [row for row in rows if row.group == group]
+        if own:
+            data.append({
+                "type": "scatter", "mode": "markers+text" if group == "settings" else "markers",
+                "name": group,
+                "x": [row.means["recall"].mean for row in own],
+                "y": [row.means["precision"].mean for row in own],
+                "text": [row.name for row in own], "textposition": "top center",
+                "hovertext": [_told(row) for row in own], "hoverinfo": "text",
+                "marker": {"symbol": symbol, "size": 15 if group == "settings" else 10,
+                           "color": ink.kept if group in ("settings", "oracle") else ink.curve,
+                           "line": {"width": 1, "color": ink.surface}},
+            })  # fmt: skip
+    layout = _layout(ink, "recall", "precision")
+    return {"data": data, "layout": layout | {"showlegend": True, "legend": _legend(ink)}}
+
+
+def kept_counts(records: Sequence[QueryRecord], *, dark: bool) -> dict[str, Any]:
+    """How many questions keep how many chunks, with the settings in force."""
+    ink = Ink.of(dark)
+    counts = Counter(record.kept[IN_FORCE].chunks for record in records)
+    xs = list(range(max(counts, default=0) + 1))
+    data = [{
+        "type": "bar", "x": xs, "y": [counts[x] for x in xs], "marker": {"color": ink.kept},
+        "hovertemplate": "%{y} questions keep %{x}<extra></extra>",
+    }]  # fmt: skip
+    return {"data": data, "layout": _layout(ink, "chunks kept", "questions")}
+
+
+def distances(records: Sequence[QueryRecord], threshold: float, *, dark: bool) -> dict[str, Any]:
+    """The distance curves of all questions over one another, relevant chunks marked, and a line
+    across them."""
+    ink = Ink.of(dark)
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    for record in records:
+        first = record.curve.distances[:DEEP]
+        xs += [*range(1, len(first) + 1), None]
+        ys += [*first, None]
+    found = [
+        (rank, distance)
+        for record in records
+        for rank, (distance, grade) in enumerate(
+            zip(record.curve.distances[:DEEP], record.curve.grades, strict=False), start=1
+        )
+        if grade > 0
+    ]
+    data: list[dict[str, Any]] = [
+        {"type": "scatter", "mode": "lines", "name": "not relevant or not labelled", "x": xs,
+         "y": ys, "line": {"color": ink.curve, "width": 0.7}, "opacity": 0.45,
+         "hoverinfo": "skip"},
+        {"type": "scatter", "mode": "markers", "name": "relevant", "x": [x for x, _ in found],
+         "y": [y for _, y in found], "marker": {"color": ink.kept, "size": 5, "symbol": "circle"},
+         "hovertemplate": "rank %{x}, distance %{y:.3f}<extra>relevant</extra>"},
+    ]  # fmt: skip
+    layout = _layout(ink, "rank by distance", "distance") | {
+        "showlegend": True, "legend": _legend(ink),
+        "shapes": [{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": threshold,
+                    "y1": threshold, "line": {"color": ink.text, "width": 1.4, "dash": "dash"}}],
+    }  # fmt: skip
+    return {"data": data, "layout": layout}
+
+
+def within(records: Sequence[QueryRecord], threshold: float) -> tuple[float, float, float]:
+    """Mean precision, recall and chunks, if every chunk up to this distance were kept."""
+    figures = []
+    for record in records:
+        grades = [g for d, g in zip(record.curve.distances, record.curve.grades, strict=True)
+                  if d <= threshold]  # fmt: skip
+        found = sum(grade > 0 for grade in grades)
+        recall = found / record.relevant if record.relevant else 1.0
+        figures.append((found / len(grades) if grades else 0.0, recall, float(len(grades))))
+    precision, recall, chunks = np.mean(figures, axis=0) if figures else (0.0, 0.0, 0.0)
+    return float(precision), float(recall), float(chunks)
+
+
+def _told(row: Row) -> str:
+    f1 = row.means["f1"]
+    name = row.name if row.name not in (UNFILTERED, ORACLE) else f"{row.name}: {row.about}"
+    return (
+        f"{name}<br>precision {row.means['precision'].mean:.3f}, recall "
+        f"{row.means['recall'].mean:.3f}<br>F1 {f1.mean:.3f} ({f1.low:.3f} to {f1.high:.3f})"
+    )
+
+
+def _line(
+    name: str, points: Sequence[tuple[float, float]], colour: str, dash: str
+) -> dict[str, Any]:
+    return {
+        "type": "scatter", "mode": "lines", "name": name, "x": [x for x, _ in points],
+        "y": [y for _, y in points], "line": {"color": colour, "width": 1.4, "dash": dash},
+        "hoverinfo": "skip",
+    }  # fmt: skip
+
+
+def _legend(ink: Ink) -> dict[str, Any]:
+    return {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "font": {"size": 12}}
+
+
+def _layout(ink: Ink, x: str, y: str) -> dict[str, Any]:
+    axis = {"gridcolor": ink.line, "zeroline": False, "linecolor": ink.line, "fixedrange": True}
+    return {
+        "height": HEIGHT, "margin": {"l": 56, "r": 12, "t": 36, "b": 44},
+        "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": FONT, "size": 13, "color": ink.text}, "showlegend": False,
+        "hoverlabel": {"bgcolor": ink.surface, "bordercolor": ink.line,
+                       "font": {"family": FONT, "size": 13, "color": ink.text}},
+        "xaxis": {**axis, "title": {"text": x}}, "yaxis": {**axis, "title": {"text": y}},
+    }  # fmt: skip

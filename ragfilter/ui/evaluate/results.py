@@ -1,0 +1,263 @@
+"""What a run found: the rows, what each layer buys, the questions, the plots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate.table import FIXED, ORACLE
+from ragfilter.evaluate.variants import IN_FORCE
+from ragfilter.text.numbers import counted
+from ragfilter.ui.evaluate import opening, plots
+from ragfilter.ui.evaluate.measured import FILTERS, Measured, QueryRow, matching
+from ragfilter.ui.look import hint, html, numbers
+from ragfilter.ui.session.visit import Visit
+
+VIEWS = ROWS, LAYERS, QUESTIONS, PLOTS = "Rows", "Layers", "Questions", "Plots"
+LABELS = {
+    "precision": "precision", "recall": "recall", "f1": "F1", "f2": "F2", "ndcg": "nDCG",
+    "chunks": "chunks", "tokens": "tokens", "cost": "cost", "ms": "ms", "unlabelled": "no label",
+    "f1_most": "F1 at most",
+}  # fmt: skip
+HELP = {
+    "ndcg": "trec_eval's nDCG of the kept chunks, in their order.",
+    "ms": "Milliseconds to decide, without the search.",
+    "unlabelled": "Kept chunks without a label. They count as irrelevant.",
+    "f1_most": "F1 if every kept chunk without a label were relevant.",
+    "cost": "Context tokens of 1,000 questions at the price that is set.",
+    "tokens": "Estimated tokens of the kept chunks in a prompt.",
+}
+CHART = {"displayModeBar": False}
+
+
+def draw(measured: Measured, visit: Visit) -> None:
+    """One view of the run's results."""
+    if not measured.records:
+        html.draw(
+            '<p class="rf-empty"><b>No question of this run is measured.</b> Evaluate goes on with '
+            "it.</p>"
+        )
+        return
+    _head(measured, visit)
+    with st.container(key="views-bar", horizontal=True, vertical_alignment="center", gap="small"):
+        if st.session_state.get("view-box") != _view():
+            st.session_state["view-box"] = _view()
+        st.segmented_control(
+            "View", VIEWS, key="view-box", required=True, on_change=_choose_view,
+            label_visibility="collapsed",
+        )  # fmt: skip
+        hint.beside(
+            "Rows: settings side by side. Layers: what each layer buys. Questions: the single "
+            "results, a click opens one in Inspect. Plots: precision against recall, and distances."
+        )
+        intervals = _view() == ROWS and st.toggle(
+            "95% intervals", key="intervals", help="Shows each figure with its bootstrap interval."
+        )
+    match _view():
+        case "Layers":
+            _layers(measured)
+        case "Questions":
+            _questions(measured)
+        case "Plots":
+            _plots(measured)
+        case _:
+            _rows(measured, visit, intervals=bool(intervals))
+
+
+def _head(measured: Measured, visit: Visit) -> None:
+    """The settings in force in one line, beside the best fixed k and the oracle."""
+    facts = []
+    for name, label in ((IN_FORCE, "Settings of this run"), (FIXED, "Best fixed k"),
+                        (ORACLE, "Oracle")):  # fmt: skip
+        row = measured.row(name)
+        if row is not None:
+            f1 = row.means["f1"]
+            facts.append(
+                f'<div class="rf-fact"><span>{label}</span><b>F1 {f1.mean:.3f} '
+                f"<i>{f1.low:.3f} to {f1.high:.3f}</i></b></div>"
+            )
+    gain = measured.over_fixed_k
+    if gain is not None:
+        verdict = (
+            "better than the best fixed k" if gain.low > 0
+            else "worse than the best fixed k" if gain.high < 0
+            else "not told apart from the best fixed k"
+        )  # fmt: skip
+        facts.append(
+            f'<div class="rf-fact"><span>{verdict}</span><b>{gain.mean:+.3f} '
+            f"<i>{gain.low:+.3f} to {gain.high:+.3f}</i></b></div>"
+        )
+    html.draw(f'<section class="rf-strip" aria-label="Evaluation">{"".join(facts)}</section>')
+    for note in _notes(measured, visit):
+        html.draw(f'<p class="rf-aside">{html.text(note)}</p>')
+
+
+def _notes(measured: Measured, visit: Visit) -> list[str]:
+    """What a reader must know of the figures."""
+    run, notes = measured.run, []
+    info = visit.collection
+    if not run.complete:
+        notes.append(
+            f"{run.done} of {counted(run.plan.queries, 'question')} measured. Evaluate goes on if "
+            "settings, labels and collection are still the same."
+        )
+    version = visit.resources.bench.collection(run.plan.collection).version if info else ""
+    if version != run.plan.collection_version:
+        notes.append("The collection has changed since. Evaluate again to measure it as it is.")
+    waiting = sum(record.waiting for record in measured.records)
+    if waiting:
+        notes.append(f"In {counted(waiting, 'question')} a layer fell back: a model failed.")
+    row = measured.row(IN_FORCE)
+    if row is not None and row.means["unlabelled"].mean > 0:
+        notes.append(
+            f"Of {row.means['chunks'].mean:.1f} chunks kept, {row.means['unlabelled'].mean:.1f} "
+            f"have no label: F1 lies between {row.means['f1'].mean:.3f} and "
+            f"{row.means['f1_most'].mean:.3f}."
+        )
+    return notes
+
+
+def _rows(measured: Measured, visit: Visit, *, intervals: bool) -> None:
+    prices = visit.resources.prices
+    columns: dict[str, list[Any]] = {"": [row.name for row in measured.rows]}
+    for name, label in LABELS.items():
+        if name == "cost":
+            if prices is not None:
+                columns[label] = [
+                    row.means["tokens"].mean * prices.prompt / 1000 for row in measured.rows
+                ]
+            continue
+        found = [row.means[name] for row in measured.rows]
+        columns[label] = [_told(name, each) if intervals else each.mean for each in found]
+    columns["about"] = [row.about for row in measured.rows]
+    table = pd.DataFrame(columns)
+    config: dict[str, Any] = {"": st.column_config.TextColumn("", width=170, pinned=True)}
+    for name, label in LABELS.items():
+        kind = st.column_config.TextColumn if intervals else st.column_config.NumberColumn
+        given = {} if intervals else {"format": _format(name)}
+        config[label] = kind(label, help=HELP.get(name), **given)
+    with st.container(key="table"):
+        st.dataframe(
+            table, key="evaluation-rows", hide_index=True, row_height=32,
+            height=36 + 32 * len(table) + 3, column_config=config,
+        )  # fmt: skip
+
+
+def _layers(measured: Measured) -> None:
+    groups = {"added": "added to those before it", "left out": "against the whole without it"}
+    table = pd.DataFrame(
+        {
+            "layer": [gain.layer for gain in measured.gains],
+            "": [groups[gain.group] for gain in measured.gains],
+            "ΔF1": [_signed(gain.f1) for gain in measured.gains],
+            "Δrecall": [_signed(gain.recall) for gain in measured.gains],
+            "Δtokens": [_signed(gain.tokens, digits=0) for gain in measured.gains],
+        }
+    )
+    if table.empty:
+        html.draw('<p class="rf-empty"><b>No layer is on</b> but clearance, which stays.</p>')
+        return
+    with st.container(key="table"):
+        st.dataframe(table, key="evaluation-layers", hide_index=True, row_height=32)
+    html.draw(
+        '<p class="rf-aside">What the settings gain by each layer, with the 95% interval: positive '
+        "is more. Clearance is who asks, so it stays as it is.</p>"
+    )
+
+
+def _questions(measured: Measured) -> None:
+    with st.container(key="queries-bar", horizontal=True, gap="small"):
+        wanted = st.segmented_control(
+            "Questions shown", FILTERS, key="query-filter", default=FILTERS[0], required=True,
+            label_visibility="collapsed",
+        )  # fmt: skip
+        rows = matching(measured.queries, wanted or FILTERS[0])
+        st.markdown(f":small[:gray[{counted(len(rows), 'question')}]]")
+        hint.beside(
+            "Failures lost something relevant of the unfiltered first k, or found nothing. "
+            "Changed: another F1 than unfiltered. Highlights gain 0.2 or more and lose nothing. "
+            "Click a row to open the question in Inspect with these settings."
+        )
+    if not rows:
+        html.draw('<p class="rf-empty"><b>No question is of this kind.</b> Choose All.</p>')
+        return
+    with st.container(key="table"):
+        opening.grid(_frame(rows), rows, measured.run)
+
+
+def _frame(rows: tuple[QueryRow, ...]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "question": [row.query for row in rows],
+            "lost": [row.lost for row in rows],
+            "F1": [row.f1 for row in rows],
+            "ΔF1": [row.gain for row in rows],
+            "precision": [row.precision for row in rows],
+            "recall": [row.recall for row in rows],
+            "kept": [row.kept for row in rows],
+            "relevant": [row.relevant for row in rows],
+            "no label": [row.unlabelled for row in rows],
+        }
+    )
+
+
+def _plots(measured: Measured) -> None:
+    dark = st.context.theme.type == "dark"
+    records = measured.records
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.plotly_chart(
+            plots.precision_recall(measured.rows, records, dark=dark), key="plot-pr", theme=None,
+            config=CHART, alt="Precision against recall of every row, with the oracle's line",
+        )  # fmt: skip
+        st.plotly_chart(
+            plots.kept_counts(records, dark=dark), key="plot-kept", theme=None, config=CHART,
+            alt="How many questions keep how many chunks",
+        )  # fmt: skip
+    with right:
+        every = [d for record in records for d in record.curve.distances[: plots.DEEP]]
+        low, high = (min(every), max(every)) if every else (0.0, 1.0)
+        threshold = (low + high) / 2
+        if high > low:
+            threshold = st.slider(
+                "Distance", low, high, threshold, step=(high - low) / 200, format="%.3f",
+                key="distance-line",
+                help="If every chunk up to this distance were kept: the figures below.",
+            )  # fmt: skip
+        st.plotly_chart(
+            plots.distances(records, threshold, dark=dark), key="plot-distances", theme=None,
+            config=CHART, alt="Distances of all questions by rank, relevant chunks marked",
+        )  # fmt: skip
+        precision, recall, chunks = plots.within(records, threshold)
+        html.draw(
+            f'<p class="rf-say">Up to {numbers.distance(threshold)}: precision '
+            f"<b>{precision:.3f}</b>, recall <b>{recall:.3f}</b>, <b>{chunks:.1f}</b> chunks of "
+            "the first 50.</p>"
+        )
+
+
+def _view() -> str:
+    return str(st.session_state.get("view", ROWS))
+
+
+def _choose_view() -> None:
+    st.session_state["view"] = st.session_state["view-box"]
+
+
+def _format(name: str) -> str:
+    return {"chunks": "%.1f", "tokens": "%.0f", "ms": "%.1f", "unlabelled": "%.1f"}.get(
+        name, "%.3f"
+    )
+
+
+def _told(name: str, interval: Interval) -> str:
+    form = _format(name).removeprefix("%")
+    return f"{interval.mean:{form}} ({interval.low:{form}} to {interval.high:{form}})"
+
+
+def _signed(interval: Interval, digits: int = 3) -> str:
+    form = f"+,.{digits}f"
+    return f"{interval.mean:{form}} ({interval.low:{form}} to {interval.high:{form}})"

@@ -1,0 +1,108 @@
+"""A run from the page: begun, watched, stopped, gone on with."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import streamlit as st
+
+from ragfilter.errors import InputError, RagfilterError
+from ragfilter.evaluate import runs as running
+from ragfilter.evaluate import stored
+from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.measuring import visible
+from ragfilter.layers.clearance import viewer
+from ragfilter.stores.runs import Run
+from ragfilter.ui.evaluate.measured import Measured
+from ragfilter.ui.look import numbers
+from ragfilter.ui.session import background, state
+from ragfilter.ui.session.background import Job
+from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.visit import Visit
+
+TURN_S = 0.3
+
+
+def labels(visit: Visit, name: str, *, llm: bool = False) -> Labels:
+    """The labelled questions of a set, as far as the user may see their chunks. Raises InputError
+    where none is left, and StoreError."""
+    bench, chosen = visit.resources.bench, st.session_state.collection
+    found = stored.load(bench.labels, chosen, name, llm=llm)
+    catalogue = bench.collection(chosen).catalogue()
+    found = visible(found, catalogue, viewer(state.user(), visit.settings))
+    if not found.qrels:
+        raise InputError(
+            f"No question of the set {name!r} has a label that this user may see.",
+            remedy="View as another user, or label chunks as this one.",
+        )
+    return found
+
+
+def begin(visit: Visit, name: str, given: Labels) -> Run:
+    """Begin a run of the settings in force, or go on with one that was stopped. Raises
+    StoreError."""
+    resources = visit.resources
+    backends = resources.backends(st.session_state.collection)
+    user = state.user()
+    plan = running.plan(given, name, st.session_state.profile, visit.settings, backends, user)
+    run = resources.bench.runs.begin(plan, who=resources.deployment.user)
+    job = resources.measuring.get(run.id)
+    if job is None or job.done:
+        saved = resources.bench.runs
+        resources.measuring.put(
+            run.id,
+            background.start(
+                lambda stop: running.go_on(
+                    run, given, saved, backends, user, seen=lambda *_: not stop.is_set()
+                )
+            ),
+        )
+    return run
+
+
+def watch(run: Run, resources: Resources) -> RagfilterError | None:
+    """Show the progress of a run that is under way until it ends; what it failed with."""
+    job = resources.measuring.get(run.id)
+    if job is None:
+        return None
+    if not job.done:
+        _wait(run, job, resources)
+    try:
+        job.value()
+    except RagfilterError as error:
+        return error
+    return None
+
+
+def load(run_id: int, resources: Resources) -> Measured:
+    """A run with its records, remembered. Raises InputError where it was removed, StoreError."""
+    saved = resources.bench.runs
+    run = saved.get(run_id)
+    found = resources.measured.get((run.id, run.done))
+    if found is None:
+        made = Measured(run, running.records_of(run, saved))
+        found = resources.measured.put((run.id, run.done), made)
+    return found
+
+
+def _wait(run: Run, job: Job[None], resources: Resources) -> None:
+    place = st.empty()
+    row = place.container(
+        key="measuring", horizontal=True, vertical_alignment="center", gap="small"
+    )
+    with row:
+        st.button(
+            "Stop",
+            key="measuring-stop",
+            icon=":material/stop:",
+            on_click=job.stop.set,
+            help="Stops after the present question. Evaluating again goes on from there.",
+        )
+        bar = st.progress(0.0, text="Measuring …")
+    begun, first = monotonic(), resources.bench.runs.get(run.id).done
+    while not job.wait(TURN_S):
+        done, total = resources.bench.runs.get(run.id).done, run.plan.queries
+        left = (monotonic() - begun) / (done - first) * (total - done) if done > first else None
+        when = "" if left is None else f", {numbers.seconds(left)} left"
+        bar.progress(min(done / max(total, 1), 1.0), text=f"{done} of {total} questions{when}")
+    place.empty()

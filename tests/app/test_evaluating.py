@@ -1,0 +1,119 @@
+"""The Evaluate page on the demo: a run over a few labelled questions, read in every view."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_every_control_explains_itself import unexplained
+
+from ragfilter.evaluate.measuring import measure
+from ragfilter.ingest import demo
+from ragfilter.ui.session import resources
+
+pytestmark = pytest.mark.model
+
+FEW = 4
+
+
+@pytest.fixture(scope="module")
+def place(copy_demo: Callable[[], Path]) -> Path:
+    return copy_demo()
+
+
+@pytest.fixture
+def page(open_page: Callable[..., Any], place: Path) -> Any:
+    """The Evaluate page, with the query set few: questions of the demo with their labels."""
+    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place)
+    book = resources.open_resources().bench.labels
+    if "few" not in book.sets("demo"):
+        labelled = [i for i in demo.queries() if i in demo.qrels()]
+        queries = {i: demo.queries()[i] for i in labelled[-FEW:]}
+        book.put_set("demo", "few", queries)
+        labels = [(text, chunk, grade) for i, text in queries.items()
+                  for chunk, grade in demo.qrels()[i].items()]  # fmt: skip
+        book.add("demo", labels, who="ann")
+    page.at.switch_page("pages/evaluate.py")
+    return page.run()
+
+
+@pytest.fixture
+def measured(page: Any) -> Any:
+    page.at.selectbox(key="query-set-box").set_value("few")
+    return page.run().press("evaluate")
+
+
+def test_the_sets_are_offered_and_nothing_is_measured_yet(page: Any) -> None:
+    options = page.at.selectbox(key="query-set-box").options
+    assert options[0].startswith("demo · ")
+    assert [option.partition(" ")[0] for option in options] == ["demo", "few", "labelled", "asked"]
+    page.at.selectbox(key="query-set-box").set_value("asked")
+    page.run()
+    assert any("has no query set 'asked' with questions" in text for text in page.html)
+    assert page.at.button(key="evaluate").disabled
+
+
+def test_a_run_shows_the_honest_rows_and_every_view(measured: Any) -> None:
+    page = measured
+    table = page.at.dataframe[0].value
+    names = list(table.iloc[:, 0])
+    assert names[:2] == ["unfiltered", "best fixed k"]
+    assert names[-2:] == ["settings in force", "oracle"]
+    assert {"gap", "otsu", "full", "query-must"} <= set(names)
+    rows = table.set_index(table.columns[0])
+    assert rows.loc["settings in force", "F1"] == rows.loc["adaptive-gap", "F1"]
+    assert rows["F1"].max() == rows.loc["oracle", "F1"]
+    assert any("best fixed k" in text and "Oracle" in text for text in page.html)
+    assert any(f"Only {FEW} labelled" in text for text in page.html)
+    page.at.toggle(key="intervals").set_value(True)
+    assert " to " in page.run().at.dataframe[0].value["F1"][0]
+    assert unexplained_here(page) == []
+    page.choose("view-box", "Layers")
+    assert list(page.at.dataframe[0].value["layer"]) == ["cutoff", "cutoff"]
+    assert unexplained_here(page.choose("view-box", "Plots")) == []
+    page.choose("view-box", "Questions")
+    assert len(page.at.dataframe[0].value) == FEW
+    assert unexplained_here(page) == []
+
+
+def test_a_run_is_found_again_and_the_same_one_is_not_measured_twice(measured: Any) -> None:
+    saved = resources.open_resources().bench.runs.saved("demo")
+    assert saved[0].complete
+    assert saved[0].plan.query_set == "few"
+    options = measured.at.selectbox(key="run-box").options
+    assert any("few · adaptive-gap" in option for option in options)
+
+
+def test_a_stopped_run_says_how_far_it_came_and_goes_on(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = threading.Event()
+
+    def one(*args: Any, **named: Any) -> Iterator[Any]:
+        """Measures for real, and is stopped after the first question."""
+        for record in measure(*args, **named):
+            yield record
+            if not first.is_set():
+                first.set()
+                return
+
+    monkeypatch.setattr("ragfilter.evaluate.runs.measure", one)
+    page.at.selectbox(key="query-set-box").set_value("few")
+    page.slide("cutoff.max_results", 7).press("evaluate")
+    assert any("1 of 4 questions measured. Evaluate goes on" in text for text in page.html)
+    number = page.at.session_state["run"]
+    page.press("evaluate")
+    assert page.at.session_state["run"] == number
+    assert not any("questions measured. Evaluate goes on" in text for text in page.html)
+
+
+def test_runs_of_another_user_are_not_offered(measured: Any) -> None:
+    measured.switch("clearance", True)
+    assert "run-box" not in {box.key for box in measured.at.selectbox}
+
+
+def unexplained_here(page: Any) -> list[str]:
+    return [*unexplained(page.at.main)]

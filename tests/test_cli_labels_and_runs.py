@@ -1,0 +1,160 @@
+"""`ragfilter labels` and `ragfilter runs`, end to end on a small collection."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragfilter.cli import main
+
+CHUNKS = {
+    "cat-0": "The cat sleeps in the sun.", "cat-1": "A cat hunts mice at night.",
+    "boat-0": "A rowing boat crosses the river.", "boat-1": "The boat has a leak.",
+    "bread-0": "Bread is baked from flour.", "moon-0": "The moon is full tonight.",
+}  # fmt: skip
+QUERIES = {"q1": "what does a cat do", "q2": "tell me about the boat", "q3": "bread"}
+QRELS = {"q1": {"cat-0": 1, "cat-1": 2}, "q2": {"boat-0": 1, "boat-1": 1}, "q3": {"bread-0": 1}}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("labels")
+    lines = [json.dumps({"id": i, "text": text}) for i, text in CHUNKS.items()]
+    (folder / "chunks.jsonl").write_text("\n".join(lines), "utf-8")
+    asked = [json.dumps({"_id": i, "text": text}) for i, text in QUERIES.items()]
+    (folder / "queries.jsonl").write_text("\n".join(asked), "utf-8")
+    rows = [f"{q}\t{c}\t{grade}" for q, labels in QRELS.items() for c, grade in labels.items()]
+    (folder / "qrels.tsv").write_text("\n".join(rows) + "\n", "utf-8")
+    args = ["index", str(folder / "chunks.jsonl"), "-c", "small", "--data-dir", str(folder / "ws")]
+    assert main(args) == 0
+    return folder
+
+
+@pytest.fixture
+def run(place: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs a command in the workspace: its exit code, and both outputs."""
+
+    def run(*args: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main([*args, "--data-dir", str(place / "ws")])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_labels_come_in_are_listed_and_go_out_as_they_were(
+    run: Any, place: Path, tmp_path: Path
+) -> None:
+    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
+    code, out, _ = run("labels", "import", *files, "-c", "small", "--set-name", "mine")
+    assert (code, out) == (0, "small: query set mine with 3 queries, 5 labels\n")
+    code, out, _ = run("labels", "list", "-c", "small", "--json")
+    made = json.loads(out)
+    assert made["sets"] == {"mine": 3, "labelled": 3, "asked": 0}
+    assert len(made["labels"]) == 5
+    assert {(each["who"], each["source"]) for each in made["labels"]} == {("qrels.tsv", "human")}
+    from ragfilter.evaluate import beir
+
+    for form, name in (((), "qrels.tsv"), (("--trec",), "qrels.txt")):
+        folder = tmp_path / name
+        assert (
+            run("labels", "export", str(folder), "-c", "small", "--set-name", "mine", *form)[0] == 0
+        )
+        again = beir.read(folder / "queries.jsonl", folder / name)
+        assert (again.queries, again.qrels) == (QUERIES, QRELS)
+
+
+def test_an_llms_labels_are_told_apart_and_their_agreement_is_stated(
+    run: Any, place: Path, tmp_path: Path
+) -> None:
+    files = ["--queries", str(place / "queries.jsonl"), "-c", "small", "--set-name", "mine"]
+    run("labels", "import", *files, "--qrels", str(place / "qrels.tsv"))
+    (tmp_path / "llm.tsv").write_text("q1\tcat-0\t1\nq1\tcat-1\t0\nq2\tmoon-0\t1\n", "utf-8")
+    assert run("labels", "import", *files, "--qrels", str(tmp_path / "llm.tsv"), "--by-llm")[0] == 0
+    made = json.loads(run("labels", "list", "-c", "small", "--json")[1])
+    assert made["llm"]["pairs"] == 2
+    assert made["llm"]["agreed"] == 1
+    assert made["conflicts"] == []
+    assert "LLM and people agree on 1 of 2 pairs" in run("labels", "list", "-c", "small")[1]
+
+
+def test_questions_come_from_csv_and_lines_too(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "bakery.csv").write_text("question,id\nwho bakes?,b1\nwho rows?,\n", "utf-8")
+    (tmp_path / "lines.txt").write_text("who bakes?\n\nwho rows?\n", "utf-8")
+    for name in ("bakery.csv", "lines.txt"):
+        code, out, _ = run("labels", "import", "--queries", str(tmp_path / name), "-c", "small")
+        assert code == 0
+        assert "with 2 queries, 0 labels" in out
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("name\nx\n", "has no column of questions"),
+        ("id,text\na,one\na,two\n", "line 3: the id 'a' appears twice"),
+        ("text\n", "contains no questions"),
+    ],
+)
+def test_a_csv_that_cannot_be_read_is_one_line(
+    run: Any, tmp_path: Path, content: str, message: str
+) -> None:
+    (tmp_path / "bad.csv").write_text(content, "utf-8")
+    code, out, err = run("labels", "import", "--queries", str(tmp_path / "bad.csv"), "-c", "small")
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_labels_of_another_collection_are_refused(run: Any, place: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.tsv").write_text("q1\tdog-9\t1\n", "utf-8")
+    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(tmp_path / "other.tsv")]
+    code, _, err = run("labels", "import", *files, "-c", "small")
+    assert code == 2
+    assert "None of the labelled ids, such as 'dog-9', is in the collection 'small'" in err
+
+
+def test_a_run_is_made_listed_shown_compared_and_removed(run: Any, place: Path) -> None:
+    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
+    common = [*files, "-c", "small", "--profile", "adaptive-gap"]
+    first = json.loads(run("runs", "new", *common, "--json")[1])
+    assert (first["queries"], first["done"], first["profile"]) == (3, 3, "adaptive-gap")
+    names = [row["name"] for row in first["rows"]]
+    assert names[:2] == ["unfiltered", "best fixed k"]
+    assert names[-1] == "oracle"
+    for row in first["rows"]:
+        for figure in ("precision", "recall", "f1", "f2", "ndcg"):
+            low, high = row[figure]["ci"]
+            assert low <= row[figure]["mean"] <= high
+    other = ["--set", "cutoff.strategy=fixed", "--set", "cutoff.max_results=1",
+             "--set", "cutoff.min_results=1"]  # fmt: skip
+    second = json.loads(run("runs", "new", *common, *other, "--json")[1])
+    assert second["settings"]["cutoff.strategy"] == "fixed"
+    listed = json.loads(run("runs", "list", "-c", "small", "--json")[1])
+    assert [each["run"] for each in listed] == [second["run"], first["run"]]
+    numbers = str(first["run"]), str(second["run"])
+    made = json.loads(run("runs", "compare", *numbers, "--json")[1])
+    assert made["wins"] + made["losses"] + made["ties"] == made["queries"] == 3
+    by_name = {row["name"]: row for row in first["rows"]}, {r["name"]: r for r in second["rows"]}
+    gain = (
+        by_name[1]["settings in force"]["f1"]["mean"]
+        - by_name[0]["settings in force"]["f1"]["mean"]
+    )
+    assert made["gain"]["f1"] == pytest.approx(gain)
+    assert "paired permutation test" in run("runs", "compare", *numbers)[1]
+    assert "What each layer buys" in run("runs", "show", numbers[0])[1]
+    assert run("runs", "remove", numbers[0])[0] == 0
+    code, _, err = run("runs", "show", numbers[0])
+    assert code == 2
+    assert "See `ragfilter runs list`" in err
+
+
+def test_a_run_over_a_stored_set(run: Any, place: Path) -> None:
+    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
+    run("labels", "import", *files, "-c", "small", "--set-name", "mine")
+    made = json.loads(run("runs", "new", "-c", "small", "--queries", "mine", "--json")[1])
+    assert (made["query_set"], made["done"]) == ("mine", 3)
+    code, _, err = run("runs", "new", "-c", "small", "--queries", "yours")
+    assert code == 2
+    assert "has no query set 'yours' with questions. There are: " in err
