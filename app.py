@@ -21,6 +21,7 @@ if __name__ == "__main__":
         st.Page("pages/inspect.py", title="Inspect", default=True),
         st.Page("pages/rules.py", title="Rules"),
         st.Page("pages/evaluate.py", title="Evaluate"),
+        st.Page("pages/tune.py", title="Tune"),
     ]
     st.navigation(pages, position="top").run()
 else:

@@ -22,7 +22,7 @@ from ragfilter.settings.schema import Settings
 DEEPEST = 50
 """How far down the unfiltered ranking a fixed k is looked for."""
 Plan = list[tuple[Settings, Cutoff]]
-_ALL = Cutoff(strategy="fixed", max_results=200, min_results=0)
+ALL = Cutoff(strategy="fixed", max_results=200, min_results=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def prefixes(
 def plan(settings: Sequence[Settings]) -> Plan:
     """Each setting as what it shares with others (the very same value) and its own cutoff."""
     shared: dict[Settings, Settings] = {}
-    bases = (each.model_copy(update={"cutoff": _ALL}) for each in settings)
+    bases = (each.model_copy(update={"cutoff": ALL}) for each in settings)
     return [
         (shared.setdefault(base, base), each.cutoff)
         for base, each in zip(bases, settings, strict=True)
@@ -102,7 +102,7 @@ def kept(pool: Pool, planned: Plan, user: User = PUBLIC) -> Iterator[tuple[Hit, 
         detail, pinned = before[key]
         n = cut(detail.values, cutoff, pinned=pinned, background=detail.background).kept
         if (key, n) not in behind:
-            first = _ALL.model_copy(update={"max_results": max(n, 1)})
+            first = ALL.model_copy(update={"max_results": max(n, 1)})
             behind[key, n] = replay(pool, base.model_copy(update={"cutoff": first}), user).kept
         yield behind[key, n]
 

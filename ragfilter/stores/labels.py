@@ -238,7 +238,7 @@ class LabelBook:
                 connection.execute(_unrecorded.insert().values(collection=collection))
                 connection.execute(_asked.delete().where(_asked.c.collection == collection))
 
-    def _read(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:
+    def _read(self, query: sa.Executable) -> list[Any]:
         with _guard(self._engine), self._engine.connect() as connection:
             return list(connection.execute(query))
 

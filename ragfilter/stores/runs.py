@@ -43,10 +43,11 @@ _runs = sa.Table(
 _records = sa.Table(
     "run_records",
     _metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("run", sa.Integer, nullable=False),
     sa.Column("query_id", sa.Text, nullable=False),
     sa.Column("body", sa.Text, nullable=False),
-    sa.PrimaryKeyConstraint("run", "query_id"),
+    sa.UniqueConstraint("run", "query_id"),
 )
 
 
@@ -135,11 +136,9 @@ class Runs:
         return _run(found[0])
 
     def records(self, run_id: int) -> tuple[dict[str, Any], ...]:
-        """The records of a run, in the order of their query ids."""
+        """The records of a run, in the order in which they were made."""
         found = sa.select(_records.c.body).where(_records.c.run == run_id)
-        return tuple(
-            json.loads(body) for (body,) in self._read(found.order_by(_records.c.query_id))
-        )
+        return tuple(json.loads(body) for (body,) in self._read(found.order_by(_records.c.id)))
 
     def done(self, run_id: int) -> frozenset[str]:
         """The ids of the queries that were measured."""

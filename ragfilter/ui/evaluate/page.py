@@ -33,8 +33,8 @@ def draw(visit: Visit) -> None:
     except RagfilterError as error:
         problems.show(error)
         return
-    name = _set(sets)
-    given, why = _labels(visit, name)
+    name = chosen_set(sets)
+    given, why = labelled(visit, name)
     saved = _bar(visit, name, sets, given, saved)
     if why is not None:
         html.draw(
@@ -49,13 +49,13 @@ def draw(visit: Visit) -> None:
                 "the oracle.</p>"
             )
         return
-    error = running.watch(chosen, visit.resources)
-    if error is not None:
-        problems.show(error, retry=False)
+    failed = running.watch(chosen, visit.resources)
+    if failed is not None:
+        problems.show(failed, retry=False)
     results.draw(running.load(chosen.id, visit.resources), visit)
 
 
-def _set(sets: Mapping[str, int]) -> str:
+def chosen_set(sets: Mapping[str, int]) -> str:
     """The query set in force: the first with questions, until one is chosen."""
     chosen = st.session_state.get("query-set")
     if chosen not in sets:
@@ -63,7 +63,23 @@ def _set(sets: Mapping[str, int]) -> str:
     return str(chosen)
 
 
-def _labels(visit: Visit, name: str) -> tuple[Labels | None, RagfilterError | None]:
+def choose_set(sets: Mapping[str, int], name: str) -> None:
+    """The list of query sets."""
+    _show("query-set-box", name)
+    st.selectbox(
+        "Questions",
+        list(sets),
+        key="query-set-box",
+        format_func=lambda each: f"{each} · {numbers.count(sets[each])}",
+        on_change=_choose_set,
+        width=260,
+        help="The query set to measure with. labelled: every question with labels. asked: what "
+        "was asked on Inspect. `ragfilter labels import` adds others.",
+    )
+
+
+def labelled(visit: Visit, name: str) -> tuple[Labels | None, RagfilterError | None]:
+    """The labelled questions of a set, or why there are none."""
     try:
         return running.labels(visit, name, llm=bool(st.session_state.get("with-llm"))), None
     except RagfilterError as error:
@@ -81,17 +97,7 @@ def _bar(
     with st.container(
         key="evaluate-bar", horizontal=True, vertical_alignment="bottom", gap="small"
     ):
-        _show("query-set-box", name)
-        st.selectbox(
-            "Questions",
-            list(sets),
-            key="query-set-box",
-            format_func=lambda each: f"{each} · {numbers.count(sets[each])}",
-            on_change=_choose_set,
-            width=260,
-            help="The query set to measure with. labelled: every question with labels. asked: what "
-            "was asked on Inspect. `ragfilter labels import` adds others.",
-        )
+        choose_set(sets, name)
         count = len(given.qrels) if given is not None else 0
         if (
             st.button(
@@ -160,7 +166,7 @@ def _more(visit: Visit) -> None:
     )
 
 
-def _runs(visit: Visit) -> dict[int, Run]:
+def _runs(visit: Visit) -> Mapping[int, Run]:
     """The saved runs of this collection that were made for this user, newest first."""
     user = viewer(state.user(), visit.settings)
     user = replace(user, departments=tuple(sorted(user.departments)))
@@ -169,8 +175,8 @@ def _runs(visit: Visit) -> dict[int, Run]:
 
 
 def _chosen_id(saved: Mapping[int, Run]) -> int:
-    chosen = st.session_state.get("run")
-    return chosen if chosen in saved else next(iter(saved))
+    chosen = st.session_state.get("run", 0)
+    return int(chosen) if chosen in saved else next(iter(saved))
 
 
 def _chosen(saved: Mapping[int, Run]) -> Run | None:

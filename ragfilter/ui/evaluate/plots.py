@@ -49,8 +49,8 @@ def precision_recall(
                            "color": ink.kept if group in ("settings", "oracle") else ink.curve,
                            "line": {"width": 1, "color": ink.surface}},
             })  # fmt: skip
-    layout = _layout(ink, "recall", "precision")
-    return {"data": data, "layout": layout | {"showlegend": True, "legend": _legend(ink)}}
+    drawn = layout(ink, "recall", "precision")
+    return {"data": data, "layout": drawn | {"showlegend": True, "legend": _legend(ink)}}
 
 
 def kept_counts(records: Sequence[QueryRecord], *, dark: bool) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def kept_counts(records: Sequence[QueryRecord], *, dark: bool) -> dict[str, Any]
         "type": "bar", "x": xs, "y": [counts[x] for x in xs], "marker": {"color": ink.kept},
         "hovertemplate": "%{y} questions keep %{x}<extra></extra>",
     }]  # fmt: skip
-    return {"data": data, "layout": _layout(ink, "chunks kept", "questions")}
+    return {"data": data, "layout": layout(ink, "chunks kept", "questions")}
 
 
 def distances(records: Sequence[QueryRecord], threshold: float, *, dark: bool) -> dict[str, Any]:
@@ -91,12 +91,12 @@ def distances(records: Sequence[QueryRecord], threshold: float, *, dark: bool) -
          "y": [y for _, y in found], "marker": {"color": ink.kept, "size": 5, "symbol": "circle"},
          "hovertemplate": "rank %{x}, distance %{y:.3f}<extra>relevant</extra>"},
     ]  # fmt: skip
-    layout = _layout(ink, "rank by distance", "distance") | {
+    drawn = layout(ink, "rank by distance", "distance") | {
         "showlegend": True, "legend": _legend(ink),
         "shapes": [{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": threshold,
                     "y1": threshold, "line": {"color": ink.text, "width": 1.4, "dash": "dash"}}],
     }  # fmt: skip
-    return {"data": data, "layout": layout}
+    return {"data": data, "layout": drawn}
 
 
 def within(records: Sequence[QueryRecord], threshold: float) -> tuple[float, float, float]:
@@ -135,7 +135,8 @@ def _legend(ink: Ink) -> dict[str, Any]:
     return {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "font": {"size": 12}}
 
 
-def _layout(ink: Ink, x: str, y: str) -> dict[str, Any]:
+def layout(ink: Ink, x: str, y: str) -> dict[str, Any]:
+    """What all plots share."""
     axis = {"gridcolor": ink.line, "zeroline": False, "linecolor": ink.line, "fixedrange": True}
     return {
         "height": HEIGHT, "margin": {"l": 56, "r": 12, "t": 36, "b": 44},

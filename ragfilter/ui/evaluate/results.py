@@ -136,9 +136,12 @@ def _rows(measured: Measured, visit: Visit, *, intervals: bool) -> None:
     table = pd.DataFrame(columns)
     config: dict[str, Any] = {"": st.column_config.TextColumn("", width=170, pinned=True)}
     for name, label in LABELS.items():
-        kind = st.column_config.TextColumn if intervals else st.column_config.NumberColumn
-        given = {} if intervals else {"format": _format(name)}
-        config[label] = kind(label, help=HELP.get(name), **given)
+        about = HELP.get(name)
+        config[label] = (
+            st.column_config.TextColumn(label, help=about)
+            if intervals
+            else st.column_config.NumberColumn(label, help=about, format=_format(name))
+        )
     with st.container(key="table"):
         st.dataframe(
             table, key="evaluation-rows", hide_index=True, row_height=32,

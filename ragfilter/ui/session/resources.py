@@ -26,6 +26,7 @@ from ragfilter.ui.session.scores import Remembering
 from ragfilter.ui.session.shelf import Shelf
 from ragfilter.ui.session.state import Asked
 from ragfilter.ui.sidebar.examples import Example
+from ragfilter.ui.tune.gathered import Work
 from ragfilter.workbench import Workbench, open_workbench, read_deployment
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.rule_matrix import Matrix
 
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
-DRAFTS, JOBS, NEIGHBOURS, MEASURED = 256, 64, 64, 8
+DRAFTS, JOBS, NEIGHBOURS, MEASURED, GATHERED = 256, 64, 64, 8, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class Resources:
     matrices: Shelf[Matrix] = field(default_factory=lambda: Shelf(4))
     checks: Checks = field(default_factory=Checks)
     measuring: Shelf[Job[None]] = field(default_factory=lambda: Shelf[Job[None]](JOBS))
+    gathered: Shelf[Work] = field(default_factory=lambda: Shelf[Work](GATHERED))
     measured: Shelf[Measured] = field(default_factory=lambda: Shelf[Measured](MEASURED))
     neighbours: Shelf[Known] = field(default_factory=lambda: Shelf[Known](NEIGHBOURS))
 

@@ -1,0 +1,17 @@
+"""Tune: the settings that labelled questions justify."""
+
+from __future__ import annotations
+
+from ragfilter.ui.look import frame
+from ragfilter.ui.main import problems
+from ragfilter.ui.session import state, visit
+from ragfilter.ui.sidebar import controls
+from ragfilter.ui.tune import page
+
+frame.dress()
+here = visit.begin()
+state.share()
+controls.choose(here)
+problems.notices(state.notices())
+controls.draw(here, None)
+page.draw(here)

@@ -1,0 +1,139 @@
+"""Gap threshold against distance offset, for all queries at once. Pure; numpy.
+
+What lies before the cutoff is replayed once a query. The context layer drops by what came before a
+chunk, so what stays of a shorter list is a prefix of what stays of the whole: every cut is then one
+place in a table, and a map of thousands of settings takes milliseconds. It keeps what `replay`
+keeps, to the last chunk. The judge sees the whole list at once, so it must be off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragfilter.answer.context import fits
+from ragfilter.engine.replay import replay
+from ragfilter.evaluate.beir import Qrels
+from ragfilter.evaluate.sweep import ALL
+from ragfilter.layers.cutoff import Cutoff
+from ragfilter.layers.strategies.base import EPSILON
+from ragfilter.model import PUBLIC, CutoffDetail, Pool, User
+from ragfilter.report.summary import NO_BUDGET
+from ragfilter.settings.schema import Settings
+
+Counts = NDArray[np.intp]
+Floats = NDArray[np.float64]
+Points = Sequence[float] | Floats
+FIGURES = ("precision", "recall", "f1", "f2", "kept", "tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What comes into the cutoff for one query: the values in their order, how many of them are
+    pins, and each figure by the number of hits that the cutoff lets through (from 0)."""
+
+    id: str
+    values: Floats
+    pinned: int
+    by_cut: Mapping[str, Floats]
+
+
+def rankings(
+    pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User = PUBLIC
+) -> tuple[Ranking, ...]:
+    """What comes into the cutoff under these settings, whatever the cutoff's own are."""
+    base = settings.model_copy(update={"cutoff": ALL})
+    return tuple(_ranking(i, pool, qrels[i], base, user) for i, pool in pools.items())
+
+
+def gap_cuts(
+    ranked: Sequence[Ranking], cutoff: Cutoff, thresholds: Points, offsets: Points
+) -> Counts:
+    """How many hits the strategy `gap` lets through: by query, threshold and offset."""
+    limits, best = np.asarray(offsets, dtype=np.float64), np.asarray(thresholds, dtype=np.float64)
+    made = np.zeros((len(ranked), len(best), len(limits)), dtype=np.intp)
+    for place, each in enumerate(ranked):
+        n, pins = len(each.values), min(each.pinned, len(each.values))
+        looked = each.values[: max(cutoff.max_results, pins)]
+        if not len(looked):
+            continue
+        after, size = _cliff(looked, pins)
+        free = looked[pins:]
+        line = looked.min() + limits[:, None] + EPSILON
+        # A last one that is always beyond: where all are within, all stay.
+        beyond = np.pad(free[None, :] > line, ((0, 0), (0, 1)), constant_values=True)
+        first = beyond.argmax(axis=1)
+        wished = np.where(
+            (size >= np.maximum(best - EPSILON, 0.0))[:, None], after, (pins + first)[None, :]
+        )
+        fewest = max(min(cutoff.min_results, len(looked)), pins)
+        made[place] = np.minimum(np.maximum(wished, fewest), n)
+    return made
+
+
+def figures(ranked: Sequence[Ranking], cuts: Counts) -> dict[str, Floats]:
+    """The mean of every figure, for each setting of `cuts` (queries first)."""
+    return {
+        name: np.mean([each.by_cut[name][cuts[place]] for place, each in enumerate(ranked)], axis=0)
+        for name in FIGURES
+    }
+
+
+def pareto(recall: Floats, tokens: Floats) -> list[int]:
+    """The settings (as flat places) than which none has more recall for as few tokens."""
+    order = np.lexsort((-recall.ravel(), tokens.ravel()))
+    front: list[int] = []
+    reached = -1.0
+    for place in order:
+        if recall.ravel()[place] > reached + EPSILON:
+            front.append(int(place))
+            reached = float(recall.ravel()[place])
+    return front
+
+
+def _cliff(values: Floats, pins: int) -> tuple[int, float]:
+    """After which hit the largest gap lies that may be a cliff, and its size; −1 where none."""
+    gaps = np.diff(values)
+    first = max(1, pins - 1)
+    if len(gaps) <= first:
+        return len(values), -1.0
+    eligible = gaps[first:]
+    size = float(eligible.max())
+    return first + 1 + int(np.argmax(eligible >= size - EPSILON)), size
+
+
+def _ranking(
+    query_id: str, pool: Pool, labels: Mapping[str, int], base: Settings, user: User
+) -> Ranking:
+    result = replay(pool, base, user)
+    trace = result.trace("cutoff")
+    detail = trace.detail
+    ids = detail.ids if isinstance(detail, CutoffDetail) else ()
+    values = detail.values if isinstance(detail, CutoffDetail) else ()
+    stays = {hit.id: fits([hit], NO_BUDGET)[1] for hit in result.kept}
+    relevant = sum(grade > 0 for grade in labels.values())
+    kept = np.cumsum([0, *(i in stays for i in ids)]).astype(np.float64)
+    found = np.cumsum([0, *(i in stays and labels.get(i, 0) > 0 for i in ids)]).astype(np.float64)
+    tokens = np.cumsum([0, *(stays.get(i, 0) for i in ids)]).astype(np.float64)
+    return Ranking(
+        query_id,
+        np.array(values, dtype=np.float64),
+        trace.count("pinned"),
+        {**_scores(kept, found, relevant), "kept": kept, "tokens": tokens},
+    )
+
+
+def _scores(kept: Floats, found: Floats, relevant: int) -> dict[str, Floats]:
+    """Precision, recall and F as `metrics` has them."""
+    right = (kept == 0) * 1.0
+    if not relevant:
+        return {"precision": right, "recall": np.ones_like(kept), "f1": right, "f2": right}
+    return {
+        "precision": np.divide(found, kept, out=np.zeros_like(kept), where=kept > 0),
+        "recall": found / relevant,
+        "f1": 2 * found / (kept + relevant),
+        "f2": 5 * found / (kept + 4 * relevant),
+    }

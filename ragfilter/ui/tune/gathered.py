@@ -1,0 +1,84 @@
+"""The pools that a map or a suggestion is made of, gathered in the background and remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from threading import Event
+from time import monotonic
+
+import streamlit as st
+
+from ragfilter.engine.backends import Backends
+from ragfilter.engine.retrieve import run
+from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.tune import Tuning
+from ragfilter.model import Chunk, Pool, User
+from ragfilter.settings.schema import Settings
+from ragfilter.ui.look import numbers
+from ragfilter.ui.session.background import Job
+
+TURN_S = 0.3
+Step = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The labelled questions of a set with their pools, as of one version of the collection."""
+
+    labels: Labels
+    pools: Mapping[str, Pool]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A job with how far it has come: done and all, and what is being done."""
+
+    job: Job[Gathered | Tuning]
+    progress: list[tuple[int, int, str]]
+
+
+class Stopped(Exception):
+    """The job was asked to stop."""
+
+
+def gather(
+    labels: Labels, settings: Settings, backends: Backends, user: User, stop: Event, step: Step
+) -> Gathered:
+    """Every labelled question with all that the settings need. Chunks that several pools hold are
+    kept once. Raises what `run` raises, and Stopped."""
+    chunks: dict[str, Chunk] = {}
+    pools: dict[str, Pool] = {}
+    for query_id in labels.qrels:
+        if stop.is_set():
+            raise Stopped
+        pool = run(labels.queries[query_id], settings, backends, user, wide=True).pool
+        hits = tuple(replace(h, chunk=chunks.setdefault(h.id, h.chunk)) for h in pool.hits)
+        pools[query_id] = replace(pool, hits=hits)
+        step(len(pools), len(labels.qrels))
+    return Gathered(labels, pools)
+
+
+def wait(work: Work) -> None:
+    """Show how far a job has come, with a way to stop it, until it ends."""
+    if work.job.done:
+        return
+    place = st.empty()
+    row = place.container(key="tuning", horizontal=True, vertical_alignment="center", gap="small")
+    with row:
+        st.button(
+            "Stop",
+            key="tuning-stop",
+            icon=":material/stop:",
+            on_click=work.job.stop.set,
+            help="Stops after the present question. Nothing is changed.",
+        )
+        bar = st.progress(0.0, text="Gathering …")
+    begun = monotonic()
+    while not work.job.wait(TURN_S):
+        done, total, what = work.progress[-1] if work.progress else (0, 1, "Gathering")
+        share = min(done / max(total, 1), 1.0)
+        left = (monotonic() - begun) * (1 - share) / share if share > 0.05 else None
+        when = "" if left is None else f", {numbers.seconds(left)} left"
+        bar.progress(share, text=f"{what}: {done} of {total} questions{when}")
+    place.empty()

@@ -1,0 +1,231 @@
+"""The Tune page: a map of one or two settings, and settings suggested by cross-validation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from ragfilter.errors import RagfilterError
+from ragfilter.evaluate import stored
+from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.measuring import PATIENT, labels_version
+from ragfilter.layers.clearance import viewer
+from ragfilter.settings.schema import Settings, field
+from ragfilter.ui.evaluate.page import FEW, choose_set, chosen_set, labelled
+from ragfilter.ui.look import hint, html, numbers
+from ragfilter.ui.main import empty, problems
+from ragfilter.ui.session import background, state
+from ragfilter.ui.session.visit import Visit
+from ragfilter.ui.tune import plots, suggesting
+from ragfilter.ui.tune.gathered import Gathered, Stopped, Work, gather, wait
+from ragfilter.ui.tune.sweeping import NONE, OFFSET, THRESHOLD, Map, axes, fast, make
+
+CHART = {"displayModeBar": False}
+
+
+def draw(visit: Visit) -> None:
+    """The bar, then the map and what a point of it changes; below, the suggestion."""
+    if not visit.ready:
+        empty.draw(visit, None)
+        return
+    try:
+        sets = stored.sets(visit.resources.bench.labels, st.session_state.collection)
+    except RagfilterError as error:
+        problems.show(error)
+        return
+    name = chosen_set(sets)
+    given, why = labelled(visit, name)
+    judged = visit.settings.judge.enabled
+    with st.container(key="tune-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
+        choose_set(sets, name)
+        x, y, measure = _axes(visit.settings)
+        ready = given is not None and not judged and bool(x)
+        if (
+            st.button(
+                "Map",
+                key="map",
+                type="primary",
+                icon=":material/grid_on:",
+                disabled=not ready,
+                help="Gathers every labelled question once; the map is then replayed.",
+            )
+            and given is not None
+        ):
+            _gather(visit, given)
+        if (
+            st.button(
+                "Suggest settings",
+                key="suggest",
+                icon=":material/auto_awesome:",
+                disabled=not ready,
+                help="Tries every strategy by cross-validation, without reranking. Nothing changes "
+                "until you apply it. `ragfilter tune` tries reranking too.",
+            )
+            and given is not None
+        ):
+            suggesting.begin(visit, given)
+    if why is not None:
+        html.draw(
+            f'<p class="rf-empty"><b>{html.text(why.message)}</b> {html.text(why.remedy)}</p>'
+        )
+        return
+    assert given is not None
+    if judged:
+        html.draw(
+            '<p class="rf-empty"><b>The judge is on,</b> and what an LLM says cannot be swept. '
+            "Switch it off to tune the rest.</p>"
+        )
+        return
+    if len(given.qrels) < FEW:
+        html.draw(
+            f'<p class="rf-aside">Only {len(given.qrels)} labelled: the best place of the map is '
+            f"then chance. {FEW} or more questions say something.</p>"
+        )
+    suggesting.draw(visit, given)
+    found = _gathered(visit, given)
+    if found is None or not x:
+        html.draw(
+            '<p class="rf-empty"><b>No map yet.</b> Map replays all labelled questions under many '
+            "values of the settings chosen above. A click on the map then sets the sliders.</p>"
+        )
+        return
+    _draw_map(visit, found, x, y, measure)
+
+
+def _axes(settings: Settings) -> tuple[str, str, str]:
+    """Which settings the map goes over, and what it shows."""
+    paths = axes(settings)
+    if not paths:
+        html.draw('<p class="rf-aside">No layer with a numeric setting is on.</p>')
+        return "", "", "f1"
+    first = st.selectbox(
+        "Across", paths, index=paths.index(THRESHOLD) if THRESHOLD in paths else 0, key="map-x",
+        persist_state="session", format_func=_label, width=200,
+        help="The setting along the map's lower edge.",
+    )  # fmt: skip
+    others = [NONE, *(path for path in paths if path != first)]
+    second = st.selectbox(
+        "Up", others, index=others.index(OFFSET) if OFFSET in others else 0, key="map-y",
+        persist_state="session", format_func=lambda path: _label(path) if path else "nothing",
+        width=200, help="The setting along the left edge; nothing draws a line instead of a map.",
+    )  # fmt: skip
+    measure = st.selectbox(
+        "Shown", list(plots.SHOWN), key="map-measure", persist_state="session", width=130,
+        format_func=lambda name: plots.SHOWN[name], help="The mean over the questions.",
+    )  # fmt: skip
+    return first or paths[0], second or NONE, measure or "f1"
+
+
+def _label(path: str) -> str:
+    return f"{path.partition('.')[0]}: {field(path).label}"
+
+
+def _key(visit: Visit, given: Labels) -> tuple[object, ...]:
+    """What gathered pools hold for: collection, labels, user, and what decides how far a search
+    goes and how it is reranked."""
+    settings = visit.settings
+    version = visit.resources.bench.collection(st.session_state.collection).version
+    return (
+        "pools", st.session_state.collection, version, labels_version(given),
+        viewer(state.user(), settings), settings.retrieval, settings.quality.enabled,
+        settings.quality.mode, settings.quality.reranker, settings.quality.reranker_model,
+    )  # fmt: skip
+
+
+def _gather(visit: Visit, given: Labels) -> None:
+    """Begin to gather, unless that is done or under way."""
+    key = _key(visit, given)
+    shelf = visit.resources.gathered
+    known = shelf.get(key)
+    if known is not None and not (known.job.done and known.job.future.exception()):
+        return
+    backends = visit.resources.backends(st.session_state.collection)
+    settings, user = visit.settings.with_values(PATIENT), state.user()
+    progress: list[tuple[int, int, str]] = []
+
+    def step(done: int, total: int) -> None:
+        progress.append((done, total, "Gathering"))
+
+    job = background.start(lambda stop: gather(given, settings, backends, user, stop, step))
+    shelf.put(key, Work(job, progress))
+
+
+def _gathered(visit: Visit, given: Labels) -> Gathered | None:
+    """The pools, waited for where they are under way; None where they are not there."""
+    work = visit.resources.gathered.get(_key(visit, given))
+    if work is None:
+        return None
+    wait(work)
+    try:
+        made = work.job.value()
+    except Stopped:
+        return None
+    except RagfilterError as error:
+        problems.show(error, retry=False)
+        return None
+    assert isinstance(made, Gathered)
+    return made
+
+
+def _draw_map(visit: Visit, found: Gathered, x: str, y: str, measure: str) -> None:
+    settings, user = visit.settings, state.user()
+    qrels = found.labels.qrels
+    spin = "Working out the map …" if fast(settings, x, y) else "Replaying every setting …"
+    with st.spinner(spin, show_time=True):
+        made = make(found.pools, qrels, settings, user, x, y)
+    flat = made.figures[measure].ravel()
+    here, best = made.nearest(settings), int(np.argmax(flat >= flat.max() - 1e-12))
+    dark = st.context.theme.type == "dark"
+    left, right = st.columns((1.15, 1), gap="medium")
+    with left:
+        st.plotly_chart(
+            plots.heatmap(made, measure, here, best, dark=dark), key="map-chart", theme=None,
+            on_select=lambda: _choose("map-chart", made), selection_mode="points", config=CHART,
+            alt=f"{plots.SHOWN[measure]} for every value of the chosen settings",
+        )  # fmt: skip
+    with right:
+        st.plotly_chart(
+            plots.front(made, here, best, dark=dark), key="front-chart", theme=None,
+            on_select=lambda: _choose("front-chart", made), selection_mode="points",
+            config=CHART, alt="Recall against context tokens of every setting",
+        )  # fmt: skip
+    _told(made, measure, here, best)
+
+
+def _told(made: Map, measure: str, here: int, best: int) -> None:
+    """The figures of the settings in force and of the highest place, and a button to go there."""
+    facts = []
+    for word, place in (("In force", here), ("Highest", best)):
+        flat = {name: float(values.ravel()[place]) for name, values in made.figures.items()}
+        set_to = ", ".join(f"{field(path).label.lower()} {value:g}"
+                           for path, value in made.values(place).items())  # fmt: skip
+        facts.append(
+            f'<div class="rf-fact"><span>{word}: {html.text(set_to)}</span><b>'
+            f"{plots.SHOWN[measure]} {flat[measure]:.3f} <i>{flat['kept']:.1f} chunks, "
+            f"{numbers.tokens(round(flat['tokens']))}</i></b></div>"
+        )
+    html.draw(f'<section class="rf-strip" aria-label="Map">{"".join(facts)}</section>')
+    with st.container(key="map-actions", horizontal=True, vertical_alignment="center", gap="small"):
+        st.button(
+            "Use the highest",
+            key="map-best",
+            icon=":material/check:",
+            on_click=state.change,
+            args=(made.values(best),),
+            disabled=here == best,
+            help="Sets these values in the sidebar, here and on Inspect.",
+        )
+        hint.beside(
+            "Click a square, or a point of the front, to set the sliders to its values. The map is "
+            "measured on the questions it is chosen by; Suggest settings measures on held-out ones."
+        )
+
+
+def _choose(key: str, made: Map) -> None:
+    picked: Any = st.session_state[key]["selection"]
+    places = [point.get("customdata") for point in picked["points"]]
+    place = next((p[0] if isinstance(p, list) else p for p in places if p is not None), None)
+    if place is not None:
+        state.change(made.values(int(place)))

@@ -1,0 +1,94 @@
+"""The map of a sweep and its front of recall against tokens, as plain figures. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragfilter.evaluate.grid import pareto
+from ragfilter.ui.curve.marks import Ink
+from ragfilter.ui.evaluate.plots import layout
+from ragfilter.ui.tune.sweeping import Map
+
+SHOWN = {"f1": "F1", "f2": "F2", "precision": "precision", "recall": "recall"}
+
+
+def heatmap(made: Map, measure: str, here: int, best: int, *, dark: bool) -> dict[str, Any]:
+    """The measure over both settings, as squares that can be clicked (Streamlit reports no click on
+    a heatmap of plotly's). With one setting, a line of squares."""
+    ink = Ink.of(dark)
+    flat = made.figures[measure].ravel()
+    pairs = [(x, y) for x in made.xs for y in made.ys]
+    two = made.y is not None
+    ys = [y for _, y in pairs] if two else flat.tolist()
+    size = max(5, min(18, 300 / max(len(made.xs), 1) if not two else 330 / len(made.ys)))
+    data = [
+        {
+            "type": "scatter", "mode": "markers", "x": [x for x, _ in pairs], "y": ys,
+            "customdata": list(range(len(pairs))),
+            "marker": {"symbol": "square", "size": size, "color": flat.tolist(),
+                       "colorscale": "Viridis", "showscale": two,
+                       "colorbar": {"thickness": 10, "title": {"text": SHOWN[measure]}}},
+            "text": [_told(made, place, measure) for place in range(len(pairs))],
+            "hoverinfo": "text",
+            "selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}},
+        },
+        *(
+            {"type": "scatter", "mode": "markers", "name": name, "x": [pairs[place][0]],
+             "y": [ys[place]], "hoverinfo": "skip", "showlegend": True,
+             "marker": {"symbol": symbol, "size": 17, "color": colour,
+                        "line": {"width": 2.4, "color": colour}}}
+            for name, place, symbol, colour in (
+                ("in force", here, "circle-open", "#ffffff" if two else ink.text),
+                ("highest", best, "x-thin", "#e0457b"),
+            )
+        ),
+    ]  # fmt: skip
+    y = (made.y.label if made.y is not None else SHOWN[measure]) or ""
+    figure = layout(ink, made.x.label, y) | {
+        "clickmode": "event+select", "showlegend": True, "height": 430,
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0,
+                   "bgcolor": "#4a5a5c" if two else "rgba(0,0,0,0)",
+                   "font": {"color": "#ffffff" if two else ink.text}},
+    }  # fmt: skip
+    return {"data": data, "layout": figure}
+
+
+def front(made: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
+    """Recall against context tokens of every setting, with the line that none beats."""
+    ink = Ink.of(dark)
+    recall, tokens = made.figures["recall"].ravel(), made.figures["tokens"].ravel()
+    line = pareto(recall, tokens)
+    data = [
+        {"type": "scatter", "mode": "markers", "name": "every setting", "x": tokens.tolist(),
+         "y": recall.tolist(), "hoverinfo": "skip",
+         "marker": {"size": 4, "color": ink.muted, "opacity": 0.35}},
+        {"type": "scatter", "mode": "lines+markers", "name": "none has more recall for less",
+         "x": [float(tokens[i]) for i in line], "y": [float(recall[i]) for i in line],
+         "customdata": line, "line": {"color": ink.kept, "width": 1.5},
+         "marker": {"size": 8, "color": ink.kept},
+         "text": [_told(made, i, "recall") for i in line], "hoverinfo": "text",
+         "selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}},
+        *(
+            {"type": "scatter", "mode": "markers", "name": name, "x": [float(tokens[place])],
+             "y": [float(recall[place])], "hoverinfo": "skip",
+             "marker": {"symbol": symbol, "size": 14, "color": colour,
+                        "line": {"width": 2.4, "color": colour}}}
+            for name, place, symbol, colour in (
+                ("in force", here, "circle-open", ink.text), ("highest", best, "x-thin", "#e0457b"),
+            )
+        ),
+    ]  # fmt: skip
+    figure = layout(ink, "context tokens", "recall") | {
+        "clickmode": "event+select", "showlegend": True, "height": 430,
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+    }  # fmt: skip
+    return {"data": data, "layout": figure}
+
+
+def _told(made: Map, place: int, measure: str) -> str:
+    values = ", ".join(f"{path.partition('.')[2]} {v:g}" for path, v in made.values(place).items())
+    flat = {name: float(figure.ravel()[place]) for name, figure in made.figures.items()}
+    return (
+        f"{values}<br>{SHOWN.get(measure, measure)} {flat[measure]:.3f}, recall "
+        f"{flat['recall']:.3f}<br>{flat['kept']:.1f} chunks, {flat['tokens']:,.0f} tokens"
+    )

@@ -1,0 +1,134 @@
+"""Which settings a map goes over, and what comes out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragfilter.evaluate.beir import Qrels
+from ragfilter.evaluate.grid import figures, gap_cuts, rankings
+from ragfilter.evaluate.sweep import Outcome, sweep
+from ragfilter.evaluate.tune import READ
+from ragfilter.layers.registry import LAYERS
+from ragfilter.model import Pool, User
+from ragfilter.protocols import Progress
+from ragfilter.settings.field import FieldInfo
+from ragfilter.settings.schema import Settings, field
+
+THRESHOLD, OFFSET = "cutoff.gap_threshold", "cutoff.distance_offset"
+FINE, COARSE = 50, 9
+NONE = ""
+Figures = Mapping[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """The figures of every setting of one or two axes: x by row, y by column (one without y)."""
+
+    x: FieldInfo
+    y: FieldInfo | None
+    xs: tuple[float, ...]
+    ys: tuple[float, ...]
+    figures: Figures
+
+    def values(self, place: int) -> dict[str, float | int]:
+        """The settings at a flat place."""
+        row, column = divmod(place, len(self.ys))
+        made = {self.x.path: self.x.type(self.xs[row])}
+        return made if self.y is None else made | {self.y.path: self.y.type(self.ys[column])}
+
+    def nearest(self, settings: Settings) -> int:
+        """The flat place nearest to the settings in force."""
+        row = int(np.argmin(np.abs(np.array(self.xs) - settings.get(self.x.path))))
+        if self.y is None:
+            return row
+        column = int(np.argmin(np.abs(np.array(self.ys) - settings.get(self.y.path))))
+        return row * len(self.ys) + column
+
+
+def axes(settings: Settings) -> list[str]:
+    """The numeric settings that act with the layers in force, those of the cutoff first."""
+    found = []
+    for layer in sorted(LAYERS, key=lambda layer: layer.name != "cutoff"):
+        if layer.switched and layer.enabled(settings) and layer.name not in ("clearance", "judge"):
+            for name in layer.used(settings):
+                info = field(f"{layer.name}.{name}")
+                if info.type in (int, float) and info.ceiling and not name.endswith("_ms"):
+                    found.append(info.path)
+    return found
+
+
+def fast(settings: Settings, x: str, y: str) -> bool:
+    """Whether the map is worked out without replaying every setting."""
+    return (
+        settings.cutoff.enabled
+        and settings.cutoff.strategy == "gap"
+        and {x, y} <= {THRESHOLD, OFFSET, NONE}
+        and not settings.judge.enabled
+    )
+
+
+def make(
+    pools: Mapping[str, Pool],
+    qrels: Qrels,
+    settings: Settings,
+    user: User,
+    x: str,
+    y: str,
+    *,
+    progress: Progress | None = None,
+) -> Map:
+    """Replay every pool under every pair of values."""
+    n = FINE if fast(settings, x, y) else COARSE
+    first, second = field(x), field(y) if y else None
+    xs = _points(first, settings, n)
+    ys = (0.0,) if second is None else _points(second, settings, n)
+    if fast(settings, x, y):
+        made = _gap(pools, qrels, settings, user, x, xs, ys, one=second is None)
+    else:
+        tried = [
+            settings.with_values({x: first.type(a)} | ({y: second.type(b)} if second else {}))
+            for a, b in product(xs, ys)
+        ]
+        made = _means(sweep(pools, qrels, tried, user, progress=progress), (len(xs), len(ys)))
+    return Map(first, second, xs, ys, made)
+
+
+def _gap(
+    pools: Mapping[str, Pool],
+    qrels: Qrels,
+    settings: Settings,
+    user: User,
+    x: str,
+    xs: Sequence[float],
+    ys: Sequence[float],
+    *,
+    one: bool,
+) -> Figures:
+    ranked = rankings(pools, qrels, settings, user)
+    cutoff = settings.cutoff
+    other = (cutoff.distance_offset,) if x == THRESHOLD else (cutoff.gap_threshold,)
+    pair = (xs, other if one else ys) if x == THRESHOLD else (other if one else ys, xs)
+    made = figures(ranked, gap_cuts(ranked, cutoff, *pair))
+    return made if x == THRESHOLD else {name: values.T for name, values in made.items()}
+
+
+def _points(info: FieldInfo, settings: Settings, n: int) -> tuple[float, ...]:
+    """Values from the lowest to what a slider offers, the one in force among them."""
+    low, high = float(info.low or 0), float(max(info.ceiling or 1, settings.get(info.path)))
+    values = np.linspace(low, high, n)
+    values = np.unique(np.round(values, 0 if info.type is int else 3))
+    here = float(settings.get(info.path))
+    values[int(np.argmin(np.abs(values - here)))] = here
+    return tuple(float(value) for value in values)
+
+
+def _means(table: Sequence[Sequence[Outcome]], shape: tuple[int, int]) -> Figures:
+    return {
+        name: np.array([[read(one) for one in row] for row in table]).mean(axis=0).reshape(shape)
+        for name, read in READ.items()
+    }

@@ -1,0 +1,66 @@
+"""The Tune page on the demo: a map, its best place, another pair of settings, a suggestion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_every_control_explains_itself import unexplained
+
+from ragfilter.ingest import demo
+from ragfilter.ui.session import resources
+
+pytestmark = pytest.mark.model
+
+FEW = 6
+
+
+@pytest.fixture
+def page(open_page: Callable[..., Any], copy_demo: Callable[[], Path]) -> Any:
+    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=copy_demo())
+    book = resources.open_resources().bench.labels
+    labelled = [i for i in demo.queries() if i in demo.qrels()][-FEW:]
+    queries = {i: demo.queries()[i] for i in labelled}
+    book.put_set("demo", "few", queries)
+    labels = [(text, chunk, grade) for i, text in queries.items()
+              for chunk, grade in demo.qrels()[i].items()]  # fmt: skip
+    book.add("demo", labels, who="ann")
+    page.at.switch_page("pages/tune.py")
+    page.run()
+    page.at.selectbox(key="query-set-box").set_value("few")
+    return page.run()
+
+
+def strip(page: Any) -> str:
+    return " ".join(text for text in page.html if "In force" in text)
+
+
+def test_a_map_its_best_place_and_a_suggestion(page: Any) -> None:
+    assert any("No map yet" in text for text in page.html)
+    assert [*unexplained(page.at.main)] == []
+    page.press("map")
+    assert "In force: gap threshold 0.1, distance offset 0.4" in strip(page)
+    assert any(f"Only {FEW} labelled" in text for text in page.html)
+    if not page.at.button(key="map-best").disabled:
+        page.press("map-best")
+    assert page.at.button(key="map-best").disabled
+    page.at.selectbox(key="map-x").set_value("cutoff.max_results")
+    page.at.selectbox(key="map-y").set_value("")
+    assert "In force: max results (k) 5" in strip(page.run())
+    page.press("suggest")
+    assert any("over 6 questions, 5-fold cross-validation" in text for text in page.html)
+    before = page.changes
+    assert not page.at.button(key="apply-tuning").disabled
+    page.press("apply-tuning")
+    assert page.changes != before
+    assert page.at.button(key="apply-tuning").disabled
+    assert [*unexplained(page.at.main)] == []
+
+
+def test_the_judge_cannot_be_swept(page: Any) -> None:
+    page.at.session_state["changes"] = {"judge.enabled": True}
+    page.run()
+    assert any("The judge is on" in text for text in page.html)
+    assert page.at.button(key="map").disabled

@@ -1,0 +1,63 @@
+"""The map of a sweep: its axes, the place in force, and what a place sets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ragfilter.model import PUBLIC, Chunk, Hit, Pool
+from ragfilter.settings.config import load
+from ragfilter.settings.schema import field
+from ragfilter.ui.tune import plots
+from ragfilter.ui.tune.sweeping import OFFSET, THRESHOLD, axes, fast, make
+
+GAP = load(profile="adaptive-gap", environ={}).settings
+POOLS = {
+    "q": Pool("q", "c", "l2", tuple(
+        Hit(Chunk(f"c{i}", f"text {i}"), d, i) for i, d in enumerate((0.5, 0.55, 0.8, 0.9), 1)
+    ), complete=True)
+}  # fmt: skip
+QRELS = {"q": {"c1": 1, "c2": 1}}
+
+
+def test_axes_are_the_numbers_that_act() -> None:
+    assert axes(GAP)[:2] == [THRESHOLD, OFFSET]
+    assert "cutoff.jumps" not in axes(GAP)
+    assert "cutoff.jumps" in axes(GAP.with_values({"cutoff.strategy": "autocut"}))
+    assert axes(GAP.with_values({"cutoff.enabled": False})) == []
+    full = load(profile="full", environ={}).settings
+    assert "quality.score_threshold" in axes(full)
+    assert not any(path.startswith(("clearance.", "judge.")) for path in axes(full))
+
+
+@pytest.mark.parametrize("pair", [(THRESHOLD, OFFSET), (OFFSET, THRESHOLD), (THRESHOLD, "")])
+def test_the_fast_map_is_the_replayed_one(pair: tuple[str, str]) -> None:
+    x, y = pair
+    assert fast(GAP, x, y)
+    made = make(POOLS, QRELS, GAP, PUBLIC, x, y)
+    here = made.nearest(GAP)
+    assert made.values(here) == {path: GAP.get(path) for path in pair if path}
+    from ragfilter.evaluate.sweep import sweep
+
+    for place in range(0, made.figures["f1"].size, 173):
+        [[outcome]] = sweep(POOLS, QRELS, [GAP.with_values(dict(made.values(place)))])
+        assert made.figures["f1"].ravel()[place] == pytest.approx(outcome.scores.f1)
+
+
+def test_other_settings_are_replayed_one_by_one() -> None:
+    made = make(POOLS, QRELS, GAP, PUBLIC, "cutoff.max_results", "cutoff.min_results")
+    assert not fast(GAP, "cutoff.max_results", "cutoff.min_results")
+    assert made.values(made.nearest(GAP)) == {"cutoff.max_results": 5, "cutoff.min_results": 2}
+    assert all(isinstance(v, int) for v in made.values(0).values())
+    assert made.xs[-1] == field("cutoff.max_results").ceiling
+
+
+def test_the_map_is_drawn_as_squares_that_name_their_place() -> None:
+    made = make(POOLS, QRELS, GAP, PUBLIC, THRESHOLD, OFFSET)
+    flat = made.figures["f1"].ravel()
+    figure = plots.heatmap(made, "f1", made.nearest(GAP), int(np.argmax(flat)), dark=False)
+    assert figure["data"][0]["marker"]["symbol"] == "square"
+    assert figure["data"][0]["customdata"] == list(range(flat.size))
+    front = plots.front(made, 0, 1, dark=True)["data"][1]
+    assert front["x"] == sorted(front["x"])
+    assert front["y"] == sorted(front["y"])
