@@ -6,6 +6,7 @@ import json
 import tomllib
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -176,4 +177,72 @@ def test_a_gate_without_limits_is_no_gate(
     args: list[str], limits: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["gate", *args, *limits]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_gate_holds_the_filter_to_its_baseline(
+    args: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    baseline, junit = tmp_path / "baseline.json", tmp_path / "junit.xml"
+    files = ["--baseline", str(baseline)]
+    good = ["--set", "cutoff.strategy=fixed", "--set", "cutoff.max_results=4"]
+    good += ["--set", "quality.enabled=false"]
+    assert main(["gate", *args, *good, *files, "--update-baseline"]) == 0
+    first = baseline.read_bytes()
+    assert main(["gate", *args, *good, *files, "--update-baseline"]) == 0
+    assert baseline.read_bytes() == first
+    capsys.readouterr()
+    assert main(["gate", *args, *good, *files, "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert [(drop["figure"], drop["passed"]) for drop in made["drops"]] == [
+        ("recall", True), ("f1", True),
+    ]  # fmt: skip
+    worse = [text.replace("max_results=4", "max_results=1") for text in good]
+    assert main(["gate", *args, *worse, *files, "--junit", str(junit)]) == 1
+    out = capsys.readouterr().out
+    assert "BROKEN  mean recall" in out
+    assert "queries lost 0.5 or more at once" in out
+    suite = ElementTree.parse(junit).getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "2")
+    assert main(["gate", *args, *worse, *files, "--max-drop", "precision=0.5"]) == 0
+
+
+def test_a_stale_baseline_is_told(
+    args: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "baseline.json"
+    assert main(["gate", *args, "--baseline", str(file), "--update-baseline"]) == 0
+    tree = json.loads(file.read_text("utf-8"))
+    file.write_text(json.dumps(tree | {"labels_version": "x", "model": "y"}), "utf-8")
+    capsys.readouterr()
+    assert main(["gate", *args, "--baseline", str(file)]) == 0
+    err = capsys.readouterr().err
+    assert "the baseline is of other labels" in err
+    assert "the baseline is of another embedding model" in err
+    assert "another distance metric" not in err
+
+
+@pytest.mark.parametrize(
+    ("options", "content", "message"),
+    [
+        (["--max-drop", "recall=0.1"], None, "The baseline is missing"),
+        (["--update-baseline"], None, "The baseline is missing"),
+        (["--max-drop", "kept=1", "--baseline", "FILE"], "{}", "kept cannot be held to a baseline"),
+        (["--baseline", "FILE"], "[1]", "is no baseline. Make a new one"),
+        (["--baseline", "FILE"], None, "cannot be read"),
+    ],
+)
+def test_a_baseline_that_cannot_be_used_is_one_line(
+    options: list[str],
+    content: str | None,
+    message: str,
+    args: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "baseline.json"
+    if content is not None:
+        file.write_text(content, "utf-8")
+    given = [str(file) if option == "FILE" else option for option in options]
+    assert main(["gate", *args, *given]) == 2
     assert message in capsys.readouterr().err

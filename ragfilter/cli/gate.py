@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +14,11 @@ from ragfilter.cli.options import Filtering, Json, Labelled, Place
 from ragfilter.errors import InputError
 
 if TYPE_CHECKING:
-    from ragfilter.evaluate.gate import Check
+    from ragfilter.evaluate.baseline import Drop
+    from ragfilter.evaluate.gate import Check, Limit
+    from ragfilter.evaluate.junit import Case
+
+log = logging.getLogger(__name__)
 
 BROKEN = 1
 SHOWN = 10
@@ -39,33 +45,102 @@ def gate(
             help="The largest mean of the same figures. Repeatable.",
         ),
     ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option("--baseline", help="Compare with the figures in this file, query by query."),
+    ] = None,
+    max_drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--max-drop",
+            metavar="FIGURE=NUMBER",
+            help="How far the mean precision, recall or f1 may fall below the baseline. "
+            "Repeatable. Default: recall=0.02 and f1=0.02.",
+        ),
+    ] = None,
+    update: Annotated[
+        bool,
+        typer.Option("--update-baseline", help="Write the present figures to --baseline."),
+    ] = False,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", help="Write the checks to this file as JUnit XML.")
+    ] = None,
     as_json: Json = False,
 ) -> int:
     """Check that the filter keeps its figures on labelled queries. Exits with 1 if not."""
     loaded = filtering.load()
-    from ragfilter.cli.eval import score
+    from ragfilter.evaluate import baseline as baselines
     from ragfilter.evaluate import gate as gating
+    from ragfilter.evaluate.measuring import labels_version
+    from ragfilter.evaluate.run import evaluate
 
-    limits = [gating.read_limit(text, least=True) for text in least or ()]
-    limits += [gating.read_limit(text, least=False) for text in most or ()]
-    if not limits:
-        raise InputError("There is nothing to check.", remedy="Give --min f1=0.6, for example.")
-    made, told = score(labelled, place, filtering, loaded.settings)
+    limits = [gating.read_limit(given, least=True) for given in least or ()]
+    limits += [gating.read_limit(given, least=False) for given in most or ()]
+    given_drops = [_read_drop(given) for given in max_drop or ()]
+    allowed = {limit.figure: limit.value for limit in given_drops} or baselines.DEFAULT_DROPS
+    if baseline is None and (max_drop or update):
+        raise InputError("The baseline is missing.", remedy="Name its file with --baseline.")
+    if not limits and baseline is None:
+        raise InputError(
+            "There is nothing to check.", remedy="Give --min f1=0.6, for example, or --baseline."
+        )
+    # Before the minutes that measuring takes.
+    before = None if baseline is None or update else baselines.read(baseline)
+    labels, user = labelled.read(), filtering.user
+    with place.backends("gate") as backends:
+        unknown = parts.unknown_labels(labels, backends)
+        about = baselines.About(
+            place.collection, backends.collection.version, labels_version(labels),
+            backends.embedder.name, backends.collection.space,
+        )  # fmt: skip
+        made = evaluate(
+            labels.queries, labels.qrels, loaded.settings, backends, user,
+            progress=parts.progress("queries"),
+        )  # fmt: skip
+        told = {"incomplete": backends.incomplete, "unknown_labels": unknown}
     checks = gating.check(made, limits)
+    drops: tuple[Drop, ...] = ()
+    if before is not None:
+        for words in baselines.stale(before, about):
+            log.warning("the baseline is of %s; renew it with --update-baseline", words)
+        drops = baselines.check_drops(before, made.rows, allowed)
+    if junit is not None:
+        from ragfilter.evaluate.junit import junit as as_junit
+
+        _write(junit, as_junit(f"ragfilter gate {place.collection}", cases(checks, drops)))
     n = len(made.rows)
     if as_json:
         head = {"collection": place.collection, "profile": loaded.profile, "queries": n}
-        parts.emit(parts.dumps(head | document(checks) | told))
+        parts.emit(parts.dumps(head | document(checks, drops) | told))
     else:
         head_line = f"{place.collection}, profile {loaded.profile}: {n} labelled queries\n"
-        parts.emit(head_line + text(checks))
-    return 0 if all(one.passed for one in checks) else BROKEN
+        parts.emit(head_line + text(checks) + drops_text(drops))
+    if update and baseline is not None:
+        _write(baseline, baselines.dumps(baselines.of_rows(made.rows, about)))
+    return 0 if _passed(checks, drops) else BROKEN
 
 
-def document(checks: tuple[Check, ...]) -> dict[str, Any]:
+def _passed(checks: tuple[Check, ...], drops: tuple[Drop, ...]) -> bool:
+    return all(one.passed for one in checks) and all(one.passed for one in drops)
+
+
+def document(checks: tuple[Check, ...], drops: tuple[Drop, ...] = ()) -> dict[str, Any]:
     """What `gate --json` prints, without the collection."""
     return {
-        "passed": all(one.passed for one in checks),
+        "passed": _passed(checks, drops),
+        "drops": [
+            {
+                "figure": one.figure,
+                "allowed": one.allowed,
+                "before": one.before,
+                "value": one.now,
+                "p_value": one.p_value,
+                "passed": one.passed,
+                "severe": [{"id": i, "change": change} for i, change in one.severe],
+                "lost": [{"id": i, "change": change} for i, change in one.worst],
+            }
+            for one in drops
+        ],
         "checks": [
             {
                 "figure": one.limit.figure,
@@ -78,6 +153,63 @@ def document(checks: tuple[Check, ...]) -> dict[str, Any]:
             for one in checks
         ],
     }
+
+
+def cases(checks: tuple[Check, ...], drops: tuple[Drop, ...]) -> list[Case]:
+    """The checks as test cases."""
+    from ragfilter.evaluate.junit import Case
+
+    made = []
+    for one in checks:
+        at = "at least" if one.limit.least else "at most"
+        why = "" if one.passed else text((one,))
+        made.append(Case(f"{one.limit.figure} {at} {one.limit.value:g}", why))
+    for drop in drops:
+        why = "" if drop.passed else drops_text((drop,))
+        made.append(Case(f"{drop.figure} beside the baseline", why))
+    return made
+
+
+def drops_text(drops: tuple[Drop, ...]) -> str:
+    """A line a figure; under a broken one the queries that lost most."""
+    lines = []
+    for one in drops:
+        state = "ok" if one.passed else "BROKEN"
+        lines.append(
+            f"{state:6s}  mean {one.figure} {one.now:.3f}, baseline {one.before:.3f}: "
+            f"{-one.drop:+.3f}, may drop {one.allowed:g} (p {one.p_value:.3f})"
+        )
+        if one.severe:
+            lost = "1 query lost" if len(one.severe) == 1 else f"{len(one.severe)} queries lost"
+            lines.append(f"        {lost} 0.5 or more at once")
+        if not one.passed:
+            lines += [f"        {change:+.3f}  {i}" for i, change in one.worst[:SHOWN]]
+            rest = len(one.worst) - SHOWN
+            lines += [f"        … and {rest} more; --json lists them"] if rest > 0 else []
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _read_drop(given: str) -> Limit:
+    """``recall=0.02``. Raises InputError."""
+    from ragfilter.evaluate.baseline import DROPPING
+    from ragfilter.evaluate.gate import read_limit
+
+    limit = read_limit(given, least=False, option="--max-drop")
+    if limit.figure not in DROPPING:
+        raise InputError(
+            f"--max-drop {given}: {limit.figure} cannot be held to a baseline.",
+            remedy=f"Use one of: {', '.join(DROPPING)}.",
+        )
+    return limit
+
+
+def _write(path: Path, content: str) -> None:
+    try:
+        path.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written: {error.strerror or error}.", remedy="Name another file."
+        ) from None
 
 
 def text(checks: tuple[Check, ...]) -> str:
@@ -93,4 +225,4 @@ def text(checks: tuple[Check, ...]) -> str:
             lines += [f"        {value:.3f}  {query_id}" for query_id, value in one.worst[:SHOWN]]
             rest = len(one.worst) - SHOWN
             lines += [f"        … and {rest} more; --json lists them"] if rest > 0 else []
-    return "\n".join(lines) + "\n"
+    return "".join(f"{line}\n" for line in lines)

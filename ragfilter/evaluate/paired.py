@@ -61,9 +61,9 @@ def compare(a: Mapping[str, float], b: Mapping[str, float]) -> Paired:
 
 def permutation_p(apart: NDArray[np.float64]) -> float:
     """How probable a mean difference at least this far from 0 is if both sides are alike: signs are
-    exchanged at random, or all of them where few queries differ. 1 where none does."""
+    exchanged at random, or all of them where few queries differ. 1 where fewer than two do."""
     differing = apart[np.abs(apart) > SAME]
-    if not len(differing):
+    if len(differing) < 2:
         return 1.0
     with extra("eval"):
         from scipy.stats import permutation_test

@@ -79,6 +79,19 @@ def test_a_run_shows_the_honest_rows_and_every_view(measured: Any) -> None:
     assert unexplained_here(page) == []
 
 
+def test_a_run_is_compared_with_a_row_and_another_run(measured: Any) -> None:
+    page = measured.slide("cutoff.max_results", 1).press("evaluate").choose("view-box", "Compare")
+    number = page.at.session_state["run"]
+    box = f"compare-{number}"
+    assert any("better" in text and "paired permutation test" in text for text in page.html)
+    others = [option for option in page.at.selectbox(key=box).options if "adaptive-gap ·" in option]
+    assert others
+    page.at.selectbox(key=box).select(others[0])
+    page.run()
+    assert any("severest loss" in text or "worse 0" in text for text in page.html)
+    assert unexplained_here(page) == []
+
+
 def test_a_run_is_found_again_and_the_same_one_is_not_measured_twice(measured: Any) -> None:
     saved = resources.open_resources().bench.runs.saved("demo")
     assert saved[0].complete

@@ -103,3 +103,12 @@ def matching(rows: tuple[QueryRow, ...], wanted: str) -> tuple[QueryRow, ...]:
             return tuple(sorted(best, key=lambda row: -row.gain))
         case _:
             return rows
+
+
+def run_label(run: Run) -> str:
+    """A run in one line."""
+    changed = len(run.plan.changes)
+    settings = run.plan.profile + (f" + {changed}" if changed else "")
+    state_ = "" if run.complete else f" · {run.done} of {run.plan.queries}"
+    when = run.at.astimezone().strftime("%d %b %H:%M")
+    return f"{run.id} · {run.plan.query_set} · {settings} · {when}{state_}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from zlib import crc32
 
 import pandas as pd
 import streamlit as st
@@ -13,13 +14,16 @@ from ragfilter.ui.evaluate.measured import QueryRow
 from ragfilter.ui.session import state
 
 INSPECT = "pages/inspect.py"
+PLAIN = "F1 less that of the unfiltered first k."
 
 
-def grid(table: pd.DataFrame, rows: Sequence[QueryRow], run: Run) -> None:
-    """The table of questions; a click on a row opens it."""
+def grid(table: pd.DataFrame, rows: Sequence[QueryRow], run: Run, *, gain: str = PLAIN) -> None:
+    """The table of questions; a click on a row opens it. `gain` says what ΔF1 is."""
+    # A new key only where other rows stand in the table.
+    key = crc32("|".join(row.id for row in rows).encode("utf-8", "replace"))
     picked = st.dataframe(
         table,
-        key=f"questions-{run.id}-{st.session_state.get('query-filter')}",
+        key=f"questions-{run.id}-{key}",
         hide_index=True,
         height=460,
         row_height=32,
@@ -30,9 +34,7 @@ def grid(table: pd.DataFrame, rows: Sequence[QueryRow], run: Run) -> None:
             "lost": st.column_config.NumberColumn(
                 "lost", help="Relevant chunks of the unfiltered first k that were dropped."
             ),
-            "ΔF1": st.column_config.NumberColumn(
-                "ΔF1", format="%+.3f", help="F1 less that of the unfiltered first k."
-            ),
+            "ΔF1": st.column_config.NumberColumn("ΔF1", format="%+.3f", help=gain),
             **{
                 name: st.column_config.NumberColumn(name, format="%.3f")
                 for name in ("F1", "precision", "recall")

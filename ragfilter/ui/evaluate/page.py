@@ -13,6 +13,7 @@ from ragfilter.evaluate.beir import Labels
 from ragfilter.layers.clearance import viewer
 from ragfilter.stores.runs import Run
 from ragfilter.ui.evaluate import results, running
+from ragfilter.ui.evaluate.measured import run_label
 from ragfilter.ui.look import html, numbers
 from ragfilter.ui.main import empty, problems
 from ragfilter.ui.session import state
@@ -52,7 +53,7 @@ def draw(visit: Visit) -> None:
     failed = running.watch(chosen, visit.resources)
     if failed is not None:
         problems.show(failed, retry=False)
-    results.draw(running.load(chosen.id, visit.resources), visit)
+    results.draw(running.load(chosen.id, visit.resources), saved, visit)
 
 
 def chosen_set(sets: Mapping[str, int]) -> str:
@@ -124,7 +125,7 @@ def _bar(
                 "Run",
                 list(saved),
                 key="run-box",
-                format_func=lambda each: _run_label(saved[each]),
+                format_func=lambda each: run_label(saved[each]),
                 on_change=_choose_run,
                 width=330,
                 help="What was measured before, on this collection and for this user.",
@@ -181,14 +182,6 @@ def _chosen_id(saved: Mapping[int, Run]) -> int:
 
 def _chosen(saved: Mapping[int, Run]) -> Run | None:
     return saved[_chosen_id(saved)] if saved else None
-
-
-def _run_label(run: Run) -> str:
-    changed = len(run.plan.changes)
-    settings = run.plan.profile + (f" + {changed}" if changed else "")
-    state_ = "" if run.complete else f" · {run.done} of {run.plan.queries}"
-    when = run.at.astimezone().strftime("%d %b %H:%M")
-    return f"{run.id} · {run.plan.query_set} · {settings} · {when}{state_}"
 
 
 def _show(key: str, value: object) -> None:

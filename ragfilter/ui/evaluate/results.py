@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -10,13 +11,14 @@ import streamlit as st
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.table import FIXED, ORACLE
 from ragfilter.evaluate.variants import IN_FORCE
+from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate import opening, plots
+from ragfilter.ui.evaluate import comparing, opening, plots
 from ragfilter.ui.evaluate.measured import FILTERS, Measured, QueryRow, matching
 from ragfilter.ui.look import hint, html, numbers
 from ragfilter.ui.session.visit import Visit
 
-VIEWS = ROWS, LAYERS, QUESTIONS, PLOTS = "Rows", "Layers", "Questions", "Plots"
+VIEWS = ROWS, LAYERS, QUESTIONS, PLOTS, COMPARE = "Rows", "Layers", "Questions", "Plots", "Compare"
 LABELS = {
     "precision": "precision", "recall": "recall", "f1": "F1", "f2": "F2", "ndcg": "nDCG",
     "chunks": "chunks", "tokens": "tokens", "cost": "cost", "ms": "ms", "unlabelled": "no label",
@@ -33,8 +35,8 @@ HELP = {
 CHART = {"displayModeBar": False}
 
 
-def draw(measured: Measured, visit: Visit) -> None:
-    """One view of the run's results."""
+def draw(measured: Measured, others: Mapping[int, Run], visit: Visit) -> None:
+    """One view of the run's results; `others` are the runs it can be compared with."""
     if not measured.records:
         html.draw(
             '<p class="rf-empty"><b>No question of this run is measured.</b> Evaluate goes on with '
@@ -52,6 +54,7 @@ def draw(measured: Measured, visit: Visit) -> None:
         hint.beside(
             "Rows: settings side by side. Layers: what each layer buys. Questions: the single "
             "results, a click opens one in Inspect. Plots: precision against recall, and distances."
+            " Compare: against another row or another run, question by question."
         )
         intervals = _view() == ROWS and st.toggle(
             "95% intervals", key="intervals", help="Shows each figure with its bootstrap interval."
@@ -63,6 +66,8 @@ def draw(measured: Measured, visit: Visit) -> None:
             _questions(measured)
         case "Plots":
             _plots(measured)
+        case "Compare":
+            comparing.draw(measured, others, visit)
         case _:
             _rows(measured, visit, intervals=bool(intervals))
 

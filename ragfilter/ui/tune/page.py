@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from ragfilter.errors import RagfilterError
 from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.measuring import PATIENT, labels_version
+from ragfilter.evaluate.tune import Tuning
 from ragfilter.layers.clearance import viewer
 from ragfilter.settings.schema import Settings, field
 from ragfilter.ui.evaluate.page import FEW, choose_set, chosen_set, labelled
@@ -148,8 +150,10 @@ def _gather(visit: Visit, given: Labels) -> None:
     def step(done: int, total: int) -> None:
         progress.append((done, total, "Gathering"))
 
-    job = background.start(lambda stop: gather(given, settings, backends, user, stop, step))
-    shelf.put(key, Work(job, progress))
+    def work(stop: Event) -> Gathered | Tuning:
+        return gather(given, settings, backends, user, stop, step)
+
+    shelf.put(key, Work(background.start(work), progress))
 
 
 def _gathered(visit: Visit, given: Labels) -> Gathered | None:

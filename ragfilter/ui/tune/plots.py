@@ -23,7 +23,8 @@ def heatmap(made: Map, measure: str, here: int, best: int, *, dark: bool) -> dic
     size = max(5, min(18, 300 / max(len(made.xs), 1) if not two else 330 / len(made.ys)))
     data = [
         {
-            "type": "scatter", "mode": "markers", "x": [x for x, _ in pairs], "y": ys,
+            "type": "scatter", "mode": "markers", "showlegend": False,
+            "x": [x for x, _ in pairs], "y": ys,
             "customdata": list(range(len(pairs))),
             "marker": {"symbol": "square", "size": size, "color": flat.tolist(),
                        "colorscale": "Viridis", "showscale": two,

@@ -15,7 +15,7 @@ from ragfilter.ui.look import html, numbers
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import background, state
 from ragfilter.ui.session.visit import Visit
-from ragfilter.ui.tune.gathered import Step, Stopped, Work, gather, wait
+from ragfilter.ui.tune.gathered import Gathered, Step, Stopped, Work, gather, wait
 
 
 def begin(visit: Visit, given: Labels) -> None:
@@ -38,7 +38,7 @@ def begin(visit: Visit, given: Labels) -> None:
     settings, user = visit.settings, state.user()
     progress: list[tuple[int, int, str]] = []
 
-    def work(stop: Event) -> Tuning:
+    def work(stop: Event) -> Gathered | Tuning:
         def step(what: str) -> Step:
             def told(done: int, total: int) -> None:
                 progress.append((done, total, what))

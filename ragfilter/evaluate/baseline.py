@@ -1,0 +1,145 @@
+"""A baseline for a gate: what every query reached, and whether it still does. Pure.
+
+A broad drop is one of the mean that is larger than allowed and that a paired permutation test does
+not put down to chance. A severe loss is that of a single query, which a mean would hide. The file
+is small and byte-stable, so that it can live in git.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ragfilter.errors import InputError
+from ragfilter.evaluate.gate import EPSILON, FIGURES
+from ragfilter.evaluate.paired import permutation_p
+from ragfilter.evaluate.run import QueryRow
+
+DROPPING: tuple[str, ...] = ("precision", "recall", "f1")
+"""The figures that must not drop."""
+SIGNIFICANT = 0.05
+SEVERE = 0.5
+DIGITS = 6
+DEFAULT_DROPS: Mapping[str, float] = {"recall": 0.02, "f1": 0.02}
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a baseline belongs to."""
+
+    collection: str
+    collection_version: str
+    labels_version: str
+    model: str
+    space: str
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What every query reached: figure by query id."""
+
+    about: About
+    queries: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A figure beside the baseline, over the queries that both have. `drop` is baseline − now;
+    `severe` are the queries that alone lost `SEVERE` or more, the worst first."""
+
+    figure: str
+    allowed: float
+    before: float
+    now: float
+    p_value: float
+    severe: tuple[tuple[str, float], ...]
+    worst: tuple[tuple[str, float], ...]
+
+    @property
+    def drop(self) -> float:
+        return self.before - self.now
+
+    @property
+    def broad(self) -> bool:
+        return self.drop > self.allowed + EPSILON and self.p_value < SIGNIFICANT
+
+    @property
+    def passed(self) -> bool:
+        return not self.broad and not self.severe
+
+
+def of_rows(rows: Sequence[QueryRow], about: About) -> Baseline:
+    """What these queries reach."""
+    queries = {
+        row.id: {name: round(FIGURES[name](row), DIGITS) for name in DROPPING} for row in rows
+    }
+    return Baseline(about, queries)
+
+
+def check_drops(
+    baseline: Baseline, rows: Sequence[QueryRow], allowed: Mapping[str, float]
+) -> tuple[Drop, ...]:
+    """Every figure beside the baseline. Raises InputError where they share no query."""
+    both = [row for row in rows if row.id in baseline.queries]
+    if not both:
+        raise InputError(
+            "No query of the baseline is among the labelled queries.",
+            remedy="Make a new one with --update-baseline.",
+        )
+    return tuple(_drop(name, allowed[name], baseline, both) for name in allowed)
+
+
+def stale(baseline: Baseline, about: About) -> tuple[str, ...]:
+    """In which respects the baseline belongs to something else, in words."""
+    then, now = asdict(baseline.about), asdict(about)
+    names = {
+        "collection": "another collection",
+        "collection_version": "another version of the collection",
+        "labels_version": "other labels",
+        "model": "another embedding model",
+        "space": "another distance metric",
+    }
+    return tuple(words for name, words in names.items() if then[name] != now[name])
+
+
+def dumps(baseline: Baseline) -> str:
+    """The file: the same figures always give the same bytes."""
+    tree = {**asdict(baseline.about), "queries": dict(baseline.queries)}
+    return json.dumps(tree, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def read(path: Path) -> Baseline:
+    """A baseline from its file. Raises InputError."""
+    remedy = "Make a new one with --update-baseline."
+    try:
+        tree: Any = json.loads(path.read_text(encoding="utf-8"))
+        queries = {
+            str(i): {name: float(figures[name]) for name in DROPPING}
+            for i, figures in tree.pop("queries").items()
+        }
+        return Baseline(About(**{name: str(value) for name, value in tree.items()}), queries)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.", remedy=remedy) from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{path} is no baseline.", remedy=remedy) from None
+
+
+def _drop(name: str, allowed: float, baseline: Baseline, rows: Sequence[QueryRow]) -> Drop:
+    before = np.array([baseline.queries[row.id][name] for row in rows])
+    now = np.array([round(FIGURES[name](row), DIGITS) for row in rows])
+    changes = [(row.id, float(change)) for row, change in zip(rows, now - before, strict=True)]
+    lost = sorted((each for each in changes if each[1] < -EPSILON), key=lambda each: each[1])
+    return Drop(
+        figure=name,
+        allowed=allowed,
+        before=float(before.mean()),
+        now=float(now.mean()),
+        p_value=permutation_p(now - before),
+        severe=tuple(each for each in lost if each[1] <= -SEVERE + EPSILON),
+        worst=tuple(lost),
+    )

@@ -1,0 +1,71 @@
+"""A baseline: broad drops by the paired test, single severe losses by their own rule."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+from ragfilter.errors import InputError
+from ragfilter.evaluate.baseline import About, check_drops, of_rows, stale
+from ragfilter.evaluate.junit import Case, junit
+from ragfilter.evaluate.metrics import Scores
+from ragfilter.evaluate.run import QueryRow, Side
+
+ABOUT = About("c", "7", "a", "m", "l2")
+
+
+def rows(*recalls: float) -> list[QueryRow]:
+    side = Side((), 0, Scores(0.0, 0.0, 0.0))
+    return [
+        QueryRow(f"q{i}", "", frozenset(), side, Side((), 0, Scores(0.5, recall, 0.5)), (), (),
+                 "ok")
+        for i, recall in enumerate(recalls)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("now", "broad", "severe"),
+    [
+        # Eight of eight fall by 0.1: 2 of 256 exchanges are as far from 0.
+        ((0.9,) * 8, True, 0),
+        # One falls by 0.3: a mean drop of 0.0375, which chance explains.
+        ((0.7, *(1.0,) * 7), False, 0),
+        # One falls by 0.6: too much at once, whatever the mean.
+        ((0.4, *(1.0,) * 7), False, 1),
+        ((1.0,) * 8, False, 0),
+    ],
+)
+def test_what_breaks_a_gate(now: tuple[float, ...], broad: bool, severe: int) -> None:
+    baseline = of_rows(rows(*(1.0,) * 8), ABOUT)
+    [drop] = check_drops(baseline, rows(*now), {"recall": 0.02})
+    assert (drop.broad, len(drop.severe)) == (broad, severe)
+    assert drop.passed == (not broad and not severe)
+    assert drop.drop == pytest.approx(1.0 - sum(now) / 8)
+
+
+def test_only_queries_that_both_have_are_compared() -> None:
+    baseline = of_rows(rows(1.0, 1.0), ABOUT)
+    [drop] = check_drops(baseline, rows(1.0, 1.0, 0.0), {"recall": 0.0})
+    assert drop.passed
+    with pytest.raises(InputError, match="No query of the baseline"):
+        check_drops(baseline, [], {"recall": 0.0})
+
+
+def test_stale() -> None:
+    baseline = of_rows(rows(1.0), ABOUT)
+    assert stale(baseline, ABOUT) == ()
+    assert stale(baseline, About("c", "8", "a", "m", "l2")) == (
+        "another version of the collection",
+    )
+
+
+def test_junit_holds_any_text() -> None:
+    made = junit("a & b", [Case("fine"), Case("\x00<odd>", "why\n& where")])
+    suite = ElementTree.fromstring(made.partition("\n")[2])
+    assert suite.get("failures") == "1"
+    names = [case.get("name") for case in suite]
+    assert names == ["fine", "\N{REPLACEMENT CHARACTER}<odd>"]
+    failure = suite[1].find("failure")
+    assert failure is not None
+    assert failure.text == "why\n& where"
