@@ -10,15 +10,15 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate.baseline import About, check_drops, of_rows, stale
 from ragfilter.evaluate.junit import Case, junit
 from ragfilter.evaluate.metrics import Scores
-from ragfilter.evaluate.run import QueryRow, Side
+from ragfilter.evaluate.run import Kept, QueryRow
 
 ABOUT = About("c", "7", "a", "m", "l2")
 
 
 def rows(*recalls: float) -> list[QueryRow]:
-    side = Side((), 0, Scores(0.0, 0.0, 0.0))
+    side = Kept((), 0, Scores(0.0, 0.0, 0.0))
     return [
-        QueryRow(f"q{i}", "", frozenset(), side, Side((), 0, Scores(0.5, recall, 0.5)), (), (),
+        QueryRow(f"q{i}", "", frozenset(), side, Kept((), 0, Scores(0.5, recall, 0.5)), (), (),
                  "ok")
         for i, recall in enumerate(recalls)
     ]  # fmt: skip
