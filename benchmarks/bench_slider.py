@@ -15,7 +15,7 @@ from time import perf_counter
 
 from streamlit.testing.v1 import AppTest
 
-from ragfilter.cli import index
+from ragfilter.indexing.order import Order, carry_out
 from ragfilter.ingest.demo import queries
 from ragfilter.ui.session.resources import open_resources
 from ragfilter.ui.sidebar.controls import key
@@ -60,7 +60,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["RAGFILTER_DATA_DIR"] = folder
         with open_workbench(read_deployment(data_dir=Path(folder)), kind="index") as bench:
-            index.run(bench, "demo", "demo")
+            carry_out(Order("demo", "demo"), bench)
         app = AppTest.from_file(str(APP), default_timeout=300)
         app.query_params.update({"q": queries()["fighter-druid"], "profile": "full"})
         app.run()

@@ -92,8 +92,8 @@ def _load(
         yield from _folder(path, reading, progress)
     elif is_there and path.suffix.lower() == ARCHIVE:
         with tempfile.TemporaryDirectory() as folder:
-            for error in unpack(path, Path(folder), source=path.name):
-                reading.refuse(error)
+            for refused in unpack(path, Path(folder), source=path.name):
+                reading.refuse(refused)
             yield from _folder(Path(folder), reading, progress)
     elif is_there:
         loader = LOADERS.get(path.suffix.lower())

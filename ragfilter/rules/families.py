@@ -185,7 +185,7 @@ def _names(family: Family, families: Sequence[Family]) -> tuple[str, ...]:
     ]
     if not kin:
         return ()
-    shared = own & set.intersection(*kin)
+    shared = own.intersection(*kin)
     return tuple(word for word in dict.fromkeys(family.pattern.split()) if word in own - shared)
 
 
