@@ -101,6 +101,10 @@ def contrast(one: str, two: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
+PINNING = ("entities", "words")
+"""Layers that drop nothing."""
+
+
 def mixed(colour: str, ground: str, share: float) -> str:
     """`share` of a colour over a ground."""
     pairs = ((int(colour[i : i + 2], 16), int(ground[i : i + 2], 16)) for i in (1, 3, 5))
@@ -120,10 +124,11 @@ def grounds(dark: bool) -> set[str]:
 
 
 def marks(dark: bool) -> dict[str, str]:
-    """Colours of outcomes and layers. A hit of the entities layer is pinned; it looks the same."""
+    """Colours of outcomes and layers. A hit of a layer that pins is pinned; it looks the same."""
     of_outcomes = {name: mark.colour(dark=dark) for name, mark in theme.OUTCOMES.items()}
     of_layers = {f"layer {name}": mark.colour(dark=dark) for name, mark in theme.LAYERS.items()}
-    assert of_layers.pop("layer entities") == of_outcomes["pinned"]
+    for name in PINNING:
+        assert of_layers.pop(f"layer {name}") == of_outcomes["pinned"]
     return of_outcomes | of_layers
 
 
@@ -163,9 +168,10 @@ def test_marks_stay_apart(vision: str, dark: bool) -> None:
 
 def test_signs_and_shapes_differ_too() -> None:
     every = {**theme.OUTCOMES, **theme.LAYERS}
-    assert every.pop("entities") == theme.Mark(
-        *(getattr(every["pinned"], n) for n in ("sign", "symbol", "light", "dark"))
-    )
+    for name in PINNING:
+        assert every.pop(name) == theme.Mark(
+            *(getattr(every["pinned"], n) for n in ("sign", "symbol", "light", "dark"))
+        )
     assert len({mark.sign for mark in every.values()}) == len(every)
     assert len({mark.symbol for mark in every.values()}) == len(every)
 

@@ -32,7 +32,8 @@ def replay(pool: Pool, settings: Settings, user: User = PUBLIC) -> Result:
     sides = clearance.visible_entities(pool, user)
     shown = replace(pool, entities=sides)
     seen = {hit.id: hit for hit in hits}
-    pinned: frozenset[str] = frozenset()
+    pinned: dict[str, str] = {}
+    lowered: Mapping[str, float] = {}
     reranked = False
     traces: list[LayerTrace] = []
     needs: list[Pending] = []
@@ -43,7 +44,8 @@ def replay(pool: Pool, settings: Settings, user: User = PUBLIC) -> Result:
             traces.append(LayerTrace(layer.name, False, len(hits), len(hits)))
             continue
         started = perf_counter()
-        step = layer.apply(hits, LayerInput(settings, shown, scan, user, pinned, reranked))
+        look = LayerInput(settings, shown, scan, user, pinned, reranked, lowered)
+        step = layer.apply(hits, look)
         ms = (perf_counter() - started) * 1000
         traces.append(
             LayerTrace(
@@ -58,7 +60,8 @@ def replay(pool: Pool, settings: Settings, user: User = PUBLIC) -> Result:
             )
         )
         needs.extend(step.needs)
-        pinned |= step.pinned
+        pinned = {**step.pinned, **pinned}
+        lowered = step.lowered or lowered
         reranked |= step.reranked
         if status == "ok":
             status, message = step.status, step.message

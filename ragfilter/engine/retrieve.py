@@ -21,7 +21,6 @@ from ragfilter.layers.clean import is_clean
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.comparison import alternatives, detect, title_is
 from ragfilter.layers.registry import LAYERS
-from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool, Result, User
 from ragfilter.protocols import Catalogue, Collection, Vectors
 from ragfilter.rules.match import rule_book
@@ -221,7 +220,7 @@ def _reach_of(settings: Settings, user: User, catalogue: Catalogue | None, *, wi
     rules = settings.query_must.enabled and (catalogue is None or bool(catalogue.rules))
     filtered = rules or not user.unrestricted or bool(settings.retrieval.source_pattern.strip())
     first = SPARE * wanted if filtered else wanted
-    if settings.cutoff.enabled and strategy(settings.cutoff.strategy).reads_pool:
+    if any(layer.enabled(settings) and layer.reads_pool(settings) for layer in LAYERS):
         first = max(first, pool_size)
     return Reach(wanted, first, max(pool_size, first) * WIDEST, wanted)
 
@@ -229,10 +228,12 @@ def _reach_of(settings: Settings, user: User, catalogue: Catalogue | None, *, wi
 def used(settings: Settings) -> int:
     """How many clean chunks the layers that are on can use."""
     cutoff, quality, judge = settings.cutoff, settings.quality, settings.judge
+    words = settings.words
     return _compared(settings) + max(
         settings.retrieval.k,
         cutoff.max_results if cutoff.enabled else 0,
         quality.max_top_k if quality.enabled else 0,
+        words.depth if words.enabled else 0,
         int(judge.max_chunks * judge.oversample) if judge.enabled else 0,
     )
 
@@ -244,6 +245,7 @@ def target(settings: Settings) -> int:
         settings.retrieval.k,
         settings.cutoff.max_results,
         settings.quality.max_top_k,
+        settings.words.depth,
         int(settings.judge.max_chunks * settings.judge.oversample),
     )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from ragfilter.layers.strategies.base import far_end
 from ragfilter.model import Decision, Detail, Hit, Pending, Pool, Status, User, similarity
 from ragfilter.rules.match import Scan
 
@@ -13,17 +15,39 @@ if TYPE_CHECKING:
     from ragfilter.settings.schema import Settings
 
 
+BACKGROUND_FROM = 50
+"""Hits from which on the farther half of a pool tells what chunks are worth that do not fit."""
+
+
 @dataclass(frozen=True, slots=True)
 class LayerInput:
-    """What a layer may look at: the settings, the pool, the scanned query, as whom, the pins, and
-    whether a layer before it put the hits in a reranker's order."""
+    """What a layer may look at: the settings, the pool, the scanned query, as whom, the pins with
+    what each is pinned for, whether a layer before it put the hits in a reranker's order, and what
+    distances were lowered to."""
 
     settings: Settings
     pool: Pool
     rules: Scan
     user: User
-    pinned: frozenset[str] = frozenset()
+    pinned: Mapping[str, str] = field(default_factory=dict)
     reranked: bool = False
+    lowered: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def found(self) -> tuple[Hit, ...]:
+        """What the query itself found and the user may see: the first pool_size, however far the
+        pool was doubled."""
+        own = (h for h in self.pool.hits if h.found_by == "query" and self.user.sees(h.chunk))
+        return tuple(islice(own, self.settings.retrieval.pool_size))
+
+    @property
+    def background(self) -> float | None:
+        """The distance of chunks that have nothing to do with the query: the mean of the farther
+        half of what it found. None where too few were found, or the store gives no distances."""
+        found = self.found
+        if len(found) < BACKGROUND_FROM or self.pool.space == "rank":
+            return None
+        return far_end([hit.distance for hit in found])
 
     def similarity(self, hit: Hit) -> float:
         return similarity(hit.distance, self.pool.space)
@@ -33,7 +57,8 @@ class LayerInput:
 class LayerOutput:
     """What a layer made of the hits it got: those that go on, in order, and every decision.
 
-    `reranked` says that the order is now a reranker's, and not by distance.
+    `reranked` says that the order is now a reranker's, and not by distance. `lowered` holds the
+    distances that the order goes by where they are not the hits' own.
     """
 
     hits: tuple[Hit, ...]
@@ -43,8 +68,9 @@ class LayerOutput:
     note: str = ""
     status: Status = "ok"
     message: str = ""
-    pinned: frozenset[str] = frozenset()
+    pinned: Mapping[str, str] = field(default_factory=dict)
     reranked: bool = False
+    lowered: Mapping[str, float] = field(default_factory=dict)
 
 
 Layer = Callable[[tuple[Hit, ...], LayerInput], LayerOutput]

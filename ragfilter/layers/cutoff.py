@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
-from ragfilter.layers.base import LayerInput, LayerOutput
+from ragfilter.layers.base import BACKGROUND_FROM, LayerInput, LayerOutput
 from ragfilter.layers.quality import UNSCORED
 from ragfilter.layers.spec import LayerSpec, Mark, kept_of
 from ragfilter.layers.strategies.base import EPSILON, far_end
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 DISTANCE = "distance"
 RERANK = "1 − rerank score"
+LOWERED = "distance less shared words"
 PLACE = "place in the store's order"
 
 
@@ -128,34 +128,44 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     free = tuple(hit for hit in hits if hit.id not in look.pinned)
     reranked = look.reranked and bool(free)
     hits = pins + free
-    values = _scores(pins, free) if reranked else tuple(hit.distance for hit in hits)
+    lowered = {} if reranked else look.lowered
+    values = (
+        _scores(pins, free)
+        if reranked
+        else tuple(lowered.get(hit.id, hit.distance) for hit in hits)
+    )
     unscored = look.pool.space == "rank" and not reranked
-    if unscored:
-        settings = settings.model_copy(update={"strategy": "fixed"})
+    shallow = strategy(settings.strategy).reads_pool and len(look.found) < BACKGROUND_FROM
+    if unscored or shallow:
+        settings = settings.model_copy(update={"strategy": "fixed" if unscored else "gap"})
     background = _background(look, reranked=reranked)
     made = cut(values, settings, pinned=len(pins), background=background)
     if unscored:
         made = replace(made, gaps=(), reason=f"{made.reason}; {UNSCORED} to find a cliff in")
-    name = RERANK if reranked else PLACE if unscored else DISTANCE
-    decisions = [_pin(hit, value, reranked) for hit, value in zip(pins, values, strict=False)]
+    name = RERANK if reranked else PLACE if unscored else LOWERED if lowered else DISTANCE
+    decisions = [
+        _pin(hit, look.pinned[hit.id], value, reranked)
+        for hit, value in zip(pins, values, strict=False)
+    ]
     for place, hit in enumerate(free, start=len(pins) + 1):
         decisions.append(_decide(hit, place, values, made, settings, name))
     note = made.reason
     if reranked:
         note += f"; the values are {RERANK}, since the reranker reordered the hits"
+    elif shallow and not unscored:
+        few = f"a background is known from {BACKGROUND_FROM} hits on"
+        note += f"; cut by gap, since {few}"
+    elif lowered:
+        note += f"; the values are {LOWERED}"
     detail = CutoffDetail(made, tuple(hit.id for hit in hits), values, name, background)
     return LayerOutput(hits[: made.kept], tuple(decisions), detail=detail, note=note)
 
 
 def _background(look: LayerInput, *, reranked: bool) -> float | None:
-    """The mean of the farther half of what the query itself found, in the scale in force.
-
-    Only the first pool_size that the user may see count: not how far the pool was doubled.
-    """
-    own = (h for h in look.pool.hits if h.found_by == "query" and look.user.sees(h.chunk))
-    first = tuple(islice(own, look.settings.retrieval.pool_size))
-    scores = (h.rerank_score for h in first if h.rerank_score is not None)
-    values = [1.0 - s for s in scores] if reranked else [h.distance for h in first]
+    """The mean of the farther half of what the query itself found, in the scale in force."""
+    found = look.found
+    scores = (h.rerank_score for h in found if h.rerank_score is not None)
+    values = [1.0 - s for s in scores] if reranked else [h.distance for h in found]
     return far_end(values) if values else None
 
 
@@ -165,9 +175,8 @@ def _scores(pins: Sequence[Hit], free: Sequence[Hit]) -> tuple[float, ...]:
     return tuple(rest[0] if p.rerank_score is None else 1.0 - p.rerank_score for p in pins) + rest
 
 
-def _pin(hit: Hit, value: float, reranked: bool) -> Decision:
+def _pin(hit: Hit, reason: str, value: float, reranked: bool) -> Decision:
     known = not reranked or hit.rerank_score is not None
-    reason = "named in the comparison"
     return Decision(hit.id, "cutoff", "pinned", reason, value if known else None)
 
 
@@ -242,4 +251,5 @@ SPEC: LayerSpec = LayerSpec(
     unused=_unused,
     relax=lambda trace, result: ("Keep at least 2", {"cutoff.min_results": 2}),
     limits=True,
+    reads_pool=lambda settings: strategy(settings.cutoff.strategy).reads_pool,
 )

@@ -64,7 +64,7 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     for hit in first:
         decision = _decide(hit, alike, held[hit.id], covered, settings)
         if hit.id in look.pinned:
-            decision = Decision(hit.id, "diversity", "pinned", "named in the comparison")
+            decision = Decision(hit.id, "diversity", "pinned", look.pinned[hit.id])
         decisions.append(decision)
         if decision.outcome != "dropped":
             kept.append(hit)

@@ -60,7 +60,7 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
         (*front, *rest),
         pins + others,
         note="; ".join(f"no chunk left that names “{name}”" for name in missing),
-        pinned=frozenset(pinned),
+        pinned=dict.fromkeys(pinned, "named in the comparison"),
     )
 
 

@@ -210,7 +210,7 @@ def _nearest(
         stays = place <= len(kept)
         rule = f"{'among' if stays else 'beyond'} the nearest {limit}"
         if hit.id in look.pinned:
-            rule = "named in the comparison"
+            rule = look.pinned[hit.id]
         became: Outcome = outcome if stays else "dropped"
         decisions.append(Decision(hit.id, "judge", became, say(rule), float(place), float(limit)))
     return LayerOutput(tuple(kept), (*decisions, *unasked))
@@ -269,7 +269,7 @@ def _decision(
     if hit.id in judgement.shortened:
         said = f"{said} (its text shortened)"
     if hit.id in look.pinned:
-        return Decision(hit.id, "judge", "pinned", f"named in the comparison; {said}")
+        return Decision(hit.id, "judge", "pinned", f"{look.pinned[hit.id]}; {said}")
     keeps = verdict is not None and verdict.action != "DISCARD"
     return Decision(hit.id, "judge", "kept" if keeps else "dropped", said)
 

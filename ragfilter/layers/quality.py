@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import model_validator
@@ -24,6 +24,7 @@ from ragfilter.model import (
     Result,
     Widening,
     Width,
+    similarity,
 )
 from ragfilter.settings.field import Section, setting
 from ragfilter.text import numbers
@@ -36,8 +37,11 @@ EPSILON = 1e-9
 UNSCORED = "the store gives no scores"
 MESSAGE = (
     "Nothing in this collection matches the query well enough. "
-    "Ask in other words, or lower the similarity threshold."
+    "Ask in other words, or set a less strict threshold."
 )
+
+
+Limits = Literal["similarity", "background"]
 
 
 class Quality(Section):
@@ -56,6 +60,17 @@ class Quality(Section):
     max_top_k: int = setting(
         10, "Maximum number of candidates checked or reranked.",
         unit="chunks", ge=1, le=500, ceiling=50, label="Candidates checked at most",
+    )  # fmt: skip
+    good_by: Limits = setting(
+        "similarity",
+        "Whether a candidate is good by its similarity, or by how much nearer than the background "
+        "it is. The latter needs no scale. The background is the mean distance of the farther half "
+        "of the pool; with fewer than 50 hits there is none, and similarity decides.",
+        label="Good by",
+    )
+    background_share: float = setting(
+        0.8, "Distance, as a share of the background's, up to which a candidate counts as good.",
+        unit="share", ge=0, le=1, step=0.01, label="Background share",
     )  # fmt: skip
     score_threshold: float = setting(
         0.5, "Similarity from which a candidate counts as good.",
@@ -101,7 +116,7 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     step = _judge(hits, look, quality)
     if pins:
         pin_decisions = tuple(
-            Decision(hit.id, "quality", "pinned", "named in the comparison") for hit in pins
+            Decision(hit.id, "quality", "pinned", look.pinned[hit.id]) for hit in pins
         )
         step = replace(
             step,
@@ -122,10 +137,10 @@ def widths(quality: Quality) -> tuple[int, ...]:
 def _judge(hits: tuple[Hit, ...], look: LayerInput, quality: Quality) -> LayerOutput:
     if look.pool.space == "rank" and quality.mode == "when_poor":
         return _unscored(hits, quality)
-    threshold = quality.score_threshold
-    good = _good(hits[: quality.min_top_k], look, threshold)
+    bar = _bar(look, quality)
+    good = bar.pick(hits[: quality.min_top_k])
     if good and quality.mode == "when_poor":
-        return _keep_good(hits, good, quality.min_top_k, look)
+        return _keep_good(hits, good, quality.min_top_k, bar)
     if quality.reranker == "none" or not hits:
         return _widen(hits, look, quality)
     mine = look.pool.reranker == reranker_key(quality)
@@ -162,25 +177,55 @@ def reranker_key(quality: Quality) -> str:
     return quality.reranker
 
 
-def _good(hits: Sequence[Hit], look: LayerInput, threshold: float) -> list[Hit]:
-    return [hit for hit in hits if look.similarity(hit) >= threshold - EPSILON]
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    """What makes a candidate good: a similarity of at least `limit`, or a distance of at most."""
+
+    look: LayerInput
+    limit: float
+    share: float | None = None
+
+    def value(self, hit: Hit) -> float:
+        return self.look.similarity(hit) if self.share is None else hit.distance
+
+    @property
+    def least_similarity(self) -> float:
+        return self.limit if self.share is None else similarity(self.limit, self.look.pool.space)
+
+    def pick(self, hits: Sequence[Hit]) -> list[Hit]:
+        return [hit for hit in hits if self.passes(self.value(hit))]
+
+    def passes(self, value: float) -> bool:
+        if self.share is None:
+            return value >= self.limit - EPSILON
+        return value <= self.limit + EPSILON
+
+    def reason(self, value: float) -> str:
+        good = self.passes(value)
+        if self.share is None:
+            pair = f"{value:.3f} ≥ {self.limit:.3f}" if good else ""
+            return f"similarity {pair or numbers.apart(value, '<', self.limit)}"
+        pair = f"{value:.3f} ≤ {self.limit:.3f}" if good else ""
+        of = f"{self.share:.2f} of the background"
+        return f"distance {pair or numbers.apart(value, '>', self.limit)}, {of}"
 
 
-def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, look: LayerInput) -> LayerOutput:
-    threshold = look.settings.quality.score_threshold
+def _bar(look: LayerInput, quality: Quality) -> _Bar:
+    background = look.background if quality.good_by == "background" else None
+    if background is None:
+        return _Bar(look, quality.score_threshold)
+    share = quality.background_share
+    return _Bar(look, share * background, share)
+
+
+def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, bar: _Bar) -> LayerOutput:
     good_ids = {hit.id for hit in good}
     decisions = []
     for place, hit in enumerate(hits, start=1):
-        value = look.similarity(hit)
-        if hit.id in good_ids:
-            reason = f"similarity {value:.3f} ≥ {threshold:.3f}"
-            decisions.append(Decision(hit.id, "quality", "kept", reason, value, threshold))
-        elif place <= width:
-            reason = f"similarity {numbers.apart(value, '<', threshold)}"
-            decisions.append(Decision(hit.id, "quality", "dropped", reason, value, threshold))
-        else:
-            reason = f"beyond the first {width} looked at"
-            decisions.append(Decision(hit.id, "quality", "dropped", reason, value, threshold))
+        value = bar.value(hit)
+        outcome: Outcome = "kept" if hit.id in good_ids else "dropped"
+        reason = bar.reason(value) if place <= width else f"beyond the first {width} looked at"
+        decisions.append(Decision(hit.id, "quality", outcome, reason, value, bar.limit))
     return LayerOutput(tuple(good), tuple(decisions))
 
 
@@ -202,17 +247,18 @@ def _widen(hits: tuple[Hit, ...], look: LayerInput, quality: Quality) -> LayerOu
         return _unscored(hits, quality)
     if not hits:
         return LayerOutput(())
+    bar = _bar(look, quality)
     looks: list[Width] = []
     good: list[Hit] = []
     for width in widths(quality):
         first = hits[:width]
-        good = _good(first, look, quality.score_threshold)
+        good = bar.pick(first)
         looks.append(Width(width, len(good), max(map(look.similarity, first))))
         if good:
             break
     step = replace(
-        _keep_good(hits, good, looks[-1].width, look),
-        detail=Widening(quality.score_threshold, tuple(looks)),
+        _keep_good(hits, good, looks[-1].width, bar),
+        detail=Widening(bar.least_similarity, tuple(looks)),
     )
     return step if good else replace(step, status="low_quality_results", message=MESSAGE)
 
@@ -254,7 +300,8 @@ def _line(trace: LayerTrace, result: Result) -> str:
     if not trace.n_out:
         return f"no chunk is good enough{path}"
     keeps = [d for d in trace.decisions if d.outcome == "kept" and d.limit is not None]
-    limit = f" with similarity ≥ {keeps[0].limit:.3f}" if keeps else ""
+    by = "distance ≤" if keeps and keeps[0].reason.startswith("distance") else "similarity ≥"
+    limit = f" with {by} {keeps[0].limit:.3f}" if keeps else ""
     return f"keeps {trace.n_out}{limit}{path}"
 
 
@@ -268,22 +315,31 @@ def _path(detail: Widening) -> str:
 
 
 def _unused(settings: Settings) -> frozenset[str]:
-    match settings.quality.reranker:
+    quality = settings.quality
+    other = {"background_share"} if quality.good_by == "similarity" else {"score_threshold"}
+    match quality.reranker:
         case "cross_encoder":
-            return frozenset()
+            return frozenset(other)
         case "none":
-            return frozenset(
+            return frozenset(other) | frozenset(
                 n for n in Quality.model_fields if n == "mode" or n.startswith("reranker_")
             )
         case _:
-            return frozenset({"reranker_model"})
+            return frozenset({"reranker_model"} | other)
 
 
 def _relax(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]] | None:
-    """Lower the threshold to the best value that was compared with it."""
+    """Move the threshold to the best value that was compared with it."""
     quality = result.settings.quality
     values = [d.value for d in trace.decisions if d.value is not None]
-    reranked = any(d.limit == quality.reranker_threshold for d in trace.decisions)
+    limits = {d.limit for d in trace.decisions if d.limit is not None}
+    reranked = quality.reranker_threshold in limits
+    if not reranked and limits and quality.score_threshold not in limits:
+        share = math.ceil(100 * quality.background_share * min(values) / max(limits)) / 100
+        if share > 1:
+            return None
+        change = {"quality.background_share": share}
+        return f"Raise the background share to {numbers.distance(share)}", change
     path = "quality.reranker_threshold" if reranked else "quality.score_threshold"
     best = math.floor(100 * max(values, default=0.0)) / 100
     if not 0 <= best < result.settings.get(path):
@@ -301,7 +357,14 @@ SPEC: LayerSpec = LayerSpec(
     line=_line,
     off=lambda settings: f"off; similarity ≥ {settings.quality.score_threshold:.3f}",
     cost=lambda settings: "free" if settings.quality.reranker == "none" else "local model",
-    first=("score_threshold", "reranker", "reranker_model", "reranker_threshold"),
+    reads_pool=lambda settings: settings.quality.good_by == "background",
+    first=(
+        "score_threshold",
+        "background_share",
+        "reranker",
+        "reranker_model",
+        "reranker_threshold",
+    ),
     unused=_unused,
     relax=_relax,
 )

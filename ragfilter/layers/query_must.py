@@ -16,6 +16,12 @@ from ragfilter.settings.field import Section, setting
 
 class QueryMust(Section):
     enabled: bool = setting(False, "Drop chunks whose query_must rule the query does not meet.")
+    pin: bool = setting(
+        False,
+        "Pin the nearest chunks whose rule the query meets, as many as the unfiltered k at most: "
+        "no threshold of a later layer drops them. A rule that holds says more than a distance.",
+        label="Pin what a rule admits",
+    )
     max_rounds: int = setting(
         3,
         "Maximum number of rounds of the replayed re-query loop. Only shown: the result does not "
@@ -25,18 +31,26 @@ class QueryMust(Section):
 
 
 def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
-    """Keep hits whose rule holds. A rule that cannot be read lets its chunk pass, and says so."""
+    """Keep hits whose rule holds. A rule that cannot be read lets its chunk pass, and says so.
+
+    With `pin`, the nearest that a rule admits are pinned: a chunk without a rule only passes, but
+    one whose rule holds was meant for such a query.
+    """
+    settings = look.settings
     kept: list[Hit] = []
     decisions: list[Decision] = []
     passes: list[bool] = []
+    pinned: dict[str, str] = {}
     for hit in hits:
         check = look.rules.check(hit.chunk.rule)
         passes.append(check.passes)
         if check.passes:
             kept.append(hit)
         outcome: Outcome = "kept" if check.passes else "dropped"
+        if check.holds and settings.query_must.pin and len(pinned) < settings.retrieval.k:
+            outcome = "pinned"
+            pinned[hit.id] = check.reason
         decisions.append(Decision(hit.id, "query_must", outcome, check.reason))
-    settings = look.settings
     found_by_query = [
         (hit.id, ok) for hit, ok in zip(hits, passes, strict=True) if hit.found_by == "query"
     ]
@@ -46,7 +60,7 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
         k=settings.retrieval.k,
         max_rounds=settings.query_must.max_rounds,
     )
-    return LayerOutput(tuple(kept), tuple(decisions), detail=rounds)
+    return LayerOutput(tuple(kept), tuple(decisions), detail=rounds, pinned=pinned)
 
 
 def replay_rounds(ids: Sequence[str], passes: Sequence[bool], *, k: int, max_rounds: int) -> Rounds:

@@ -15,6 +15,7 @@ ORDER = (
     "clearance",
     "query_must",
     "entities",
+    "words",
     "quality",
     "cutoff",
     "diversity",

@@ -65,6 +65,8 @@ class LayerSpec:
     """Whether it decides how many stay: the headline is then its line."""
     compares: int = 0
     """How many chunks it compares by their texts: a search finds so many more, with their texts."""
+    reads_pool: Callable[[Settings], bool] = lambda settings: False
+    """Whether it compares with the pool's far end, so that a pool of full size is gathered."""
     explains: int = 2
     """How well its decision explains a kept hit: 2 it weighed it, 1 counted it, 0 let it pass."""
 

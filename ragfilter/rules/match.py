@@ -38,11 +38,13 @@ SHOWN_CHARS = 120
 @dataclass(frozen=True, slots=True)
 class RuleCheck:
     """Whether a chunk with this rule passes, and why. `readable` is False for a rule that is
-    invalid: relevance fails open, so its chunk passes."""
+    invalid: relevance fails open, so its chunk passes. `holds`: it has a rule, and the query has
+    what that asks for."""
 
     passes: bool
     reason: str
     readable: bool = True
+    holds: bool = False
 
 
 NO_RULE = RuleCheck(True, "no rule")
@@ -221,7 +223,9 @@ def _compile(rule: Rule, number: Callable[[str, Match], int]) -> _Compiled:
 
 
 def _explain(compiled: _Compiled, hits: frozenset[int], holds: bool) -> RuleCheck:
-    return RuleCheck(holds, _why_holds(compiled, hits) if holds else _why_not(compiled, hits))
+    why = _why_holds(compiled, hits) if holds else _why_not(compiled, hits)
+    asks = bool(compiled.groups or compiled.required)
+    return RuleCheck(holds, why, holds=holds and asks)
 
 
 def _why_holds(compiled: _Compiled, hits: frozenset[int]) -> str:

@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from ragfilter.layers.judge import Judge
     from ragfilter.layers.quality import Quality
     from ragfilter.layers.query_must import QueryMust
+    from ragfilter.layers.words import Words
 
     class Settings(Tree):
         """All settings of the filter. `Settings()` holds the seeds' default figures."""
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
         clearance: Clearance = Clearance()
         query_must: QueryMust = QueryMust()
         entities: Entities = Entities()
+        words: Words = Words()
         quality: Quality = Quality()
         cutoff: Cutoff = Cutoff()
         judge: Judge = Judge()

@@ -239,7 +239,7 @@ def test_law_a_constant_on_all_values_moves_the_limit_and_nothing_else(
         before.cliff_after_rank,
     )
     if before.limit is not None:
-        assert after.limit == before.limit + shift / 1024
+        assert after.limit == pytest.approx(before.limit + shift / 1024)
 
 
 @given(GRID, SETTINGS, GRID)
@@ -309,7 +309,12 @@ def look_at() -> LookAt:
         pool = Pool("q", "c", "l2", hits)
         settings = Settings().with_values(values)
         return LayerInput(
-            settings, pool, rule_book(()).scan("q"), PUBLIC, frozenset(pinned), reranked
+            settings,
+            pool,
+            rule_book(()).scan("q"),
+            PUBLIC,
+            dict.fromkeys(pinned, "named in the comparison"),
+            reranked,
         )
 
     return make
@@ -485,15 +490,34 @@ def test_the_background_of_rerank_scores_is_in_their_scale(look_at: LookAt) -> N
 
 
 def test_decisions_of_a_relative_limit(look_at: LookAt) -> None:
-    hits = make_hits([0.2, 0.4, 0.5, 0.6, 1.0])
-    step = apply(
-        hits,
-        look_at(
-            hits, cutoff__strategy="relative", cutoff__relative_offset=0.5, cutoff__min_results=3
-        ),
-    )
-    # The background is 0.7, the mean of 0.5, 0.6 and 1.0.
+    hits = make_hits([0.2, 0.4, 0.5, 0.6, *[0.7] * 46])
+    options = {"cutoff__relative_offset": 0.5, "cutoff__min_results": 3}
+    step = apply(hits[:5], look_at(hits, cutoff__strategy="relative", **options))
+    # The background is 0.7, the mean of the farther 25.
     assert rows(step)[2:4] == [
         ("c", "kept", "distance 0.500 > 0.450; kept, as at least 3 stay", 0.5, 0.45),
         ("d", "dropped", "distance 0.600 > 0.450", 0.6, 0.45),
     ]
+
+
+def test_without_a_background_relative_cuts_by_gap(look_at: LookAt) -> None:
+    hits = make_hits([0.1, 0.12, *[0.5] * 47])
+    step = apply(hits, look_at(hits, cutoff__strategy="relative"))
+    assert isinstance(step.detail, CutoffDetail)
+    assert (step.detail.cut.strategy, step.detail.cut.kept) == ("gap", 2)
+    assert step.note.endswith("; cut by gap, since a background is known from 50 hits on")
+    more = make_hits([0.1, 0.12, *[0.5] * 48])
+    step = apply(more, look_at(more, cutoff__strategy="relative"))
+    assert isinstance(step.detail, CutoffDetail)
+    assert step.detail.cut.strategy == "relative"
+
+
+def test_lowered_distances_are_what_is_cut(look_at: LookAt) -> None:
+    hits = make_hits([0.5, 0.6, 0.9])
+    look = replace(look_at(hits), lowered={"a": 0.5, "b": 0.3, "c": 0.9})
+    step = apply((hits[1], hits[0], hits[2]), look)
+    assert isinstance(step.detail, CutoffDetail)
+    assert step.detail.values == (0.3, 0.5, 0.9)
+    assert step.detail.value_name == "distance less shared words"
+    assert step.note.endswith("; the values are distance less shared words")
+    assert rows(step)[2][2] == "after the cliff: gap 0.400 ≥ 0.100 after hit 2"

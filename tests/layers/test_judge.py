@@ -76,7 +76,16 @@ def judge(
         reachable=reachable,
         failures=failures,
     )
-    return apply(hits, LayerInput(tree, found, rule_book(()).scan(query), user, pinned))
+    return apply(
+        hits,
+        LayerInput(
+            tree,
+            found,
+            rule_book(()).scan(query),
+            user,
+            dict.fromkeys(pinned, "named in the comparison"),
+        ),
+    )
 
 
 def over(hits: tuple[Hit, ...], **actions: str) -> Judgement:

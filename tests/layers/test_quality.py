@@ -39,7 +39,16 @@ def run(
         failures=(Failure("rerank", failure),) if failure else (),
         reranker=quality.reranker_key(settings.quality) if scores or failure else "",
     )
-    return quality.apply(hits, LayerInput(settings, pool, rule_book(()).scan("q"), PUBLIC, pinned))
+    return quality.apply(
+        hits,
+        LayerInput(
+            settings,
+            pool,
+            rule_book(()).scan("q"),
+            PUBLIC,
+            dict.fromkeys(pinned, "named in the comparison"),
+        ),
+    )
 
 
 def ids(step: LayerOutput) -> list[str]:
@@ -229,3 +238,43 @@ def test_the_line_names_the_looks(similarities: list[float], line: str) -> None:
     assert bool(looks) == ("first" in line)
     told = report.trace_text(result)
     assert all(f"  first {look['width']}: {look['good']} good, best" in told for look in looks)
+
+
+def by_background(distances: list[float], **values: object) -> LayerOutput:
+    """Beside the distances, 48 hits at 1.0: the background is 1.0."""
+    settings = Settings().with_values(
+        {"quality.good_by": "background", **{f"quality.{name}": v for name, v in values.items()}}
+    )
+    near = tuple(Hit(Chunk(f"c{i}"), d, i) for i, d in enumerate(distances, start=1))
+    far = tuple(Hit(Chunk(f"far{i}"), 1.0, i) for i in range(len(near) + 1, 51))
+    pool = Pool("q", "c", "l2", near + far)
+    return quality.apply(near, LayerInput(settings, pool, rule_book(()).scan("q"), PUBLIC))
+
+
+@pytest.mark.parametrize(
+    ("distances", "options", "kept"),
+    [
+        ([0.5, 0.8, 0.81], {}, ["c1", "c2"]),
+        ([0.5, 0.8, 0.81], {"background_share": 0.5}, ["c1"]),
+        # nothing among the first three stands clear: looks at more
+        ([0.9, 0.9, 0.9, 0.9, 0.7], {"reranker": "none"}, ["c5"]),
+        ([0.81, 0.9], {"reranker": "none"}, []),
+    ],
+)
+def test_good_is_what_stands_clear_of_the_background(
+    distances: list[float], options: dict[str, object], kept: list[str]
+) -> None:
+    step = by_background(distances, **options)
+    assert ids(step) == kept
+    assert step.status == ("ok" if kept else "low_quality_results")
+
+
+def test_what_stands_clear_says_by_how_much() -> None:
+    kept, dropped = by_background([0.5, 0.81]).decisions
+    assert kept.reason == "distance 0.500 ≤ 0.800, 0.80 of the background"
+    assert dropped.reason == "distance 0.810 > 0.800, 0.80 of the background"
+    assert (dropped.value, dropped.limit) == (0.81, 0.8)
+
+
+def test_without_a_background_similarity_decides() -> None:
+    assert ids(run([0.8, 0.3], good_by="background")) == ["c1"]

@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from ragfilter.layers.query_must import replay_rounds
+from ragfilter.layers.base import LayerInput
+from ragfilter.layers.query_must import apply, replay_rounds
+from ragfilter.model import PUBLIC, Chunk, Hit, Pool
+from ragfilter.rules.match import rule_book
+from ragfilter.settings.schema import Settings
 
 N, Y = False, True
 
@@ -33,3 +37,33 @@ def test_rounds(
     assert seen == rounds
     assert "".join(result.kept) == kept
     assert result.short == short
+
+
+def pins(rules: list[str | None], **values: object) -> dict[str, str]:
+    settings = Settings().with_values(
+        {"query_must.enabled": True, "query_must.pin": True, **values}
+    )
+    hits = tuple(Hit(Chunk(f"c{i}", rule=rule), i / 10, i) for i, rule in enumerate(rules, start=1))
+    scan = rule_book(tuple(filter(None, rules))).scan("a cleric rolls")
+    step = apply(hits, LayerInput(settings, Pool("a cleric rolls", "c", "l2", hits), scan, PUBLIC))
+    assert step.pinned.keys() == {d.chunk_id for d in step.decisions if d.outcome == "pinned"}
+    return dict(step.pinned)
+
+
+HOLDS = '{"contain": "cleric"}'
+
+
+@pytest.mark.parametrize(
+    ("rules", "values", "pinned"),
+    [
+        ([HOLDS, None, HOLDS], {}, ["c1", "c3"]),
+        # no rule, one that is unreadable, asks for nothing, only forbids, or fails
+        ([None, "{", "{}", '{"contain_none_of": ["undead"]}', '{"contain": "druid"}'], {}, []),
+        ([HOLDS] * 4, {"retrieval.k": 2}, ["c1", "c2"]),
+        ([HOLDS], {"query_must.pin": False}, []),
+    ],
+)
+def test_what_a_rule_admits_is_pinned(
+    rules: list[str | None], values: dict[str, object], pinned: list[str]
+) -> None:
+    assert pins(rules, **values) == dict.fromkeys(pinned, "rule holds: cleric")

@@ -185,7 +185,7 @@ CLERIC_7 = json.dumps(
         (
             CLERIC_7,
             "cleric, ac 7, 10 to 13",
-            RuleCheck(True, "rule holds: 10, 13, cleric, ac 7"),
+            RuleCheck(True, "rule holds: 10, 13, cleric, ac 7", holds=True),
         ),
         (
             CLERIC_7,

@@ -1,0 +1,93 @@
+"""Words as question and passage share them: how much, and which values both state.
+
+Source of the overlap: BM25, Robertson and Zaragoza, "The probabilistic relevance framework", 2009,
+with its usual constants, divided by the most that the question's words could give.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ragfilter.text.normalise import normalise
+
+K1, B = 1.2, 0.75
+MAX_TEXT = 10_000
+"""Characters of a passage that are read."""
+_TOKEN = re.compile(r"(?:(?<!\S)-|(?<=\()-)?\d+(?:[.,]\d+)*(?![^\W_])|[^\W_]+")
+_NUMBER = re.compile(r"-?\d+(?:[.,]\d+)*")
+_JOINS = ("of", "is", "=")
+
+Value = tuple[str, str]
+"""A name and the number that follows it: ("strength", "17") of "strength 17", "strength of 17"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What a passage shares with the question: 0 for nothing, 1 for the most there could be, and
+    the shared words, the most telling first."""
+
+    share: float
+    words: tuple[str, ...]
+
+
+def overlaps(query: str, passages: Sequence[str]) -> tuple[Overlap, ...]:
+    """The overlap of each passage with the query.
+
+    A word tells the more the fewer of the passages have it; one that none has tells nothing.
+    """
+    wanted = dict.fromkeys(_counts(query))
+    counts = [_counts(passage) for passage in passages]
+    having = {word: sum(word in count for count in counts) for word in wanted}
+    n = len(counts)
+    weights = {word: math.log(1 + (n - m + 0.5) / (m + 0.5)) for word, m in having.items() if m}
+    most = (K1 + 1) * sum(weights.values())
+    lengths = [count.total() for count in counts]
+    mean = sum(lengths) / n if n else 0.0
+    made = []
+    for count, length in zip(counts, lengths, strict=True):
+        shared = {
+            word: weight * count[word] * (K1 + 1) / (count[word] + K1 * (1 - B + B * length / mean))
+            for word, weight in weights.items()
+            if word in count
+        }
+        telling = sorted(shared, key=lambda word: -weights[word])
+        made.append(Overlap(sum(shared.values()) / most if shared else 0.0, tuple(telling)))
+    return tuple(made)
+
+
+def values(text: str) -> frozenset[Value]:
+    """Every name with the number that follows it, at once or after "of" or "is"."""
+    return _values(text[:MAX_TEXT])
+
+
+def tokens(text: str) -> tuple[str, ...]:
+    """The words and numbers of a text, in one spelling, a plural as its singular."""
+    return tuple(map(_singular, _TOKEN.findall(normalise(text[:MAX_TEXT]))))
+
+
+@lru_cache(maxsize=2048)
+def _counts(text: str) -> Counter[str]:
+    return Counter(tokens(text))
+
+
+@lru_cache(maxsize=2048)
+def _values(text: str) -> frozenset[Value]:
+    words = tokens(text)
+    found = set()
+    for i, word in enumerate(words):
+        if not _NUMBER.fullmatch(word):
+            continue
+        name = i - 2 if i > 1 and words[i - 1] in _JOINS else i - 1
+        if name >= 0 and not any(char.isdigit() for char in words[name]):
+            found.add((words[name], word))
+    return frozenset(found)
+
+
+def _singular(word: str) -> str:
+    plural = len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is"))
+    return word[:-1] if plural else word

@@ -1,0 +1,91 @@
+"""Shared words: what moves up, by how much, and what is pinned for a value that the query gives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ragfilter.layers import words
+from ragfilter.layers.base import LayerInput, LayerOutput
+from ragfilter.model import PUBLIC, Chunk, Hit, Pool
+from ragfilter.rules.match import rule_book
+from ragfilter.settings.schema import Settings
+from ragfilter.text.words import overlaps
+
+QUERY = "What does a cleric with strength 17 roll?"
+TABLE = Chunk("table", "Strength 16: +1. Strength 17: +2.", "Strength Table")
+OTHER = Chunk("other", "A strength of 17 is asked for.", "The Champion")
+FAR = tuple(Hit(Chunk(f"far{i}", "Tea.", "Tea"), 1.0, i + 3) for i in range(47))
+"""Half of them, and more, are the background: 1.0."""
+
+
+def run(
+    hits: tuple[Hit, ...], pinned: dict[str, str] | None = None, **values: object
+) -> LayerOutput:
+    settings = Settings().with_values({f"words.{name}": v for name, v in values.items()})
+    pool = Pool(QUERY, "c", "l2", hits)
+    look = LayerInput(settings, pool, rule_book(()).scan(QUERY), PUBLIC, pinned or {})
+    return words.apply(hits, look)
+
+
+def made(*chunks: tuple[Chunk, float]) -> tuple[Hit, ...]:
+    return (*(Hit(chunk, d, i) for i, (chunk, d) in enumerate(chunks, start=1)), *FAR)
+
+
+def test_shared_words_lower_the_distance_by_a_share_of_the_way_to_the_background() -> None:
+    cleric = Chunk("cleric", "Roll as a cleric does.", "The Cleric")
+    hits = made((Chunk("tea", "Nothing of it.", "Rest"), 0.4), (cleric, 0.5), (OTHER, 0.9))
+    step = run(hits, pin_values=False, depth=3)
+    share = overlaps(QUERY, [hit.chunk.passage for hit in hits[:3]])[1].share
+    assert step.lowered["cleric"] == pytest.approx(0.5 - 1.5 * (1.0 - 0.4) * share)
+    assert [hit.id for hit in step.hits[:2]] == ["cleric", "tea"]
+    reasons = {d.chunk_id: d.reason for d in step.decisions}
+    assert reasons["tea"] == "shares no telling word"
+    assert reasons["cleric"].startswith("shares ")
+    assert reasons["far0"] == "beyond the first 3 whose words are compared"
+    assert step.lowered["far0"] == 1.0
+
+
+def test_it_needs_no_scale() -> None:
+    hits = made((TABLE, 0.4), (OTHER, 0.5), (Chunk("cleric", "A cleric.", ""), 0.45))
+    twice = tuple(replace(hit, distance=2 * hit.distance) for hit in hits)
+    once, scaled = run(hits), run(twice)
+    assert [hit.id for hit in once.hits] == [hit.id for hit in scaled.hits]
+    assert scaled.lowered == pytest.approx({i: 2 * d for i, d in once.lowered.items()})
+
+
+def test_a_stated_value_pins_what_is_titled_by_its_name() -> None:
+    hits = made((Chunk("cleric", "A cleric.", ""), 0.4), (OTHER, 0.5), (TABLE, 0.9))
+    step = run(hits)
+    assert step.pinned == {"table": "states “strength 17”, as the query does"}
+    assert step.hits[0].id == "table"
+    assert {d.chunk_id for d in step.decisions if d.outcome == "pinned"} == {"table"}
+    assert run(hits, pin_values=False).pinned == {}
+
+
+def test_a_value_that_a_pin_states_needs_no_other() -> None:
+    hits = made((OTHER, 0.5), (TABLE, 0.9))
+    step = run(hits, {"other": "its rule holds"})
+    assert step.pinned == {}
+    decisions = {d.chunk_id: (d.outcome, d.reason) for d in step.decisions}
+    assert decisions["other"] == ("pinned", "its rule holds")
+
+
+def test_a_value_pins_the_nearest_three_at_most() -> None:
+    tables = [(replace(TABLE, id=f"t{i}"), 0.5 + i / 10) for i in range(5)]
+    assert run(made(*tables)).pinned.keys() == {"t0", "t1", "t2"}
+
+
+def test_too_few_hits_keep_their_order() -> None:
+    hits = made((OTHER, 0.5), (Chunk("cleric", "cleric roll", ""), 0.6))[:10]
+    step = run(hits)
+    assert [hit.id for hit in step.hits] == [hit.id for hit in hits]
+    assert (step.lowered, step.note) == ({}, "too few hits to weigh words against distances")
+
+
+def test_a_chunk_without_its_text_shares_nothing() -> None:
+    bare = replace(TABLE, text="", title="", loaded=False)
+    step = run(made((bare, 0.5)))
+    assert step.pinned == {}
+    assert step.decisions[0].reason == "shares no telling word"

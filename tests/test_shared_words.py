@@ -1,0 +1,63 @@
+"""What question and passage share: figures of BM25 worked by hand, values as people write them."""
+
+from __future__ import annotations
+
+from math import log
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragfilter.text.words import overlaps, tokens, values
+
+
+def test_overlap_by_hand() -> None:
+    troll, both, none = overlaps("Do trolls fear fire?", ["A troll.", "Trolls fear, fear!", "Tea."])
+    # Three passages of 2, 3 and 1 words, 2 on average. "troll" stands in two, "fear" in one;
+    # "do" and "fire" in none, so they tell nothing.
+    common, rare = log(1 + 1.5 / 2.5), log(1 + 2.5 / 1.5)
+    most = 2.2 * (common + rare)
+    assert troll.share == pytest.approx(2.2 * common / (1 + 1.2) / most)
+    long = 1.2 * (0.25 + 0.75 * 3 / 2)
+    assert both.share == pytest.approx(
+        (2.2 * common / (1 + long) + 2.2 * rare * 2 / (2 + long)) / most
+    )
+    assert (troll.words, both.words, none.words, none.share) == (
+        ("troll",),
+        ("fear", "troll"),
+        (),
+        0,
+    )
+
+
+@given(st.text(max_size=30), st.lists(st.text(max_size=30), max_size=6))
+def test_law_a_share_is_a_share(query: str, passages: list[str]) -> None:
+    made = overlaps(query, passages)
+    assert len(made) == len(passages)
+    assert all(0 <= one.share < 1 and bool(one.share) == bool(one.words) for one in made)
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("with strength 17", {("strength", "17")}),
+        ("a Strength of 17", {("strength", "17")}),
+        ("strength is 17", {("strength", "17")}),
+        ("(AC 3) vs (AC -2)", {("ac", "3"), ("ac", "-2")}),
+        ("the X-15 and version 1.5", {("x", "15"), ("version", "1.5")}),
+        ("status 429.", {("status", "429")}),
+        ("a 7th level cleric", set()),
+        ("10-13, 18/01", set()),
+        ("17", set()),
+        ("levels 3-4", {("level", "3")}),
+        ("", set()),
+    ],
+)
+def test_values(text: str, stated: set[tuple[str, str]]) -> None:
+    assert values(text) == stated
+
+
+def test_plurals_and_case_are_one_word() -> None:
+    assert tokens("Trolls, a CLASS of spells: status") == (
+        "troll", "a", "class", "of", "spell", "status",
+    )  # fmt: skip
