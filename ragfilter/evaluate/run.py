@@ -75,7 +75,8 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class QueryRow:
-    """One query. `lost`: relevant chunks of the unfiltered first k that the filter dropped.
+    """One query. `lost`: relevant chunks that the pool holds, the user may see, and the filter
+    dropped, however far down they stand.
 
     `ranking` is the unfiltered order, at most `DEEPEST` ids. `waiting`: a layer lacked something
     (`Result.needs`) and fell back.
@@ -327,13 +328,14 @@ def _row(
     result = replay(pool, settings, user)
     first = tuple(hit.id for hit in unfiltered(pool, settings, user))
     kept = tuple(hit.id for hit in result.kept)
+    seen = result.user.sees
     return QueryRow(
         id=query_id,
         query=pool.query,
         relevant=relevant,
         unfiltered=_kept(first, relevant),
         filtered=_kept(kept, relevant),
-        lost=tuple(i for i in first if i in relevant and i not in kept),
+        lost=tuple(h.id for h in result.hits if h.id in relevant - {*kept} and seen(h.chunk)),
         ranking=tuple(hit.id for hit in islice(unfiltered(pool, deep, user), DEEPEST)),
         status=result.status,
         waiting=bool(result.needs),

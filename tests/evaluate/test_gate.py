@@ -21,7 +21,7 @@ MADE = score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4)
         (Limit("recall", 0.9, True), False, 5 / 6, ["cliff"]),
         (Limit("kept", 3.5, False), True, 3.5, ["flat"]),
         (Limit("kept", 1, False), False, 3.5, ["flat", "cliff"]),
-        (Limit("lost", 0, False), True, 0.0, []),
+        (Limit("lost", 0.5, False), True, 0.5, ["cliff"]),
     ],
 )
 def test_a_limit_is_on_the_mean_and_names_the_queries_beyond_it(

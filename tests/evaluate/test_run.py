@@ -81,10 +81,11 @@ def test_the_sweep_looks_deeper_than_k() -> None:
     assert (made.best_fixed_k.k, len(made.rows[0].ranking)) == (50, 50)
 
 
-def test_lost_are_labelled_chunks_of_the_first_k_only() -> None:
+def test_lost_are_the_relevant_chunks_of_the_pool_that_are_dropped() -> None:
     strict = K4.with_values({"cutoff.strategy": "fixed", "cutoff.max_results": 1})
     row = run.score({"cliff": CLIFF}, QRELS, strict).rows[0]
-    assert row.lost == ("b",)
+    # The third stands beyond the unfiltered four.
+    assert row.lost == ("b", "c")
 
 
 def test_nothing_kept_counts_as_zero() -> None:
@@ -116,7 +117,7 @@ def test_document_is_plain_and_has_the_promised_keys() -> None:
     for side in ("unfiltered", "filtered"):
         assert set(made[side]) == {"precision", "recall", "f1", "mean_kept"}
     assert set(made["best_fixed_k"]) == {"k", "precision", "recall", "f1", "mean_kept"}
-    assert (made["queries"], made["k"], made["lost"], made["waiting"]) == (2, 4, 0, 0)
+    assert (made["queries"], made["k"], made["lost"], made["waiting"]) == (2, 4, 1, 0)
     first = made["per_query"][0]
     assert (first["id"], first["n_relevant"], first["status"]) == ("cliff", 3, "ok")
     assert first["filtered"]["ids"] == ["a", "b"]
