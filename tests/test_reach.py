@@ -111,12 +111,13 @@ def test_every_road_keeps_the_same_chunks(
 
 
 @pytest.mark.parametrize(
-    ("profile", "hits"), [("adaptive-gap", 5), ("query-must", 45), ("full", 45)]
+    ("profile", "hits"), [("adaptive-gap", 5), ("query-must", 45), ("full", 200)]
 )
 def test_a_narrow_pool_holds_what_is_used(
     collection: ChromaCollection, profile: str, hits: int
 ) -> None:
-    """k 5 with nothing filtered; k 15 three times where rules or clearance drop some."""
+    """k 5 with nothing filtered; k 15 three times where rules or clearance drop some; the pool's
+    size where a layer reads the background."""
     settings = load(profile=profile, environ={}).settings
     pool = gather(
         QUERY, settings, Backends(collection, OneVector()), User(2, ("ops", "hr")), wide=False

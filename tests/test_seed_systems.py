@@ -60,7 +60,7 @@ SYSTEMS: dict[str, tuple[set[str], dict[str, Any]]] = {
             "judge.max_expansion": 50,
         },
     ),
-    "full": ({"clearance", "query_must", "entities", "quality", "cutoff"}, {}),
+    "full": ({"clearance", "query_must", "entities", "words", "quality", "cutoff"}, {}),
 }
 
 

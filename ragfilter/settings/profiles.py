@@ -1,6 +1,6 @@
 """Named settings: each seed system alone with its default figures, and `full`, all tuned together.
 
-Sources: the seeds named beside each profile. How `full` was tuned: docs/tuning.md.
+Sources: the seeds named beside each profile. How `full` was chosen: docs/tuning.md.
 """
 
 from __future__ import annotations
@@ -14,17 +14,37 @@ from ragfilter.errors import SettingsError
 
 
 @dataclass(frozen=True, slots=True)
+class Fit:
+    """What thresholds in distances or similarities were chosen on."""
+
+    collection: str
+    embedder: str
+    space: str
+
+    @property
+    def words(self) -> str:
+        """``demo (all-MiniLM-L6-v2, l2)``."""
+        model = f"{self.embedder}, " if self.embedder else ""
+        return f"{self.collection} ({model}{self.space})"
+
+
+SOURCES = Fit("the source documents' collections", "", "l2")
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
-    """`values` are dotted paths that differ from the defaults of `Settings`."""
+    """`values` are dotted paths that differ from the defaults of `Settings`; `fitted` is what its
+    absolute thresholds were chosen on."""
 
     name: str
     help: str
     values: Mapping[str, Any]
+    fitted: Fit = SOURCES
 
 
-def _profile(name: str, help: str, **values: Any) -> Profile:
+def _profile(name: str, help: str, *, fitted: Fit = SOURCES, **values: Any) -> Profile:
     paths = {key.replace("__", "."): value for key, value in values.items()}
-    return Profile(name, help, MappingProxyType(paths))
+    return Profile(name, help, MappingProxyType(paths), fitted)
 
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(
@@ -33,15 +53,22 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
         for profile in (
             _profile(
                 "full",
-                "All layers that need no LLM, with values tuned on labelled queries.",
+                "All layers that need no LLM, with thresholds that need no scale.",
+                # Where no background is known, distances and similarities decide.
+                fitted=Fit("demo", "all-MiniLM-L6-v2", "l2"),
                 clearance__enabled=True,
                 query_must__enabled=True,
+                query_must__pin=True,
                 entities__enabled=True,
+                words__enabled=True,
                 quality__enabled=True,
                 quality__min_top_k=15,
                 quality__max_top_k=15,
+                quality__good_by="background",
                 quality__score_threshold=0.35,
                 cutoff__enabled=True,
+                cutoff__strategy="relative",
+                cutoff__relative_offset=0.35,
                 cutoff__max_results=15,
                 cutoff__min_results=1,
                 cutoff__distance_offset=0.3,
