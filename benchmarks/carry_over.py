@@ -1,12 +1,12 @@
-"""Which cutoff carries over to collections that nobody tuned it for: `full` and others beside it.
+"""How profile `full` was chosen, and how far it carries over to collections nobody tuned it for.
 
-Over demo (without the source documents' questions), adsapi and Cranfield, all indexed in the
-workspace, Cranfield under the name cranfield with its labels in FOLDER. Nothing is reranked. Mean
-F1 a collection, and the mean of the three. "Left out" is the honest row: what is best on two
-collections is measured on the third. "Lost" counts labelled chunks of the unfiltered first k that
-are dropped on the source documents' questions, where none may be.
+Over demo (without the source documents' three questions, in seven wordings), adsapi and Cranfield,
+all indexed in the workspace, Cranfield under the name cranfield with its labels in FOLDER. Mean F1
+a collection, and the mean of the three. A grid over weight and offset is measured as it is, left
+out (what is best on two collections is measured on the third) and, on demo alone, in five folds.
+Then what each part buys, and where questions lie that do not belong.
 
-Run: PYTHONPATH=. python benchmarks/carry_over.py FOLDER
+Run: PYTHONPATH=. python benchmarks/carry_over.py FOLDER [--rerank]
 """
 
 from __future__ import annotations
@@ -18,92 +18,163 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.tune_full import SEED_QUESTIONS
+from ragfilter.engine.backends import Backends
+from ragfilter.engine.replay import replay
+from ragfilter.engine.retrieve import gather
 from ragfilter.evaluate import beir, labels
-from ragfilter.evaluate.run import gather_all, score
+from ragfilter.evaluate.crossval import assign_folds, held_out, pick
+from ragfilter.evaluate.run import gather_all
 from ragfilter.evaluate.sweep import Outcome, prefixes, sweep
+from ragfilter.layers.strategies.base import far_end
+from ragfilter.model import Pool
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 from ragfilter.workbench import open_workbench, read_deployment
 
-SHOWN = 8
+SEED_QUESTIONS = {
+    "cleric-ac6",
+    "cleric-ac6-strength",
+    "cleric-ac6-strength-short",
+    "fighter-fighter",
+    "fighter-fighter-short",
+    "fighter-druid",
+    "fighter-druid-short",
+}
+GRID: dict[str, tuple[float, ...]] = {
+    "words.weight": (0.0, 1.0, 1.5, 2.0),
+    "cutoff.relative_offset": (0.25, 0.3, 0.35, 0.4, 0.45),
+}
+# What `full` was before, and `full` without one of its parts.
+PARTS: dict[str, dict[str, object]] = {
+    "gap 0.1, offset 0.3, similarity 0.35 (before)": {
+        "query_must.pin": False,
+        "words.enabled": False,
+        "quality.good_by": "similarity",
+        "cutoff.strategy": "gap",
+    },
+    "without pins for rules": {"query_must.pin": False},
+    "without shared words": {"words.enabled": False},
+    "without pins for stated values": {"words.pin_values": False},
+    "without quality": {"quality.enabled": False},
+    "background share 0.75": {"quality.background_share": 0.75},
+    "background share 0.85": {"quality.background_share": 0.85},
+    "with gap 0.1, offset 0.3": {"cutoff.strategy": "gap"},
+    "with otsu": {"cutoff.strategy": "otsu"},
+}
+RERANK = {
+    "quality.mode": "always",
+    "quality.max_top_k": 20,
+    "quality.reranker_top_k": 20,
+    "quality.reranker_threshold": 0.0,
+    "quality.reranker_timeout_ms": 600_000,
+}
+OUT_OF_PLACE = (
+    "asdf qwer zxcv",
+    "How do I bake sourdough bread?",
+    "capital of Mongolia",
+    "When is my tax return due?",
+    "python list comprehension",
+    "What is a lightsaber?",
+    "football world cup 2018 winner",
+    "quantum chromodynamics",
+    "hello",
+    "how to reset my password",
+    "mortgage interest rates",
+    "symptoms of influenza",
+    "xyzzy",
+    "?!",
+    "the",
+)
+Floats = NDArray[np.float64]
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, *, rerank: bool) -> None:
     full = load(profile="full", environ={}).settings
-    tried = {"full": full} | candidates(full)
-    cranfield = beir.read(folder / "queries.jsonl", folder / "qrels.tsv")
+    tried = {
+        ", ".join(f"{p.partition('.')[2]} {v:g}" for p, v in zip(GRID, values, strict=True)): (
+            full.with_values(dict(zip(GRID, values, strict=True)))
+        )
+        for values in product(*GRID.values())
+    }
+    rows = {"full": full} | {name: full.with_values(values) for name, values in PARTS.items()}
+    if rerank:
+        rows["reranked, the first 20"] = full.with_values(RERANK)
     sets = {
         "demo": labels.choose(labels.load("demo", None), leave_out=SEED_QUESTIONS),
         "adsapi": labels.load("adsapi", None),
-        "cranfield": cranfield,
+        "cranfield": beir.read(folder / "queries.jsonl", folder / "qrels.tsv"),
     }
-    seeds = labels.choose(labels.load("demo", None), only=SEED_QUESTIONS)
-    f1, fixed = [], []
+    every = [*rows.values(), *tried.values()]
+    f1: list[Floats] = []
+    kept: list[Floats] = []
+    fixed: list[Floats] = []
     with open_workbench(read_deployment()) as bench:
         for name, given in sets.items():
             queries = {i: text for i, text in given.queries.items() if i in given.qrels}
-            pools = gather_all(queries, full, bench.backends(name))
-            f1.append(means(sweep(pools, given.qrels, list(tried.values()))))
-            fixed.append(means(prefixes(pools, given.qrels, full)))
-        asked = gather_all(seeds.queries, full, bench.backends("demo"))
-    scores, ks = np.array(f1), np.array(fixed)
-    lost = {
-        name: sum(len(row.lost) for row in score(asked, seeds.qrels, settings).rows)
-        for name, settings in tried.items()
-    }
-    print(f"{'':28s} {'demo':>6s} {'adsapi':>6s} {'cranf.':>6s} {'mean':>6s} {'lost':>4s}")
+            asked = full.with_values(RERANK) if rerank else full
+            backends = bench.backends(name)
+            pools = gather_all(queries, asked, backends)
+            made = sweep(pools, given.qrels, every)
+            f1.append(np.array([[one.scores.f1 for one in row] for row in made]))
+            kept.append(np.array([[float(one.kept) for one in row] for row in made]))
+            fixed.append(f1_of(prefixes(pools, given.qrels, full)))
+            out_of_place(name, pools, full, backends)
+    first, means = len(rows), np.array([table.mean(axis=0) for table in f1])
+    ks = np.array([table.mean(axis=0) for table in fixed])
+    print(f"\n{'':50s} {'demo':>6s} {'adsapi':>6s} {'cranf.':>6s} {'mean':>6s}")
     print(line(f"one k for all: {1 + best(ks)}", ks[:, best(ks)]))
     print(line("left out, fixed k", left_out(ks)))
-    print(line("left out, these", left_out(scores)))
+    for i, name in enumerate(rows):
+        print(line(name, means[:, i]))
+    print(line("full: chunks kept", np.array([table[:, 0].mean() for table in kept])))
+    grid = means[:, first:]
+    print(line("left out, of the grid", left_out(grid)))
     names = list(tried)
-    order = np.argsort(-scores.mean(axis=0))[:SHOWN]
-    lossless = [i for i in np.argsort(-scores.mean(axis=0)) if not lost[names[i]]][:SHOWN]
-    for i in dict.fromkeys([0, *order, *lossless]):
-        print(line(names[i], scores[:, i]), f"{lost[names[i]]:4d}")
+    for i in np.argsort(-grid.mean(axis=0))[:6]:
+        print(line(names[i], grid[:, i]))
+    demo, n = f1[0][:, first:], kept[0][:, first:]
+    chosen = held_out(demo, assign_folds(len(demo), 5))
+    print(
+        f"demo, five folds: F1 {pick(demo, chosen).mean():.3f}, kept {pick(n, chosen).mean():.1f}"
+    )
 
 
-def candidates(full: Settings) -> dict[str, Settings]:
-    """`full` with the strategies that need no scale, with and without its quality layer."""
-    found = {}
-    for quality in (True, False):
-        base = full.with_values({"quality.enabled": quality})
-        suffix = "" if quality else ", quality off"
-        for n in (10, 12, 15, 20, 25, 30):
-            found[f"otsu {n}{suffix}"] = base.with_values(
-                {"cutoff.strategy": "otsu", "cutoff.max_results": n}
-            )
-        for share, k in product((0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6), (10, 15)):
-            found[f"relative {share:.2f}, k {k}{suffix}"] = base.with_values(
-                {
-                    "cutoff.strategy": "relative",
-                    "cutoff.relative_offset": share,
-                    "cutoff.max_results": k,
-                }
-            )
-    return found
+def out_of_place(name: str, pools: dict[str, Pool], settings: Settings, backends: Backends) -> None:
+    """Best distance as a share of the background: of labelled questions, and of foreign ones."""
+    foreign = [gather(text, settings, backends) for text in OUT_OF_PLACE]
+    share = settings.quality.background_share
+    own = [nearness(pool) for pool in pools.values()]
+    refused = sum(nearness(pool) > share for pool in foreign)
+    empty = sum(not replay(pool, settings).kept for pool in foreign)
+    print(
+        f"{name}: labelled {min(own):.2f} to {max(own):.2f}, {sum(x > share for x in own)} of "
+        f"{len(own)} above {share}; out of place {refused} of {len(foreign)}, {empty} kept nothing"
+    )
 
 
-def means(table: list[list[Outcome]]) -> NDArray[np.float64]:
-    """The mean F1 of every candidate."""
-    f1 = np.array([[one.scores.f1 for one in row] for row in table])
-    return np.asarray(f1.mean(axis=0), dtype=np.float64)
+def nearness(pool: Pool) -> float:
+    distances = [hit.distance for hit in pool.hits if hit.found_by == "query"]
+    return min(distances) / far_end(distances)
 
 
-def best(scores: NDArray[np.float64]) -> int:
+def f1_of(table: list[list[Outcome]]) -> Floats:
+    return np.array([[one.scores.f1 for one in row] for row in table])
+
+
+def best(scores: Floats) -> int:
     return int(scores.mean(axis=0).argmax())
 
 
-def left_out(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def left_out(scores: Floats) -> Floats:
     """For each collection, the score there of what is best on the others."""
     rows = range(len(scores))
     return np.array([scores[i, best(np.delete(scores, i, axis=0))] for i in rows])
 
 
-def line(name: str, values: NDArray[np.float64]) -> str:
+def line(name: str, values: Floats) -> str:
     figures = " ".join(f"{value:6.3f}" for value in (*values, values.mean()))
-    return f"{name:28s} {figures}"
+    return f"{name:50s} {figures}"
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), rerank="--rerank" in sys.argv)

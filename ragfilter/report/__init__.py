@@ -6,6 +6,7 @@ Everything here is pure. Sources: docs/design.md#json and docs/design.md#page.
 from __future__ import annotations
 
 from ragfilter.report.document import document
+from ragfilter.report.fitted import foreign_thresholds
 from ragfilter.report.judged import (
     VerdictRow,
     judge_document,
@@ -46,6 +47,7 @@ __all__ = [
     "VerdictRow",
     "csv",
     "document",
+    "foreign_thresholds",
     "frame",
     "harmless",
     "headline",

@@ -151,3 +151,21 @@ def test_where_only_k_limits_the_result_it_is_the_cut(
 
 def test_a_k_that_is_not_reached_is_named() -> None:
     assert "k 9: not reached" in notes(drawn(result(CLIFFS, **{"cutoff.max_results": 9})))
+
+
+def test_with_shared_words_the_hits_stand_as_the_cutoff_saw_them() -> None:
+    hits = [
+        Hit(Chunk(f"c{rank}", text="A question." if rank == 3 else "Tea."), 0.5 + rank / 100, rank)
+        for rank in range(1, 61)
+    ]
+    barred = replace(hits[1], chunk=replace(hits[1].chunk, rule='{"contain": "dragon"}'))
+    pool = Pool("a question", "demo", "l2", (hits[0], barred, *hits[2:]), queries=1)
+    on = ("words.enabled", "query_must.enabled")
+    made = replay(pool, Settings().with_values(dict.fromkeys(on, True)))
+    detail = curve_points.drawn(made, by_distance=False)
+    placed = curve_points.place(made, rows(made), detail)
+    # What a rule drops was never compared: it stands where its own distance puts it.
+    assert [row.id for row in placed.rows[:3]] == ["c3", "c1", "c2"]
+    assert placed.y[0] == pytest.approx(made.trace("words").decisions[1].value)
+    assert placed.y[1:3] == pytest.approx((0.51, 0.52))
+    assert placed.unit == "distance less shared words"

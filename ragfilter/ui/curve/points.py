@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragfilter.layers.cutoff import RERANK
+from ragfilter.layers.cutoff import LOWERED, RERANK
 from ragfilter.model import CutoffDetail, Result
 from ragfilter.report import Row
 from ragfilter.ui.look import numbers
@@ -49,7 +49,8 @@ def reranked(detail: CutoffDetail | None) -> bool:
 
 
 def place(result: Result, rows: Sequence[Row], detail: CutoffDetail | None) -> Points:
-    """Rank against distance; after a reranker, place against 1 − rerank score."""
+    """Rank against distance; after a reranker, place against 1 − rerank score; with shared words,
+    place against the lowered distance."""
     if reranked(detail):
         scored = sorted(
             (row for row in rows if row.rerank_score is not None),
@@ -66,6 +67,8 @@ def place(result: Result, rows: Sequence[Row], detail: CutoffDetail | None) -> P
         )
     ranked = [row for row in rows if row.rank > 0]
     brought = len(rows) - len(ranked)
+    if detail is not None and detail.value_name == LOWERED:
+        return _lowered(result, ranked)
     return Points(
         rows=tuple(ranked),
         x=tuple(row.rank for row in ranked),
@@ -73,6 +76,22 @@ def place(result: Result, rows: Sequence[Row], detail: CutoffDetail | None) -> P
         axis="rank by distance"
         + (f"; {numbers.chunks(brought)} brought in by an expansion have none" if brought else ""),
         unit=f"distance, {SPACES[result.pool.space]}",
+    )
+
+
+def _lowered(result: Result, rows: Sequence[Row]) -> Points:
+    """The hits in the order that the cutoff saw. What fell before words were compared stands where
+    its own distance puts it."""
+    words = {d.chunk_id: d.value for d in result.trace("words").decisions}
+    known = {row.id: words.get(row.id) for row in rows}
+    y = {i: row.distance if (v := known[row.id]) is None else v for i, row in enumerate(rows)}
+    order = sorted(y, key=lambda i: (y[i], rows[i].rank))
+    return Points(
+        rows=tuple(rows[i] for i in order),
+        x=tuple(range(1, len(order) + 1)),
+        y=tuple(y[i] for i in order),
+        axis="place by distance less shared words",
+        unit="distance less shared words",
     )
 
 

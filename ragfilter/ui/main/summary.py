@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from ragfilter.layers.strategies import registry as strategies
 from ragfilter.model import Cut, Result
-from ragfilter.report import LayerSummary, Summary
+from ragfilter.report import LayerSummary, Summary, foreign_thresholds
+from ragfilter.settings.profiles import Fit
 from ragfilter.ui.curve.points import cut_of
 from ragfilter.ui.look import html, numbers, theme
 from ragfilter.ui.panels import judge_words
+from ragfilter.ui.session import questions
 from ragfilter.ui.session.visit import View
+
+ELSEWHERE = (
+    "A distance means something else on every collection, model and space. Tune with labelled "
+    "queries (ragfilter tune), or choose what needs no scale: the cutoff strategy relative or "
+    "otsu, and quality by background."
+)
 
 
 def draw(view: View) -> None:
@@ -25,6 +35,18 @@ def draw(view: View) -> None:
         f'<section class="rf-strip" aria-label="Result">{"".join(facts)}'
         f'<ol class="rf-funnel">{_funnel(result, summary)}</ol></section>'
     )
+    _fitted(view)
+
+
+def _fitted(view: View) -> None:
+    """One quiet line, where thresholds in force were fitted to something else."""
+    info = questions.collections(view.resources).get(view.result.pool.collection)
+    if info is None:
+        return
+    here = Fit(info.name, info.embedder, info.space)
+    told = foreign_thresholds(view.result.settings, st.session_state.profile, here)
+    if told:
+        st.caption(told, help=ELSEWHERE)
 
 
 def why(result: Result) -> tuple[str, str]:
@@ -36,7 +58,7 @@ def why(result: Result) -> tuple[str, str]:
     if detail is None:
         return "No cutoff", f"first {settings.retrieval.k}"
     cut = detail.cut
-    number = "1 − rerank score" if detail.value_name != "distance" else "distance"
+    number = detail.value_name
     if cut.raised:
         return _wished(result, cut), f"raised to {cut.kept}: {cut.raised}"
     strategy = strategies.strategy(cut.strategy)

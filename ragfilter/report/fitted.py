@@ -1,0 +1,35 @@
+"""Which thresholds in force were fitted to another collection, model or space. Pure.
+
+A distance or similarity belongs to the collection it was chosen on. What a profile gives as a share
+carries over, and what somebody set themselves is theirs.
+"""
+
+from __future__ import annotations
+
+from ragfilter.layers.registry import LAYERS
+from ragfilter.settings.profiles import Fit, profile
+from ragfilter.settings.schema import Settings, field
+
+SCALES = ("distance", "similarity")
+"""Units of thresholds that belong to a collection."""
+
+
+def foreign_thresholds(settings: Settings, name: str, here: Fit) -> str:
+    """One sentence on the thresholds that are still those of profile `name` and were not fitted to
+    what is `here`; empty where there are none."""
+    chosen = profile(name)
+    if chosen.fitted == here:
+        return ""
+    own = Settings().with_values(dict(chosen.values))
+    labels = [
+        info.label
+        for layer in LAYERS
+        if layer.section is not None and layer.enabled(settings)
+        for info in (field(f"{layer.name}.{each}") for each in layer.used(settings))
+        if info.unit in SCALES and settings.get(info.path) == own.get(info.path)
+    ]
+    if not labels:
+        return ""
+    listed = " and ".join(filter(None, (", ".join(labels[:-1]), labels[-1])))
+    was = "was" if len(labels) == 1 else "were"
+    return f"{listed} {was} fitted to {chosen.fitted.words}, not to this collection."

@@ -1,0 +1,43 @@
+"""Which thresholds were fitted to something else: said where they are in force and untouched."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragfilter.report import foreign_thresholds
+from ragfilter.settings.config import load
+from ragfilter.settings.profiles import Fit
+
+DEMO = Fit("demo", "all-MiniLM-L6-v2", "l2")
+OTHER = Fit("mine", "all-MiniLM-L6-v2", "l2")
+SOURCES = "the source documents' collections (l2), not to this collection."
+ON_DEMO = "demo (all-MiniLM-L6-v2, l2), not to this collection."
+BY_GAP = {"cutoff.strategy": "gap"}
+
+
+@pytest.mark.parametrize(
+    ("profile", "values", "here", "told"),
+    [
+        ("full", {}, OTHER, ""),
+        ("full", BY_GAP, DEMO, ""),
+        ("full", BY_GAP, OTHER, f"Gap threshold and Distance offset were fitted to {ON_DEMO}"),
+        # another model or space over the same texts
+        ("full", BY_GAP, Fit("demo", "other", "l2"),
+         f"Gap threshold and Distance offset were fitted to {ON_DEMO}"),
+        ("full", BY_GAP, Fit("demo", "all-MiniLM-L6-v2", "cosine"),
+         f"Gap threshold and Distance offset were fitted to {ON_DEMO}"),
+        # what somebody set is theirs
+        ("full", {**BY_GAP, "cutoff.gap_threshold": 0.07}, OTHER,
+         f"Distance offset was fitted to {ON_DEMO}"),
+        ("adaptive-gap", {}, DEMO, f"Gap threshold and Distance offset were fitted to {SOURCES}"),
+        ("adaptive-gap", {"cutoff.strategy": "otsu"}, DEMO, ""),
+        ("adaptive-retrieval", {}, DEMO, f"Similarity threshold was fitted to {SOURCES}"),
+        ("query-must", {}, OTHER, ""),
+        ("llm-filter", {}, OTHER, f"Min similarity was fitted to {SOURCES}"),
+    ],
+)  # fmt: skip
+def test_what_was_fitted_elsewhere(
+    profile: str, values: dict[str, object], here: Fit, told: str
+) -> None:
+    settings = load(profile=profile, environ={}).settings.with_values(values)
+    assert foreign_thresholds(settings, profile, here) == told
