@@ -39,7 +39,7 @@ K = 15
 QUERIES = 40
 QUESTION = "What does a cleric of level 7 need to hit armor class 3?"
 USER = User(level=1)
-FULL = {"quality.reranker": "none", "quality.score_threshold": 0.0}
+FULL = {"quality.reranker": "none", "quality.background_share": 1.0}
 """Profile full, but for the reranker; every match is good, so that all k go on to the cutoff."""
 
 

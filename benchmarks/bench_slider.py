@@ -25,9 +25,9 @@ APP = Path(__file__).resolve().parents[1] / "app.py"
 RUNS = 15
 TARGET_MS = 300
 VALUES: dict[str, list[float]] = {
-    "cutoff.gap_threshold": [n / 200 for n in range(3, 90)],
+    "cutoff.relative_offset": [n / 100 for n in range(3, 90)],
     "cutoff.max_results": list(range(1, 51)),
-    "quality.score_threshold": [n / 100 for n in range(5, 80)],
+    "quality.background_share": [n / 100 for n in range(25, 100)],
     "retrieval.k": list(range(1, 51)),
 }
 """What each slider may be moved to. A run takes some of them, in no order, each once: nothing that

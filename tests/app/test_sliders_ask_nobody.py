@@ -20,7 +20,7 @@ SETUPS = {
     "full": {"profile": "full"},
     "jumps": {"profile": "adaptive-gap", "cutoff.strategy": "autocut"},
     "tail": {"profile": "adaptive-gap", "cutoff.strategy": "adaptive_k"},
-    "share": {"profile": "adaptive-gap", "cutoff.strategy": "relative"},
+    "distances": {"profile": "adaptive-retrieval", "cutoff.enabled": "true"},
     "judge": {"profile": "llm-filter"},
 }
 """Together these show a slider for every setting that is a number, and the user's level."""
@@ -86,7 +86,7 @@ def test_switches_choices_and_views_ask_nobody_either(
 ) -> None:
     page = open_page({"profile": "full"}).ask(CLERIC)
     calls.clear()
-    for layer in ("clearance", "query_must", "entities", "quality", "cutoff"):
+    for layer in ("clearance", "query_must", "entities", "words", "quality", "cutoff"):
         page.switch(layer, False)
         page.switch(layer, True)
     for strategy in ("autocut", "adaptive_k", "gap", "fixed"):

@@ -20,6 +20,7 @@ CASES = {
     "clearance": ("adaptive-gap", "Which treasure maps are false?"),
     "query_must": ("query-must", CLERIC),
     "entities": ("adaptive-gap+entities", "hill giant vs troll"),
+    "words": ("adaptive-gap", CLERIC),
     "quality": ("adaptive-retrieval", OWLBEARS),
     "cutoff": ("adaptive-gap", OWLBEARS),
 }
@@ -50,7 +51,8 @@ def test_off_a_layer_shows_no_controls_and_on_it_does(open_page: Callable[..., A
         "clearance": LEVEL,
         "query_must": key("query_must.max_rounds"),
         "entities": key("entities.per_entity"),
-        "quality": key("quality.score_threshold"),
+        "words": key("words.weight"),
+        "quality": key("quality.background_share"),
         "cutoff": key("cutoff.max_results"),
     }
     assert [*own, "diversity", "judge"] == list(SWITCHES)
