@@ -43,7 +43,7 @@ class Diversity(Section):
         0.7,
         "A chunk whose text is at least this similar to that of a better one is dropped: the share "
         "of three-word runs that both hold.",
-        unit="similarity", ge=0.05, le=1, step=0.05, label="Near-duplicate from",
+        unit="text similarity", ge=0.05, le=1, step=0.05, label="Near-duplicate from",
     )  # fmt: skip
     per_part: int = setting(
         3,

@@ -27,7 +27,16 @@ def diverse(
 ) -> LayerOutput:
     settings = Settings().with_values({f"diversity.{name}": v for name, v in values.items()})
     pool = Pool(query, "c", "l2", hits)
-    return apply(hits, LayerInput(settings, pool, rule_book(()).scan(query), PUBLIC, pinned))
+    return apply(
+        hits,
+        LayerInput(
+            settings,
+            pool,
+            rule_book(()).scan(query),
+            PUBLIC,
+            dict.fromkeys(pinned, "named in the comparison"),
+        ),
+    )
 
 
 def ids(step: LayerOutput) -> list[str]:
