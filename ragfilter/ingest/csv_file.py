@@ -11,7 +11,7 @@ from typing import NoReturn
 from ragfilter.errors import InputError
 from ragfilter.ingest.files import read_text
 from ragfilter.ingest.reading import PLAIN, Reading
-from ragfilter.ingest.records import FIELDS, Record, to_record
+from ragfilter.ingest.records import Record, to_record
 
 REMEDY = "Begin the file with a header such as id,title,text; quote cells that hold the separator."
 LARGEST_CELL = 64 * 1024 * 1024
@@ -23,12 +23,14 @@ def load_csv(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[R
     An empty cell is a field that is not there. Raises InputError: file and line.
     """
     names: list[str] = []
+    numbered = False
     for number, (line, cells) in enumerate(_rows(read_text(path), source)):
         place = f"{source}, line {line}"
         if not names:
             header = [cell.strip() for cell in cells]
             names = _named(header, reading.columns, place) if reading.columns else header
-            _check(names, place, numbered=bool(reading.columns))
+            numbered = bool(reading.columns) and not {"id", "_id"} & set(names)
+            _check(names, place, numbered=numbered)
             continue
         try:
             if len(cells) > len(names):
@@ -37,7 +39,7 @@ def load_csv(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[R
                     remedy=REMEDY,
                 )
             raw = {k: v for k, v in zip(names, cells, strict=False) if k and v.strip()}
-            if reading.columns and "id" not in reading.columns:
+            if numbered:
                 raw["id"] = f"{source}#{number}"
             record = to_record(raw, place=place, source=source)
         except InputError as error:
@@ -69,12 +71,12 @@ def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _named(header: list[str], columns: Mapping[str, str], place: str) -> list[str]:
-    """The header with the chosen columns under the names of their fields. A column that no field
-    was chosen for is the source's own, whatever its name."""
+    """The header with the chosen columns under the names of their fields. Another column of such a
+    name is the source's own."""
     fields = {column: field for field, column in columns.items()}
     for column in fields.keys() - set(header):
         _refuse(place, f"the header has no column {column!r}")
-    return [fields.get(name, f"column {name}" if name in FIELDS else name) for name in header]
+    return [fields.get(name, f"column {name}" if name in columns else name) for name in header]
 
 
 def _check(names: list[str], place: str, *, numbered: bool) -> None:

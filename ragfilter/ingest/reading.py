@@ -20,8 +20,8 @@ class Reading:
     """How files are read.
 
     `size` and `overlap` are characters of a passage; with `headings` off, Markdown is cut like
-    plain text. `columns` names the column of a CSV file that holds a field; without one for `id`
-    its rows are numbered. A record that cannot be used is given to `skip` and left out; without
+    plain text. `columns` names the column of a CSV file that holds a field; rows without an
+    id are numbered. A record that cannot be used is given to `skip` and left out; without
     `skip` it ends the reading. Raises InputError for sizes that are out of range.
     """
 
@@ -46,6 +46,10 @@ class Reading:
             raise InputError(
                 f"There is no field {name!r} that a column could hold.",
                 remedy=f"Name one of {', '.join(COLUMNS)}; other columns are kept as metadata.",
+            )
+        if len({*self.columns.values()}) < len(self.columns):
+            raise InputError(
+                "One column is named for two fields.", remedy="Name another column for one of them."
             )
         if self.columns and "text" not in self.columns:
             raise InputError(

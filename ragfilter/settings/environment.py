@@ -36,6 +36,11 @@ class Places(BaseModel):
         description="Whether to download a named model from the Hugging Face Hub when it is first "
         "used and not on this machine.",
     )
+    max_upload_mb: int = Field(
+        200,
+        gt=0,
+        description="What may be uploaded on the Collections page at a time, unpacked, in MB.",
+    )
     user: str = Field("curator", description="Name that the journal records for edits.")
     openai_api_key: SecretStr = Field(
         SecretStr(""), validation_alias="OPENAI_API_KEY", description="API key of the LLM endpoint."

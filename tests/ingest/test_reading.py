@@ -17,6 +17,7 @@ from ragfilter.ingest.load import load
 from ragfilter.ingest.passages import passages
 from ragfilter.ingest.reading import Reading
 from ragfilter.ingest.unpack import safe_name, unpack
+from ragfilter.ingest.uploads import stage
 from ragfilter.model import Chunk
 
 
@@ -61,7 +62,8 @@ def test_overlapping_passages_lose_nothing_and_stay_short(
 
 @pytest.mark.parametrize(
     "given", [{"size": 99}, {"size": 8001}, {"overlap": -1}, {"size": 200, "overlap": 101},
-              {"columns": {"text": "a", "nonsense": "b"}}, {"columns": {"title": "a"}}]
+              {"columns": {"text": "a", "nonsense": "b"}}, {"columns": {"title": "a"}},
+              {"columns": {"text": "a", "title": "a"}}]
 )  # fmt: skip
 def test_a_reading_that_cannot_be_is_refused(given: dict[str, object]) -> None:
     with pytest.raises(InputError) as error:
@@ -200,3 +202,22 @@ def test_a_zip_that_is_none_is_refused(tmp_path: Path) -> None:
         path.write_bytes(data)
         with pytest.raises(InputError, match=r"^x\.zip: this zip cannot be read"):
             read(path)
+
+
+# --- uploads
+
+
+def test_uploads_are_checked_one_by_one(tmp_path: Path) -> None:
+    inner = packed(tmp_path / "x.zip", {"a.md": b"in", "b.exe": b"MZ"}).read_bytes()
+    files = [
+        ("a.md", b"first"), ("a.md", b"second"), ("x.exe", b"MZ"), ("/abs.md", b"x"),
+        ("deep/b.md", b"b"), ("x.zip", inner), ("big.txt", bytes(600)), ("no.zip", b"PK"),
+    ]  # fmt: skip
+    refused = stage(files, tmp_path / "up", limit=600)
+    assert [error.message.split(":")[0] for error in refused] == [
+        "'a.md' is left out", "'x.exe' is left out", "'/abs.md' is left out",
+        "'big.txt' is left out", "no.zip",
+    ]  # fmt: skip
+    made = {f.relative_to(tmp_path / "up").as_posix() for f in (tmp_path / "up").rglob("*.*")}
+    assert made == {"a.md", "deep/b.md", "x/a.md"}
+    assert (tmp_path / "up/a.md").read_bytes() == b"first"

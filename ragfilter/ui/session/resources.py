@@ -13,6 +13,7 @@ import streamlit as st
 
 from ragfilter.answer.stream import Answer, Prices
 from ragfilter.engine.backends import Backends
+from ragfilter.indexing.worker import Worker
 from ragfilter.layers.quality import Quality, reranker_key
 from ragfilter.model import Chunk, Pool
 from ragfilter.protocols import Reranker, Vectors
@@ -104,4 +105,6 @@ def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resou
     # Read when torch is first loaded. It would take every core, and the reader's browser needs one
     # to draw what is there while an answer is still being made.
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) - 1)))
-    return Resources(open_workbench(_deployment, kind="app"), _deployment)
+    bench = open_workbench(_deployment, kind="app")
+    Worker(bench).start()
+    return Resources(bench, _deployment)

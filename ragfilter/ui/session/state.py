@@ -47,12 +47,16 @@ def begin() -> None:
     Raises SettingsError where the environment holds a bad setting.
     """
     if "changes" in st.session_state:
+        # Streamlit forgets what a box holds while another page is open.
+        st.session_state.setdefault("question", st.session_state.typed)
+        st.session_state.typed = st.session_state.question
         return
     opened = link.read(st.query_params.to_dict())
     st.session_state.update(
         profile=opened.profile,
         changes=dict(opened.changes),
         question=opened.query,
+        typed=opened.query,
         collection=opened.collection,
         pending=bool(opened.query),
         unscored=opened.unscored,

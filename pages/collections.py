@@ -1,0 +1,13 @@
+"""Collections: your own data in, looked after, and out again."""
+
+from __future__ import annotations
+
+from ragfilter.ui.collections import page
+from ragfilter.ui.look import frame
+from ragfilter.ui.main import problems
+from ragfilter.ui.session import state, visit
+
+frame.dress()
+here = visit.begin()
+problems.notices(state.notices())
+page.draw(here)

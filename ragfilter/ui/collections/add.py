@@ -1,0 +1,210 @@
+"""Add data: drop files, see how they would be cut, name the collection, index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from ragfilter.errors import InputError
+from ragfilter.indexing.order import Order
+from ragfilter.indexing.queue import Queue
+from ragfilter.ingest.reading import COLUMNS, SHORTEST, Reading
+from ragfilter.ingest.records import Record
+from ragfilter.ingest.uploads import SUFFIXES
+from ragfilter.stores.chroma.store import check_name
+from ragfilter.ui.collections import draft as drafts
+from ragfilter.ui.collections.draft import Draft
+from ragfilter.ui.look import html
+from ragfilter.ui.look.prose import literal, message
+from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.visit import Visit
+
+NEW = ""
+LARGEST = 4000
+GUESSES = {
+    "text": ("text", "content", "body", "description", "answer"),
+    "id": ("id", "_id", "nr", "number", "key"),
+    "title": ("title", "name", "heading", "subject", "question"),
+}
+MAPPED = {
+    "text": ("Text column", "The column that is searched and read."),
+    "id": ("Id column", "Names each chunk. Rows without one are numbered."),
+    "title": ("Title column", "Stands above each chunk."),
+    "clearance": ("Clearance column", "Who may see the row: a level from 0, public, up."),
+    "department": ("Department column", "Only its users see the row."),
+}
+MOST_TOLD = 5
+
+
+def draw(visit: Visit) -> None:
+    """The files, their preview, and the button that indexes them. Raises InputError."""
+    html.draw('<h2 class="rf-head">Add data</h2>')
+    resources = visit.resources
+    limit = resources.deployment.max_upload_mb
+    folder = st.segmented_control(
+        "What to drop", ["Files", "Folder"], default="Files", key="upload-kind",
+        help="Files of any number, or a whole folder with what is in it.",
+    ) == "Folder"  # fmt: skip
+    uploads = st.file_uploader(
+        "Files to index",
+        type=[suffix.removeprefix(".") for suffix in SUFFIXES],
+        accept_multiple_files="directory" if folder else True,
+        key=f"uploads-{st.session_state.get('uploads-emptied', 0)}-{folder}",
+        max_upload_size=limit,
+        help=f"{' '.join(SUFFIXES)}, at most {limit:,} MB together, zips unpacked. JSON and YAML "
+        "are OpenAPI descriptions.",
+    )
+    draft = drafts.of(uploads, resources)
+    if draft is None:
+        html.draw(
+            '<p class="rf-empty">Drop Markdown, text, PDF, CSV, JSONL or OpenAPI files, or a zip '
+            "of them. You see how they would be cut before anything is indexed.</p>"
+        )
+        return
+    _refusals(draft.refused)
+    if not draft.files:
+        return
+    reading = _reading(draft)
+    made = drafts.preview(draft, reading)
+    _chunks(made.records)
+    _refusals(made.refused)
+    if made.records:
+        _index(visit, draft, reading)
+
+
+def _reading(draft: Draft) -> Reading:
+    """How the files are to be cut, as the controls say."""
+    plain = Reading()
+    headings = True
+    if draft.has_markdown:
+        headings = st.toggle(
+            "Cut Markdown at its headings", value=True, key="cut-headings",
+            help="One chunk a section, titled with the headings above it. Otherwise Markdown is "
+            "cut like plain text.",
+        )  # fmt: skip
+    left, right = st.columns(2)
+    size = left.slider(
+        "Longest chunk", SHORTEST, LARGEST, plain.size, 50, key="cut-size",
+        help="Characters. The bundled embedding model reads about the first 1,000 of a chunk. "
+        "Records and API operations are not cut.",
+    )  # fmt: skip
+    overlap = right.slider(
+        "Overlap", 0, size // 2, min(plain.overlap, size // 2), 10, key="cut-overlap",
+        help="Characters that a chunk repeats of the end of the one before it.",
+    )  # fmt: skip
+    return Reading(size, overlap, headings, _columns(draft.columns()))
+
+
+def _columns(names: Sequence[str]) -> dict[str, str]:
+    """Which column holds which field; empty where the header already names them."""
+    if not names:
+        return {}
+    html.draw('<p class="rf-caption">Columns of the CSV files. Others are kept as metadata.</p>')
+    chosen: dict[str, str] = {}
+    with st.container(key="columns", horizontal=True, gap="small"):
+        for field, (label, about) in MAPPED.items():
+            options = list(names) if field == "text" else [NEW, *names]
+            picked = st.selectbox(
+                label, options, index=options.index(_guess(field, options)),
+                key=f"column-{field}", format_func=_or_none, help=about, width=180,
+            )  # fmt: skip
+            if picked and picked not in chosen.values():
+                chosen[field] = picked
+    if all(field == column for field, column in chosen.items()) and {"text", "id"} <= {*chosen}:
+        return {}
+    return chosen
+
+
+def _or_none(name: str) -> str:
+    return name or "none"
+
+
+def _guess(field: str, options: Sequence[str]) -> str:
+    lower = {name.lower(): name for name in reversed(options)}
+    wanted = GUESSES.get(field, (field,) if field in COLUMNS else ())
+    return next((lower[name] for name in wanted if name in lower), options[0])
+
+
+def _chunks(records: Sequence[Record]) -> None:
+    """The first chunks as they would be stored."""
+    html.draw('<p class="rf-caption">The first chunks</p>')
+    cards = "".join(_card(record) for record in records)
+    html.draw(f'<div class="rf-chunks" tabindex="0">{cards}</div>')
+
+
+def _card(record: Record) -> str:
+    chunk = record.chunk
+    facts = [chunk.source, f"page {chunk.page}" if chunk.page is not None else ""]
+    facts += [f"{len(chunk.text):,} characters"]
+    told = html.text(" · ".join(filter(None, facts)))
+    return (
+        f"<article><h3>{html.text(chunk.title or chunk.id)}</h3><small>{told}</small>"
+        f"<p>{html.text(chunk.text)}</p></article>"
+    )
+
+
+def _refusals(refused: Sequence[InputError]) -> None:
+    """What is left out, and why."""
+    if not refused:
+        return
+    listed = "\n".join(f"- {message(str(error))}" for error in refused[:MOST_TOLD])
+    more = len(refused) - MOST_TOLD
+    st.warning(f"Left out:\n\n{listed}" + (f"\n- and {more} more" if more > 0 else ""))
+
+
+def _index(visit: Visit, draft: Draft, reading: Reading) -> None:
+    """Where the chunks go, and the button."""
+    ours = [info.name for info in visit.collections.values() if info.ours]
+    target = st.selectbox(
+        "Collection", [NEW, *ours], key="upload-target",
+        format_func=lambda name: name or "a new one",
+        help="Into a new collection, or added to one: chunks with the same id are replaced.",
+    )  # fmt: skip
+    name = target or st.text_input(
+        "Name", key="upload-name", placeholder="handbook",
+        help="3 to 512 letters, digits, dots, hyphens or underscores.",
+    ).strip()  # fmt: skip
+    problem = "" if target or not name else _problem(name, visit)
+    if problem:
+        st.error(message(problem))
+    embedder = visit.resources.bench.embedder.name
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.button(
+            "Index", key="index", type="primary", icon=":material/play_arrow:",
+            disabled=not name or bool(problem), on_click=_order,
+            args=(visit.resources, draft, reading, name),
+            help=f"Embeds the chunks with {literal(embedder)}. You may leave this page meanwhile.",
+        )  # fmt: skip
+        st.button(
+            "Discard", key="discard-uploads", on_click=_discard,
+            help="Throw these files away. Nothing was indexed.",
+        )  # fmt: skip
+
+
+def _problem(name: str, visit: Visit) -> str:
+    if name in visit.collections:
+        return f"There is a collection {name} already. Choose it above to add to it."
+    try:
+        check_name(name)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def _order(resources: Resources, draft: Draft, reading: Reading, name: str) -> None:
+    """Give the order to index, which takes the files along."""
+    Queue(resources.bench.workspace.path).put(
+        Order(
+            name, str(draft.folder), lenient=True, temporary=True,
+            embedder=resources.bench.embedder.name, size=reading.size, overlap=reading.overlap,
+            headings=reading.headings, columns=dict(reading.columns),
+        )
+    )  # fmt: skip
+    drafts.let_go()
+    st.session_state["upload-name"] = ""
+
+
+def _discard() -> None:
+    drafts.discard()
+    drafts.let_go()

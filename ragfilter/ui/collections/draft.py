@@ -1,0 +1,113 @@
+"""The files that a visitor has dropped and not yet indexed: where they lie, how they are to be cut,
+and what they look like then."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from ragfilter.errors import InputError
+from ragfilter.indexing.queue import UPLOADS
+from ragfilter.ingest.csv_file import columns
+from ragfilter.ingest.load import load
+from ragfilter.ingest.reading import Reading
+from ragfilter.ingest.records import Record
+from ragfilter.ingest.uploads import stage
+from ragfilter.ui.session.resources import Resources
+
+if TYPE_CHECKING:
+    from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+SHOWN = 6
+MARKDOWN = (".md", ".markdown")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Uploads in a folder of their own. `refused` were not taken."""
+
+    key: str
+    folder: Path
+    files: tuple[Path, ...]
+    refused: tuple[InputError, ...]
+
+    @property
+    def has_markdown(self) -> bool:
+        return any(file.suffix.lower() in MARKDOWN for file in self.files)
+
+    def columns(self) -> tuple[str, ...]:
+        """The columns of every CSV file, each once; none of a file that cannot be read."""
+        found: dict[str, None] = {}
+        for file in self.files:
+            if file.suffix.lower() == ".csv":
+                try:
+                    found |= dict.fromkeys(columns(file))
+                except InputError:
+                    # Reading it says why.
+                    continue
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The first chunks as they would be cut, and what was left out until then."""
+
+    records: tuple[Record, ...]
+    refused: tuple[InputError, ...]
+
+
+def of(uploads: Sequence[UploadedFile], resources: Resources) -> Draft | None:
+    """The draft of what is dropped now; earlier ones are thrown away. Raises InputError."""
+    before: Draft | None = st.session_state.get("draft-uploads")
+    ids = "".join(f"{upload.file_id}/" for upload in uploads)
+    key = hashlib.sha256(ids.encode()).hexdigest()[:24]
+    if before is not None and before.key == key:
+        return before
+    discard()
+    if not uploads:
+        return None
+    folder = resources.bench.workspace.path / UPLOADS / key
+    shutil.rmtree(folder, ignore_errors=True)
+    limit = resources.deployment.max_upload_mb * 1_000_000
+    refused = stage(((each.name, each.getvalue()) for each in uploads), folder, limit=limit)
+    files = tuple(sorted(file for file in folder.rglob("*") if file.is_file()))
+    draft = Draft(key, folder, files, refused)
+    st.session_state["draft-uploads"] = draft
+    return draft
+
+
+def discard() -> None:
+    """Throw away what was dropped."""
+    draft: Draft | None = st.session_state.pop("draft-uploads", None)
+    if draft is not None:
+        shutil.rmtree(draft.folder, ignore_errors=True)
+
+
+def let_go() -> None:
+    """The files belong to an order from now on; the box is empty again."""
+    st.session_state.pop("draft-uploads", None)
+    st.session_state["uploads-emptied"] = st.session_state.get("uploads-emptied", 0) + 1
+
+
+def preview(draft: Draft, reading: Reading) -> Preview:
+    """The first chunks; remembered until the files or their cutting change. Raises InputError."""
+    key = (draft.key, reading.size, reading.overlap, reading.headings, dict(reading.columns))
+    kept = st.session_state.get("draft-preview")
+    if kept is not None and kept[0] == key:
+        made: Preview = kept[1]
+        return made
+    refused: list[InputError] = []
+    lenient = Reading(
+        reading.size, reading.overlap, reading.headings, reading.columns, refused.append
+    )
+    records = tuple(islice(load(draft.folder, reading=lenient), SHOWN))
+    made = Preview(records, tuple(refused))
+    st.session_state["draft-preview"] = (key, made)
+    return made

@@ -1,0 +1,124 @@
+"""What is being indexed: how far it is, how long it will take, and what came of it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ragfilter.errors import RagfilterError
+from ragfilter.indexing.queue import Job, Queue
+from ragfilter.text.pace import in_words
+from ragfilter.ui.look import html, numbers
+from ragfilter.ui.look.prose import literal, message
+from ragfilter.ui.main import problems
+from ragfilter.ui.session import questions
+from ragfilter.ui.session.resources import Resources
+
+LOOK_S = 1.0
+TABLE_HEIGHT = 240
+
+
+def draw(resources: Resources) -> None:
+    """Every order, the last one first. Raises StoreError."""
+    queue = Queue(resources.bench.workspace.path)
+    jobs = queue.jobs()
+    if not jobs:
+        return
+    html.draw('<h2 class="rf-head">Indexing</h2>')
+    # Looked at again by itself only while there is something to see.
+    st.fragment(_all, run_every=LOOK_S if any(job.standing.open for job in jobs) else None)(queue)
+
+
+def _all(queue: Queue) -> None:
+    jobs = queue.jobs()
+    for job in reversed(jobs):
+        with st.container(key=f"job-{job.id}", border=True, gap="small"):
+            _job(job, queue)
+    ended = {job.id for job in jobs if not job.standing.open}
+    if ended != st.session_state.get("jobs-ended", set()):
+        st.session_state["jobs-ended"] = ended
+        # There is a new collection, or one holds something else.
+        questions.forget_collections()
+        st.rerun()
+
+
+def _job(job: Job, queue: Queue) -> None:
+    at, name = job.standing, literal(job.order.collection)
+    if at.state == "waiting":
+        st.progress(0.0, text=f"**{name}** waits")
+    elif at.state == "running":
+        left = in_words(at.seconds_left)
+        how = f"{at.share:.0%} of {at.phase}" if at.total else "loading the embedding model …"
+        st.progress(at.share, text=f"**{name}** {how}{left and ', '}{left}")
+    elif at.state == "stopped":
+        st.markdown(f"**{name}** is stopped. What is embedded is kept.")
+    elif at.state == "failed":
+        st.error(f"**{name}** was not indexed. {message(at.message)}  \n{message(at.remedy)}")
+    else:
+        _done(job)
+    _refused(job)
+    _buttons(job, queue)
+
+
+def _done(job: Job) -> None:
+    report = job.standing.result().report
+    counts = [
+        f"{number:,} {word}"
+        for number, word in (
+            (report.added, "added"), (report.changed, "changed"), (report.unchanged, "unchanged"),
+        )
+        if number
+    ]  # fmt: skip
+    st.success(
+        f"**{literal(report.collection)}** holds {numbers.chunks(report.total)}: "
+        f"{', '.join(counts) or 'restored'}, in {report.seconds:,.1f} s"
+    )
+
+
+def _refused(job: Job) -> None:
+    at = job.standing
+    if not at.left_out:
+        return
+    with st.expander(f"{at.left_out:,} left out", expanded=not at.open):
+        st.dataframe(
+            {
+                "what": [each.message for each in at.refused],
+                "what to do": [each.remedy for each in at.refused],
+            },
+            hide_index=True, height=TABLE_HEIGHT if len(at.refused) > 5 else "auto",
+        )  # fmt: skip
+
+
+def _buttons(job: Job, queue: Queue) -> None:
+    at = job.standing
+    with st.container(horizontal=True, gap="small"):
+        if at.open:
+            st.button(
+                "Stop", key=f"stop-{job.id}", icon=":material/stop:", on_click=_try,
+                args=(queue, "stop", job.id), help="Stops after the current batch. What is "
+                "embedded is kept.",
+            )  # fmt: skip
+            return
+        if at.state == "done":
+            if st.button(
+                "Ask it", key=f"ask-{job.id}", type="primary", icon=":material/search:",
+                help="Opens the collection on the Inspect page.",
+            ):  # fmt: skip
+                st.session_state.collection = job.order.collection
+                questions.forget_collections()
+                st.switch_page("pages/inspect.py")
+        else:
+            st.button(
+                "Go on", key=f"go-on-{job.id}", icon=":material/play_arrow:", on_click=_try,
+                args=(queue, "go_on", job.id), help="Indexes what is still missing.",
+            )  # fmt: skip
+        st.button(
+            "Dismiss", key=f"dismiss-{job.id}", on_click=_try, args=(queue, "remove", job.id),
+            help="Takes this off the list. A collection stays as it is.",
+        )  # fmt: skip
+
+
+def _try(queue: Queue, what: str, job_id: str) -> None:
+    try:
+        getattr(queue, what)(job_id)
+    except RagfilterError as error:
+        problems.show(error, retry=False)

@@ -1,0 +1,129 @@
+"""The collections of the workspace: what they hold, and what can be done with one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import streamlit as st
+
+from ragfilter.errors import RagfilterError
+from ragfilter.indexing.overview import Facts, overview
+from ragfilter.model import User
+from ragfilter.stores import manage
+from ragfilter.stores.export import export
+from ragfilter.ui.look import html
+from ragfilter.ui.look.prose import literal
+from ragfilter.ui.session import questions, state
+from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.visit import Visit
+
+STATES = {True: "complete", False: "incomplete"}
+
+
+def draw(visit: Visit, user: User) -> None:
+    """A table of what there is, and the actions for one of them. Raises StoreError."""
+    html.draw('<h2 class="rf-head">Collections</h2>')
+    if not visit.collections:
+        html.draw(
+            '<p class="rf-empty">No collection yet. Add files on the left, or build a sample on '
+            "the Inspect page.</p>"
+        )
+        return
+    every = overview(visit.resources.bench, user)
+    _table(every)
+    names = [facts.info.name for facts in every]
+    name = st.selectbox(
+        "Look after", names, key="manage-name",
+        index=names.index(chosen) if (chosen := st.session_state.collection) in names else 0,
+        help="The collection that the buttons below are about.",
+    )  # fmt: skip
+    facts = every[names.index(name)]
+    with st.container(key="manage", horizontal=True, gap="small"):
+        _actions(facts, visit.resources, user)
+    if facts.info.incomplete:
+        st.warning(literal(facts.info.incomplete))
+    if not facts.info.ours:
+        html.draw(
+            '<p class="rf-hint">Not made by ragfilter: it can be searched and exported, and stays '
+            "as it is.</p>"
+        )
+
+
+def _table(every: tuple[Facts, ...]) -> None:
+    columns: dict[str, list[object]] = {
+        "collection": [facts.info.name for facts in every],
+        "chunks": [facts.info.count for facts in every],
+        "rules": [facts.rules for facts in every],
+    }
+    if any(facts.labels for facts in every):
+        columns["labels"] = [facts.labels for facts in every]
+    columns |= {
+        "embedding model": [facts.info.embedder or "unknown" for facts in every],
+        "space": [questions.SPACES[facts.info.space] for facts in every],
+        "last change": [f"{facts.changed:%Y-%m-%d %H:%M}" if facts.changed else "unknown"
+                        for facts in every],
+        "state": [STATES[facts.info.complete] if facts.info.ours else "not made by ragfilter"
+                  for facts in every],
+    }  # fmt: skip
+    st.dataframe(columns, hide_index=True, key="collections-table")
+
+
+def _actions(facts: Facts, resources: Resources, user: User) -> None:
+    info = facts.info
+    workspace = resources.bench.workspace
+    if st.button(
+        "Ask it", key="manage-ask", icon=":material/search:", disabled=not info.count,
+        help="Opens the collection on the Inspect page.",
+    ):  # fmt: skip
+        st.session_state.collection = info.name
+        st.switch_page("pages/inspect.py")
+    st.download_button(
+        "Export", partial(_lines, resources, info.name, user), f"{info.name}.jsonl",
+        "application/jsonl", key="export", on_click="ignore", icon=":material/download:",
+        disabled=not (info.count and info.complete),
+        help="JSONL that indexes back exactly, rules as they were edited. Holds what you may see: "
+        "the Inspect page says as whom you look.",
+    )  # fmt: skip
+    with st.popover("Rename", disabled=not info.ours, help="Give it another name."):
+        new = st.text_input(
+            "New name", key=f"rename-{info.name}", help="Rule edits and labels go along."
+        ).strip()
+        st.button(
+            "Rename", key="rename", disabled=not new or new == info.name, on_click=_do,
+            args=(partial(manage.rename, workspace, info.name, new), info.name, new),
+            help="Links that name the collection no longer lead to it.",
+        )  # fmt: skip
+    with st.popover("Delete", disabled=not info.ours, help="Remove it for good."):
+        typed = st.text_input(
+            f"Type {literal(info.name)} to delete it", key=f"delete-{info.name}",
+            help="Its chunks, rule edits and labels are gone then. Export it first to keep them.",
+        ).strip()  # fmt: skip
+        st.button(
+            "Delete", key="delete", type="primary", disabled=typed != info.name, on_click=_do,
+            args=(partial(manage.delete, workspace, info.name), info.name, ""),
+            help="Cannot be undone.",
+        )  # fmt: skip
+
+
+def _lines(resources: Resources, name: str, user: User) -> str:
+    return "".join(_exported(resources, name, user))
+
+
+def _exported(resources: Resources, name: str, user: User) -> Iterator[str]:
+    return export(
+        resources.bench.workspace, resources.bench.workspace.store().collection(name), user
+    )
+
+
+def _do(change: partial[None], name: str, after: str) -> None:
+    """Rename or delete, and go where the collection went."""
+    try:
+        change()
+    except RagfilterError as error:
+        state.notice(str(error))
+        return
+    if st.session_state.collection == name:
+        st.session_state.collection = after
+    st.session_state.pop("manage-name", None)
+    questions.forget_collections()

@@ -1,0 +1,36 @@
+"""The Collections page: add data on the left, what there is on the right."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ragfilter.errors import RagfilterError
+from ragfilter.layers.clearance import viewer
+from ragfilter.model import UNRESTRICTED, User
+from ragfilter.ui.collections import add, jobs, manage
+from ragfilter.ui.main import problems
+from ragfilter.ui.session import state
+from ragfilter.ui.session.visit import Visit
+
+
+def draw(visit: Visit) -> None:
+    """Add data, follow what is being indexed, look after what there is."""
+    left, right = st.columns((1, 1.1), gap="large")
+    with left:
+        try:
+            add.draw(visit)
+        except RagfilterError as error:
+            problems.show(error)
+    with right:
+        try:
+            jobs.draw(visit.resources)
+            manage.draw(visit, _who(visit))
+        except RagfilterError as error:
+            problems.show(error)
+
+
+def _who(visit: Visit) -> User:
+    """As whom the page shows and exports chunks."""
+    if st.session_state.operator:
+        return UNRESTRICTED
+    return viewer(state.user(), visit.settings)

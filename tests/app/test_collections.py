@@ -1,0 +1,198 @@
+"""The Collections page: files in, seen as they would be cut, indexed, looked after, out again."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile import HOSTILE
+from streamlit.testing.v1 import AppTest
+from streamlit_markdown import acts
+from test_every_control_explains_itself import unexplained
+from waiting import PROCESS_S
+
+from ragfilter.indexing.order import Order
+from ragfilter.indexing.queue import Queue, Standing
+from ragfilter.ui.session import resources
+from ragfilter.workbench import Workbench
+
+pytestmark = pytest.mark.model
+GUIDE = b"# Trolls\n\nTrolls fear fire.\n\n# Owls\n\nOwls hoot at night.\n"
+
+
+@pytest.fixture
+def page(open_page: Callable[..., Any], tmp_path: Path) -> Any:
+    """The page in an empty workspace."""
+    found = open_page(workspace=tmp_path)
+    found.at.switch_page("pages/collections.py")
+    return found.run()
+
+
+def bench() -> Workbench:
+    return resources.open_resources().bench
+
+
+def drop(page: Any, *files: tuple[str, bytes]) -> Any:
+    page.at.file_uploader[0].set_value([(name, data, "text/plain") for name, data in files])
+    return page.run()
+
+
+def named(page: Any, name: str) -> Any:
+    page.at.text_input(key="upload-name").set_value(name)
+    return page.run()
+
+
+def indexed(page: Any) -> Any:
+    """The page once nothing is being indexed."""
+    queue = Queue(bench().workspace.path)
+    deadline = time.monotonic() + PROCESS_S
+    while any(job.standing.open for job in queue.jobs()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return page.run()
+
+
+def shown(page: Any) -> str:
+    return " ".join(page.html)
+
+
+def table(page: Any) -> dict[str, list[Any]]:
+    frames = [frame.value for frame in page.at.dataframe]
+    found: dict[str, list[Any]] = next(f for f in frames if "collection" in f).to_dict("list")
+    return found
+
+
+def test_files_are_seen_as_they_would_be_cut_and_indexed(page: Any) -> None:
+    assert "No collection yet" in shown(page)
+    drop(page, ("guide.md", GUIDE), ("../out.md", b"x"))
+    assert "Trolls guide.md · 17 characters Trolls fear fire." in shown(page)
+    assert "leads out of a folder" in page.warnings[0]
+    page.at.toggle(key="cut-headings").set_value(False)
+    page.run()
+    assert "# Trolls Trolls fear fire. # Owls" in shown(page)
+    page.at.toggle(key="cut-headings").set_value(True)
+    named(page, "no good")
+    assert page.at.button(key="index").disabled
+    assert "cannot be the name" in page.errors[0]
+    indexed(named(page, "handbook").press("index"))
+    assert "holds 2 chunks: 2 added" in page.at.success[0].value
+    found = table(page)
+    assert (found["collection"], found["chunks"], found["state"]) == (
+        ["handbook"],
+        [2],
+        ["complete"],
+    )
+    assert bench().collection("handbook").chunks(["guide.md#owls"])["guide.md#owls"].title == "Owls"
+    uploads = bench().workspace.path / "uploads"
+    assert list(uploads.iterdir()) == []
+
+
+def test_a_table_s_columns_are_chosen_and_bad_records_listed(page: Any) -> None:
+    csv = b"Nr,Body,clearance\n1,Trolls fear fire.,0\n2,,0\n3,Hush.,4\n"
+    drop(page, ("a.csv", csv), ("b.jsonl", b"nonsense\n"))
+    picked = {f: page.at.selectbox(key=f"column-{f}").value for f in ("text", "id", "clearance")}
+    assert picked == {"text": "Body", "id": "Nr", "clearance": "clearance"}
+    indexed(named(page, "mine").press("index"))
+    refused = next(f.value for f in page.at.dataframe if "what to do" in f.value)
+    assert [what.split(": ")[0] for what in refused["what"]] == ["a.csv, line 3", "b.jsonl, line 1"]
+    assert bench().collection("mine").chunks(["3"])["3"].clearance == 4
+    # As the public, by default, the export leaves out what is hidden.
+    exported = page.downloads["mine.jsonl"]()
+    assert [json.loads(line)["id"] for line in exported.splitlines()] == ["1"]
+
+
+def test_a_zip_is_checked_and_uploads_are_limited(
+    open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAGFILTER_MAX_UPLOAD_MB", "1")
+    page = open_page(workspace=tmp_path)
+    page.at.switch_page("pages/collections.py")
+    page.run()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("guide.md", GUIDE)
+        archive.writestr("../../out.md", "x")
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.txt", bytes(2_000_000))
+    drop(page, ("docs.zip", packed.getvalue()), ("bomb.zip", bomb.getvalue()))
+    said = page.warnings[0].replace("\\", "")
+    assert "'../../out.md' is left out: the name leads out of the zip" in said
+    assert "bomb.zip: it unpacks to more than" in said
+    assert "docs/guide.md · 17 characters" in shown(page)
+    assert not (tmp_path.parent / "out.md").exists()
+    page.press("discard-uploads")
+    assert "You see how they would be cut" in shown(page)
+    assert list((tmp_path / "uploads").iterdir()) == []
+
+
+def test_an_order_is_stopped_gone_on_with_and_dismissed(page: Any) -> None:
+    queue = Queue(bench().workspace.path)
+    job = queue.put(Order("mine", "/nothing/there.txt"))
+    indexed(page)
+    assert "does not exist" in page.errors[0].replace("\\", "")
+    queue.tell(job.id, Standing("stopped", "texts embedded, chunks written", 3, 9))
+    page.run()
+    assert {f"go-on-{job.id}", f"dismiss-{job.id}"} <= page.buttons
+    indexed(page.press(f"go-on-{job.id}"))
+    assert "does not exist" in page.errors[0].replace("\\", "")
+    page.press(f"dismiss-{job.id}")
+    assert queue.jobs() == ()
+
+
+def test_a_collection_is_renamed_and_deleted_with_its_name_typed(page: Any) -> None:
+    drop(page, ("guide.md", GUIDE))
+    indexed(named(page, "mine").press("index"))
+    page.at.text_input(key="rename-mine").set_value("yours")
+    page.run().press("rename")
+    assert table(page)["collection"] == ["yours"]
+    page.at.text_input(key="delete-yours").set_value("your")
+    assert page.run().at.button(key="delete").disabled
+    page.at.text_input(key="delete-yours").set_value("yours")
+    page.run().press("delete")
+    assert "No collection yet" in shown(page)
+    assert list(bench()) == []
+
+
+def test_what_is_dropped_is_shown_to_the_letter(page: Any) -> None:
+    lines = [json.dumps({"id": text, "title": text, "text": text}) for text in HOSTILE]
+    bad = [json.dumps({"id": "a", "text": "t", "page": text}) for text in HOSTILE]
+    files = [(f"{text[:40]}.txt", b"\xff") for text in HOSTILE if "/" not in text]
+    drop(page, ("a.jsonl", "\n".join([*lines, *bad]).encode()), *files)
+    assert not page.errors
+    assert page.warnings
+    for warning in page.warnings:
+        listed = {"bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close"}
+        # What stands between backticks is code.
+        assert acts(warning) <= listed | {"code_inline"}
+    written = next(e.value for e in page.at.html if "rf-chunks" in e.value)
+    assert set(re.findall(r"<(\w+)", written)) == {"div", "article", "h3", "small", "p"}
+
+
+def test_pages_may_be_left_and_nothing_is_lost(open_page: Callable[..., Any]) -> None:
+    page = open_page({"q": "Tell me about owlbears", "profile": "adaptive-gap"})
+    page.slide("cutoff.gap_threshold", 0.22)
+    # With the time of the search: another one would hardly take the same.
+    kept, strip = page.kept, page.strip.partition("cutoff")[0]
+    page.at.switch_page("pages/collections.py")
+    page.run()
+    page.at.switch_page("pages/inspect.py")
+    page.run()
+    assert page.at.text_input(key="question").value == "Tell me about owlbears"
+    assert (page.kept, page.strip.partition("cutoff")[0]) == (kept, strip)
+    assert page.changes == {"cutoff.gap_threshold": 0.22}
+
+
+def test_every_control_explains_itself(page: Any) -> None:
+    drop(page, ("a.csv", b"Body\nTrolls fear fire.\n"), ("guide.md", GUIDE))
+    indexed(named(page, "mine").press("index"))
+    drop(page, ("guide.md", GUIDE))
+    at: AppTest = page.at
+    assert [*unexplained(at.main)] == []
