@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ragfilter.models.embedder import SentenceEmbedder
     from ragfilter.result import Result
     from ragfilter.stores.chroma.store import ChromaCollection, CollectionInfo
+    from ragfilter.stores.elsewhere import Stores
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +64,8 @@ class Workbench:
     answers: Answers = field(default_factory=Answers)
     _rerankers: dict[str, Reranker] = field(default_factory=dict)
     _journal: list[Journal] = field(default_factory=list)
+    _embedders: dict[str, SentenceEmbedder] = field(default_factory=dict)
+    _stores: list[Stores] = field(default_factory=list)
     _before_closing: list[Callable[[], None]] = field(default_factory=list)
     _labels: list[LabelBook] = field(default_factory=list)
     _runs: list[Runs] = field(default_factory=list)
@@ -97,8 +100,37 @@ class Workbench:
             return self._runs[0]
 
     def collections(self) -> tuple[CollectionInfo, ...]:
-        """Every collection, by name. Raises StoreError."""
-        return self.workspace.store().collections()
+        """Every collection, by name, also those opened in the folders of others. Raises
+        StoreError."""
+        return self.stores.infos()
+
+    @property
+    def stores(self) -> Stores:
+        """The stores that hold the collections."""
+        from ragfilter.stores.elsewhere import Stores
+
+        with self._making:
+            if not self._stores:
+                self._stores.append(Stores(self.workspace))
+                self._closing.callback(self._stores[0].close)
+            return self._stores[0]
+
+    def embedder_of(self, name: str) -> SentenceEmbedder:
+        """The embedding model for a collection: the one it was opened with, or the workspace's.
+        Raises StoreError."""
+        return self.embedder_called(self.stores.opening(name).embedder)
+
+    def embedder_called(self, model: str) -> SentenceEmbedder:
+        """An embedding model by name or path, made once; the workspace's where `model` is empty."""
+        from ragfilter.models.embedder import SentenceEmbedder
+
+        if model in ("", self.embedder.name):
+            return self.embedder
+        with self._making:
+            if model not in self._embedders:
+                fetch = self.deployment.fetch_models
+                self._embedders[model] = SentenceEmbedder(model, fetch=fetch)
+            return self._embedders[model]
 
     def collection(self, name: str) -> ChromaCollection:
         """The collection called `name`.
@@ -106,7 +138,8 @@ class Workbench:
         Raises CollectionMissing, and StoreError where another model made its vectors.
         """
         try:
-            return self.workspace.store().collection(name, embedder=self.embedder.name)
+            embedder = self.embedder_of(name).name
+            return self.stores.of(name).collection(name, embedder=embedder)
         except CollectionMissing:
             names = [info.name for info in self.collections()]
             known = f"There are: {', '.join(names)}. " if names else ""
@@ -136,7 +169,11 @@ class Workbench:
     def backends(self, name: str) -> Backends:
         """What `gather` asks for a query of this collection. Raises StoreError."""
         return Backends(
-            self.collection(name), self.embedder, self.reranker, self.chat, self.judgements
+            self.collection(name),
+            self.embedder_of(name),
+            self.reranker,
+            self.chat,
+            self.judgements,
         )
 
     def __getitem__(self, name: str) -> OpenCollection:
@@ -201,7 +238,7 @@ class OpenCollection:
         from ragfilter.result import to_result
 
         flt = flt if isinstance(flt, Filter) else Filter(flt)
-        own = flt.backends(self.collection, self.bench.embedder)
+        own = flt.backends(self.collection, self.bench.embedder_of(self.collection.name))
         backends = replace(
             own,
             reranker=own.reranker or self.bench.reranker,
@@ -318,9 +355,7 @@ def _settle_edits(bench: Workbench) -> None:
         return
     for name in sorted({edit.collection for edit in unfinished}):
         try:
-            settled = recover(
-                bench.workspace.store().collection(name), bench.journal, min_age_s=age
-            )
+            settled = recover(bench.stores.of(name).collection(name), bench.journal, min_age_s=age)
         except StoreError as error:
             log.warning("unfinished edits in %s stay so: %s", name, error)
             continue

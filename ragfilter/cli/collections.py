@@ -49,7 +49,7 @@ def _facts(bench: Workbench) -> list[tuple[object, ...]]:
 
     return [
         (
-            each.info.name, each.info.count, each.info.space, each.info.embedder or "unknown",
+            each.info.name, each.info.count, each.info.space, each.model or "unknown",
             "?" if each.rules is None else each.rules, each.labels,
             "?" if each.changed is None else f"{each.changed:%Y-%m-%d %H:%M}",
             parts.state(each.info),
@@ -87,6 +87,44 @@ def export(
     else:
         files.write(out, "".join(made))
         parts.emit(f"{name}: {chunks(len(made))} written to {out}\n")
+
+
+@command(group, name="open")
+def open_(
+    name: Name,
+    folder: Annotated[
+        str, typer.Option(help="Chroma folder that holds it. Default: the workspace's own store.")
+    ] = "",
+    model: Annotated[
+        str,
+        typer.Option(help="Embedding model that made its vectors: sentence-transformers, or path."),
+    ] = "",
+    writable: Annotated[
+        bool, typer.Option("--writable", help="Allow changes to its rules.")
+    ] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Open a Chroma collection that others made, as it is; say what works with it.
+
+    It is read only unless changes are allowed. No other program may have its folder open.
+    """
+    from ragfilter.stores.foreign import Opening, hint
+
+    with parts.open_for(data_dir, "collections") as bench:
+        model = model or hint(bench.stores.at(folder), name)
+        opening = Opening(folder, model, writable)
+        found = bench.stores.open(name, opening, bench.embedder_called)
+        used = bench.embedder_of(name).name
+    lines = [f"{'works' if each.good else 'needs more'}: {each.said}" for each in found]
+    parts.emit("\n".join([f"{name} is open, asked with {used}", *lines]) + "\n")
+
+
+@command(group)
+def close(name: Name, data_dir: DataDir = None) -> None:
+    """Forget how a collection of others was opened; it stays as it is."""
+    with parts.open_for(data_dir, "collections") as bench:
+        bench.stores.forget(name)
+    parts.emit(f"{name} is closed\n")
 
 
 @command(group)

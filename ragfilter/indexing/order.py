@@ -90,6 +90,11 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
             f"{order.embedder}.",
             remedy=f"Index with {embedder.name}, or close what has the workspace open.",
         )
+    if bench.stores.opening(name).folder:
+        raise InputError(
+            f"The collection {name!r} is open in a Chroma folder of somebody else's.",
+            remedy="Use another name, or close it with `ragfilter collections close`.",
+        )
     rules = edited_rules(bench.journal, name)
     if not order.source:
         report = rebuild(

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A collection. `rules` and `changed` are None where they cannot be told."""
+    """A collection. `model` is empty, `rules` and `changed` are None where they cannot be told."""
 
     info: CollectionInfo
+    model: str
     rules: int | None
     labels: int
     changed: datetime | None
@@ -30,14 +31,20 @@ def overview(bench: Workbench, user: User = UNRESTRICTED) -> tuple[Facts, ...]:
     StoreError."""
     labels = belongings.labels(bench.workspace.database_url)
     return tuple(
-        Facts(info, _rules(bench, info, user), labels.get(info.name, 0), _changed(bench, info))
+        Facts(
+            info,
+            info.embedder or bench.stores.opening(info.name).embedder,
+            _rules(bench, info, user),
+            labels.get(info.name, 0),
+            _changed(bench, info),
+        )
         for info in bench.collections()
     )
 
 
 def _rules(bench: Workbench, info: CollectionInfo, user: User) -> int | None:
     try:
-        known = bench.workspace.store().collection(info.name).catalogue()
+        known = bench.stores.of(info.name).collection(info.name).catalogue()
     except StoreError:
         return None
     return sum(1 for chunk in known.values() if chunk.rule and user.sees(chunk))

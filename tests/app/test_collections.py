@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import chromadb
 import pytest
 from hostile import HOSTILE
 from streamlit.testing.v1 import AppTest
@@ -196,3 +197,29 @@ def test_every_control_explains_itself(page: Any) -> None:
     drop(page, ("guide.md", GUIDE))
     at: AppTest = page.at
     assert [*unexplained(at.main)] == []
+
+
+def test_a_collection_that_others_made_is_opened_as_it_is(page: Any, tmp_path: Path) -> None:
+    drop(page, ("guide.md", GUIDE))
+    indexed(named(page, "mine").press("index"))
+    theirs = tmp_path / "theirs"
+    client: Any = chromadb.PersistentClient(str(theirs))
+    made = client.create_collection("notes", embedding_function=None)
+    made.add(ids=["a"], embeddings=bench().embedder.embed(["Trolls."]), documents=["Trolls."])
+    client.create_collection("flat", embedding_function=None).add(ids=["a"], embeddings=[[1, 0]])
+    client.close()
+    page.at.text_input(key="elsewhere-folder").set_value(str(tmp_path))
+    page.run()
+    assert "is no Chroma folder" in page.errors[0].replace("\\", "")
+    page.at.text_input(key="elsewhere-folder").set_value(str(theirs))
+    page.run().press("elsewhere-open")
+    assert "2 dimensions" in page.errors[0]
+    page.at.selectbox(key="elsewhere-name").set_value("notes")
+    page.run().press("elsewhere-open")
+    assert table(page)["collection"] == ["mine", "notes"]
+    assert table(page)["state"][1] == "not made by ragfilter"
+    assert page.at.session_state["collection"] == "notes"
+    assert any("1 chunk, 384 dimensions, space l2" in each.value for each in page.at.markdown)
+    page.press("theirs-close")
+    assert table(page)["collection"] == ["mine"]
+    assert (theirs / "chroma.sqlite3").exists()

@@ -243,6 +243,7 @@ def test_a_stored_embedding_function_is_never_built(
     collection = store.collection("foreign")
     assert collection.nearest(unit(0, 1), 1)[0][0] == "a"
     assert collection.space in ("l2", "cosine")
+    store.writable = lambda name: name == "foreign"
     collection.set_rule("a", "{}")
     assert collection.rule("a") == "{}"
     assert [info.name for info in store.collections()] == ["foreign"]

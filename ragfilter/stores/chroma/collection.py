@@ -222,6 +222,12 @@ class ChromaCollection:
         self.set_rules({chunk_id: rule})
 
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
+        if not _is_ours(self.raw()) and not self._store.writable(self._name):
+            raise StoreError(
+                f"Collection {self._name!r} was not made by ragfilter and is opened to be read.",
+                remedy="Allow changes to it on the Collections page, or with `ragfilter "
+                "collections open --writable`.",
+            )
         with self._store.changing(self._name):
             # Refuses an unknown chunk: Chroma would do nothing and say nothing.
             known = self.rules(list(rules))

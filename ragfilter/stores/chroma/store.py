@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
@@ -59,12 +59,15 @@ class ChromaStore:
         self.writing = threading.RLock()
         self.catalogues: dict[str, tuple[str, Catalogue]] = {}
         self.lost: dict[UUID, frozenset[str]] = {}
+        self.writable: Callable[[str], bool] = lambda name: False
+        """Whether a collection that others made may be changed."""
         self._failed: set[str] = set()
 
     @classmethod
-    def folder(cls, folder: Path) -> ChromaStore:
-        """The embedded store in `folder`; the caller holds the workspace lock."""
-        return cls(open_folder(folder), where=str(folder), shared=False)
+    def folder(cls, folder: Path, *, shared: bool = False) -> ChromaStore:
+        """The embedded store in `folder`; the caller holds the workspace lock, or it is `shared`
+        with those who made it."""
+        return cls(open_folder(folder), where=str(folder), shared=shared)
 
     @classmethod
     def server(cls, server: Server) -> ChromaStore:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 
 import streamlit as st
@@ -12,6 +11,7 @@ from ragfilter.indexing.overview import Facts, overview
 from ragfilter.model import User
 from ragfilter.stores import manage
 from ragfilter.stores.export import export
+from ragfilter.ui.collections import theirs
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.session import questions, state
@@ -29,6 +29,7 @@ def draw(visit: Visit, user: User) -> None:
             '<p class="rf-empty">No collection yet. Add files on the left, or build a sample on '
             "the Inspect page.</p>"
         )
+        theirs.elsewhere(visit.resources)
         return
     every = overview(visit.resources.bench, user)
     _table(every)
@@ -44,10 +45,8 @@ def draw(visit: Visit, user: User) -> None:
     if facts.info.incomplete:
         st.warning(literal(facts.info.incomplete))
     if not facts.info.ours:
-        html.draw(
-            '<p class="rf-hint">Not made by ragfilter: it can be searched and exported, and stays '
-            "as it is.</p>"
-        )
+        theirs.opened(facts, visit.resources)
+    theirs.elsewhere(visit.resources)
 
 
 def _table(every: tuple[Facts, ...]) -> None:
@@ -59,7 +58,7 @@ def _table(every: tuple[Facts, ...]) -> None:
     if any(facts.labels for facts in every):
         columns["labels"] = [facts.labels for facts in every]
     columns |= {
-        "embedding model": [facts.info.embedder or "unknown" for facts in every],
+        "embedding model": [facts.model or "unknown" for facts in every],
         "space": [questions.SPACES[facts.info.space] for facts in every],
         "last change": [f"{facts.changed:%Y-%m-%d %H:%M}" if facts.changed else "unknown"
                         for facts in every],
@@ -107,13 +106,8 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
 
 
 def _lines(resources: Resources, name: str, user: User) -> str:
-    return "".join(_exported(resources, name, user))
-
-
-def _exported(resources: Resources, name: str, user: User) -> Iterator[str]:
-    return export(
-        resources.bench.workspace, resources.bench.workspace.store().collection(name), user
-    )
+    bench = resources.bench
+    return "".join(export(bench.workspace, bench.stores.of(name).collection(name), user))
 
 
 def _do(change: partial[None], name: str, after: str) -> None:

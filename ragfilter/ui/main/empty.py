@@ -82,7 +82,12 @@ def _no_collection(resources: Resources) -> bool:
     )
     if build.offer(list(build.DEMOS), resources):
         return True
-    _command("Or stop the app and index your own:", "ragfilter index FOLDER --collection NAME")
+    st.page_link(
+        "pages/collections.py",
+        label="Or add your own files",
+        icon=":material/upload_file:",
+        help="Markdown, text, PDF, CSV, JSONL or OpenAPI, on the Collections page.",
+    )
     return False
 
 
@@ -95,7 +100,9 @@ def _empty_collection(name: str) -> None:
         "another one on the left, or fill this one.",
         (),
     )
-    _command("Stop the app, then run:", f"ragfilter index FOLDER --collection {name}")
+    _command(
+        "Add files on the Collections page, or run:", f"ragfilter index FOLDER --collection {name}"
+    )
 
 
 def nothing_found() -> None:

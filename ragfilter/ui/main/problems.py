@@ -33,7 +33,9 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
     title = next((word for kind, word in TITLES if isinstance(error, kind)), "")
     head = f"**{title}.** " if title else ""
     command = COMMANDS.get(error.action)
-    remedy = f"{error.remedy} Stop the app, then run `{command}`." if command else error.remedy
+    remedy = (
+        f"{error.remedy} Run `{command}`, also while the app runs." if command else error.remedy
+    )
     with st.container(key="problem"):
         st.error(f"{head}{prose.message(error.message)}  \n{prose.message(remedy)}".strip())
         if retry:

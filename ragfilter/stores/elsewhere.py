@@ -1,0 +1,95 @@
+"""Which store holds a collection: the workspace's own, or the Chroma folder of somebody else's in
+which it was opened."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+from ragfilter.errors import InputError, StoreError
+from ragfilter.protocols import Embedder
+from ragfilter.stores import foreign
+from ragfilter.stores.chroma.store import ChromaStore, CollectionInfo
+from ragfilter.stores.foreign import Finding, Opening
+from ragfilter.stores.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+
+class Stores:
+    """The stores of a workspace. Safe in threads. Raises InputError, StoreError."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._folders: dict[str, ChromaStore] = {}
+        self._opening = threading.Lock()
+
+    def opening(self, name: str) -> Opening:
+        """How the collection `name` is opened."""
+        return foreign.openings(self._workspace.path).get(name, Opening())
+
+    def of(self, name: str) -> ChromaStore:
+        """The store that holds the collection `name`."""
+        return self.at(self.opening(name).folder)
+
+    def at(self, folder: str) -> ChromaStore:
+        """The store in a Chroma folder; the workspace's own where `folder` is empty."""
+        store = self._in(folder) if folder else self._workspace.store()
+        # Asked anew each time: another session may allow or forbid it.
+        store.writable = lambda name: self.opening(name).writable
+        return store
+
+    def infos(self) -> tuple[CollectionInfo, ...]:
+        """Every collection, by name. One whose folder is gone is told and left out."""
+        found = list(self._workspace.store().collections())
+        for name, opening in foreign.openings(self._workspace.path).items():
+            if opening.folder:
+                try:
+                    found.append(self.at(opening.folder).collection(name).info())
+                except (InputError, StoreError) as error:
+                    log.warning("the collection %s is left out: %s", name, error)
+        return tuple(sorted(found, key=lambda info: info.name))
+
+    def open(
+        self, name: str, opening: Opening, embedder_called: Callable[[str], Embedder]
+    ) -> tuple[Finding, ...]:
+        """Open a collection that others made, from now on; what works with it, and what needs more.
+
+        Raises ModelError too; where it raises, nothing is opened.
+        """
+        folder = str(foreign.resolved(opening.folder)) if opening.folder else ""
+        if folder == str(self._workspace.chroma_dir):
+            folder = ""
+        store, own = self.at(folder), self._workspace.store()
+        if folder and name in {info.name for info in own.collections()}:
+            raise InputError(
+                f"This workspace has a collection {name!r} already.",
+                remedy="Rename that one first.",
+            )
+        if not folder and store.collection(name).info().ours:
+            raise InputError(
+                f"Collection {name!r} was made by ragfilter in this workspace.",
+                remedy="Ask it as it is.",
+            )
+        found = foreign.check(store, name, embedder_called(opening.embedder))
+        foreign.keep(self._workspace.path, name, replace(opening, folder=folder))
+        return found
+
+    def forget(self, name: str) -> None:
+        """Forget how a collection was opened; it stays as it is."""
+        foreign.keep(self._workspace.path, name, None)
+
+    def close(self) -> None:
+        """Close the folders of others."""
+        for store in self._folders.values():
+            store.close()
+        self._folders.clear()
+
+    def _in(self, folder: str) -> ChromaStore:
+        with self._opening:
+            path = str(foreign.resolved(folder))
+            if path not in self._folders:
+                self._folders[path] = foreign.open_store(path)
+            return self._folders[path]

@@ -1,0 +1,172 @@
+"""Chroma collections that others made: how each is opened, and what can be done with it.
+
+A collection may lie in the workspace's own store (a server's, say) or in a Chroma folder elsewhere.
+Nothing is written to it unless that was allowed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from ragfilter.errors import InputError, StoreError
+from ragfilter.protocols import Embedder
+from ragfilter.stores.chroma import insides
+from ragfilter.stores.chroma.client import guard
+from ragfilter.stores.chroma.store import ChromaStore
+from ragfilter.text.numbers import chunks
+
+FILE = "foreign.json"
+DATABASE = "chroma.sqlite3"
+SAMPLE = 50
+NEAR_ONE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How a collection is opened. `folder` is empty for the workspace's own store, `embedder` for
+    the workspace's own model; without `writable` nothing in it is changed."""
+
+    folder: str = ""
+    embedder: str = ""
+    writable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that works, or what it needs. `good`: it works."""
+
+    good: bool
+    said: str
+
+
+def openings(workspace: Path) -> dict[str, Opening]:
+    """How the collections of others are opened, by name. Raises StoreError: damaged."""
+    path = workspace / FILE
+    try:
+        given: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return {name: Opening(**values) for name, values in given.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise StoreError(
+            f"{path} cannot be read: {error}.",
+            remedy="Move it away, then open the collections again.",
+        ) from None
+
+
+def keep(workspace: Path, name: str, opening: Opening | None) -> None:
+    """Remember how a collection is opened; with None, forget it. Raises StoreError."""
+    every = openings(workspace)
+    every.pop(name, None)
+    if opening is not None:
+        every[name] = opening
+    path = workspace / FILE
+    fresh = path.with_suffix(".new")
+    try:
+        fresh.write_text(json.dumps({n: asdict(o) for n, o in every.items()}), encoding="utf-8")
+        fresh.replace(path)
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be written: {error.strerror}.", remedy="Make room on its disk."
+        ) from None
+
+
+def resolved(folder: str) -> Path:
+    """`folder` as a whole path. Raises InputError."""
+    try:
+        return Path(folder).expanduser().resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InputError(f"{folder} cannot be used: {error}.", remedy="Name a folder.") from None
+
+
+def open_store(folder: str) -> ChromaStore:
+    """The store in a Chroma folder of somebody else's. Raises InputError where there is none."""
+    path = resolved(folder)
+    # Chroma would make a new store there.
+    if not (path / DATABASE).is_file():
+        raise InputError(
+            f"{folder} is no Chroma folder: there is no {DATABASE} in it.",
+            remedy="Name the folder that was given to chromadb.PersistentClient.",
+        )
+    return ChromaStore.folder(path, shared=True)
+
+
+def hint(store: ChromaStore, name: str) -> str:
+    """The embedding model that a collection's own configuration names; empty where none does.
+
+    Read as text: building the function it stands for could run foreign code.
+    """
+    function = store.collection(name).raw().configuration_json.get("embedding_function") or {}
+    if not isinstance(function, dict):
+        return ""
+    if function.get("name") == "default":
+        # Chroma's default is this model, too.
+        return "all-MiniLM-L6-v2"
+    config = function.get("config")
+    model = config.get("model_name") if isinstance(config, dict) else ""
+    return model if isinstance(model, str) else ""
+
+
+def check(store: ChromaStore, name: str, embedder: Embedder) -> tuple[Finding, ...]:
+    """What works with the collection `name` when `embedder` asks it, and what needs more.
+
+    Raises StoreError where the model cannot have made its vectors, ModelError.
+    """
+    collection = store.collection(name)
+    raw = collection.raw()
+    there, own = insides.dimension(raw), embedder.embed(["a"]).shape[1]
+    if there is None:
+        raise StoreError(f"Collection {name!r} is empty.", remedy="Open one that holds chunks.")
+    if there != own:
+        raise StoreError(
+            f"The vectors of {name!r} have {there} dimensions, those of {embedder.name} {own}.",
+            remedy="Name the embedding model that made them.",
+        )
+    with guard(store.where):
+        sample = raw.get(limit=SAMPLE, include=["embeddings"])["embeddings"]
+    lengths = np.linalg.norm(np.asarray(cast(Any, sample), dtype=np.float32), axis=1)
+    unit = bool((np.abs(lengths - 1) < NEAR_ONE).all())
+    known = collection.catalogue()
+    first = collection.chunks(list(known)[:SAMPLE])
+    rules = sum(1 for chunk in known.values() if chunk.rule)
+    hidden = sum(1 for c in known.values() if c.clearance != 0 or c.department)
+    return (
+        Finding(True, f"{chunks(len(known))}, {there} dimensions, space {collection.space}"),
+        Finding(
+            unit or collection.space == "cosine",
+            "distances compare, since the vectors have unit length or the space is cosine"
+            if unit or collection.space == "cosine"
+            else "the vectors are not of unit length, and queries are: the order of results may "
+            "differ from the collection's own. A collection in cosine space has no such trouble",
+        ),
+        Finding(
+            all(chunk.text for chunk in first.values()),
+            "texts are stored with the vectors"
+            if all(chunk.text for chunk in first.values())
+            else "some chunks have no document: they are found, but there is nothing to read",
+        ),
+        Finding(
+            any(chunk.title for chunk in first.values()),
+            "titles are in the metadata"
+            if any(chunk.title for chunk in first.values())
+            else "no metadata field is called title: chunks are shown by id",
+        ),
+        Finding(
+            rules > 0,
+            f"{chunks(rules)} with a rule in the field query_must"
+            if rules
+            else "no chunk has a rule; allow changes to write some",
+        ),
+        Finding(
+            hidden > 0,
+            f"{chunks(hidden)} not for everybody (fields clearance and department)"
+            if hidden
+            else "no chunk has a clearance or department: everybody sees all",
+        ),
+    )

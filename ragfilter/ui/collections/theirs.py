@@ -1,0 +1,110 @@
+"""Collections that others made: opened as they are, with the model that made their vectors."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ragfilter.errors import RagfilterError
+from ragfilter.indexing.overview import Facts
+from ragfilter.stores import foreign
+from ragfilter.stores.foreign import Finding, Opening
+from ragfilter.ui.look.prose import literal, message
+from ragfilter.ui.main import problems
+from ragfilter.ui.session import questions
+from ragfilter.ui.session.resources import Resources
+
+MODEL = (
+    "The sentence-transformers name or path of the model that made the vectors. Another one finds "
+    "nonsense, even where the dimensions agree."
+)
+CHANGES = "Lets rules be written into the collection. Otherwise nothing in it is changed."
+
+
+def opened(facts: Facts, resources: Resources) -> None:
+    """How a collection that ragfilter did not make is opened, to be changed."""
+    name = facts.info.name
+    opening = resources.bench.stores.opening(name)
+    st.caption("Not made by ragfilter: asked and exported as it is.")
+    _form(name, opening, resources, key="theirs")
+    if opening.folder:
+        st.button(
+            "Close", key="theirs-close", on_click=_close, args=(name, resources),
+            help="Takes it off the list. The folder stays as it is.",
+        )  # fmt: skip
+
+
+def elsewhere(resources: Resources) -> None:
+    """Open a collection in a Chroma folder of somebody else's."""
+    with st.expander("Open an existing Chroma collection", key="elsewhere"):
+        folder = st.text_input(
+            "Chroma folder", key="elsewhere-folder", placeholder="/path/to/chroma",
+            help="On the computer that runs the app, as given to chromadb.PersistentClient. "
+            "Close other programs that use it. For a server, start the app with "
+            "RAGFILTER_CHROMA_URL; its collections are then listed above.",
+        ).strip()  # fmt: skip
+        if not folder:
+            return
+        try:
+            infos = resources.bench.stores.at(str(foreign.resolved(folder))).collections()
+        except RagfilterError as error:
+            problems.show(error, retry=False)
+            return
+        names = [info.name for info in infos]
+        if not names:
+            st.info("There is no collection in this folder.")
+            return
+        name = st.selectbox(
+            "Collection in it", names, key="elsewhere-name", help="The one to be opened."
+        )
+        _form(name, Opening(folder=str(foreign.resolved(folder))), resources, key="elsewhere")
+
+
+def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> None:
+    try:
+        hint = opening.embedder or foreign.hint(resources.bench.stores.at(opening.folder), name)
+    except RagfilterError as error:
+        problems.show(error, retry=False)
+        return
+    model = st.text_input(
+        "Embedding model", hint, key=f"{key}-model-{name}", help=MODEL,
+        placeholder=resources.bench.embedder.name,
+    ).strip()  # fmt: skip
+    writable = st.toggle(
+        "Allow changes", opening.writable, key=f"{key}-writable-{name}", help=CHANGES
+    )
+    if st.button(
+        "Open", key=f"{key}-open", type="primary",
+        help="Checks the model's dimensions, and says what works and what needs more.",
+    ):  # fmt: skip
+        try:
+            bench = resources.bench
+            wanted = Opening(opening.folder, model, writable)
+            with st.spinner("Checking …"):
+                found = bench.stores.open(name, wanted, bench.embedder_called)
+        except RagfilterError as error:
+            problems.show(error, retry=False)
+            return
+        st.session_state["theirs-found"] = (name, found)
+        st.session_state.collection = name
+        st.session_state.pop("manage-name", None)
+        questions.forget_collections()
+        st.rerun()
+    kept = st.session_state.get("theirs-found")
+    if kept is not None and kept[0] == name:
+        _findings(kept[1])
+
+
+def _findings(found: tuple[Finding, ...]) -> None:
+    for title, good in (("Works", True), ("Needs more", False)):
+        listed = [f"- {literal(each.said)}" for each in found if each.good == good]
+        if listed:
+            st.markdown(f"**{title}**\n\n" + "\n".join(listed))
+
+
+def _close(name: str, resources: Resources) -> None:
+    try:
+        resources.bench.stores.forget(name)
+    except RagfilterError as error:
+        st.session_state.notices.append(message(str(error)))
+    st.session_state.pop("manage-name", None)
+    questions.forget_collections()

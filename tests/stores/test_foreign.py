@@ -1,0 +1,144 @@
+"""A collection that others made is opened as it is: any space, no metadata of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import chromadb
+import numpy as np
+import pytest
+from chromadb.config import Settings
+
+from ragfilter.cli import main
+from ragfilter.errors import InputError, StoreError
+from ragfilter.indexing.order import Order, carry_out
+from ragfilter.indexing.overview import overview
+from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.rules import edits
+from ragfilter.stores.foreign import Opening
+from ragfilter.workbench import Workbench, open_workspace
+
+pytestmark = pytest.mark.model
+TEXTS = {
+    "a": "A troll that is burned stays dead.",
+    "b": "Owls hoot at night.",
+    "c": "A rowing boat carries four people.",
+}
+
+
+@pytest.fixture(scope="module")
+def vectors() -> Any:
+    return SentenceEmbedder().embed(list(TEXTS.values()))
+
+
+@pytest.fixture
+def theirs(tmp_path: Path, vectors: Any) -> Path:
+    """A Chroma folder as another program leaves it."""
+    folder = tmp_path / "theirs"
+    client: Any = chromadb.PersistentClient(
+        str(folder), settings=Settings(anonymized_telemetry=False)
+    )
+    made = client.create_collection(
+        "notes", configuration={"hnsw": {"space": "cosine"}}, embedding_function=None
+    )
+    made.add(
+        ids=list(TEXTS), embeddings=vectors, documents=list(TEXTS.values()),
+        metadatas=[{"title": "Trolls", "author": "x"}, {"title": "Owls"}, {"clearance": 4}],
+    )  # fmt: skip
+    long = client.create_collection("long", embedding_function=None)
+    long.add(ids=list(TEXTS), embeddings=np.asarray(vectors) * 3)
+    client.create_collection("flat", embedding_function=None).add(ids=["a"], embeddings=[[1, 0]])
+    client.create_collection("empty", embedding_function=None)
+    client.close()
+    return folder
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Workbench]:
+    with open_workspace(tmp_path / "ws") as opened:
+        yield opened
+
+
+def test_it_is_asked_as_it_is(bench: Workbench, theirs: Path) -> None:
+    found = bench.stores.open("notes", Opening(str(theirs)), bench.embedder_called)
+    assert [each.good for each in found] == [True, True, True, True, False, True]
+    assert found[0].said == "3 chunks, 384 dimensions, space cosine"
+    result = bench["notes"].search("How do I kill a troll?", "adaptive-gap")
+    assert result.kept[0].id == "a"
+    assert result.kept[0].chunk.title == "Trolls"
+    assert result.kept[0].chunk.metadata == {"author": "x"}
+    # Clearance fails closed here too.
+    full = bench["notes"].search("How many people fit into a boat?", "full")
+    assert "c" not in [hit.id for hit in full]
+    (facts,) = overview(bench)
+    assert (facts.info.name, facts.info.ours, facts.info.count) == ("notes", False, 3)
+
+
+def test_it_is_read_only_unless_changes_are_allowed(bench: Workbench, theirs: Path) -> None:
+    bench.stores.open("notes", Opening(str(theirs)), bench.embedder_called)
+    notes = bench.collection("notes")
+    before = notes.version
+    save = {"chunk_id": "a", "rule": '{"contain":"fire"}', "expected": None, "who": "me"}
+    with pytest.raises(StoreError, match="opened to be read") as error:
+        edits.save(notes, bench.journal, **save)  # type: ignore[arg-type]
+    assert "Allow changes" in error.value.remedy
+    assert (notes.rule("a"), notes.version) == (None, before)
+    bench.stores.open("notes", Opening(str(theirs), writable=True), bench.embedder_called)
+    edits.save(notes, bench.journal, **save)  # type: ignore[arg-type]
+    assert notes.rule("a") == '{"contain":"fire"}'
+
+
+def test_what_does_not_fit_is_refused_with_the_remedy(bench: Workbench, theirs: Path) -> None:
+    for name, folder, said in (
+        ("flat", str(theirs), "2 dimensions, those of all-MiniLM-L6-v2 384"),
+        ("empty", str(theirs), "empty"),
+        ("nothing", str(theirs), "nothing"),
+        ("notes", str(theirs.parent), "is no Chroma folder"),
+    ):
+        with pytest.raises((StoreError, InputError), match=said) as error:
+            bench.stores.open(name, Opening(folder), bench.embedder_called)
+        assert error.value.remedy
+    assert list(bench) == []
+    assert not (theirs.parent / "chroma.sqlite3").exists()
+
+
+def test_vectors_that_are_not_of_unit_length_are_told(bench: Workbench, theirs: Path) -> None:
+    found = bench.stores.open("long", Opening(str(theirs)), bench.embedder_called)
+    needs = [each.said for each in found if not each.good]
+    assert needs[0].startswith("the vectors are not of unit length")
+    assert needs[1].startswith("some chunks have no document")
+
+
+def test_two_of_one_name_are_refused(bench: Workbench, theirs: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Trolls fear fire.")
+    bench.stores.open("notes", Opening(str(theirs)), bench.embedder_called)
+    with pytest.raises(InputError, match="somebody else's"):
+        carry_out(Order("notes", str(tmp_path / "a.txt")), bench)
+    carry_out(Order("long", str(tmp_path / "a.txt")), bench)
+    with pytest.raises(InputError, match="already"):
+        bench.stores.open("long", Opening(str(theirs)), bench.embedder_called)
+
+
+def test_a_folder_that_is_gone_leaves_the_others(bench: Workbench, theirs: Path) -> None:
+    bench.stores.open("notes", Opening(str(theirs)), bench.embedder_called)
+    bench.close()
+    theirs.rename(theirs.with_name("moved"))
+    with open_workspace(bench.workspace.path) as again:
+        assert list(again) == []
+
+
+def test_the_command_line_opens_and_closes_it(
+    theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--data-dir", str(tmp_path / "ws")]
+    assert main(["collections", "open", "notes", "--folder", str(theirs), *where]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("notes is open, asked with all-MiniLM-L6-v2\nworks: 3 chunks")
+    assert "needs more: no chunk has a rule" in out
+    assert main(["query", "trolls", "-c", "notes", "-p", "adaptive-gap", *where]) == 0
+    assert "Trolls" in capsys.readouterr().out
+    assert main(["collections", "close", "notes", *where]) == 0
+    assert main(["collections", *where]) == 0
+    assert "No collection yet" in capsys.readouterr().err
