@@ -40,9 +40,12 @@ if TYPE_CHECKING:
     from ragfilter.filter import Filter
     from ragfilter.models.chat import OpenAIChat
     from ragfilter.models.embedder import SentenceEmbedder
+    from ragfilter.models.openai_embedder import OpenAIEmbedder
     from ragfilter.result import Result
     from ragfilter.stores.chroma.store import ChromaCollection, CollectionInfo
     from ragfilter.stores.elsewhere import Stores
+
+    NamedEmbedder = SentenceEmbedder | OpenAIEmbedder
 
 log = logging.getLogger(__name__)
 
@@ -57,14 +60,14 @@ class Workbench:
 
     deployment: Deployment
     workspace: Workspace
-    embedder: SentenceEmbedder
+    embedder: NamedEmbedder
     chat: OpenAIChat | None
     _closing: ExitStack
     judgements: Judgements = field(default_factory=Judgements)
     answers: Answers = field(default_factory=Answers)
     _rerankers: dict[str, Reranker] = field(default_factory=dict)
     _journal: list[Journal] = field(default_factory=list)
-    _embedders: dict[str, SentenceEmbedder] = field(default_factory=dict)
+    _embedders: dict[str, NamedEmbedder] = field(default_factory=dict)
     _stores: list[Stores] = field(default_factory=list)
     _before_closing: list[Callable[[], None]] = field(default_factory=list)
     _labels: list[LabelBook] = field(default_factory=list)
@@ -115,21 +118,18 @@ class Workbench:
                 self._closing.callback(self._stores[0].close)
             return self._stores[0]
 
-    def embedder_of(self, name: str) -> SentenceEmbedder:
+    def embedder_of(self, name: str) -> NamedEmbedder:
         """The embedding model for a collection: the one it was opened with, or the workspace's.
         Raises StoreError."""
         return self.embedder_called(self.stores.opening(name).embedder)
 
-    def embedder_called(self, model: str) -> SentenceEmbedder:
+    def embedder_called(self, model: str) -> NamedEmbedder:
         """An embedding model by name or path, made once; the workspace's where `model` is empty."""
-        from ragfilter.models.embedder import SentenceEmbedder
-
         if model in ("", self.embedder.name):
             return self.embedder
         with self._making:
             if model not in self._embedders:
-                fetch = self.deployment.fetch_models
-                self._embedders[model] = SentenceEmbedder(model, fetch=fetch)
+                self._embedders[model] = make_embedder(model, self.deployment, self._closing)
             return self._embedders[model]
 
     def collection(self, name: str) -> ChromaCollection:
@@ -206,14 +206,17 @@ class Workbench:
         self.close()
 
     def _make_reranker(self, quality: Quality) -> Reranker:
-        from ragfilter.models.embedder import BUNDLED
+        from ragfilter.models.embedder import BUNDLED, SentenceEmbedder
         from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 
         if quality.reranker == "cross_encoder":
             fetch = self.deployment.fetch_models
             return CrossEncoderReranker(quality.reranker_model, fetch=fetch)
         # Its scores are fitted for the bundled model, whichever model the collection is made with.
-        return LateInteraction(self.embedder if self.embedder.name == BUNDLED else None)
+        own = self.embedder
+        if isinstance(own, SentenceEmbedder) and own.name == BUNDLED:
+            return LateInteraction(own)
+        return LateInteraction(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +275,6 @@ def open_workbench(deployment: Deployment, *, kind: str = "ragfilter") -> Workbe
     `kind` tells others what holds the workspace ("app", "query"). No model is loaded yet. Raises
     WorkspaceLocked, StoreError, InputError; then nothing stays open.
     """
-    from ragfilter.models.embedder import BUNDLED, SentenceEmbedder
-
     with ExitStack() as closing:
         workspace = closing.enter_context(lock_workspace(deployment, kind=kind))
         chat = chat_of(deployment)
@@ -287,9 +288,7 @@ def open_workbench(deployment: Deployment, *, kind: str = "ragfilter") -> Workbe
         bench = Workbench(
             deployment=deployment,
             workspace=workspace,
-            embedder=SentenceEmbedder(
-                deployment.embedding_model or BUNDLED, fetch=deployment.fetch_models
-            ),
+            embedder=make_embedder(deployment.embedding_model, deployment, closing),
             chat=chat,
             _closing=closing.pop_all(),
             judgements=Judgements(texts=texts, endpoint=endpoint),
@@ -342,6 +341,24 @@ def chat_of(deployment: Deployment) -> OpenAIChat | None:
         api_key=deployment.openai_api_key.get_secret_value(),
         base_url=deployment.openai_base_url,
     )
+
+
+def make_embedder(model: str, deployment: Deployment, closing: ExitStack) -> NamedEmbedder:
+    """The embedding model of this name: ``openai:NAME``, a sentence-transformers name or path, or
+    the bundled one where `model` is empty. Nothing is loaded yet. Raises SettingsError."""
+    from ragfilter.models.embedder import BUNDLED, OPENAI, SentenceEmbedder
+
+    if not model.startswith(OPENAI):
+        return SentenceEmbedder(model or BUNDLED, fetch=deployment.fetch_models)
+    from ragfilter.models.openai_embedder import OpenAIEmbedder
+
+    made = OpenAIEmbedder(
+        model.removeprefix(OPENAI),
+        api_key=deployment.openai_api_key.get_secret_value(),
+        base_url=deployment.openai_base_url,
+    )
+    closing.callback(made.close)
+    return made
 
 
 def _settle_edits(bench: Workbench) -> None:

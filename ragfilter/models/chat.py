@@ -51,9 +51,9 @@ class OpenAIChat:
     """
 
     def __init__(self, *, model: str, api_key: str = "", base_url: str = "") -> None:
-        self._model = _checked_model(model)
-        self._url = _checked_url(base_url)
-        self._key = _checked_key(api_key)
+        self._model = checked_model(model)
+        self._url = checked_url(base_url)
+        self._key = checked_key(api_key)
         self._refused: set[str] = set()
         self._call = threading.local()
         self._client = openai.OpenAI(
@@ -193,8 +193,13 @@ class OpenAIChat:
             raise failures.unreadable("it is compressed, which was not asked for")
 
     def _scrub(self, text: str) -> str:
-        # In any case, since a host's name is in lower case.
-        return re.sub(re.escape(self._key), "***", text, flags=re.IGNORECASE) if self._key else text
+        return scrubbed(text, self._key)
+
+
+def scrubbed(text: str, key: str) -> str:
+    """`text` without the key."""
+    # In any case, since a host's name is in lower case.
+    return re.sub(re.escape(key), "***", text, flags=re.IGNORECASE) if key else text
 
 
 class _Body(httpx2.SyncByteStream):
@@ -318,13 +323,15 @@ def _tokens(value: object) -> int | None:
     return value if 0 <= value <= MOST_TOKENS else None
 
 
-def _checked_model(model: str) -> str:
+def checked_model(model: str) -> str:
+    """The name of a model. Raises SettingsError."""
     if not model.strip():
         raise SettingsError("No model is named.", remedy="Set OPENAI_MODEL.")
     return model.strip()
 
 
-def _checked_url(base_url: str) -> str:
+def checked_url(base_url: str) -> str:
+    """The address of an endpoint. Raises SettingsError."""
     url = base_url.strip() or DEFAULT_BASE_URL
     parts = web_address(url)
     if parts is None:
@@ -341,7 +348,8 @@ def _checked_url(base_url: str) -> str:
     return url
 
 
-def _checked_key(api_key: str) -> str:
+def checked_key(api_key: str) -> str:
+    """The key of an endpoint. Raises SettingsError."""
     key = api_key.strip()
     if not key.isascii() or not key.isprintable() or " " in key:
         raise SettingsError(

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BUNDLED = "all-MiniLM-L6-v2"
+OPENAI = "openai:"
+"""Begins the name of a model that is asked over the OpenAI protocol."""
 BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 BATCH = 64
 # A tokenizer fed with a megabyte takes a second, only for the model to read its first tokens.
@@ -75,6 +77,10 @@ class SentenceEmbedder:
         vocabulary = self.model().tokenizer.get_vocab()
         # How the common tokenisers mark the beginning of a word.
         return any(mark + word in vocabulary for mark in ("", "▁", "Ġ"))
+
+    def prepare(self) -> None:
+        """Load the model now. Raises ModelError."""
+        self.model()
 
     def model(self) -> SentenceTransformer:
         """The loaded model, for those who need more than one vector a text. Raises ModelError."""

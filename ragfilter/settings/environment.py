@@ -29,7 +29,9 @@ class Places(BaseModel):
         description="SQLAlchemy URL of the journal and labels. Empty uses SQLite in the folder.",
     )
     embedding_model: str = Field(
-        "", description="sentence-transformers name or path. Empty uses the bundled MiniLM."
+        "",
+        description="sentence-transformers name or path, or openai:NAME for embeddings from the "
+        "LLM's endpoint. Empty uses the bundled MiniLM.",
     )
     fetch_models: bool = Field(
         False,

@@ -65,7 +65,7 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
         asking.forget()
         with _waiting("Searching …"):
             # Loaded first, so that the search's time is the search's.
-            resources.bench.embedder_of(st.session_state.collection).model()
+            resources.bench.embedder_of(st.session_state.collection).prepare()
             asked = pools.put(question, st.session_state.collection, settings, user, resources)
             found = pools.pool_of(asked, settings, resources)
             # A link says whether it was shared before scores were fetched.

@@ -1,0 +1,92 @@
+"""Embeddings over the OpenAI protocol, against a real server that answers well and badly."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from faults import FAULTS, KEY, Behave, Handler, Serve, deadline
+from waiting import PATIENT_S
+
+from ragfilter.cli import main
+from ragfilter.errors import ModelError
+from ragfilter.models.openai_embedder import OpenAIEmbedder
+
+
+def url(serve: Serve, behave: Behave) -> str:
+    return f"http://127.0.0.1:{serve(behave).server_port}/v1"
+
+
+def embeddings(*vectors: list[Any] | None) -> Behave:
+    """Answers with these vectors; without any, with the length and the first letter of each."""
+
+    def behave(handler: Handler, body: dict[str, Any]) -> None:
+        made = list(vectors) or [[len(text), ord(text[0]), 1] for text in body["input"]]
+        data = [{"object": "embedding", "index": i, "embedding": v} for i, v in enumerate(made)]
+        answer = {"object": "list", "model": body["model"], "data": data[::-1],
+                  "usage": {"prompt_tokens": 1, "total_tokens": 1}}  # fmt: skip
+        handler.reply(200, json.dumps(answer))
+
+    return behave
+
+
+def test_texts_come_back_as_unit_vectors_in_their_order(serve: Serve) -> None:
+    server = serve(embeddings())
+    endpoint = f"http://127.0.0.1:{server.server_port}/v1"
+    model = OpenAIEmbedder("tiny", api_key=KEY, base_url=endpoint, timeout_s=PATIENT_S)
+    told: list[tuple[int, int]] = []
+    texts = [f"{'x' * i}b" for i in range(70)]
+    vectors = model.embed(texts, lambda done, total: told.append((done, total)))
+    wanted = np.array([[len(text), ord(text[0]), 1] for text in texts], dtype=np.float32)
+    assert np.allclose(vectors, wanted / np.linalg.norm(wanted, axis=1, keepdims=True))
+    assert (vectors.dtype, told) == (np.float32, [(64, 70), (70, 70)])
+    assert model.name == "openai:tiny"
+    assert {each["path"] for each in server.asked} == {"/v1/embeddings"}
+    assert server.asked[0]["key"] == f"Bearer {KEY}"
+    model.close()
+
+
+@pytest.mark.parametrize("fault", [name for name in FAULTS if name != "never ends"])
+def test_every_fault_is_a_model_error_without_the_key(
+    serve: Serve, fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = OpenAIEmbedder(
+        "tiny", api_key=KEY, base_url=url(serve, FAULTS[fault]), timeout_s=deadline(fault, 0.5)
+    )
+    with caplog.at_level(logging.DEBUG), pytest.raises(ModelError) as error:
+        model.embed(["a"])
+    assert error.value.remedy
+    assert KEY not in f"{error.value} {caplog.text}"
+    model.close()
+
+
+@pytest.mark.parametrize(
+    "vectors", [(), ([1.0], [2.0]), ([0.0, 0.0],), ([None, 1.0],), (None,), ([[1.0]],)], ids=str
+)
+def test_an_answer_that_is_no_vector_is_refused(serve: Serve, vectors: tuple[Any, ...]) -> None:
+    behave = embeddings(*vectors) if vectors else FAULTS["nothing"]
+    model = OpenAIEmbedder("tiny", base_url=url(serve, behave), timeout_s=PATIENT_S)
+    with pytest.raises(ModelError) as error:
+        model.embed(["a"])
+    assert error.value.remedy
+    model.close()
+
+
+def test_a_workspace_is_indexed_and_asked_with_it(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", url(serve, embeddings()))
+    monkeypatch.setenv("RAGFILTER_EMBEDDING_MODEL", "openai:tiny")
+    (tmp_path / "a.txt").write_text("Trolls fear fire.")
+    where = ["-c", "mine", "--data-dir", str(tmp_path / "ws")]
+    assert main(["index", str(tmp_path / "a.txt"), *where]) == 0
+    assert main(["query", "Trolls?", "-p", "adaptive-gap", *where]) == 0
+    assert "Trolls fear fire." in capsys.readouterr().out
+    monkeypatch.setenv("RAGFILTER_EMBEDDING_MODEL", "openai:other")
+    assert main(["query", "Trolls?", "-p", "adaptive-gap", *where]) == 2
+    said = capsys.readouterr().err
+    assert "was indexed with openai:tiny, not with openai:other. Query it with openai:tiny" in said
