@@ -224,7 +224,7 @@ def test_bad_input_is_one_line(args: list[str], message: str, failing: Failing) 
 @pytest.mark.parametrize(
     ("args", "remedy"),
     [
-        (["index", "{}", "-c", "small"], "Give demo, adsapi, or a file or folder"),
+        (["index", "{}", "-c", "small"], "Give demo, adsapi, or a file, folder or zip"),
         (["query", "owl", "--data-dir", "{}"], "Use a folder that can be written. --data-dir or"),
         (["query", "owl", "-c", "small", "--config", "{}"], "Check the path of the settings file"),
         (["rules", "import", "{}", "-c", "small"], "Use a JSONL or CSV file in UTF-8"),

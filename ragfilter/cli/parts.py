@@ -191,7 +191,7 @@ def state(info: CollectionInfo) -> str:
 
 def progress(what: str) -> Progress:
     """A bar on standard error, one line that is overwritten; without a terminal, nothing."""
-    pace = Pace()
+    pace, width = Pace(), 0
 
     def show(done: int, total: int) -> None:
         if not sys.stderr.isatty():
@@ -200,8 +200,10 @@ def progress(what: str) -> Progress:
         bar = "#" * filled + "." * (BAR - filled)
         left = "" if done >= total else in_words(pace.left(done, total))
         line = f"[{bar}] {done:,} of {total:,} {what}{left and ', '}{left}"
-        # Padded, since the line before may have been longer.
-        typer.echo(f"\r{line:<100}", err=True, nl=done >= total)
+        nonlocal width
+        # Padded where the line before was longer.
+        typer.echo(f"\r{line:<{width}}", err=True, nl=done >= total)
+        width = len(line)
 
     return show
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from ragfilter.errors import StoreError
 from ragfilter.model import UNRESTRICTED, User
-from ragfilter.stores import belongings
 from ragfilter.workbench import Workbench
 
 if TYPE_CHECKING:
@@ -29,13 +28,12 @@ class Facts:
 def overview(bench: Workbench, user: User = UNRESTRICTED) -> tuple[Facts, ...]:
     """The facts of every collection, by name; rules of chunks that `user` may see. Raises
     StoreError."""
-    labels = belongings.labels(bench.workspace.database_url)
     return tuple(
         Facts(
             info,
             info.embedder or bench.stores.opening(info.name).embedder,
             _rules(bench, info, user),
-            labels.get(info.name, 0),
+            len(bench.labels.standing(info.name)),
             _changed(bench, info),
         )
         for info in bench.collections()

@@ -13,7 +13,6 @@ with extra("chroma"):
     from sqlalchemy.exc import SQLAlchemyError
 
 COLUMN = "collection"
-LABELS = "labels"
 
 
 def rename(url: str, old: str, new: str) -> None:
@@ -29,17 +28,6 @@ def forget(url: str, name: str) -> None:
     with _tables(url) as (connection, tables):
         for table in tables:
             connection.execute(table.delete().where(table.c[COLUMN] == name))
-
-
-def labels(url: str) -> dict[str, int]:
-    """How many labels each collection has; none where the workspace has no labels. Raises
-    StoreError."""
-    with _tables(url) as (connection, tables):
-        table = next((table for table in tables if table.name == LABELS), None)
-        if table is None:
-            return {}
-        query = sa.select(table.c[COLUMN], sa.func.count()).group_by(table.c[COLUMN])
-        return {str(name): int(number) for name, number in connection.execute(query)}
 
 
 @contextmanager
