@@ -9,7 +9,7 @@ import typer
 
 from ragfilter.cli import parts, remedies
 from ragfilter.cli.app import LOOK, app, command
-from ragfilter.cli.options import DataDir, Json, Viewing, in_words
+from ragfilter.cli.options import DataDir, Json, Verbose, Viewing, in_words
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
 from ragfilter.text.numbers import chunks, counted
@@ -27,10 +27,13 @@ Name = Annotated[str, typer.Argument(help="Name of the collection.", callback=in
 
 
 @group.callback()
-def collections(context: typer.Context, data_dir: DataDir = None, as_json: Json = False) -> None:
+def collections(
+    context: typer.Context, data_dir: DataDir = None, as_json: Json = False, verbose: Verbose = 0
+) -> None:
     """List, export, rename and delete the collections of the workspace."""
     if context.invoked_subcommand is not None:
         return
+    parts.start_logging(verbose)
     with parts.open_for(data_dir, "collections") as bench:
         infos = bench.collections()
         facts = _facts(bench) if not as_json else []
