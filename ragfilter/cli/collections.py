@@ -9,6 +9,7 @@ import typer
 
 from ragfilter.cli import parts, remedies
 from ragfilter.cli.app import LOOK, app, command
+from ragfilter.cli.logs import start_logging
 from ragfilter.cli.options import DataDir, Json, Verbose, Viewing, in_words
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
@@ -33,7 +34,7 @@ def collections(
     """List, export, rename and delete the collections of the workspace."""
     if context.invoked_subcommand is not None:
         return
-    parts.start_logging(verbose)
+    start_logging(verbose)
     with parts.open_for(data_dir, "collections") as bench:
         infos = bench.collections()
         facts = _facts(bench) if not as_json else []
