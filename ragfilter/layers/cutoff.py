@@ -47,6 +47,10 @@ class Cutoff(Section):
         0.4, "If there is no cliff, keep chunks within this distance of the best one.",
         unit="distance", ge=0, le=4, step=0.01, ceiling=1.5, label="Distance offset",
     )  # fmt: skip
+    skip_first: bool = setting(
+        True, "gap: the first step is never a cliff. Off, the best chunk can be kept alone.",
+        label="Skip the first step",
+    )  # fmt: skip
     jumps: int = setting(
         1, "autocut: cut before this jump, counted from 1.",
         unit="jumps", ge=1, le=50, ceiling=10, label="Jumps",
@@ -244,6 +248,7 @@ SPEC: LayerSpec = LayerSpec(
         "gap_threshold",
         "distance_offset",
         "max_results",
+        "skip_first",
         "jumps",
         "b_extra",
         "relative_offset",

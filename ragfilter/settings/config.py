@@ -236,6 +236,11 @@ def variable_with(path: str, value: Any, environ: Mapping[str, str] | None = Non
     return there[-1].origin.removeprefix(f"{FROM_ENVIRONMENT} ")
 
 
+def reads(name: str) -> bool:
+    """Whether an environment variable may set something."""
+    return name.startswith(PREFIX) or name in SEED_VARIABLES or name == "ENABLE_RERANKER"
+
+
 def variable(path: str) -> str:
     """The environment variable of a setting: ``RAGFILTER_CUTOFF__GAP_THRESHOLD``."""
     return PREFIX + path.replace(".", "__").upper()

@@ -126,14 +126,46 @@ def test_each_strategy_acts_and_shows_what_it_uses(
     assert kept is None or len(page.kept) == kept
 
 
-def test_a_profile_begins_with_its_own_settings(open_page: Callable[..., Any]) -> None:
-    page = open_page({"profile": "adaptive-gap", "cutoff.max_results": "2", "q": OWLBEARS})
+def test_another_profile_keeps_what_was_tuned_by_hand_and_undo_goes_back(
+    open_page: Callable[..., Any],
+) -> None:
+    page = open_page({"profile": "adaptive-gap", "q": OWLBEARS}).slide("cutoff.max_results", 2)
     assert len(page.kept) == 2
     page.at.selectbox(key="profile-box").set_value("query-must")
     page.run()
-    assert page.changes == {}
+    assert page.changes == {"cutoff.max_results": 2}
     assert page.at.query_params["profile"] == "query-must"
     assert len(page.kept) == 15
+    page.press("reset")
+    assert page.changes == {}
+    page.press("undo").press("undo")
+    assert page.at.selectbox(key="profile-box").value == "adaptive-gap"
+    assert page.changes == {"cutoff.max_results": 2}
+    page.press("undo")
+    assert page.changes == {}
+    assert page.at.button(key="undo").disabled
+    page.press("redo").press("redo").press("redo")
+    assert page.at.query_params["profile"] == "query-must"
+    assert page.changes == {}
+    assert page.at.button(key="redo").disabled
+
+
+def test_a_setting_at_the_curve_is_the_sidebars_and_goes_back_by_one_click(
+    open_page: Callable[..., Any],
+) -> None:
+    page = open_page({"profile": "adaptive-gap", "q": OWLBEARS})
+    page.at.slider(key=key("cutoff.gap_threshold", "tune")).set_value(0.3)
+    page.run()
+    assert page.changes == {"cutoff.gap_threshold": 0.3}
+    assert page.at.slider(key=key("cutoff.gap_threshold")).value == 0.3
+    back = page.at.button(key="back-tune-cutoff-gap_threshold")
+    assert back.label == "0.100"
+    page.press(back.key)
+    assert page.changes == {}
+    assert page.at.slider(key=key("cutoff.gap_threshold", "tune")).value == 0.1
+    page.select("cutoff.strategy", "relative")
+    shown = {s.key for s in page.at.slider if s.key.startswith("tune-")}
+    assert shown == {key("cutoff.max_results", "tune"), key("cutoff.relative_offset", "tune")}
 
 
 def test_the_first_look_never_exceeds_the_last(open_page: Callable[..., Any]) -> None:

@@ -32,6 +32,9 @@ BLACK_GOLD = [0.6927, 0.8071, 0.8692, 0.8936, 0.9173]
     ("values", "options", "kept", "cliff", "gap", "limit"),
     [
         pytest.param(BEHOLDERS, {}, 4, 4, 0.15, None, id="beholders"),
+        pytest.param(
+            EXCEPTIONAL, {"skip_first": False, "min_results": 1}, 1, 1, 0.27, None, id="first step"
+        ),
         pytest.param(BEHOLDERS, {"gap_threshold": 0.05}, 4, 4, 0.15, None, id="aggressive"),
         pytest.param(BEHOLDERS, {"gap_threshold": 0.15}, 4, 4, 0.15, None, id="conservative"),
         pytest.param(BEHOLDERS, {"gap_threshold": 0.2}, 5, None, None, 0.52, id="no cliff"),

@@ -60,12 +60,13 @@ def test_kept_and_dropped_stand_at_their_rank_and_distance() -> None:
 def test_the_winner_the_other_cliff_the_skipped_gap_the_lines() -> None:
     figure = drawn(result(CLIFFS))
     assert notes(figure) == {
-        "<b>cliff 0.150</b>", "0.130", "skipped", "k 6", "threshold 0.100",
-        "fallback: best + 0.400",
+        "<b>cliff 0.150</b>", "skipped", "k 6", "threshold<br>0.100",
+        "fallback:<br>best + 0.400",
     }  # fmt: skip
     (steps,) = [trace for trace in figure["data"] if trace["type"] == "bar"]
     assert list(steps["hovertext"]) == [
-        "skipped after hit 1: 0.200", "step after hit 2: 0.040", "step after hit 3: 0.130",
+        "skipped, never a cliff, after hit 1: 0.200", "step after hit 2: 0.040",
+        "a smaller cliff after hit 3: 0.130",
         "step after hit 4: 0.040", "the cliff after hit 5: 0.150",
     ]  # fmt: skip
     assert [round(x, 1) for x in steps["x"]] == [1.5, 2.5, 3.5, 4.5, 5.5]
@@ -77,7 +78,7 @@ def test_the_winner_the_other_cliff_the_skipped_gap_the_lines() -> None:
 
 
 def test_without_a_cliff_the_fallback_line_is_the_strong_one() -> None:
-    assert "<b>fallback: best + 0.100</b>" in notes(
+    assert "<b>fallback:<br>best + 0.100</b>" in notes(
         drawn(result(FLAT, **{"cutoff.distance_offset": 0.1}))
     )
 
@@ -101,7 +102,7 @@ def test_the_view_around_the_cut_shows_what_was_almost_kept(
     assert around == pytest.approx(window)
 
 
-def test_a_far_pin_is_named_at_the_edge_and_does_not_stretch_the_view() -> None:
+def test_a_far_pin_stands_first_as_the_cutoff_saw_it() -> None:
     hits = [
         Hit(Chunk(f"c{rank}", title="A mammoth" if rank == 40 else "A giant"), distance, rank)
         for rank, distance in enumerate(FLAT, start=1)
@@ -110,9 +111,47 @@ def test_a_far_pin_is_named_at_the_edge_and_does_not_stretch_the_view() -> None:
                 entities=(Entity("giant", ("c1",)), Entity("mammoth", ("c40",))))  # fmt: skip
     on = {"entities.enabled": True, "cutoff.enabled": True, "cutoff.max_results": 5}
     figure = drawn(replay(pool, Settings().with_values(on)))
-    assert points(figure)["pinned"][0] == [1, 40]
-    assert "★ pinned at rank 40 ▸" in notes(figure)
+    assert points(figure)["pinned"] == ([1, 2], [0.5, 1.28])
+    assert points(figure)["kept"][0] == [3, 4, 5]
     assert figure["layout"]["xaxis"]["range"] == [0.3, 10.7]
+
+
+def test_what_fell_before_the_cutoff_stands_in_the_step_into_which_it_fell() -> None:
+    """Ranks 2, 3 and 5 and the last fail their rules: the cutoff sees ranks 1, 4 and 6."""
+    distances = (0.10, 0.20, 0.25, 0.30, 0.50, 0.80, 0.90)
+    hits = tuple(
+        Hit(
+            Chunk(f"c{rank}", rule='{"contain": "owl"}' if rank in (2, 3, 5, 7) else None),
+            distance,
+            rank,
+        )
+        for rank, distance in enumerate(distances, start=1)
+    )
+    on = {"query_must.enabled": True, "cutoff.max_results": 5}
+    made = replay(Pool("giants", "demo", "l2", hits, queries=1), Settings().with_values(on))
+    figure = drawn(made)
+    found = points(figure)
+    assert found["kept"][0] == [1, 2]
+    assert found["dropped by cutoff"][0] == [3]
+    between = [1 + 1 / 3, 1 + 2 / 3, 2.5, 4]
+    assert found["dropped by query_must"][0] == pytest.approx(between)
+    (band,) = [shape for shape in figure["layout"]["shapes"] if shape["type"] == "rect"]
+    assert (band["x0"], band["x1"]) == (2, 3)
+    assert "k 5: not reached" in notes(figure)
+
+
+@pytest.mark.parametrize("threshold", [0.02, 0.1, 0.9])
+def test_no_label_stands_on_the_curve_or_the_steps(threshold: float) -> None:
+    """Labels are above the plot, beside it, or in the lane between the two, one there at a place."""
+    figure = drawn(result(CLIFFS, **{"cutoff.gap_threshold": threshold}))
+    lane = []
+    for note in figure["layout"]["annotations"]:
+        above = note["yref"] == "paper" and note["y"] == 1.0 and note["yanchor"] == "bottom"
+        beside = note["xref"] == "paper" and note["x"] == 1.0 and note["xanchor"] == "left"
+        between = note["yref"] == "paper" and 0.2 < note["y"] < 0.28
+        assert above or beside or between, note
+        lane += [note["x"]] if between else []
+    assert len(lane) == len(set(lane))
 
 
 def test_after_reranking_few_have_a_score_and_by_distance_shows_all() -> None:

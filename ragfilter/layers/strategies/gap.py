@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 
 def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
-    """Cut at the largest step ≥ `gap_threshold`, the first one skipped; else best + offset."""
+    """Cut at the largest step ≥ `gap_threshold`, or at best + offset where there is none."""
     threshold = settings.gap_threshold
     gaps = []
     for step in steps(values):
-        skipped = step.after_rank == 1 or step.after_rank < pinned
+        first = settings.skip_first and step.after_rank == 1
+        skipped = first or step.after_rank < pinned
         cliff = not skipped and step.size >= max(0.0, threshold - EPSILON)
         gaps.append(replace(step, skipped=skipped, cliff=cliff))
     winner = largest([step for step in gaps if step.cliff])
@@ -43,6 +44,6 @@ SPEC = StrategySpec(
     name="gap",
     cut=cut,
     about="the largest step of distance.",
-    reads=("max_results", "min_results", "gap_threshold", "distance_offset"),
+    reads=("max_results", "min_results", "gap_threshold", "distance_offset", "skip_first"),
     cliff=lambda settings: "Cliff",
 )

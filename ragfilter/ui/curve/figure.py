@@ -1,7 +1,8 @@
 """The distance curve: why the result ends where it ends. A pure function to a plotly figure.
 
 Above, every hit by its value, with the cut; below, the steps between those that reached the cutoff,
-with the threshold they are held against. Hits that fell before the cutoff stand off the line.
+with the threshold they are held against. Hits that fell before the cutoff stand off the line, in
+the step into which they fell.
 """
 
 from __future__ import annotations
@@ -45,33 +46,29 @@ def figure(
     notes: Shapes = []
     top = 0.0
     size = _size(high - low)
-    data = [_line(points, detail, ink), *_dots(points, dark, size), *_ring(points, chosen, ink)]
+    data = [_line(points, ink), *_dots(points, dark, size), *_ring(points, chosen, ink)]
     span = _span(seen, result, detail)
-    at = {row.id: x for row, x in zip(points.rows, points.x, strict=True) if row.id}
-    limited = result.trace("top_k")
-    if limited.enabled:
-        entered = [decision.chunk_id for decision in limited.decisions]
-        k = result.settings.retrieval.k
-        marks.k_mark(shapes, notes, entered, k, at, ink, cuts=True)
     if detail is not None:
-        data.append(marks.steps(detail, at, ink, width=max(0.46, 0.009 * (high - low))))
-        cutoff = result.settings.cutoff
-        marks.cut_marks(shapes, notes, cutoff, detail, at, span, ink)
+        data.append(marks.steps(detail, ink, width=max(0.46, 0.009 * (high - low))))
+        marks.cut_marks(shapes, notes, result.settings.cutoff, detail, span, ink)
         top = marks.steps_top(detail)
-    notes += _beyond(points, high, dark)
+    elif points.entered:
+        marks.k_mark(
+            shapes, notes, len(points.entered), result.settings.retrieval.k, ink, cuts=True
+        )
     layout = _layout(points, (low, high), span, ink, steps_top=top)
     whole = {"data": data, "layout": {**layout, "shapes": shapes, "annotations": notes}}
     # Checking every value would take longer than all the rest; the tests do it.
     return go.Figure(whole, _validate=False)
 
 
-def _line(points: Points, detail: CutoffDetail | None, ink: Ink) -> dict[str, Any]:
-    """Through what entered the cutoff; through all where it is off."""
-    entered = None if detail is None else set(detail.ids)
+def _line(points: Points, ink: Ink) -> dict[str, Any]:
+    """Through what reached the cut; through all where nothing cuts."""
+    entered = set(points.entered)
     pairs = [
         (x, y)
         for row, x, y in zip(points.rows, points.x, points.y, strict=True)
-        if (entered is None or row.id in entered) and row.outcome != "pinned"
+        if (not entered or row.id in entered) and row.outcome != "pinned"
     ]
     return {
         "type": "scatter",
@@ -122,24 +119,6 @@ def _dots(points: Points, dark: bool, size: float) -> list[dict[str, Any]]:
             }
         )
     return traces
-
-
-def _beyond(points: Points, high: float, dark: bool) -> Shapes:
-    """A note at the right edge for pins that stand farther out than what is shown."""
-    far = [x for row, x in zip(points.rows, points.x, strict=True)
-           if row.outcome == "pinned" and x > high]  # fmt: skip
-    if not far:
-        return []
-    mark = theme.OUTCOMES["pinned"]
-    ranks = ", ".join(numbers.count(x) for x in far[:3]) + (" …" if len(far) > 3 else "")
-    text = f"{mark.sign} pinned at {'rank' if len(far) == 1 else 'ranks'} {ranks} ▸"
-    return [
-        {
-            "x": 1.0, "y": 1.0, "xref": "paper", "yref": "paper", "text": text, "showarrow": False,
-            "xanchor": "right", "yanchor": "bottom",
-            "font": {"size": 12, "color": mark.colour(dark=dark)},
-        }
-    ]  # fmt: skip
 
 
 def _hover(points: Points, i: int) -> tuple[str]:
@@ -220,11 +199,11 @@ def _layout(
     grid = {"showgrid": True, "gridcolor": ink.line, "gridwidth": 1}
     x_title = {**axis["title"], "text": points.axis}  # type: ignore[dict-item]
     y_title = {**axis["title"], "text": points.unit}  # type: ignore[dict-item]
-    bottom = 0.28 if steps_top else 0.0
+    bottom = marks.CURVE if steps_top else 0.0
     wide = window[1] - window[0]
     return {
         "height": HEIGHT,
-        "margin": {"l": 60, "r": 10, "t": 20, "b": 38},
+        "margin": {"l": 60, "r": 86 if steps_top else 10, "t": 20, "b": 38},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": FONT, "size": 13, "color": ink.text},
@@ -248,7 +227,7 @@ def _layout(
             "tickformat": ".3f", "nticks": 6,
         },
         "yaxis2": {
-            **axis, "domain": [0, 0.2], "title": {**axis["title"], "text": "gap"},  # type: ignore[dict-item]
+            **axis, "domain": [0, marks.STEPS], "title": {**axis["title"], "text": "gap"},  # type: ignore[dict-item]
             "tickformat": ".3f", "nticks": 3, "range": [0, steps_top or 1],
             "visible": bool(steps_top),
         },

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,8 @@ from ragfilter.model import CutoffDetail
 from ragfilter.ui.look import numbers, theme
 
 Shapes = list[dict[str, Any]]
+STEPS, LANE, CURVE = 0.2, 0.24, 0.28
+"""Where the strip of steps ends and the curve begins, as shares of the height; labels between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +41,25 @@ class Ink:
         )
 
 
-def steps(detail: CutoffDetail, at: Mapping[str, int], ink: Ink, *, width: float) -> dict[str, Any]:
-    """The gaps between neighbours in the cutoff's list, as bars `width` ranks wide."""
+def steps(detail: CutoffDetail, ink: Ink, *, width: float) -> dict[str, Any]:
+    """The gaps between neighbours in the cutoff's list, as bars `width` places wide."""
     xs, ys, colours, hover, patterns = [], [], [], [], []
     winner = detail.cut.cliff_after_rank
     for gap in detail.cut.gaps:
-        between = _between(detail.ids, at, gap.after_rank)
-        if between is None or gap.size < 0 or (gap.skipped and _jumps(between, detail, at)):
+        if gap.size < 0:
             continue
         strong = gap.after_rank == winner
         size = numbers.distance(gap.size)
-        state = "the cliff" if strong else "skipped" if gap.skipped else "step"
-        xs.append(sum(between) / 2)
+        state = (
+            "the cliff"
+            if strong
+            else "a smaller cliff"
+            if gap.cliff
+            else "skipped, never a cliff,"
+            if gap.skipped
+            else "step"
+        )
+        xs.append(gap.after_rank + 0.5)
         ys.append(gap.size)
         colours.append(ink.kept if strong else ink.muted if gap.cliff else ink.curve)
         hover.append(f"{state} after hit {gap.after_rank}: {size}")
@@ -79,37 +87,30 @@ def cut_marks(
     notes: Shapes,
     settings: Cutoff,
     detail: CutoffDetail,
-    at: Mapping[str, int],
     span: tuple[float, float],
     ink: Ink,
 ) -> None:
-    """Bands, lines and labels: cliffs, skipped gap, cut, fallback line, k, gap threshold."""
+    """Bands, lines and labels: cliffs, skipped gap, cut, fallback line, k, gap threshold.
+
+    Labels stand beside the plot, above it, or in the lane between curve and steps: never on it.
+    """
     cut = detail.cut
     for gap in cut.gaps:
-        between = _between(detail.ids, at, gap.after_rank)
-        if between is None or gap.size < 0 or (gap.skipped and _jumps(between, detail, at)):
+        if gap.size < 0:
             continue
-        x0, x1 = between
         if gap.after_rank == cut.cliff_after_rank:
-            shapes.append(_band(x0, x1, ink))
+            shapes.append(_band(gap.after_rank, gap.after_rank + 1, ink))
             label = f"<b>cliff {numbers.distance(gap.size)}</b>"
-            notes.append(_label((x0 + x1) / 2, 1.0, label, ink.kept, yref="paper"))
-        elif gap.cliff or (gap.skipped and gap.after_rank == 1):
-            word = numbers.distance(gap.size) if gap.cliff else "skipped"
-            note = _label((x0 + x1) / 2, gap.size, word, ink.muted, yref="y2")
-            font = {"size": 11, "color": ink.muted}
-            if not gap.cliff:
-                # Beside its bar: over it, at the left edge, it would stand on the axis.
-                note |= {"xanchor": "left", "xshift": 8, "yanchor": "middle", "y": gap.size / 2}
-            notes.append({**note, "font": font, "bgcolor": ink.surface, "borderpad": 0})
-        if gap.cliff and gap.after_rank != cut.cliff_after_rank:
-            shapes.append(_rule((x0 + x1) / 2, ink.muted, dash="dot", width=1))
-    ends = _between(detail.ids, at, cut.kept)
-    if ends is not None:
-        shapes.append(_rule(sum(ends) / 2, ink.kept, dash="solid", width=1.2))
+            notes.append(_label(gap.after_rank + 0.5, 1.0, label, ink.kept, yref="paper"))
+        elif gap.cliff:
+            shapes.append(_rule(gap.after_rank + 0.5, ink.muted, dash="dot", width=1))
+        elif gap.skipped and gap.after_rank == 1:
+            notes.append({**_lane(1.1, "skipped", ink), "xanchor": "left"})
+    if 0 < cut.kept < len(detail.ids):
+        shapes.append(_rule(cut.kept + 0.5, ink.kept, dash="solid", width=1.2))
     reads = strategy(settings.strategy).reads
     if "distance_offset" in reads:
-        text = f"fallback: best + {numbers.distance(settings.distance_offset)}"
+        text = f"fallback:<br>best + {numbers.distance(settings.distance_offset)}"
         limit = fallback(detail, settings.distance_offset)
         _mark_limit(shapes, notes, text, limit, span, ink, decides=cut.limit is not None)
     elif cut.limit is not None:
@@ -117,31 +118,23 @@ def cut_marks(
         _mark_limit(shapes, notes, text, cut.limit, span, ink, decides=True)
     if "gap_threshold" in reads:
         _mark_threshold(shapes, notes, detail, settings.gap_threshold, ink)
-    k_mark(shapes, notes, detail.ids, settings.max_results, at, ink)
+    k_mark(shapes, notes, len(detail.ids), settings.max_results, ink)
 
 
-def k_mark(
-    shapes: Shapes,
-    notes: Shapes,
-    ids: Sequence[str],
-    k: int,
-    at: Mapping[str, int],
-    ink: Ink,
-    *,
-    cuts: bool = False,
-) -> None:
-    """The line after the first k of `ids`, or a word where fewer came in. `cuts`: nothing else
+def k_mark(shapes: Shapes, notes: Shapes, n: int, k: int, ink: Ink, *, cuts: bool = False) -> None:
+    """The line after the first k of `n`, or a word where fewer came in. `cuts`: nothing else
     limits the result, so that it is the cut."""
-    beyond = _between(ids, at, k)
-    if beyond is not None:
-        x = sum(beyond) / 2
+    if 0 < k < n:
         dash = "solid" if cuts else "dash"
-        shapes.append(_rule(x, ink.kept if cuts else ink.muted, dash=dash, width=1.2))
-        low = _label(x, 0.30, f"k {k}", ink.muted, yref="paper")
-        notes.append({**low, "xanchor": "left", "xshift": 3})
-    elif ids and k >= len(ids):
-        low = _label(1.0, 0.30, f"k {k}: not reached", ink.muted, xref="paper", yref="paper")
-        notes.append({**low, "xanchor": "right"})
+        shapes.append(_rule(k + 0.5, ink.kept if cuts else ink.muted, dash=dash, width=1.2))
+        if cuts:
+            notes.append(_label(k + 0.5, 1.0, f"k {k}", ink.kept, yref="paper"))
+        elif k > 2:
+            notes.append({**_lane(k + 0.5, f"k {k}", ink), "xanchor": "right", "xshift": -3})
+    elif n and k >= n:
+        text = f"k {k}: not reached"
+        note = _label(1.0, 1.0, text, ink.muted, yref="paper") if cuts else _lane(1.0, text, ink)
+        notes.append({**note, "xref": "paper", "xanchor": "right"})
 
 
 def _mark_threshold(
@@ -149,14 +142,13 @@ def _mark_threshold(
 ) -> None:
     """The line in the strip of steps that a cliff must reach."""
     top = steps_top(detail)
-    text = f"threshold {numbers.distance(threshold)}"
+    text = f"threshold<br>{numbers.distance(threshold)}"
     if threshold > top:
-        text, threshold = f"{text}, above", 0.72 * top
+        text, threshold = f"{text}, above", top
     else:
         line = {"color": ink.text, "width": 1, "dash": "dot"}
         shapes.append(_level(threshold, line, yref="y2"))
-    note = _label(1.0, threshold, text, ink.muted, xref="paper", yref="y2")
-    notes.append({**note, "xanchor": "right"})
+    notes.append(_beside(threshold, text, ink.muted, yref="y2"))
 
 
 def steps_top(detail: CutoffDetail) -> float:
@@ -177,16 +169,13 @@ def _mark_limit(
 ) -> None:
     """The line up to which hits stay: strong where it decides, quiet otherwise."""
     colour = ink.kept if decides else ink.muted
+    value = numbers.distance(limit)
     if limit > span[1]:
-        above = f"{text} = {numbers.distance(limit)}, above"
-        note = _label(1.0, 1.0, above, colour, xref="paper", yref="paper")
-        notes.append({**note, "xanchor": "right", "yanchor": "top"})
+        notes.append(_beside(span[1], f"{text}<br>= {value}, above", colour, yanchor="top"))
         return
     line = {"color": colour, "width": 1.6 if decides else 1, "dash": "solid" if decides else "dot"}
     shapes.append(_level(limit, line))
-    # The curve rises, so that above the line the left end is free.
-    note = _label(0.0, limit, f"<b>{text}</b>" if decides else text, colour, xref="paper")
-    notes.append({**note, "xanchor": "left", "xshift": 2})
+    notes.append(_beside(limit, f"<b>{text}</b>" if decides else text, colour))
 
 
 def fallback(detail: CutoffDetail, offset: float) -> float:
@@ -194,29 +183,6 @@ def fallback(detail: CutoffDetail, offset: float) -> float:
     if detail.cut.limit is not None:
         return detail.cut.limit
     return min(detail.values[: len(detail.cut.gaps) + 1]) + offset
-
-
-def _jumps(between: tuple[float, float], detail: CutoffDetail, at: Mapping[str, int]) -> bool:
-    """Whether other hits of the list lie between the two, as they may between pins: a skipped step
-    over them is not drawn, since it would cover theirs."""
-    others = (at[i] for i in detail.ids if i in at)
-    return any(between[0] < x < between[1] for x in others)
-
-
-def _between(ids: Sequence[str], at: Mapping[str, int], after: int) -> tuple[float, float] | None:
-    """The x to the left and right of the step after the hit at the 1-based place `after`.
-
-    Pins stand first in the cutoff's list but anywhere on the axis: the step then begins at the
-    last of what stands before it.
-    """
-    if not 0 < after < len(ids):
-        return None
-    left, right = at.get(ids[after - 1]), at.get(ids[after])
-    if left is None or right is None:
-        return None
-    before = [x for i in ids[:after] if (x := at.get(i)) is not None and x < right]
-    left = max(before, default=left)
-    return float(min(left, right)), float(max(left, right))
 
 
 def _band(x0: float, x1: float, ink: Ink) -> dict[str, Any]:
@@ -228,7 +194,7 @@ def _band(x0: float, x1: float, ink: Ink) -> dict[str, Any]:
 
 def _rule(x: float, colour: str, *, dash: str, width: float) -> dict[str, Any]:
     return {
-        "type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0.28, "y1": 1,
+        "type": "line", "x0": x, "x1": x, "yref": "paper", "y0": CURVE, "y1": 1,
         "line": {"color": colour, "width": width, "dash": dash}, "layer": "below",
     }  # fmt: skip
 
@@ -240,10 +206,24 @@ def _level(y: float, line: dict[str, Any], *, yref: str = "y") -> dict[str, Any]
     }  # fmt: skip
 
 
-def _label(
-    x: float, y: float, text: str, colour: str, *, xref: str = "x", yref: str = "y"
+def _lane(x: float, text: str, ink: Ink) -> dict[str, Any]:
+    """A label between curve and steps, where nothing else is drawn."""
+    font = {"size": 11, "color": ink.muted}
+    return {**_label(x, LANE, text, ink.muted, yref="paper"), "font": font, "yanchor": "middle"}
+
+
+def _beside(
+    y: float, text: str, colour: str, *, yref: str = "y", yanchor: str = "middle"
 ) -> dict[str, Any]:
+    """A label to the right of the plot."""
+    font = {"size": 11, "color": colour}
+    note = _label(1.0, y, text, colour, yref=yref)
+    return {**note, "xref": "paper", "font": font, "xanchor": "left", "xshift": 5,
+            "yanchor": yanchor, "align": "left"}  # fmt: skip
+
+
+def _label(x: float, y: float, text: str, colour: str, *, yref: str = "y") -> dict[str, Any]:
     return {
-        "x": x, "y": y, "xref": xref, "yref": yref, "text": text, "showarrow": False,
+        "x": x, "y": y, "xref": "x", "yref": yref, "text": text, "showarrow": False,
         "font": {"size": 12, "color": colour}, "yanchor": "bottom",
     }  # fmt: skip

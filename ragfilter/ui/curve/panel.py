@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from math import ceil
 from typing import Any
 
 import streamlit as st
@@ -12,6 +13,7 @@ from ragfilter.model import Result
 from ragfilter.report import Row
 from ragfilter.ui.curve import figure as curve
 from ragfilter.ui.curve import points as curve_points
+from ragfilter.ui.curve import tune
 from ragfilter.ui.look import hint, html, numbers, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
@@ -28,9 +30,10 @@ def draw(view: View) -> None:
         points = curve_points.place(
             result, rows, curve_points.drawn(result, by_distance=by_distance)
         )
-        last = max(points.x, default=1)
+        last = ceil(max(points.x, default=1.0))
         _ranges(result, points, last, by_distance)
         html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
+    tune.draw(result)
     st.plotly_chart(
         curve.figure(
             result,
@@ -45,7 +48,7 @@ def draw(view: View) -> None:
         on_select=_selected,
         selection_mode="points",
         config={"displayModeBar": False, "doubleClick": False},
-        alt="Distance of each hit by rank, with the cut",
+        alt="Distance of each hit by its place at the cutoff, with the cut",
     )
 
 

@@ -1,9 +1,15 @@
-"""Where every hit stands on the curve: its x, its y, and which stretch of x is shown. Pure."""
+"""Where every hit stands on the curve: its x, its y, and which stretch of x is shown. Pure.
+
+The curve is the list that was cut: what came that far stands at the places 1, 2, 3 … of that list.
+What fell before stands between those places, where its value would have put it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from ragfilter.layers.cutoff import LOWERED, RERANK
 from ragfilter.model import CutoffDetail, Result
@@ -20,13 +26,15 @@ SPACES = {
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Where every drawn hit stands: x by row, y by row. `axis` and `unit` name the two axes."""
+    """Where every drawn hit stands: x by row, y by row. `axis` and `unit` name the two axes.
+    `entered` are the ids that reached the cut, in order; empty where nothing cuts."""
 
     rows: tuple[Row, ...]
-    x: tuple[int, ...]
+    x: tuple[float, ...]
     y: tuple[float, ...]
     axis: str
     unit: str
+    entered: tuple[str, ...] = ()
 
 
 def cut_of(result: Result) -> CutoffDetail | None:
@@ -49,64 +57,88 @@ def reranked(detail: CutoffDetail | None) -> bool:
 
 
 def place(result: Result, rows: Sequence[Row], detail: CutoffDetail | None) -> Points:
-    """Rank against distance; after a reranker, place against 1 − rerank score; with shared words,
-    place against the lowered distance."""
+    """Place in the list that was cut against the value that was compared there."""
     if reranked(detail):
-        scored = sorted(
-            (row for row in rows if row.rerank_score is not None),
-            key=lambda row: (-(row.rerank_score or 0.0), row.rank),
+        every = [row for row in rows if row.rerank_score is not None]
+        own = {row.id: 1.0 - (row.rerank_score or 0.0) for row in every}
+        left = len(rows) - len(every)
+        note = (
+            f" · {numbers.count(left)} of {numbers.chunks(len(rows))} have no score: "
+            "see by distance"
         )
-        return Points(
-            rows=tuple(scored),
-            x=tuple(range(1, len(scored) + 1)),
-            y=tuple(1.0 - (row.rerank_score or 0.0) for row in scored),
-            axis="place after reranking"
-            f" · {numbers.count(len(rows) - len(scored))} of {numbers.chunks(len(rows))} "
-            "have no score: see by distance",
-            unit="1 − rerank score",
-        )
-    ranked = [row for row in rows if row.rank > 0]
-    brought = len(rows) - len(ranked)
-    if detail is not None and detail.value_name == LOWERED:
-        return _lowered(result, ranked)
+        unit = RERANK
+    else:
+        every = [row for row in rows if row.rank > 0]
+        own = {row.id: row.distance for row in every}
+        left = len(rows) - len(every)
+        note = f"; {numbers.chunks(left)} brought in by an expansion have none" if left else ""
+        unit = f"distance, {SPACES[result.pool.space]}"
+        if detail is not None and detail.value_name == LOWERED:
+            # What fell before words were compared keeps its own distance.
+            said = result.trace("words").decisions
+            own |= {d.chunk_id: d.value for d in said if d.value is not None}
+            unit = LOWERED
+    entered = _entered(result, detail)
+    values = own if detail is None else own | dict(zip(detail.ids, detail.values, strict=True))
+    at = _places(entered, [row.id for row in every], values)
+    shown = sorted(every, key=lambda row: at[row.id])
+    whole = "rank by distance" if unit != LOWERED else f"place by {LOWERED}"
+    axis = whole
+    if entered:
+        axis = "place after reranking" if reranked(detail) else "place at the cutoff"
+        if len(entered) == len(every):
+            axis = axis if reranked(detail) else whole
+        elif not reranked(detail):
+            axis += f" · {numbers.chunks(len(every) - len(entered))} fell before it"
     return Points(
-        rows=tuple(ranked),
-        x=tuple(row.rank for row in ranked),
-        y=tuple(row.distance for row in ranked),
-        axis="rank by distance"
-        + (f"; {numbers.chunks(brought)} brought in by an expansion have none" if brought else ""),
-        unit=f"distance, {SPACES[result.pool.space]}",
+        rows=tuple(shown),
+        x=tuple(at[row.id] for row in shown),
+        y=tuple(values[row.id] for row in shown),
+        axis=axis + note,
+        unit=unit,
+        entered=entered,
     )
 
 
-def _lowered(result: Result, rows: Sequence[Row]) -> Points:
-    """The hits in the order that the cutoff saw. What fell before words were compared stands where
-    its own distance puts it."""
-    words = {d.chunk_id: d.value for d in result.trace("words").decisions}
-    known = {row.id: words.get(row.id) for row in rows}
-    y = {i: row.distance if (v := known[row.id]) is None else v for i, row in enumerate(rows)}
-    order = sorted(y, key=lambda i: (y[i], rows[i].rank))
-    return Points(
-        rows=tuple(rows[i] for i in order),
-        x=tuple(range(1, len(order) + 1)),
-        y=tuple(y[i] for i in order),
-        axis="place by distance less shared words",
-        unit="distance less shared words",
-    )
+def _entered(result: Result, detail: CutoffDetail | None) -> tuple[str, ...]:
+    """What reached the layer that cuts, in its order."""
+    if detail is not None:
+        return detail.ids
+    trace = next((t for t in result.traces if t.layer == "top_k" and t.enabled), None)
+    return () if trace is None else tuple(d.chunk_id for d in trace.decisions)
+
+
+def _places(
+    entered: Sequence[str], every: Sequence[str], values: Mapping[str, float]
+) -> dict[str, float]:
+    """The x of every hit: its place among `entered`, or a share of the step it fell into; one step
+    each beyond the last. `every` are in order of value."""
+    known = [i for i in entered if i in values]
+    at = {i: float(place) for place, i in enumerate(known, start=1)}
+    # A pin may stand before what is nearer. What falls between goes by the hits behind it.
+    reached = list(accumulate((values[i] for i in reversed(known)), min))[::-1]
+    between: dict[int, list[str]] = {}
+    for i in every:
+        if i not in at:
+            between.setdefault(bisect_right(reached, values[i]), []).append(i)
+    for after, members in between.items():
+        members.sort(key=lambda i: values[i])
+        share = 1.0 if after == len(known) else 1.0 / (len(members) + 1)
+        at |= {i: after + share * n for n, i in enumerate(members, start=1)}
+    return at
 
 
 def around_cut(result: Result, points: Points, detail: CutoffDetail | None) -> tuple[float, float]:
     """The x from and to that show the cut and what lies just beyond it."""
     settings = result.settings
     k = settings.cutoff.max_results if settings.cutoff.enabled else settings.retrieval.k
-    entered = set() if detail is None else set(detail.ids[: detail.cut.kept + 1])
-    # A pin, or what an expansion brought, may stand anywhere; the view stays with the others, and
-    # the curve names what is beyond.
+    beyond = set() if detail is None else set(detail.ids[: detail.cut.kept + 1])
+    # What an expansion brought may stand anywhere; the view stays with the others.
     reached = [
         x
         for row, x in zip(points.rows, points.x, strict=True)
-        if (row.kept or row.id in entered) and row.outcome not in ("pinned", "expanded")
+        if (row.kept or row.id in beyond) and row.outcome != "expanded"
     ]
     last = max(reached, default=0)
     high = max(2 * k, FEWEST_SHOWN, last + 3)
-    return 0.3, min(float(high), float(max(points.x, default=FEWEST_SHOWN))) + 0.7
+    return 0.3, min(float(high), max(points.x, default=float(FEWEST_SHOWN))) + 0.7

@@ -6,8 +6,10 @@ settings do not act, so that it shows the same result everywhere. No secret is e
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from ragfilter.errors import SettingsError
@@ -136,8 +138,22 @@ def beginning(profile: str, environ: Mapping[str, str] | None = None) -> dict[st
 
     Raises SettingsError.
     """
-    loaded = config.load(profile=profile, environ=environ)
-    return loaded.settings.changed_from(base(profile))
+    return own(profile, environ).changed_from(base(profile))
+
+
+def own(profile: str, environ: Mapping[str, str] | None = None) -> Settings:
+    """The profile as the environment wants it: what a reset goes back to.
+
+    Raises SettingsError.
+    """
+    every = os.environ if environ is None else environ
+    return _own(profile, frozenset((k, v) for k, v in every.items() if config.reads(k)))
+
+
+@lru_cache(maxsize=64)
+def _own(profile: str, environ: frozenset[tuple[str, str]]) -> Settings:
+    # Asked for by every control of every run.
+    return config.load(profile=profile, environ=dict(environ)).settings
 
 
 def settings(profile: str, changes: Mapping[str, Any]) -> Settings:

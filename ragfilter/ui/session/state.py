@@ -18,6 +18,8 @@ from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
 from ragfilter.ui.session import link
 
+MOST_STEPS = 200
+"""How many changes of settings can be undone."""
 PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
 
 
@@ -67,6 +69,8 @@ def begin() -> None:
         panel=PANELS[0],
         zoom=None,
         drafts={},
+        past=[],
+        future=[],
         operator=False,
         user=opened.user,
     )
@@ -100,7 +104,7 @@ def change(values: Mapping[str, Any]) -> None:
     except SettingsError as error:
         notice(str(error))
         return
-    st.session_state.changes = changed.changed_from(link.base(name))
+    _move(name, changed.changed_from(link.base(name)))
 
 
 def take(profile: str, changes: Mapping[str, Any]) -> None:
@@ -112,20 +116,58 @@ def take(profile: str, changes: Mapping[str, Any]) -> None:
 
 def reset() -> None:
     """Back to the profile as the environment wants it."""
-    st.session_state.changes = link.beginning(st.session_state.profile)
+    _move(st.session_state.profile, link.beginning(st.session_state.profile))
+
+
+def choose_profile(name: str) -> None:
+    """Another profile, as the environment wants it. What was tuned by hand stays tuned, but for
+    what cannot go together with the new profile, which is said. Local scores are fetched, as for a
+    question."""
+    own = link.beginning(st.session_state.profile)
+    tuned = {path: value for path, value in st.session_state.changes.items()
+             if path not in own or own[path] != value}  # fmt: skip
+    changes = link.beginning(name)
+    try:
+        changes = link.settings(name, {**changes, **tuned}).changed_from(link.base(name))
+    except SettingsError as error:
+        notice(f"What was tuned does not go together with {name}. {error}")
+    _move(name, changes)
+    st.session_state.settle = True
+
+
+def undo() -> None:
+    """The settings as they were before the last change."""
+    _step(st.session_state.past, st.session_state.future)
+
+
+def redo() -> None:
+    """The change that was undone last, again."""
+    _step(st.session_state.future, st.session_state.past)
+
+
+def _move(profile: str, changes: dict[str, Any]) -> None:
+    before = (st.session_state.profile, st.session_state.changes)
+    if before == (profile, changes):
+        return
+    st.session_state.past = [*st.session_state.past[1 - MOST_STEPS :], before]
+    st.session_state.future = []
+    st.session_state.profile, st.session_state.changes = profile, changes
+
+
+def _step(source: list[Any], target: list[Any]) -> None:
+    if source:
+        target.append((st.session_state.profile, st.session_state.changes))
+        st.session_state.profile, st.session_state.changes = source.pop()
+
+
+def profile_value(path: str) -> Any:
+    """What a reset would set."""
+    return link.own(st.session_state.profile).get(path)
 
 
 def changed() -> int:
     """How many settings a reset would bring back."""
-    own, changes = link.beginning(st.session_state.profile), st.session_state.changes
-    return sum(own.get(path) != changes.get(path) for path in {*own, *changes})
-
-
-def choose_profile() -> None:
-    """A new profile begins as the environment wants it; local scores are fetched, as for a
-    question."""
-    reset()
-    st.session_state.settle = True
+    return len(settings().changed_from(link.own(st.session_state.profile)))
 
 
 def ask(query: str) -> None:

@@ -7,42 +7,26 @@ and of those only what its present choices use.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import streamlit as st
 
 from ragfilter.layers.registry import LAYERS, SWITCHES
 from ragfilter.layers.spec import LayerSpec
-from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.report import LayerSummary, Summary
 from ragfilter.settings import config, profiles
-from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.ui.look import html
 from ragfilter.ui.panels import clearance, costs, judge_words
 from ragfilter.ui.session import questions, state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View, Visit
+from ragfilter.ui.sidebar import setting
+from ragfilter.ui.sidebar.setting import key as key
 
 OTHERS = tuple(dict.fromkeys(f.section for f in fields() if f.section not in SWITCHES))
 """The sections without a switch."""
-WORDS = {
-    "late_interaction": "late interaction",
-    "cross_encoder": "cross-encoder",
-    "when_poor": "when poor",
-    **{each.name: each.title for each in STRATEGIES if each.title},
-}
-WHEN_EMPTY = {"retrieval.source_pattern": "all files"}
-"""What a text setting means that is left empty."""
 NO_LLM = "needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL"
 JUDGE_COSTS = "Runs last because it costs time and money. Only its button asks it."
-ORDERED = ("quality.min_top_k", "quality.max_top_k")
-"""The first must not exceed the second; moving one takes the other along."""
-
-
-def key(path: str) -> str:
-    """The widget key of a setting: ``set-cutoff-gap_threshold``."""
-    return "set-" + path.replace(".", "-")
 
 
 def brand() -> None:
@@ -57,7 +41,7 @@ def choose(visit: Visit) -> None:
     with st.sidebar:
         with st.container(key="choices", gap="small"):
             brand()
-            _show("collection-box", st.session_state.collection)
+            setting.show("collection-box", st.session_state.collection)
             st.selectbox(
                 "Collection",
                 names,
@@ -68,7 +52,7 @@ def choose(visit: Visit) -> None:
                 on_change=_choose_collection,
                 disabled=not names,
             )
-            _show("profile-box", st.session_state.profile)
+            setting.show("profile-box", st.session_state.profile)
             st.selectbox(
                 "Profile",
                 list(profiles.PROFILES),
@@ -77,6 +61,43 @@ def choose(visit: Visit) -> None:
                 on_change=_choose_profile,
             )
         html.draw(f'<p class="rf-hint">{html.text(_about(st.session_state.profile))}</p>')
+        _steps()
+
+
+def _steps() -> None:
+    """Undo, redo and reset of what was changed."""
+    changed, past, future = state.changed(), st.session_state.past, st.session_state.future
+    with st.container(key="steps", horizontal=True, vertical_alignment="center", gap="small"):
+        st.button(
+            "Undo",
+            key="undo",
+            icon=":material/undo:",
+            on_click=state.undo,
+            disabled=not past,
+            shortcut="Ctrl+Z",
+            help="Take back the last change of a setting or profile (Ctrl+Z)."
+            if past
+            else "No setting was changed yet.",
+        )
+        st.button(
+            "Redo",
+            key="redo",
+            icon=":material/redo:",
+            on_click=state.redo,
+            disabled=not future,
+            shortcut="Ctrl+Shift+Z",
+            help="Make the change again (Ctrl+Shift+Z)." if future else "Nothing was undone.",
+        )
+        st.button(
+            "Reset",
+            key="reset",
+            icon=":material/restart_alt:",
+            on_click=state.reset,
+            disabled=not changed,
+            help=f"Go back to the profile. Settings that differ from it: {changed}."
+            if changed
+            else "No setting differs from the profile.",
+        )
 
 
 def draw(visit: Visit, view: View | None) -> None:
@@ -107,19 +128,8 @@ def _layers(visit: Visit, view: View | None) -> None:
             html.draw(f'<p class="rf-caption">{section.capitalize()}</p>')
             for info in fields():
                 if info.section == section:
-                    _control(info, settings)
-    changed = state.changed()
+                    setting.draw(info, settings)
     with st.container(key="settings-actions", horizontal=True, gap="small"):
-        st.button(
-            "Reset",
-            key="reset",
-            icon=":material/restart_alt:",
-            on_click=state.reset,
-            disabled=not changed,
-            help=f"Go back to the profile. Settings that differ from it: {changed}."
-            if changed
-            else "No setting differs from the profile.",
-        )
         st.download_button(
             "Settings",
             # Made when it is pressed: a file for every move of a slider would soon be gone again.
@@ -144,12 +154,12 @@ def _card(
     no_llm = cost == "LLM call" and resources.bench.chat is None
     info = field(f"{name}.enabled")
     with st.container(key=f"layer-{name}", border=True, gap=None):
-        _show(key(info.path), on)
+        setting.show(key(info.path), on)
         st.toggle(
             f"{layer.title} :small[:gray[{cost}]]",
             key=key(info.path),
             help=f"{info.help} {costs.HELP[cost]}",
-            on_change=_changed,
+            on_change=setting.changed,
             args=(info.path,),
             disabled=no_llm and not on,
             width="stretch",
@@ -173,75 +183,22 @@ def _card(
             used = [field(f"{name}.{each}") for each in layer.used(settings)]
             for info in used:
                 if info.name in layer.first:
-                    _control(info, settings)
+                    setting.draw(info, settings)
             more = [info for info in used if info.name not in layer.first]
             if more:
                 with st.expander("More", key=f"more-{name}", type="compact"):
                     for info in more:
-                        _control(info, settings)
+                        setting.draw(info, settings)
 
 
 def _side_by_side(summary: Summary) -> str:
     """How many hits each strategy would keep, so that one is chosen with open eyes."""
-    kept = " · ".join(f"{_word(name)} {n}" for name, n in summary.strategies)
+    kept = " · ".join(f"{setting.word(name)} {n}" for name, n in summary.strategies)
     return f"keeps: {kept}" if kept else ""
 
 
-def _control(info: FieldInfo, settings: Settings) -> None:
-    value = settings.get(info.path)
-    where = key(info.path)
-    _show(where, value)
-    given: dict[str, Any] = {
-        "key": where,
-        "help": f"{info.help} Unit: {info.unit}." if info.unit else info.help,
-        "on_change": _changed,
-        "args": (info.path,),
-    }
-    if info.choices and len(info.choices) <= 4 and info.name in ("strategy", "mode"):
-        st.segmented_control(
-            info.label, info.choices, format_func=_word, required=True, width="stretch", **given
-        )
-    elif info.choices:
-        st.selectbox(info.label, info.choices, format_func=_word, **given)
-    elif info.type is bool:
-        st.toggle(info.label, **given)
-    elif info.type is str:
-        st.text_input(info.label, placeholder=WHEN_EMPTY.get(info.path), **given)
-    elif info.ceiling is None:
-        st.number_input(info.label, min_value=info.low, max_value=info.high, **given)
-    else:
-        # A value beyond the ceiling, from a file or a link, widens the slider.
-        low, high = info.type(info.low or 0), info.type(max(info.ceiling, value))
-        step = info.type(info.step or 1)
-        form = "%d" if info.type is int else "%.1f" if info.unit == "times" else "%.3f"
-        st.slider(info.label, low, high, step=step, format=form, **given)
-    variable = config.variable_with(info.path, value)
-    if variable:
-        html.draw(f'<p class="rf-aside">from the variable {html.text(variable)}</p>')
-
-
-def _show(where: str, value: Any) -> None:
-    """Let a widget show `value`, without disturbing one that does."""
-    if st.session_state.get(where) != value:
-        st.session_state[where] = value
-
-
-def _changed(path: str) -> None:
-    value = st.session_state[key(path)]
-    if value is None:
-        return
-    values = {path: value}
-    if path in ORDERED:
-        low, high = ORDERED
-        other = high if path == low else low
-        there = state.settings().get(other)
-        values[other] = max(value, there) if other == high else min(value, there)
-    state.change(values)
-
-
 def _choose_profile() -> None:
-    st.session_state.profile = st.session_state["profile-box"]
-    state.choose_profile()
+    state.choose_profile(st.session_state["profile-box"])
 
 
 def _choose_collection() -> None:
@@ -252,7 +209,3 @@ def _choose_collection() -> None:
 
 def _about(profile: str) -> str:
     return profiles.PROFILES[profile].help
-
-
-def _word(choice: str) -> str:
-    return WORDS.get(choice, choice)

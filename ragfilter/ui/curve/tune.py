@@ -1,0 +1,38 @@
+"""What is tuned most, beside the curve: a second view of the same settings as in the sidebar."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ragfilter.layers.registry import layer
+from ragfilter.model import Result
+from ragfilter.settings.schema import field
+from ragfilter.ui.look import html
+from ragfilter.ui.sidebar import setting
+
+VIEW = "tune"
+SHORT = {"cutoff.max_results": "k", "retrieval.k": "k", "cutoff.gap_threshold": "Gap threshold",
+         "cutoff.distance_offset": "Offset", "cutoff.skip_first": "Skip first step"}  # fmt: skip
+
+
+def paths(result: Result) -> tuple[str, ...]:
+    """The settings that decide where the curve ends, those that act now."""
+    settings = result.settings
+    cutoff = layer("cutoff")
+    if cutoff.enabled(settings):
+        used = cutoff.used(settings)
+        return tuple(f"cutoff.{name}" for name in cutoff.first if name in used)
+    return ("retrieval.k",) if layer("top_k").enabled(settings) else ()
+
+
+def draw(result: Result) -> None:
+    """The settings in one row. Its height is kept where there are none."""
+    shown = paths(result)
+    with st.container(key="tune", horizontal=True, vertical_alignment="top", gap="small"):
+        for path in shown:
+            setting.draw(field(path), result.settings, view=VIEW, label=SHORT.get(path, ""))
+        if not shown:
+            html.draw(
+                '<p class="rf-hint">The cutoff is off, and the judge decides how many stay. Switch '
+                "Cutoff on in the sidebar to tune a threshold here.</p>"
+            )

@@ -1,0 +1,120 @@
+"""One setting as a widget: what it is set to, whether it was changed, and the way back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from ragfilter.layers.strategies.registry import STRATEGIES
+from ragfilter.settings import config
+from ragfilter.settings.field import FieldInfo
+from ragfilter.settings.schema import Settings
+from ragfilter.ui.look import html, numbers
+from ragfilter.ui.look.prose import literal
+from ragfilter.ui.session import state
+
+WORDS = {
+    "late_interaction": "late interaction",
+    "cross_encoder": "cross-encoder",
+    "when_poor": "when poor",
+    **{each.name: each.title for each in STRATEGIES if each.title},
+}
+WHEN_EMPTY = {"retrieval.source_pattern": "all files"}
+"""What a text setting means that is left empty."""
+ORDERED = ("quality.min_top_k", "quality.max_top_k")
+"""The first must not exceed the second; moving one takes the other along."""
+
+
+def key(path: str, view: str = "set") -> str:
+    """The widget key of a setting: ``set-cutoff-gap_threshold``. `view` tells two widgets of the
+    same setting apart."""
+    return f"{view}-{path.replace('.', '-')}"
+
+
+def draw(info: FieldInfo, settings: Settings, *, view: str = "set", label: str = "") -> None:
+    """The setting's widget. Where its value is not the profile's, it is marked, and a button beside
+    the label goes back."""
+    own = state.profile_value(info.path)
+    value = settings.get(info.path)
+    changed = value != own
+    # The same place whether it is changed or not: a widget that moves loses the focus.
+    with st.container(key=f"box-{key(info.path, view)}", gap=None):
+        _widget(info, value, view, f":primary[●] {label or info.label}" if changed
+                else label or info.label)  # fmt: skip
+        if changed:
+            st.button(
+                said(info, own),
+                key=f"back-{key(info.path, view)}",
+                icon=":material/undo:",
+                type="tertiary",
+                on_click=state.change,
+                args=({info.path: own},),
+                help="Back to the profile's value.",
+            )
+
+
+def said(info: FieldInfo, value: Any) -> str:
+    """A value as it is written beside its label."""
+    if info.type is bool:
+        return "on" if value else "off"
+    if info.type is float:
+        return numbers.distance(value)
+    return literal(word(str(value)) or WHEN_EMPTY.get(info.path, "empty"))
+
+
+def word(choice: str) -> str:
+    """A choice as the page names it."""
+    return WORDS.get(choice, choice)
+
+
+def show(where: str, value: Any) -> None:
+    """Let a widget show `value`, without disturbing one that does."""
+    if st.session_state.get(where) != value:
+        st.session_state[where] = value
+
+
+def changed(path: str, view: str = "set") -> None:
+    """A widget's callback: what it says becomes the setting."""
+    value = st.session_state[key(path, view)]
+    if value is None:
+        return
+    values = {path: value}
+    if path in ORDERED:
+        low, high = ORDERED
+        other = high if path == low else low
+        there = state.settings().get(other)
+        values[other] = max(value, there) if other == high else min(value, there)
+    state.change(values)
+
+
+def _widget(info: FieldInfo, value: Any, view: str, label: str) -> None:
+    where = key(info.path, view)
+    show(where, value)
+    given: dict[str, Any] = {
+        "key": where,
+        "help": f"{info.help} Unit: {info.unit}." if info.unit else info.help,
+        "on_change": changed,
+        "args": (info.path, view),
+    }
+    if info.choices and len(info.choices) <= 4 and info.name in ("strategy", "mode"):
+        st.segmented_control(
+            label, info.choices, format_func=word, required=True, width="stretch", **given
+        )
+    elif info.choices:
+        st.selectbox(label, info.choices, format_func=word, **given)
+    elif info.type is bool:
+        st.toggle(label, **given)
+    elif info.type is str:
+        st.text_input(label, placeholder=WHEN_EMPTY.get(info.path), **given)
+    elif info.ceiling is None:
+        st.number_input(label, min_value=info.low, max_value=info.high, **given)
+    else:
+        # A value beyond the ceiling, from a file or a link, widens the slider.
+        low, high = info.type(info.low or 0), info.type(max(info.ceiling, value))
+        step = info.type(info.step or 1)
+        form = "%d" if info.type is int else "%.1f" if info.unit == "times" else "%.3f"
+        st.slider(label, low, high, step=step, format=form, **given)
+    variable = config.variable_with(info.path, value) if view == "set" else ""
+    if variable:
+        html.draw(f'<p class="rf-aside">from the variable {html.text(variable)}</p>')
