@@ -58,6 +58,15 @@ def query(
     debug: Annotated[
         bool, typer.Option("--debug", help="Print the trace (with --json: on standard error).")
     ] = False,
+    why: Annotated[
+        str | None,
+        typer.Option(
+            "--why",
+            metavar="ID",
+            help="Explain one chunk instead: what each layer decided about it, and the smallest "
+            "changes that would bring it back, or drop it.",
+        ),
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="List every dropped chunk.")] = False,
     as_json: Json = False,
 ) -> int:
@@ -73,6 +82,7 @@ def query(
     user = filtering.user
     from ragfilter import report
     from ragfilter.cli import text as words
+    from ragfilter.cli.why import why_document, why_text
     from ragfilter.judge import call
 
     if k is not None:
@@ -83,6 +93,9 @@ def query(
     with place.open("query") as bench:
         result = parts.ask(text, loaded, parts.backends(bench, place.collection), user)
         answered = parts.answer_of(result, bench) if answer else None
+    if why is not None:
+        parts.emit(parts.dumps(why_document(result, why)) if as_json else why_text(result, why))
+        return 0
     if as_json:
         document = report.document(result, references=references) | {
             "profile": loaded.profile,

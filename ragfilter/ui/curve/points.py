@@ -133,6 +133,7 @@ def around_cut(result: Result, points: Points, detail: CutoffDetail | None) -> t
     settings = result.settings
     k = settings.cutoff.max_results if settings.cutoff.enabled else settings.retrieval.k
     beyond = set() if detail is None else set(detail.ids[: detail.cut.kept + 1])
+    k = min(k, len(points.entered) or k)
     # What an expansion brought may stand anywhere; the view stays with the others.
     reached = [
         x

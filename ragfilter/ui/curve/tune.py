@@ -6,13 +6,14 @@ import streamlit as st
 
 from ragfilter.layers.registry import layer
 from ragfilter.model import Result
+from ragfilter.report.limits import first_step, limits
 from ragfilter.settings.schema import field
-from ragfilter.ui.look import html
+from ragfilter.ui.look import html, numbers
 from ragfilter.ui.sidebar import setting
 
 VIEW = "tune"
 SHORT = {"cutoff.max_results": "k", "retrieval.k": "k", "cutoff.gap_threshold": "Gap threshold",
-         "cutoff.distance_offset": "Offset", "cutoff.skip_first": "Skip first step"}  # fmt: skip
+         "cutoff.distance_offset": "Offset", "cutoff.skip_first": "Skip first"}  # fmt: skip
 
 
 def paths(result: Result) -> tuple[str, ...]:
@@ -36,3 +37,21 @@ def draw(result: Result) -> None:
                 '<p class="rf-hint">The cutoff is off, and the judge decides how many stay. Switch '
                 "Cutoff on in the sidebar to tune a threshold here.</p>"
             )
+    html.draw(f'<ul class="rf-limits" aria-label="Limits in force">{_limits(result)}</ul>')
+
+
+def _limits(result: Result) -> str:
+    """The limits that bound, then what kept the others from it."""
+    every = limits(result)
+    # Of two that cannot both act, the idle one says nothing.
+    bound = [each for each in every if each.bound]
+    idle = [each for each in every if not each.bound and "not reached" in each.why]
+    items = [f"<li><b>{html.text(each.words)}</b></li>" for each in bound]
+    tall = first_step(result)
+    if tall is not None:
+        items.append(
+            f"<li>The first step, {numbers.distance(tall)}, is the tallest. It is no cliff while "
+            "the first step is skipped.</li>"
+        )
+    items += [f"<li>{html.text(each.words)}</li>" for each in idle]
+    return "".join(items)

@@ -13,10 +13,10 @@ from ragfilter.model import Chunk, Hit, LayerTrace, Result
 from ragfilter.report import visible
 from ragfilter.ui.look import hint, html, numbers
 from ragfilter.ui.main import problems
-from ragfilter.ui.panels import clearance, labels, reference_graph, rule_editor
+from ragfilter.ui.panels import clearance, labels, reference_graph, rule_editor, whatif
 from ragfilter.ui.session.visit import View
 
-PARTS = TEXT, RULE, REFERENCES = "Text", "Rule", "References"
+PARTS = TEXT, RULE, REFERENCES, CHANGE = "Text", "Rule", "References", "What if"
 
 
 def draw(view: View) -> None:
@@ -53,6 +53,8 @@ def draw(view: View) -> None:
                 problems.show(error, retry=False)
         case "References":
             reference_graph.draw(view, chunk)
+        case "What if":
+            whatif.draw(view, hit)
         case _:
             with st.container(key="chunk-text"):
                 st.text(chunk.text or "This chunk has no text.")
@@ -74,7 +76,8 @@ def _part() -> str:
         )
         hint.beside(
             "Text: what the chunk says. Rule: which questions it is for (query_must), with an "
-            "editor and a preview. References: what the judge's EXPAND would bring in."
+            "editor and a preview. References: what the judge's EXPAND would bring in. What if: "
+            "the smallest change of a setting that brings the chunk back, or drops it."
         )
     return str(shown)
 

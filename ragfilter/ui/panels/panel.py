@@ -9,7 +9,7 @@ from ragfilter.ui.panels import clearance
 from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.session.visit import View
 
-HEIGHT = 456
+HEIGHT = 560
 
 
 def draw(view: View) -> None:

@@ -1,0 +1,217 @@
+"""What would bring a dropped chunk back, or drop a kept one: the smallest change of one setting.
+
+Every answer is found by `replay` and verified by it. Clearance is never among the changes: nobody
+grants themselves what they may not see.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from ragfilter.engine.replay import replay
+from ragfilter.errors import RuleError
+from ragfilter.layers.registry import LAYERS, layer
+from ragfilter.layers.spec import LayerSpec
+from ragfilter.model import Pool, Result, User
+from ragfilter.rules.explain import explain
+from ragfilter.settings.field import FieldInfo
+from ragfilter.settings.schema import Settings, field
+from ragfilter.text import numbers
+
+GRID = 0.001
+"""Numbers are looked for at the decimals that are shown."""
+IDLE = frozenset({"ms", "tokens", "s"})
+"""Units of settings that only another call of a model would heed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One setting changed from `old` to `new`: `came` and `went` are the other chunks that it
+    brings and loses, in order."""
+
+    path: str
+    old: Any
+    new: Any
+    came: tuple[str, ...] = ()
+    went: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """``Gap threshold 0.126 → 0.130``."""
+        if isinstance(self.new, bool):
+            name = layer(self.path.partition(".")[0]).title
+            label = name if self.path.endswith(".enabled") else field(self.path).label
+            return f"Switch {label} {'on' if self.new else 'off'}"
+        return f"{field(self.path).label} {_shown(self.old)} → {_shown(self.new)}"
+
+
+def changes(result: Result, chunk_id: str, *, most: int = 3) -> tuple[Change, ...]:
+    """The changes of one setting, smallest first, each of which alone turns the chunk's fate: keeps
+    it where it is dropped, drops it where it is kept.
+
+    Empty where no single one does, for a chunk that is not among the hits, and for one that its
+    user may not see. A dropped chunk's layer is asked first; switching it off comes last.
+    """
+    hit = next((hit for hit in result.hits if hit.id == chunk_id), None)
+    if hit is None or not result.user.sees(hit.chunk):
+        return ()
+    wanted = chunk_id not in {kept.id for kept in result.kept}
+    search = _Search(result.pool, result.settings, result.user, chunk_id, wanted)
+    found = [each for info in _candidates(result, chunk_id, wanted) if (each := search.along(info))]
+    found.sort(key=lambda each: each[0])
+    turned = [search.change(path, value) for _, path, value in found[:most]]
+    if not turned:
+        turned = [search.change(path, value) for path, value in search.switches(result)]
+    return tuple(turned)
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The question with the terms added that a chunk's rule misses. `came` and `went` are the other
+    chunks that would come and go, by the distances of the question as it was."""
+
+    question: str
+    terms: tuple[str, ...]
+    came: tuple[str, ...]
+    went: tuple[str, ...]
+
+
+def wording(result: Result, chunk_id: str) -> Wording | None:
+    """What to add to the question so that a chunk is kept that its rule drops.
+
+    None where its rule does not drop it, where another layer then would, and where the question
+    holds what the rule forbids.
+    """
+    hit = next((hit for hit in result.hits if hit.id == chunk_id), None)
+    rules = next((t for t in result.traces if t.layer == "query_must"), None)
+    decisions = () if rules is None else rules.decisions
+    dropped = any(d.chunk_id == chunk_id and d.outcome == "dropped" for d in decisions)
+    if hit is None or not dropped or not hit.chunk.rule or not result.user.sees(hit.chunk):
+        return None
+    try:
+        unmet = [part for part in explain(hit.chunk.rule, result.query).parts if not part.met]
+    except RuleError:
+        return None
+    terms = tuple(dict.fromkeys(p.near.term if p.near else p.terms[0] for p in unmet if p.terms))
+    question = " ".join((result.query, *terms))
+    made = replay(replace(result.pool, query=question), result.settings, result.user)
+    after, before = ([h.id for h in each.kept] for each in (made, result))
+    if chunk_id not in after:
+        return None
+    came, went = _moved(before, after, chunk_id)
+    return Wording(question, terms, came, went)
+
+
+def _moved(
+    before: Sequence[str], after: Sequence[str], chunk_id: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What comes and what goes, but for the chunk itself."""
+    came = tuple(i for i in after if i not in before and i != chunk_id)
+    return came, tuple(i for i in before if i not in after and i != chunk_id)
+
+
+def _candidates(result: Result, chunk_id: str, wanted: bool) -> Iterator[FieldInfo]:
+    """The numbers that may turn a chunk's fate: of the layer that dropped it and those behind it,
+    which may drop it next; of every layer for a kept one."""
+    settings = result.settings
+    names = [spec.name for spec in LAYERS]
+    first = 0
+    if wanted:
+        dropped = [t.layer for t in result.traces for d in t.decisions
+                   if d.chunk_id == chunk_id and d.outcome == "dropped"]  # fmt: skip
+        first = names.index(dropped[-1]) if dropped else len(names)
+    for spec in LAYERS[first:]:
+        if spec.name == "clearance" or not spec.enabled(settings):
+            continue
+        paths = [f"{spec.name}.{name}" for name in spec.used(settings)]
+        for path in [*paths, "retrieval.k"] if spec.name == "top_k" else paths:
+            info = field(path)
+            if info.type in (int, float) and info.unit not in IDLE:
+                yield info
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """The pool with one setting varied; `wanted` says whether the chunk is to be kept."""
+
+    pool: Pool
+    settings: Settings
+    user: User
+    chunk_id: str
+    wanted: bool
+
+    def replayed(self, path: str, value: Any) -> Result | None:
+        """The result with this value, None where the settings refuse it."""
+        try:
+            settings = self.settings.with_values({path: value})
+        except ValidationError:
+            return None
+        return replay(self.pool, settings, self.user)
+
+    def turns(self, path: str, value: Any) -> bool:
+        made = self.replayed(path, value)
+        return made is not None and self.wanted == any(h.id == self.chunk_id for h in made.kept)
+
+    def along(self, info: FieldInfo) -> tuple[float, str, Any] | None:
+        """The nearest value of a number that turns the chunk's fate, after the share of its range
+        that it is away."""
+        now = self.settings.get(info.path)
+        step = 1 if info.type is int else GRID
+        low, high = info.low or 0, max(info.ceiling or now, now)
+        # A whole number of steps, so that a decimal is written as it is read.
+        at: Callable[[int], Any] = (
+            (lambda n: n) if info.type is int else lambda n: round(n * GRID, 3)
+        )
+        here = now / step
+        found = []
+        for end, way in ((round(low / step), -1), (round(high / step), 1)):
+            start = _beside(here, way)
+            if (end - start) * way >= 0 and self.turns(info.path, at(end)):
+                value = at(self._nearest(info.path, start, end, way, at))
+                found.append((abs(value - now) / ((high - low) or 1), info.path, value))
+        return min(found, default=None)
+
+    def _nearest(self, path: str, start: int, end: int, way: int, at: Callable[[int], Any]) -> int:
+        """The first of the steps from `start` on to `end`, which turns: doubled until one does,
+        then halved between it and the last that did not."""
+        stride, before, here = 1, start - way, start
+        while here != end and not self.turns(path, at(here)):
+            before, stride = here, 2 * stride
+            here = end if abs(end - here) <= stride else here + way * stride
+        while abs(here - before) > 1:
+            middle = (here + before) // 2
+            if self.turns(path, at(middle)):
+                here = middle
+            else:
+                before = middle
+        return here
+
+    def switches(self, result: Result) -> Iterator[tuple[str, bool]]:
+        """Layers that keep the chunk where they are off, one at a time."""
+        for trace in result.traces:
+            spec: LayerSpec = layer(trace.layer)
+            if trace.enabled and spec.switched and spec.name != "clearance" and self.wanted:
+                path = f"{spec.name}.enabled"
+                if self.turns(path, False):
+                    yield path, False
+
+    def change(self, path: str, value: Any) -> Change:
+        """The change with what else it brings and loses."""
+        before = [hit.id for hit in replay(self.pool, self.settings, self.user).kept]
+        made = self.replayed(path, value)
+        after = [] if made is None else [hit.id for hit in made.kept]
+        return Change(path, self.settings.get(path), value, *_moved(before, after, self.chunk_id))
+
+
+def _beside(here: float, way: int) -> int:
+    """The first whole step after `here` in this direction."""
+    return math.floor(here + 1e-6) + 1 if way > 0 else math.ceil(here - 1e-6) - 1
+
+
+def _shown(value: Any) -> str:
+    return numbers.distance(value) if isinstance(value, float) else str(value)

@@ -1,0 +1,149 @@
+"""Which limit decided how many stay, and which were in force without being reached. Pure.
+
+A list is shortened by several limits one after the other. Whoever raises one that another one
+forestalls sees nothing happen; so every limit says whether it bound, and what kept it from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ragfilter.layers.registry import layer
+from ragfilter.model import CutoffDetail, LayerTrace, Result
+from ragfilter.settings.schema import field
+from ragfilter.text import numbers
+
+EPSILON = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit in force: the setting at `path` and its value. `dropped` is how many it left out;
+    0 where it did not bind, and `why` then says what came before it."""
+
+    path: str
+    value: float
+    dropped: int
+    why: str = ""
+
+    @property
+    def bound(self) -> bool:
+        """Whether it left anything out."""
+        return self.dropped > 0
+
+    @property
+    def label(self) -> str:
+        """The layer and the setting, as the page names them."""
+        info = field(self.path)
+        return f"{info.section}: {info.label}" if info.section != "retrieval" else info.label
+
+    @property
+    def words(self) -> str:
+        """``quality: Candidates checked first 15 leaves out 102``."""
+        shown = f"{self.value:.3f}" if field(self.path).type is float else str(int(self.value))
+        done = f"leaves out {numbers.count(self.dropped)}" if self.bound else self.why
+        return f"{self.label} {shown} {done}"
+
+
+def limits(result: Result) -> tuple[Limit, ...]:
+    """Every limit in force, in the order in which they act."""
+    found: list[Limit] = []
+    for trace in result.traces:
+        if trace.enabled and trace.n_in:
+            found += _of(trace, result, found)
+    return tuple(found)
+
+
+def _of(trace: LayerTrace, result: Result, before: list[Limit]) -> Iterator[Limit]:
+    match trace.layer:
+        case "quality":
+            yield from _quality(trace, result)
+        case "cutoff":
+            yield from _cutoff(trace, result, before)
+        case "top_k":
+            yield _count("retrieval.k", trace, result, before)
+        case "judge":
+            yield _count("judge.max_chunks", trace, result, before)
+
+
+def _count(path: str, trace: LayerTrace, result: Result, before: list[Limit]) -> Limit:
+    """A limit on how many may come in."""
+    k = int(result.settings.get(path))
+    return Limit(path, k, max(0, trace.n_in - k), _forestalled(trace.n_in, before))
+
+
+def _forestalled(n: int, before: list[Limit]) -> str:
+    """Why a limit was not reached: the latest limit before it that bound."""
+    came = f"is not reached: {numbers.chunks(n)} came in"
+    last = next((limit for limit in reversed(before) if limit.bound), None)
+    if last is None:
+        return came
+    shown = f"{last.value:.3f}" if field(last.path).type is float else str(int(last.value))
+    return f"{came}, limited by {last.label} {shown}"
+
+
+def _quality(trace: LayerTrace, result: Result) -> Iterator[Limit]:
+    quality = result.settings.quality
+    drops = [d for d in trace.decisions if d.outcome == "dropped"]
+    beyond = [d for d in drops if d.reason.startswith("beyond the")]
+    placed = [d for d in drops if d.reason.startswith("place ")]
+    poor = len(drops) - len(beyond) - len(placed)
+    reranked = trace.note.startswith("reranked")
+    threshold = "reranker_threshold" if reranked else "score_threshold"
+    looked = len(trace.decisions) - trace.count("pinned") - len(beyond)
+    width = "min_top_k" if looked <= quality.min_top_k and not reranked else "max_top_k"
+    yield Limit(
+        f"quality.{width}",
+        getattr(quality, width),
+        len(beyond),
+        f"is not reached: {numbers.chunks(looked)} came in",
+    )
+    yield Limit(
+        f"quality.{threshold}", getattr(quality, threshold), poor, "is met by all looked at"
+    )
+    if reranked:
+        yield Limit("quality.reranker_top_k", quality.reranker_top_k, len(placed), "is not reached")
+
+
+def _cutoff(trace: LayerTrace, result: Result, before: list[Limit]) -> Iterator[Limit]:
+    settings, detail = result.settings.cutoff, trace.detail
+    if not isinstance(detail, CutoffDetail):
+        return
+    cut = detail.cut
+    beyond = max(0, trace.n_in - max(settings.max_results, trace.count("pinned")))
+    fell = trace.n_in - trace.n_out - beyond
+    used = layer("cutoff").used(result.settings)
+    reason = f"is not reached: {numbers.chunks(trace.n_out)} stay"
+    if trace.n_in <= settings.max_results:
+        reason = _forestalled(trace.n_in, before)
+    yield Limit("cutoff.max_results", settings.max_results, beyond, reason)
+    cliff = cut.cliff_after_rank is not None
+    if "gap_threshold" in used:
+        largest = max((g.size for g in cut.gaps if not g.skipped), default=0.0)
+        yield Limit(
+            "cutoff.gap_threshold",
+            settings.gap_threshold,
+            fell if cliff else 0,
+            f"is not reached: the largest gap is {largest:.3f}",
+        )
+    if "distance_offset" in used:
+        yield Limit(
+            "cutoff.distance_offset",
+            settings.distance_offset,
+            0 if cliff else fell,
+            "does not act: there is a cliff" if cliff else "is met by all",
+        )
+
+
+def first_step(result: Result) -> float | None:
+    """The first step's size where it is the tallest and would be the cliff, were it not skipped."""
+    detail = next((t.detail for t in result.traces if isinstance(t.detail, CutoffDetail)), None)
+    cutoff = result.settings.cutoff
+    if detail is None or not cutoff.skip_first or detail.cut.strategy != "gap":
+        return None
+    first, *others = detail.cut.gaps or (None,)
+    if first is None or not first.skipped or first.size < cutoff.gap_threshold - EPSILON:
+        return None
+    tallest = all(first.size > gap.size + EPSILON for gap in others if gap is not None)
+    return first.size if tallest else None

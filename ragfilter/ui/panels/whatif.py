@@ -1,0 +1,77 @@
+"""What would bring a chunk back, or drop it, as buttons: one small change each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from ragfilter.engine.whatif import changes, wording
+from ragfilter.model import Hit
+from ragfilter.report import short_title
+from ragfilter.ui.look import html, numbers
+from ragfilter.ui.look.prose import literal
+from ragfilter.ui.session import state
+from ragfilter.ui.session.visit import View
+
+NAMED = 3
+"""How many of the chunks that come along are named."""
+TITLE_WIDTH = 44
+
+
+def draw(view: View, hit: Hit) -> None:
+    """The changes that turn the chunk's fate, with what else each of them does."""
+    result = view.result
+    kept = any(each.id == hit.id for each in result.kept)
+    words = "would drop it" if kept else "would bring it back"
+    found = changes(result, hit.id)
+    asked = None if kept else wording(result, hit.id)
+    if not found and asked is None:
+        html.draw(
+            f'<p class="rf-empty"><b>No single change {words}.</b> '
+            + html.text(
+                "It is pinned, or the limits leave no room."
+                if kept
+                else "More than one layer stands in its way: change the one that dropped it first."
+            )
+            + "</p>"
+        )
+        return
+    html.draw(f'<p class="rf-say">The smallest changes that {words}:</p>')
+    titles = {each.id: each.chunk.name for each in result.hits}
+    for n, change in enumerate(found):
+        st.button(
+            literal(change.words),
+            key=f"whatif-{n}",
+            icon=":material/tune:",
+            on_click=state.change,
+            args=({change.path: change.new},),
+            help="Changes this setting. Undo takes it back.",
+        )
+        _along(change.came, change.went, titles)
+    if asked is not None:
+        st.button(
+            literal(f"Ask with: {', '.join(asked.terms)}"),
+            key="whatif-ask",
+            icon=":material/search:",
+            on_click=state.ask,
+            args=(asked.question,),
+            help="Its rule misses these words. This puts the question anew, with them at its end.",
+        )
+        _along(asked.came, asked.went, titles)
+
+
+def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> None:
+    """What else comes and goes."""
+    parts = [
+        f"{numbers.chunks(len(ids))} {verb}: {_named(ids, titles)}"
+        for ids, verb in ((came, "would come along"), (went, "would go"))
+        if ids
+    ]
+    said = ". ".join(parts) or "Nothing else would change"
+    html.draw(f'<p class="rf-aside">{html.text(said)}.</p>')
+
+
+def _named(ids: Sequence[str], titles: dict[str, str]) -> str:
+    named = ", ".join(short_title(titles.get(i, i), TITLE_WIDTH) for i in ids[:NAMED])
+    return f"{named} and {len(ids) - NAMED} more" if len(ids) > NAMED else named

@@ -1,0 +1,83 @@
+"""Which limit bound: on one list, worked by hand, under settings that shorten it in turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ragfilter.engine.replay import replay
+from ragfilter.model import Chunk, Hit, Pool, Result
+from ragfilter.report.limits import first_step, limits
+from ragfilter.settings.schema import Settings
+
+DISTANCES = (0.10, 0.20, 0.25, 0.50, 0.55, 0.60, 0.65, 1.20)
+"""Similarities 0.95 to 0.675, then 0.4. Steps: 0.1 (skipped), 0.05, 0.25, three of 0.05, 0.55."""
+
+
+def result(distances: tuple[float, ...] = DISTANCES, /, **settings: Any) -> Result:
+    hits = tuple(Hit(Chunk(f"c{n}"), d, n) for n, d in enumerate(distances, start=1))
+    return replay(Pool("a question", "demo", "l2", hits), Settings().with_values(settings))
+
+
+@pytest.mark.parametrize(
+    ("settings", "bound", "idle"),
+    [
+        (
+            {"quality.enabled": True, "quality.min_top_k": 3, "cutoff.max_results": 40,
+             "cutoff.gap_threshold": 0.3},
+            ["quality: Candidates checked first 3 leaves out 5"],
+            [
+                "cutoff: Max results (k) 40 is not reached: 3 chunks came in, limited by quality: "
+                "Candidates checked first 3",
+                "cutoff: Gap threshold 0.300 is not reached: the largest gap is 0.050",
+            ],
+        ),
+        (
+            {"quality.enabled": True, "quality.min_top_k": 8, "cutoff.max_results": 7,
+             "quality.max_top_k": 8, "cutoff.gap_threshold": 0.3, "cutoff.distance_offset": 0.15},
+            ["quality: Similarity threshold 0.500 leaves out 1",
+             "cutoff: Distance offset 0.150 leaves out 4"],
+            [
+                "quality: Candidates checked first 8 is not reached: 8 chunks came in",
+                "cutoff: Max results (k) 7 is not reached: 7 chunks came in, limited by quality: "
+                "Similarity threshold 0.500",
+                "cutoff: Gap threshold 0.300 is not reached: the largest gap is 0.250",
+            ],
+        ),
+        (
+            {"cutoff.max_results": 5},
+            ["cutoff: Max results (k) 5 leaves out 3", "cutoff: Gap threshold 0.100 leaves out 2"],
+            [],
+        ),
+        ({"cutoff.enabled": False, "retrieval.k": 6}, ["Unfiltered k 6 leaves out 2"], []),
+        (
+            {"cutoff.enabled": False, "retrieval.k": 20},
+            [],
+            ["Unfiltered k 20 is not reached: 8 chunks came in"],
+        ),
+    ],
+)  # fmt: skip
+def test_every_limit_says_whether_it_bound_and_what_came_before_it(
+    settings: dict[str, Any], bound: list[str], idle: list[str]
+) -> None:
+    made = limits(result(**settings))
+    assert [limit.words for limit in made if limit.bound] == bound
+    assert [each.words for each in made if not each.bound and "not reached" in each.why] == idle
+
+
+@pytest.mark.parametrize(
+    ("distances", "settings", "size"),
+    [
+        ((0.10, 0.40, 0.45, 0.60), {}, 0.30),
+        ((0.10, 0.40, 0.45, 0.60), {"cutoff.skip_first": False}, None),
+        ((0.10, 0.40, 0.45, 0.80), {}, None),  # another one is taller
+        ((0.10, 0.18, 0.20, 0.22), {}, None),  # below the threshold: no cliff in any case
+        ((0.10, 0.40), {}, 0.30),
+        ((0.10,), {}, None),
+    ],
+)
+def test_the_first_step_where_it_is_the_tallest(
+    distances: tuple[float, ...], settings: dict[str, Any], size: float | None
+) -> None:
+    assert first_step(result(distances, **settings)) == (size and pytest.approx(size))

@@ -1,0 +1,102 @@
+"""The smallest change that brings a chunk back or drops it, worked by hand; then its law."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from ragfilter.engine.replay import replay
+from ragfilter.engine.whatif import changes, wording
+from ragfilter.model import PUBLIC, Chunk, Hit, Pool, Result
+from ragfilter.settings.schema import Settings
+
+CLIFFS = (0.100, 0.300, 0.340, 0.470, 0.510, 0.660, 0.700)
+"""Gaps: 0.2 (skipped), 0.04, 0.13, 0.04, 0.15 (the largest), 0.04."""
+
+
+def result(distances: tuple[float, ...], /, **settings: Any) -> Result:
+    hits = tuple(
+        Hit(Chunk(f"c{rank}", text="words"), distance, rank)
+        for rank, distance in enumerate(distances, start=1)
+    )
+    values = {"cutoff.max_results": 6, **settings}
+    return replay(Pool("a question", "demo", "l2", hits, queries=1), Settings().with_values(values))
+
+
+@pytest.mark.parametrize(
+    ("chunk", "settings", "found"),
+    [
+        # Without a cliff of 0.15 the fallback keeps up to 0.1 + 0.4; 0.66 needs an offset of 0.56.
+        ("c6", {}, [("Min results 2 → 6", (), ())]),
+        # Place 7 is beyond k, and after the cliff: no one setting brings it back.
+        ("c7", {}, [("Switch Cutoff off", ("c6",), ())]),
+        # With k 5 the cliff of 0.13 after hit 3 is the largest. The cliff of 0.15 holds up to a
+        # threshold of 0.150; the fallback then ends at 0.5.
+        (
+            "c5",
+            {},
+            [
+                ("Max results (k) 6 → 5", (), ("c4",)),
+                ("Gap threshold 0.100 → 0.151", (), ()),
+            ],
+        ),
+        # Without any cliff it is the offset that decides, up to 0.1 + 0.3.
+        (
+            "c4",
+            {"cutoff.gap_threshold": 0.3, "cutoff.distance_offset": 0.3},
+            [
+                ("Distance offset 0.300 → 0.370", (), ()),
+                ("Min results 2 → 4", (), ()),
+                ("Gap threshold 0.300 → 0.150", ("c5",), ()),
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_the_smallest_changes(chunk: str, settings: dict[str, Any], found: list[Any]) -> None:
+    made = changes(result(CLIFFS, **settings), chunk)
+    assert [(c.words, c.came, c.went) for c in made] == found
+
+
+def test_a_rule_misses_a_term_that_the_question_can_name() -> None:
+    rule = '{"contain_one_of": [["owl", "owlbear"], ["lair"]]}'
+    hits = (Hit(Chunk("c1"), 0.1, 1), Hit(Chunk("c2", rule=rule), 0.12, 2))
+    settings = Settings().with_values({"query_must.enabled": True})
+    made = replay(Pool("owlbears", "demo", "l2", hits), settings)
+    assert [hit.id for hit in made.kept] == ["c1"]
+    added = wording(made, "c2")
+    assert added is not None
+    assert added.question == "owlbears owlbear lair"
+    assert [c.words for c in changes(made, "c2")] == ["Switch query_must off"]
+    assert wording(made, "c1") is None
+
+
+def test_clearance_is_never_among_the_changes() -> None:
+    hits = (Hit(Chunk("c1"), 0.1, 1), Hit(Chunk("c2", clearance=3), 0.12, 2))
+    settings = Settings().with_values({"clearance.enabled": True})
+    made = replay(Pool("a question", "demo", "l2", hits), settings, PUBLIC)
+    assert changes(made, "c2") == ()
+    assert wording(made, "c2") is None
+    assert changes(made, "no such chunk") == ()
+
+
+@examples(max_examples=25, deadline=None)
+@given(
+    st.lists(st.integers(1, 150), min_size=2, max_size=9),
+    st.sampled_from(["gap", "relative", "autocut", "fixed"]),
+    st.integers(0, 8),
+)
+def test_every_change_does_what_it_says(steps: list[int], strategy: str, chosen: int) -> None:
+    distances = tuple(sum(steps[: i + 1]) / 1000 for i in range(len(steps)))
+    made = result(distances, **{"cutoff.strategy": strategy, "cutoff.max_results": 4})
+    chunk = f"c{1 + chosen % len(steps)}"
+    before = {hit.id for hit in made.kept}
+    for change in changes(made, chunk):
+        after = replay(made.pool, made.settings.with_values({change.path: change.new}))
+        kept = {hit.id for hit in after.kept}
+        assert (chunk in kept) is (chunk not in before)
+        assert {*change.came} == kept - before - {chunk}
+        assert {*change.went} == before - kept - {chunk}
