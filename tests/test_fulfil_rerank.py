@@ -103,7 +103,8 @@ def test_a_cross_encoder_that_fails_is_a_visible_fallback(
     # The nearest three, as without a reranker, each marked.
     assert [hit.rank for hit in result.kept] == [1, 2, 3]
     kept = [d for d in trace.decisions if d.outcome != "dropped"]
-    assert [(d.outcome, says in d.reason) for d in kept] == [("fallback", True)] * 3
+    words = "the reranker failed"
+    assert [(d.outcome, words in d.reason) for d in kept] == [("fallback", True)] * 3
 
 
 class Hanging:

@@ -142,12 +142,20 @@ def _rerank(pool: Pool, need: Pending, settings: Settings, backends: Backends) -
         ours = isinstance(error, (RagfilterError, TimeoutError))
         why = str(error) if ours else f"the reranker failed ({type(error).__name__})"
         log.warning("reranking failed: %s", why)
-        return replace(pool, failures=(*pool.failures, Failure("rerank", why)), reranker=key)
+        failures = (*pool.failures, Failure("rerank", why))
+        return replace(pool, hits=_of(key, pool), failures=failures, reranker=key)
     fresh = dict(zip(ids, scores, strict=True))
     hits = tuple(
-        replace(hit, rerank_score=fresh.get(hit.id, hit.rerank_score)) for hit in pool.hits
+        replace(hit, rerank_score=fresh.get(hit.id, hit.rerank_score)) for hit in _of(key, pool)
     )
     return replace(pool, hits=hits, reranker=key)
+
+
+def _of(key: str, pool: Pool) -> tuple[Hit, ...]:
+    """The pool's hits without the scores of any other reranker."""
+    if pool.reranker == key:
+        return pool.hits
+    return tuple(replace(hit, rerank_score=None) for hit in pool.hits)
 
 
 def _scores(

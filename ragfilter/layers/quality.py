@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 STEP = 2
 EPSILON = 1e-9
+NOISE = 2 / 3
+"""Below this share of a threshold, what is best is no match that was missed by little."""
 UNSCORED = "the store gives no scores"
 MESSAGE = (
     "Nothing in this collection matches the query well enough. "
@@ -149,7 +151,7 @@ def _judge(hits: tuple[Hit, ...], look: LayerInput, quality: Quality) -> LayerOu
         step = _widen(hits, look, quality)
         note = f"{quality.reranker} failed ({error}); looked further by distance instead"
         fallback = tuple(
-            replace(d, outcome="fallback", reason=f"{d.reason}; reranker failed: {error}")
+            replace(d, outcome="fallback", reason=f"{d.reason}; fallback, the reranker failed")
             if d.outcome in ("kept", "fallback")
             else d
             for d in step.decisions
@@ -329,23 +331,30 @@ def _unused(settings: Settings) -> frozenset[str]:
 
 
 def _relax(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]] | None:
-    """Move the threshold to the best value that was compared with it."""
+    """Move the threshold to the best value that was compared with it, unless that is noise."""
+    compared = [d for d in trace.decisions if d.value is not None and d.limit is not None]
+    reranked = trace.note.startswith("reranked") or any(
+        d.reason.startswith("rerank score") for d in compared
+    )
     quality = result.settings.quality
-    values = [d.value for d in trace.decisions if d.value is not None]
-    limits = {d.limit for d in trace.decisions if d.limit is not None}
-    reranked = quality.reranker_threshold in limits
+    limits = {d.limit for d in compared if d.limit is not None}
     if not reranked and limits and quality.score_threshold not in limits:
-        share = math.ceil(100 * quality.background_share * min(values) / max(limits)) / 100
+        nearest = min(d.value for d in compared if d.value is not None)
+        share = math.ceil(100 * quality.background_share * nearest / max(limits)) / 100
         if share > 1:
             return None
         change = {"quality.background_share": share}
         return f"Raise the background share to {numbers.distance(share)}", change
     path = "quality.reranker_threshold" if reranked else "quality.score_threshold"
-    best = math.floor(100 * max(values, default=0.0)) / 100
-    if not 0 <= best < result.settings.get(path):
+    limit = result.settings.get(path)
+    best = math.floor(100 * max((d.value or 0.0 for d in compared), default=0.0)) / 100
+    if best >= limit:
         return None
-    word = "rerank" if reranked else "similarity"
-    return f"Lower the {word} threshold to {numbers.distance(best)}", {path: best}
+    name = "rerank threshold" if reranked else "similarity threshold"
+    if best < NOISE * limit:
+        far = f"The best chunk reaches {best:.3f}, far below the {name} of {limit:.3f}"
+        return f"{far}. Ask in other words: a lower threshold would let in noise.", {}
+    return f"Lower the {name} from {limit:.3f} to {best:.3f}", {path: best}
 
 
 SPEC: LayerSpec = LayerSpec(

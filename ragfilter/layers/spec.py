@@ -59,8 +59,8 @@ class LayerSpec:
     unused: Callable[[Settings], frozenset[str]] = lambda settings: frozenset()
     """Settings of the section that do not act with its present choices."""
     relax: Callable[[LayerTrace, Result], tuple[str, dict[str, Any]] | None] = lambda trace, _: None
-    """A button's label and the settings it changes, where the layer let nothing through. None
-    offers to switch it off."""
+    """A button's label and the settings it changes, where the layer let nothing through; without
+    settings, why nothing is offered. None offers to switch it off."""
     limits: bool = False
     """Whether it decides how many stay: the headline is then its line."""
     compares: int = 0

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ragfilter.engine.replay import as_user
 from ragfilter.extras import extra
 from ragfilter.layers.clearance import visible_refs
+from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import (
     UNRESTRICTED,
@@ -202,6 +203,7 @@ def _row(
     )
     chunk = hit.chunk
     scored = result.pool.space != "rank"
+    mine = result.pool.reranker == reranker_key(result.settings.quality)
     return Row(
         rank=hit.rank,
         place=place,
@@ -213,7 +215,7 @@ def _row(
         distance=hit.distance,
         similarity=similarity(hit.distance, result.pool.space) if scored else None,
         gap=gap if scored else None,
-        rerank_score=hit.rerank_score,
+        rerank_score=hit.rerank_score if mine else None,
         outcome=decision.outcome,
         layer=decision.layer,
         reason=decision.reason,

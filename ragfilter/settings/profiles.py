@@ -76,6 +76,11 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
                 confidence__medium_below=1.1,
             ),
             _profile(
+                "unfiltered",
+                "Nothing filtered: the first 15 of a plain search, to compare with.",
+                cutoff__enabled=False,
+            ),
+            _profile(
                 "query-must",
                 "Only the chunks' own rules, k 15 (Filtering).",
                 query_must__enabled=True,

@@ -106,9 +106,15 @@ def test_nothing_kept_says_who_dropped_the_last_and_one_click_relaxes_it(
     assert page.strip.startswith("0 kept of 200 retrieved")
     assert "Nothing in this collection matches the query well enough." in page.strip
     assert any(re.search(r"quality dropped the last \d+ chunks", text) for text in page.html)
+    # The best of them is nowhere near: nothing is offered that would let in noise.
+    assert any("far below the rerank threshold of 0.300" in text for text in page.html)
+    assert "relax" not in page.buttons
+    page.select("quality.reranker", "none")
+    label = page.at.button(key="relax").label
+    assert label.startswith("Lower the similarity threshold from 0.500 to 0.")
     page.press("relax")
     assert page.kept
-    assert set(page.changes) <= {"quality.reranker_threshold", "quality.score_threshold"}
+    assert set(page.changes) == {"quality.reranker", "quality.score_threshold"}
     assert "relax" not in page.buttons
 
 

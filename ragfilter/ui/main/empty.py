@@ -126,9 +126,12 @@ def nothing_kept(result: Result) -> None:
     word = "chunk" if last.n_in == 1 else f"{last.n_in} chunks"
     html.draw(
         f'<p class="rf-empty"><b>Nothing is kept:</b> {html.text(last.layer)} dropped the last '
-        f"{word}. {html.text(result.message)}</p>"
+        f"{word}.</p>"
     )
     label, values = relaxed(last, result)
+    if not values:
+        html.draw(f'<p class="rf-empty">{html.text(label)}</p>')
+        return
     st.button(
         label,
         key="relax",

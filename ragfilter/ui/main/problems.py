@@ -11,7 +11,8 @@ from ragfilter.errors import (
     StoreUnavailable,
     WorkspaceLocked,
 )
-from ragfilter.model import Pool
+from ragfilter.layers.quality import reranker_key
+from ragfilter.model import Pool, Result
 from ragfilter.ui.look import prose
 
 MOST = 5
@@ -46,6 +47,17 @@ def incomplete(pool: Pool) -> None:
     """Above a result: that better chunks may be missing from it, and why."""
     if pool.incomplete:
         st.warning(prose.message(pool.incomplete))
+
+
+def failed(result: Result) -> None:
+    """Above the table, once: why reranker or judge did not act, whole. The rows say "fallback"."""
+    told = {failure.kind: failure.error for failure in result.pool.failures}
+    quality = result.settings.quality
+    if quality.enabled and "rerank" in told and result.pool.reranker == reranker_key(quality):
+        st.warning(
+            f"**The reranker {prose.literal(quality.reranker)} failed; quality goes by distance.** "
+            f"{prose.message(told['rerank'])}"
+        )
 
 
 def notices(messages: list[str]) -> None:

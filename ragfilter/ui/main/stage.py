@@ -28,6 +28,7 @@ def begin(view: View) -> DeltaGenerator:
 
 def finish(view: View, beside: DeltaGenerator) -> None:
     """Draw the rest. An answer may take its time, so the panel that holds it comes last."""
+    problems.failed(view.result)
     table.draw(view)
     # It floats. Above the others, they would be drawn anew whenever it comes or goes.
     needs.draw(view)

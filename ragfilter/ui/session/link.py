@@ -20,11 +20,15 @@ from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
 
 QUERY, COLLECTION, PROFILE = "q", "collection", "profile"
+CHUNK, PANEL, PLACES, FILTER, VIEW = "chunk", "panel", "places", "filter", "view"
+"""What is looked at. Only a link that was copied holds it; the address bar does not, or Back would
+step through every look."""
+LOOKS = (CHUNK, PANEL, PLACES, FILTER, VIEW)
 UNSCORED = "unscored"
 """In the link where rerank scores were wanted and not fetched, so that it shows the same again."""
 LEVEL, DEPARTMENTS = "level", "departments"
 """Whom the page is seen as. They are no settings, and stand in the link for themselves."""
-NAMES = (QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS)
+NAMES = (QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, *LOOKS)
 ORIGIN = "the link"
 
 
@@ -39,6 +43,7 @@ class Opened:
     refused: tuple[str, ...] = ()
     unscored: bool = False
     user: User = PUBLIC
+    look: Mapping[str, str] = field(default_factory=dict)
 
 
 def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Opened:
@@ -70,6 +75,7 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         refused=(*refused, *errors),
         unscored=UNSCORED in params,
         user=User(int(level), departments(params.get(DEPARTMENTS, ""))),
+        look={name: params[name].strip() for name in LOOKS if params.get(name, "").strip()},
     )
 
 

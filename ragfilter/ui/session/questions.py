@@ -74,6 +74,7 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
         st.session_state.fresh = True
         _remember(asked, question)
         _record(asked, resources)
+        state.looked()
         return found
     asked_before = state.asked()
     st.session_state.pending = False

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ragfilter.errors import SettingsError
 from ragfilter.model import User
@@ -18,6 +19,7 @@ from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
 from ragfilter.ui.session import link
 
+OPERATOR = "operator"
 MOST_STEPS = 200
 """How many changes of settings can be undone."""
 PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
@@ -51,6 +53,8 @@ def begin() -> None:
     if "changes" in st.session_state:
         # Streamlit forgets what a box holds while another page is open.
         st.session_state.setdefault("question", st.session_state.typed)
+        if _went_back():
+            _reopen()
         st.session_state.typed = st.session_state.question
         return
     opened = link.read(st.query_params.to_dict())
@@ -71,9 +75,64 @@ def begin() -> None:
         drafts={},
         past=[],
         future=[],
-        operator=False,
+        operator=opened.look.get(link.VIEW) == OPERATOR,
         user=opened.user,
+        look=dict(opened.look),
+        shared={},
     )
+    st.session_state.filter = opened.look.get(link.FILTER, "")
+
+
+def _went_back() -> bool:
+    """Whether the browser moved in its history. Only it can tell: while a run is still under way,
+    the address may lag behind in any case."""
+    context = get_script_run_ctx()
+    moved = context is not None and context.is_history_navigation
+    return moved and st.query_params.to_dict() != st.session_state.shared
+
+
+def _reopen() -> None:
+    """Take up what the address says now, as it was shared then. Undo goes back to what was."""
+    opened = link.read(st.query_params.to_dict())
+    _move(opened.profile, dict(opened.changes))
+    st.session_state.update(
+        question=opened.query,
+        collection=opened.collection or st.session_state.collection,
+        user=opened.user,
+        unscored=opened.unscored,
+        pending=bool(opened.query),
+    )
+    st.session_state.notices += opened.refused
+    if not opened.query:
+        st.session_state.asked = None
+
+
+def looked() -> None:
+    """Once the question of a copied link is there: what it was copied with."""
+    look = st.session_state.pop("look", None) or {}
+    if link.CHUNK in look:
+        st.session_state.chunk = look[link.CHUNK]
+    if look.get(link.PANEL) in PANELS:
+        st.session_state.panel = look[link.PANEL]
+    low, dash, high = look.get(link.PLACES, "").partition("-")
+    if dash and low.isdecimal() and high.isdecimal() and len(low + high) < 12:
+        low_high = int(low), int(high)
+        if 0 < low_high[0] < low_high[1]:
+            st.session_state.zoom, st.session_state.window = low_high, None
+
+
+def whole_link() -> dict[str, str]:
+    """The parameters of a link that shows this very page: question, settings and what is looked
+    at."""
+    zoom = st.session_state.zoom
+    look = {
+        link.CHUNK: st.session_state.chunk or "",
+        link.PANEL: "" if st.session_state.panel == PANELS[0] else st.session_state.panel,
+        link.PLACES: f"{zoom[0]}-{zoom[1]}" if zoom else "",
+        link.FILTER: st.session_state.get("filter") or "",
+        link.VIEW: OPERATOR if st.session_state.operator else "",
+    }
+    return st.session_state.shared | {name: value for name, value in look.items() if value}
 
 
 def settings() -> Settings:
@@ -223,5 +282,6 @@ def share(*, unscored: bool = False) -> None:
         unscored=unscored,
         user=user(),
     )
+    st.session_state.shared = params
     if st.query_params.to_dict() != params:
         st.query_params.from_dict(params)

@@ -7,6 +7,7 @@ and of those only what its present choices use.
 from __future__ import annotations
 
 from functools import partial
+from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
 
@@ -130,6 +131,14 @@ def _layers(visit: Visit, view: View | None) -> None:
                 if info.section == section:
                     setting.draw(info, settings)
     with st.container(key="settings-actions", horizontal=True, gap="small"):
+        with st.popover("Link", key="link", icon=":material/link:", help="A link to this page."):
+            st.caption(
+                "It holds question, settings, open chunk and panel, shown places, filter, "
+                "and whom the page is seen as."
+            )
+            address = urlsplit(st.context.url or "")
+            query = urlencode(state.whole_link())
+            st.code(urlunsplit((*address[:3], query, "")), language=None, wrap_lines=True)
         st.download_button(
             "Settings",
             # Made when it is pressed: a file for every move of a slider would soon be gone again.
