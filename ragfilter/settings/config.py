@@ -122,7 +122,19 @@ def merge(given: Sequence[Given]) -> tuple[Settings, dict[str, str]]:
 
 def read_toml(path: Path) -> tuple[Given, str | None]:
     """The values of a settings file, and the profile it names. Raises SettingsError."""
-    text = _text_of(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise SettingsError(
+            f"{path} cannot be read: {reason}.", remedy="Check the path of the settings file."
+        ) from None
+    return parse_toml(content, str(path))
+
+
+def parse_toml(content: bytes, path: str) -> tuple[Given, str | None]:
+    """The same of a file's content; `path` names it in messages. Raises SettingsError."""
+    text = _text_of(content, path)
     try:
         tree = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -134,7 +146,7 @@ def read_toml(path: Path) -> tuple[Given, str | None]:
     if named is not None and not isinstance(named, str):
         raise SettingsError(f"{path}: profile must be text.", remedy='Write profile = "full".')
     values: dict[str, Any] = {}
-    given = Given(str(path), values, _lines(text))
+    given = Given(path, values, _lines(text))
     for section, body in tree.items():
         if isinstance(body, list) and section in Settings.model_fields:
             raise SettingsError(
@@ -147,15 +159,8 @@ def read_toml(path: Path) -> tuple[Given, str | None]:
     return given, named
 
 
-def _text_of(path: Path) -> str:
-    """The text of a settings file. Raises SettingsError: unreadable, or not UTF-8."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise SettingsError(
-            f"{path} cannot be read: {reason}.", remedy="Check the path of the settings file."
-        ) from None
+def _text_of(content: bytes, path: str) -> str:
+    """The text of a settings file. Raises SettingsError where it is not UTF-8."""
     for number, line in enumerate(content.split(b"\n"), start=1):
         try:
             line.decode("utf-8")

@@ -132,7 +132,8 @@ def whole_link() -> dict[str, str]:
         link.FILTER: st.session_state.get("filter") or "",
         link.VIEW: OPERATOR if st.session_state.operator else "",
     }
-    return st.session_state.shared | {name: value for name, value in look.items() if value}
+    shared: dict[str, str] = st.session_state.shared
+    return shared | {name: value for name, value in look.items() if value}
 
 
 def settings() -> Settings:
@@ -191,6 +192,12 @@ def choose_profile(name: str) -> None:
     except SettingsError as error:
         notice(f"What was tuned does not go together with {name}. {error}")
     _move(name, changes)
+    st.session_state.settle = True
+
+
+def load(content: bytes, name: str) -> None:
+    """Take the settings of a file, all or none. Raises SettingsError."""
+    _move(*link.from_file(content, name))
     st.session_state.settle = True
 
 

@@ -21,7 +21,7 @@ from ragfilter.ui.panels import clearance, costs, judge_words
 from ragfilter.ui.session import questions, state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View, Visit
-from ragfilter.ui.sidebar import setting
+from ragfilter.ui.sidebar import files, setting
 from ragfilter.ui.sidebar.setting import key as key
 
 OTHERS = tuple(dict.fromkeys(f.section for f in fields() if f.section not in SWITCHES))
@@ -139,6 +139,7 @@ def _layers(visit: Visit, view: View | None) -> None:
             address = urlsplit(st.context.url or "")
             query = urlencode(state.whole_link())
             st.code(urlunsplit((*address[:3], query, "")), language=None, wrap_lines=True)
+        files.load()
         st.download_button(
             "Settings",
             # Made when it is pressed: a file for every move of a slider would soon be gone again.
