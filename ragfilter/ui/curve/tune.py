@@ -12,7 +12,7 @@ from ragfilter.ui.look import html, numbers
 from ragfilter.ui.sidebar import setting
 
 VIEW = "tune"
-SHORT = {"cutoff.max_results": "k", "retrieval.k": "k", "cutoff.gap_threshold": "Gap threshold",
+SHORT = {"cutoff.max_results": "k", "retrieval.k": "k", "cutoff.gap_threshold": "Min gap",
          "cutoff.distance_offset": "Offset", "cutoff.skip_first": "Skip first"}  # fmt: skip
 
 

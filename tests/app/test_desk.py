@@ -1,0 +1,59 @@
+"""The engineer's desk: limits named, changes tried and taken back, links and files that hold all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ragfilter.ui.sidebar.controls import key
+
+pytestmark = pytest.mark.model
+
+CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
+MATRIX = "attack-matrix-clerics-ac-7"
+
+
+def test_a_dropped_chunk_is_brought_back_by_a_button_and_undo_drops_it_again(
+    open_page: Callable[..., Any],
+) -> None:
+    link = {"profile": "full", "q": CLERIC, "cutoff.max_results": "40"}
+    page = open_page(link | {"panel": "Chunk", "chunk": MATRIX, "filter": "cleric matrix"})
+    # The limit that a larger k does not get past is named beside the curve.
+    said = next(text for text in page.html if text.startswith("quality: Candidates"))
+    assert "k) 40 is not reached: 15 chunks came in, limited by quality: Candidates" in said
+    # What the link was copied with is there, and in the next link too.
+    assert page.at.session_state["panel"] == "Chunk"
+    assert all("ATTACK MATRIX" in title for title in page.titles)
+    copied = next(code.value for code in page.at.code if "chunk=" in code.value)
+    for part in (f"chunk={MATRIX}", "panel=Chunk", "filter=cleric+matrix", "max_results=40"):
+        assert part in copied
+    before = page.kept
+    page.choose("chunk-part", "What if")
+    assert page.at.button(key="whatif-0").label == "Switch query\\_must off"
+    assert page.at.button(key="whatif-ask").label == "Ask with: armor class 7"
+    page.press("whatif-0")
+    assert page.changes == {"cutoff.max_results": 40, "query_must.enabled": False}
+    assert MATRIX in page.kept
+    page.press("undo")
+    assert page.kept == before
+    assert page.at.toggle(key=key("query_must.enabled")).value is True
+
+
+def test_a_settings_file_is_taken_whole_or_not_at_all(open_page: Callable[..., Any]) -> None:
+    page = open_page({"profile": "adaptive-gap", "cutoff.max_results": "7"})
+    uploader = page.at.file_uploader(key="settings-file")
+    good = b'profile = "query-must"\n[retrieval]\nk = 9\n'
+    uploader.set_value(("ours.toml", good, "application/toml"))
+    page.run()
+    assert page.at.session_state["profile"] == "query-must"
+    assert page.changes == {"retrieval.k": 9}
+    bad = b"[cutoff]\nmax_results = 3\ngap_threshold = 9\n"
+    page.at.file_uploader(key="settings-file").set_value(("bad.toml", bad, "application/toml"))
+    page.run()
+    assert page.changes == {"retrieval.k": 9}
+    assert len(page.errors) == 1
+    assert "bad.toml, line 3" in page.errors[0].replace("\\", "")
+    page.press("undo")
+    assert page.changes == {"cutoff.max_results": 7}
