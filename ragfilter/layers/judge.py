@@ -186,7 +186,7 @@ def _wait(
 def _fall_back(
     asked: tuple[Hit, ...], unasked: tuple[Decision, ...], error: str, look: LayerInput
 ) -> LayerOutput:
-    failed = f"the judge failed: {error}"
+    failed = "fallback, the judge failed"
     step = _nearest(asked, unasked, look, "fallback", lambda rule: f"{rule}; {failed}")
     limit = look.settings.judge.max_chunks
     return replace(step, note=f"the judge failed ({error}); the first {limit} by distance instead")

@@ -13,6 +13,7 @@ from ragfilter.errors import (
 )
 from ragfilter.layers.quality import reranker_key
 from ragfilter.model import Pool, Result
+from ragfilter.report import judge_stats
 from ragfilter.ui.look import prose
 
 MOST = 5
@@ -57,6 +58,12 @@ def failed(result: Result) -> None:
         st.warning(
             f"**The reranker {prose.literal(quality.reranker)} failed; quality goes by distance.** "
             f"{prose.message(told['rerank'])}"
+        )
+    judged = judge_stats(result)
+    # The judge's own panel says it too, with its button.
+    if judged is not None and judged.fallback and st.session_state.panel != "Judge":
+        st.warning(
+            f"**The judge failed; the nearest chunks stay instead.** {prose.message(judged.error)}"
         )
 
 
