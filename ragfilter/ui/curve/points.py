@@ -82,14 +82,13 @@ def place(result: Result, rows: Sequence[Row], detail: CutoffDetail | None) -> P
     values = own if detail is None else own | dict(zip(detail.ids, detail.values, strict=True))
     at = _places(entered, [row.id for row in every], values)
     shown = sorted(every, key=lambda row: at[row.id])
-    whole = "rank by distance" if unit != LOWERED else f"place by {LOWERED}"
-    axis = whole
-    if entered:
-        axis = "place after reranking" if reranked(detail) else "place at the cutoff"
-        if len(entered) == len(every):
-            axis = axis if reranked(detail) else whole
-        elif not reranked(detail):
-            axis += f" · {numbers.chunks(len(every) - len(entered))} fell before it"
+    fell = len(every) - len(entered)
+    if reranked(detail):
+        axis = "place after reranking"
+    elif entered and fell > 0:
+        axis = f"place at the cut · {numbers.chunks(fell)} fell before it"
+    else:
+        axis = f"place by {LOWERED}" if unit == LOWERED else "rank by distance"
     return Points(
         rows=tuple(shown),
         x=tuple(at[row.id] for row in shown),
