@@ -150,5 +150,6 @@ SPEC: LayerSpec = LayerSpec(
     section=Clearance,
     line=_line,
     off=lambda settings: "off; everyone sees all",
+    plain=lambda decision, hit, result: "were for other eyes",
     explains=0,
 )

@@ -52,5 +52,6 @@ SPEC: LayerSpec = LayerSpec(
         "Widen the context to 4,000 tokens",
         {"context.max_context_tokens": 4000},
     ),
+    plain=lambda decision, hit, result: "did not fit into the prompt",
     explains=0,
 )

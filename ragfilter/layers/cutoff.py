@@ -229,6 +229,16 @@ def _line(trace: LayerTrace, result: Result) -> str:
     return detail.cut.reason if isinstance(detail, CutoffDetail) else kept_of(trace, result)
 
 
+def _plain(decision: Decision, hit: Hit, result: Result) -> str:
+    detail = result.trace("cutoff").detail
+    made = detail.cut if isinstance(detail, CutoffDetail) else None
+    if made is not None and made.cliff_after_rank is not None:
+        return "came after the cliff"
+    if made is not None and made.limit is not None and decision.limit is not None:
+        return "were too far from the best match"
+    return f"came after the first {result.settings.cutoff.max_results}"
+
+
 def _unused(settings: Settings) -> frozenset[str]:
     """What other strategies read and the chosen one does not."""
     every = frozenset(name for each in STRATEGIES for name in each.reads)
@@ -255,6 +265,7 @@ SPEC: LayerSpec = LayerSpec(
     ),
     unused=_unused,
     relax=lambda trace, result: ("Keep at least 2", {"cutoff.min_results": 2}),
+    plain=_plain,
     limits=True,
     reads_pool=lambda settings: strategy(settings.cutoff.strategy).reads_pool,
 )

@@ -41,6 +41,7 @@ from ragfilter.model import (
     Outcome,
     Pending,
     Pool,
+    Result,
     Status,
     User,
     Verdict,
@@ -335,6 +336,12 @@ def _as_brought(hit: Hit, root: Hit) -> Hit:
     return hit if hit.rank else replace(hit, found_by=f"expansion:{root.id}")
 
 
+def _plain(decision: Decision, hit: Hit, result: Result) -> str:
+    judgement = result.judgement
+    asked = judgement is not None and not judgement.error and hit.id in judgement.asked
+    return "did not help, says the LLM" if asked else "came too far down the list"
+
+
 SPEC: LayerSpec = LayerSpec(
     name="judge",
     title="LLM judge",
@@ -344,5 +351,6 @@ SPEC: LayerSpec = LayerSpec(
     off=lambda settings: "off; no LLM is asked",
     cost=lambda settings: "LLM call",
     first=("max_chunks", "min_relevance"),
+    plain=_plain,
     limits=True,
 )

@@ -357,6 +357,13 @@ def _relax(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]] | No
     return f"Lower the {name} from {limit:.3f} to {best:.3f}", {path: best}
 
 
+def _plain(decision: Decision, hit: Hit, result: Result) -> str:
+    value, limit = decision.value, decision.limit
+    if value is not None and limit is not None and value < limit:
+        return "did not match well enough"
+    return "came too far down the list"
+
+
 SPEC: LayerSpec = LayerSpec(
     name="quality",
     title="Quality",
@@ -376,4 +383,5 @@ SPEC: LayerSpec = LayerSpec(
     ),
     unused=_unused,
     relax=_relax,
+    plain=_plain,
 )

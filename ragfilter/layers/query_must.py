@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.spec import LayerSpec, Mark
 from ragfilter.model import Decision, Hit, LayerTrace, Outcome, Result, Round, Rounds
+from ragfilter.rules.another import another
 from ragfilter.settings.field import Section, setting
 
 
@@ -95,6 +96,11 @@ def _line(trace: LayerTrace, result: Result) -> str:
     return "1 chunk fails its rule" if n == 1 else f"{n} chunks fail their rule"
 
 
+def _plain(decision: Decision, hit: Hit, result: Result) -> str:
+    kind = another(hit.chunk.rule, result.query)
+    return f"were about another {kind}" if kind else "were about something else"
+
+
 SPEC: LayerSpec = LayerSpec(
     name="query_must",
     title="query_must",
@@ -103,4 +109,5 @@ SPEC: LayerSpec = LayerSpec(
     section=QueryMust,
     line=_line,
     off=lambda settings: "off; rules are ignored",
+    plain=_plain,
 )

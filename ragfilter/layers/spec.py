@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragfilter.layers.base import Layer
-from ragfilter.model import LayerName, LayerTrace, Result
+from ragfilter.model import Decision, Hit, LayerName, LayerTrace, Result
 from ragfilter.settings.field import Section
 
 if TYPE_CHECKING:
@@ -67,6 +67,9 @@ class LayerSpec:
     """How many chunks it compares by their texts: a search finds so many more, with their texts."""
     reads_pool: Callable[[Settings], bool] = lambda settings: False
     """Whether it compares with the pool's far end, so that a pool of full size is gathered."""
+    plain: Callable[[Decision, Hit, Result], str] | None = None
+    """Why it dropped a hit, in words without jargon that follow "83 of them": ``did not match well
+    enough``. None names the layer."""
     explains: int = 2
     """How well its decision explains a kept hit: 2 it weighed it, 1 counted it, 0 let it pass."""
 

@@ -32,5 +32,6 @@ SPEC: LayerSpec = LayerSpec(
     acts=lambda settings: not (settings.cutoff.enabled or settings.judge.enabled),
     line=lambda trace, result: f"first {result.settings.retrieval.k}",
     limits=True,
+    plain=lambda decision, hit, result: f"came after the first {result.settings.retrieval.k}",
     explains=1,
 )

@@ -1,0 +1,124 @@
+"""A result for a room: what was found, what fell and why, in sentences without jargon. Pure.
+
+Every layer declares its own phrase (`LayerSpec.plain`); this counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ragfilter.engine.replay import unfiltered
+from ragfilter.layers.registry import layer
+from ragfilter.model import LayerName, Result
+from ragfilter.report.rows import seen
+from ragfilter.report.summary import tokens
+from ragfilter.text import numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """What one layer dropped for one reason: `words` follow the number of `ids`."""
+
+    layer: LayerName
+    words: str
+    ids: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """``83 were about something else``."""
+        return f"{numbers.count(len(self.ids))} {counted(self.words, len(self.ids))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Passages found and kept, those that fell, and the prompt's estimated tokens without and with
+    the filter. `brought` of the kept were not found but referred to."""
+
+    found: int
+    kept: int
+    brought: int
+    falls: tuple[Fall, ...]
+    tokens_unfiltered: int
+    tokens: int
+    message: str = ""
+    """Why nothing is kept, where the result says so."""
+
+
+def story(result: Result) -> Story:
+    """The result as its user sees it."""
+    result = seen(result)
+    brought = sum(hit.rank == 0 for hit in result.kept)
+    return Story(
+        found=sum(hit.rank > 0 for hit in result.hits),
+        kept=len(result.kept),
+        brought=brought,
+        falls=_falls(result),
+        tokens_unfiltered=tokens(unfiltered(result.pool, result.settings, result.user)),
+        tokens=tokens(result.kept),
+        message="" if result.kept else result.message,
+    )
+
+
+def sentences(story: Story, price: float = 0.0) -> tuple[str, ...]:
+    """What was found and needed; why the others fell; what that does to the prompt. `price` is that
+    of a million of the prompt's tokens."""
+    if not story.found:
+        return (story.message or "Nothing was found.",)
+    said = [_needed(story)]
+    if story.falls:
+        said.append(f"{', '.join(fall.line for fall in story.falls)}.")
+    if story.message:
+        said.append(story.message)
+    said.append(_prompt(story, price))
+    return tuple(said)
+
+
+def counted(words: str, n: int) -> str:
+    """`words` as they follow `n`: "were about something else" is "was …" of one."""
+    return f"was {words[5:]}" if n == 1 and words.startswith("were ") else words
+
+
+def _needed(story: Story) -> str:
+    found = f"Of {numbers.counted(story.found, 'passage')} found"
+    own = story.kept - story.brought
+    needed = "none is" if not own else "1 is" if own == 1 else f"{numbers.count(own)} are"
+    if not story.brought:
+        return f"{found}, {needed} needed."
+    more = f"{numbers.count(story.brought)} more {'was' if story.brought == 1 else 'were'} added"
+    return f"{found}, {needed} needed; {more}, since what is needed refers there."
+
+
+def _prompt(story: Story, price: float) -> str:
+    before, after = story.tokens_unfiltered, story.tokens
+    if after == before:
+        return f"The prompt stays at {numbers.tokens(after)}."
+    word = "shrinks" if after < before else "grows"
+    said = f"The prompt {word} from {numbers.count(before)} to {numbers.tokens(after)}"
+    if after > before:
+        return f"{said}."
+    saved = f", {numbers.money((before - after) * price / 1e6)} saved per question" if price else ""
+    return f"{said}: {100 * (before - after) / before:.0f}% less{saved}."
+
+
+def _falls(result: Result) -> tuple[Fall, ...]:
+    """What fell, in the order of the layers; of one layer the most frequent reason first."""
+    kept = {hit.id for hit in result.kept}
+    hits = {hit.id: hit for hit in result.hits}
+    found: dict[LayerName, dict[str, list[str]]] = {t.layer: {} for t in result.traces}
+    for i, decision in result.outcomes().items():
+        if i in kept or decision.outcome != "dropped":
+            continue
+        spec = layer(decision.layer)
+        plain = spec.plain
+        words = f"did not pass {spec.title}" if plain is None else plain(decision, hits[i], result)
+        found[decision.layer].setdefault(words, []).append(i)
+    return tuple(
+        Fall(name, words, tuple(ids))
+        for name, reasons in found.items()
+        for words, ids in sorted(reasons.items(), key=_most)
+    )
+
+
+def _most(reason: tuple[str, Sequence[str]]) -> int:
+    return -len(reason[1])

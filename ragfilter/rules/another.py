@@ -1,0 +1,52 @@
+"""What a question is about another one of: "armor class", where it names 6 and the rule wants 7.
+
+Pure, and derived from the rule's terms alone: nothing is said where they do not show it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from ragfilter.errors import RuleError
+from ragfilter.rules.match import prepared
+from ragfilter.rules.rule import parse
+from ragfilter.text.normalise import normalise
+
+_NUMBER = re.compile(r"(?<![\w-])-?\d+(?:st|nd|rd|th)?(?!\w)")
+_LIKE = r"-?\d+(?:st|nd|rd|th)?"
+
+
+@lru_cache(maxsize=4096)
+def another(text: str | None, question: str) -> str:
+    """What the rule `text` gives one number and the question another, in the rule's own words.
+
+    That is a part of the rule which the question does not meet, most of whose terms hold a number,
+    one of them with the words of the question. Empty where there is none.
+    """
+    try:
+        rule = parse(text or "{}")
+    except RuleError:
+        return ""
+    single = () if rule.contain is None else (rule.contain,)
+    required = ((term,) for term in (*single, *rule.contain_all_of))
+    asked, sought = normalise(question), prepared(question, rule.match)
+    for terms in (*rule.contain_one_of, *required):
+        if any(prepared(term, rule.match) in sought for term in terms):
+            continue
+        numbered = [found for term in terms if (found := _numbered(normalise(term)))]
+        if 2 * len(numbered) > len(terms) and any(re.search(like, asked) for _, like in numbered):
+            return numbered[0][0]
+    return ""
+
+
+def _numbered(term: str) -> tuple[str, str] | None:
+    """The words of a term with one number, and a pattern of the term with any number."""
+    numbers = list(_NUMBER.finditer(term))
+    if len(numbers) != 1:
+        return None
+    before, after = term[: numbers[0].start()], term[numbers[0].end() :]
+    words = " ".join(f"{before} {after}".split()).strip(" -")
+    if not any(char.isalpha() for char in words):
+        return None
+    return words, rf"(?<!\w){re.escape(before)}{_LIKE}{re.escape(after)}(?!\w)"

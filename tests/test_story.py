@@ -1,0 +1,124 @@
+"""The sentences for a room: every passage is counted once, and by the layer that dropped it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragfilter.engine.replay import replay
+from ragfilter.layers.registry import LAYERS
+from ragfilter.model import Chunk, Hit, Pool, Result, User
+from ragfilter.report.story import Fall, Story, counted, sentences, story
+from ragfilter.settings.schema import Settings
+
+ARMOR = json.dumps({"contain_one_of": [["armor class 7", "ac 7"]]})
+THIEF = json.dumps({"contain": "thief"})
+
+
+def result(*hits: Hit, user: User = User(), **settings: object) -> Result:
+    ranked = tuple(replace(hit, rank=rank) for rank, hit in enumerate(hits, start=1))
+    values = {"retrieval.k": 4, "query_must.enabled": True, **settings}
+    pool = Pool("cleric against armor class 6", "demo", "l2", ranked, queries=1)
+    return replay(pool, Settings().with_values(values), user)
+
+
+def hit(i: str, distance: float, **fields: object) -> Hit:
+    return Hit(Chunk(i, **{"text": "a" * 400, **fields}), distance, 0)  # type: ignore[arg-type]
+
+
+HITS = (
+    hit("best", 0.2), hit("seven", 0.21, rule=ARMOR), hit("good", 0.25),
+    hit("thief", 0.3, rule=THIEF), hit("other", 0.32, rule=ARMOR), hit("far", 0.6),
+)  # fmt: skip
+
+
+def test_a_result_is_told_in_three_sentences() -> None:
+    told = story(result(*HITS))
+    assert told.falls == (
+        Fall("query_must", "were about another armor class", ("seven", "other")),
+        Fall("query_must", "were about something else", ("thief",)),
+        Fall("cutoff", "came after the cliff", ("far",)),
+    )
+    # 24 of frame and 100 of text a chunk: four without the filter, two with it.
+    assert sentences(told, price=2.0) == (
+        "Of 6 passages found, 2 are needed.",
+        "2 were about another armor class, 1 was about something else, 1 came after the cliff.",
+        "The prompt shrinks from 496 to 248 tokens: 50% less, 0.0005 saved per question.",
+    )
+    assert sentences(told)[2] == "The prompt shrinks from 496 to 248 tokens: 50% less."
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (Story(0, 0, 0, (), 0, 0), "Nothing was found."),
+        (Story(0, 0, 0, (), 0, 0, "You may see none."), "You may see none."),
+        (Story(1, 1, 0, (), 9, 9),
+         "Of 1 passage found, 1 is needed. The prompt stays at 9 tokens."),
+        (Story(3, 0, 0, (Fall("cutoff", "came after the cliff", ("a", "b", "c")),), 9, 0, "Ask."),
+         "Of 3 passages found, none is needed. 3 came after the cliff. Ask. "
+         "The prompt shrinks from 9 to 0 tokens: 100% less."),
+        (Story(2, 3, 1, (), 9, 1200),
+         "Of 2 passages found, 2 are needed; 1 more was added, since what is needed refers there. "
+         "The prompt grows from 9 to 1,200 tokens."),
+    ],
+)  # fmt: skip
+def test_every_number_has_its_words(told: Story, said: str) -> None:
+    assert " ".join(sentences(told)) == said
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"cutoff.strategy": "fixed", "cutoff.max_results": 3}, "came after the first 3"),
+        ({"cutoff.enabled": False, "retrieval.k": 3}, "came after the first 3"),
+        ({"cutoff.gap_threshold": 4.0, "cutoff.distance_offset": 0.1, "cutoff.max_results": 9},
+         "were too far from the best match"),
+        ({"quality.enabled": True, "quality.score_threshold": 0.8, "quality.max_top_k": 9,
+          "quality.min_top_k": 9, "cutoff.enabled": False, "retrieval.k": 9}, "did not match well enough"),
+        ({"quality.enabled": True, "quality.min_top_k": 3, "cutoff.enabled": False},
+         "came too far down the list"),
+        ({"context.max_context_tokens": 372, "cutoff.enabled": False, "retrieval.k": 9},
+         "did not fit into the prompt"),
+    ],
+)  # fmt: skip
+def test_each_limit_has_its_own_words(settings: dict[str, object], words: str) -> None:
+    told = story(result(*HITS, **{"query_must.enabled": False, **settings}))
+    assert {fall.words for fall in told.falls} == {words}
+
+
+def test_every_layer_that_drops_says_why_in_words() -> None:
+    silent = {layer.name for layer in LAYERS if layer.plain is None}
+    assert silent == {"entities"}
+
+
+def test_what_a_user_may_not_see_is_counted_nowhere() -> None:
+    secret = hit("secret", 0.1, clearance=3)
+    on = {"clearance.enabled": True}
+    assert story(result(secret, *HITS, **on)) == story(result(*HITS, **on))
+    barred = story(result(secret, **on))
+    assert sentences(barred) == (result(secret, **on).message,)
+
+
+FOUND = st.tuples(st.floats(0, 2), st.sampled_from([None, ARMOR, THIEF, "{"]))
+
+
+@given(st.lists(FOUND, max_size=12), st.booleans(), st.booleans())
+def test_all_that_was_found_is_kept_or_fell_once(
+    found: list[tuple[float, str | None]], quality: bool, cutoff: bool
+) -> None:
+    hits = [hit(str(n), d, rule=r) for n, (d, r) in enumerate(sorted(found, key=lambda f: f[0]))]
+    made = result(*hits, **{"quality.enabled": quality, "cutoff.enabled": cutoff})
+    told = story(made)
+    fell = [i for fall in told.falls for i in fall.ids]
+    assert sorted(fell + [h.id for h in made.kept]) == sorted(h.id for h in made.hits)
+    assert told.found == len(hits)
+
+
+def test_one_is_was() -> None:
+    assert [counted("were near", n) for n in (1, 2)] == ["was near", "were near"]
+    assert counted("came late", 1) == "came late"
