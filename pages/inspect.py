@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from ragfilter.ui.look import frame
 from ragfilter.ui.main import ask, empty, problems
 from ragfilter.ui.session import state, visit
@@ -9,6 +11,11 @@ from ragfilter.ui.sidebar import controls
 
 frame.dress()
 here = visit.begin()
+if st.session_state.present:
+    from ragfilter.ui.present import page
+
+    page.draw(here)
+    st.stop()
 controls.choose(here)
 problems.notices(state.notices())
 ask.draw(here)

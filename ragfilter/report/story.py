@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from ragfilter.engine.replay import unfiltered
 from ragfilter.layers.registry import layer
@@ -31,6 +32,23 @@ class Fall:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """What one layer dropped, with all its reasons."""
+
+    layer: LayerName
+    falls: tuple[Fall, ...]
+
+    @property
+    def line(self) -> str:
+        """``80 were about another armor class, 3 were about something else``."""
+        return ", ".join(fall.line for fall in self.falls)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(i for fall in self.falls for i in fall.ids)
+
+
+@dataclass(frozen=True, slots=True)
 class Story:
     """Passages found and kept, those that fell, and the prompt's estimated tokens without and with
     the filter. `brought` of the kept were not found but referred to."""
@@ -43,6 +61,12 @@ class Story:
     tokens: int
     message: str = ""
     """Why nothing is kept, where the result says so."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What fell, layer by layer."""
+        grouped = groupby(self.falls, key=lambda fall: fall.layer)
+        return tuple(Step(layer, tuple(falls)) for layer, falls in grouped)
 
 
 def story(result: Result) -> Story:

@@ -6,6 +6,7 @@ import streamlit as st
 
 from ragfilter.ui.look import hint
 from ragfilter.ui.look.prose import literal
+from ragfilter.ui.present import switch
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
 from ragfilter.ui.sidebar import examples as offered
@@ -36,7 +37,7 @@ def draw(visit: Visit) -> None:
                 disabled=not ready,
                 help="Queries the store once. Everything else is replayed from what it found.",
             )
-    if examples and ready:
+    if ready:
         with st.container(key="examples", horizontal=True, gap="small"):
             for i, example in enumerate(examples):
                 st.button(
@@ -50,6 +51,7 @@ def draw(visit: Visit) -> None:
                 "Enter or Ask searches the store once. Every switch and slider then replays "
                 "what it found."
             )
+            switch.draw()
 
 
 def _submit() -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from time import monotonic
 
 import streamlit as st
 
+from ragfilter.answer import compare
 from ragfilter.answer.stream import DOUBT, UNFINISHED, Answer
 from ragfilter.model import Result
 from ragfilter.report import short_title
 from ragfilter.ui.look import html, numbers, prose
 from ragfilter.ui.main import empty
+from ragfilter.ui.panels import apart
 from ragfilter.ui.session import answers, models, state
 from ragfilter.ui.session.answers import Side
 from ragfilter.ui.session.resources import Resources
@@ -22,43 +25,57 @@ TITLE_WIDTH = 31
 SHOWN_CHARS = 20_000
 """Of an answer: a browser takes seconds over longer ones, and an endpoint may send any."""
 MOST_UNKNOWN = 10
+QUOTING = "extractive: the sentences closest to the question, no LLM"
 INSTEAD = "Without an LLM instead: the sentences of the chunks closest to the question."
+
+
+Show = Callable[[str, Side, Side, Answer, Resources], None]
+"""Draws the answer to a query from one side, beside the other side."""
 
 
 def draw(view: View) -> None:
     """Both answers; what is not there yet is offered by a button."""
     if not view.result.kept:
         empty.nothing_kept(view.result)
+    both(view, _title, _show)
+
+
+def both(
+    view: View, title: Callable[[Side, Result], None], show: Show, quoting: str = QUOTING
+) -> None:
+    """The two columns, each below its title. `quoting`: what they are without an LLM."""
     result, resources = view.mine, view.resources
     if st.session_state.fresh:
         st.session_state.fresh = False
         with st.spinner("Reading the chunks …"):
             answers.warm(result, resources)
-    both = answers.sides(result)
+    sides = answers.sides(result)
     chat = resources.bench.chat
-    found = [answers.known(result.query, side, resources) for side in both]
-    asking = st.session_state.pop("answering", False)
-    if not any(side.context.chunks for side in both):
+    found = [answers.known(result.query, side, resources) for side in sides]
+    asking, again = st.session_state.pop("answering", (False, False))
+    if not any(side.context.chunks for side in sides):
         # What was said above is all there is to say.
         return
     _head(
         chat.name if chat else "",
+        quoting,
         missing=any(answer is None or answer.error for answer in found),
         asking=asking,
+        saved="" if None in found else compare.saved(*filter(None, found)),
     )
     columns = st.columns(2, gap="medium")
     waited: Answer | None = None
-    for side, answer, column in zip(both, found, columns, strict=True):
+    for side, other, answer, column in zip(sides, sides[::-1], found, columns, strict=True):
         with column:
-            _title(side, answer, result)
-            if asking and (answer is None or answer.error):
+            title(side, result)
+            if asking and (again or answer is None or answer.error):
                 if waited is not None:
                     answers.skip(result.query, side, waited, resources)
                     continue
                 made = _stream(result.query, side, resources)
                 waited = made if made is not None and made.failed == "timeout" else None
             elif answer is not None:
-                _show(result.query, side, answer, resources)
+                show(result.query, side, other, answer, resources)
             else:
                 html.draw('<p class="rf-empty">Not answered yet for these chunks.</p>')
     if asking:
@@ -66,11 +83,11 @@ def draw(view: View) -> None:
         st.rerun()
 
 
-def _head(model: str, *, missing: bool, asking: bool) -> None:
+def _head(model: str, quoting: str, *, missing: bool, asking: bool, saved: str) -> None:
     label = (
-        f"answers by {html.text(models.called(model))}"
+        f"answers by {html.text(models.called(model))}{f'; filtered {saved}' if saved else ''}"
         if model
-        else "extractive: the sentences closest to the question, no LLM"
+        else quoting
     )
     with st.container(key="answer-bar", horizontal=True, vertical_alignment="center", gap="small"):
         html.draw(f'<p class="rf-aside">{label}</p>')
@@ -87,13 +104,23 @@ def _head(model: str, *, missing: bool, asking: bool) -> None:
                 key="answer",
                 type="primary",
                 on_click=_ask,
+                args=(False,),
                 help="Makes two calls, one for each context."
                 if model
                 else "Compares the sentences of the new chunks with the question on this machine.",
             )
+        elif model:
+            st.button(
+                "Ask again",
+                key="answer-again",
+                icon=":material/refresh:",
+                on_click=_ask,
+                args=(True,),
+                help="These answers are remembered. Asking again makes two calls.",
+            )
 
 
-def _title(side: Side, answer: Answer | None, result: Result) -> None:
+def _title(side: Side, result: Result) -> None:
     context = side.context
     note = "" if side.name == "filtered" else f" (first {result.settings.retrieval.k})"
     html.draw(
@@ -120,14 +147,27 @@ def _stream(query: str, side: Side, resources: Resources) -> Answer | None:
     return answers.known(query, side, resources)
 
 
-def _show(query: str, side: Side, answer: Answer, resources: Resources) -> None:
-    """The answer with its citations and costs; where it failed, the extractive one below it."""
+def _show(query: str, side: Side, other: Side, answer: Answer, resources: Resources) -> None:
+    """The answer with its citations and costs."""
+    _cites(side, replace(answer, citations=words(query, side, other, answer, resources)))
+    if side.context.chunks:
+        _cost(answer)
+
+
+def words(
+    query: str, side: Side, other: Side, answer: Answer, resources: Resources
+) -> tuple[int, ...]:
+    """The answer's text; where it failed, the extractive one below it. Returns the numbers of the
+    chunks that are cited."""
     quoted = answers.instead(query, side, resources) if answer.failed else None
+    adds: tuple[int, ...] = ()
     with st.container(key=f"answer-{side.name}", gap="small"):
         if answer.doubt:
             html.draw(f'<p class="rf-aside">{html.text(DOUBT.format(why=answer.doubt))}</p>')
         if answer.text:
-            st.markdown(_body(answer.text, quoted=answer.extractive))
+            apart.draw(replace(answer, text=answer.text[:SHOWN_CHARS]), side, other)
+            quotes = answers.added(query, side, other, resources)
+            adds = apart.draw_added(quotes, side, answer)
             if len(answer.text) > SHOWN_CHARS:
                 html.draw(
                     f'<p class="rf-aside">The first {SHOWN_CHARS:,} of {len(answer.text):,} '
@@ -138,10 +178,8 @@ def _show(query: str, side: Side, answer: Answer, resources: Resources) -> None:
         if quoted is not None:
             html.draw(f'<p class="rf-aside">{INSTEAD}</p>')
             st.markdown(prose.quoted(quoted.text))
-    both = answer.citations + (quoted.citations if quoted is not None else ())
-    _cites(side, replace(answer, citations=tuple(dict.fromkeys(both))))
-    if side.context.chunks:
-        _cost(answer)
+    cites = (*answer.citations, *(quoted.citations if quoted is not None else ()), *adds)
+    return tuple(dict.fromkeys(cites))
 
 
 def _body(text: str, *, quoted: bool) -> str:
@@ -190,5 +228,6 @@ def _cost(answer: Answer) -> None:
     html.draw(f'<p class="rf-aside">{html.text(" · ".join(parts))}</p>')
 
 
-def _ask() -> None:
-    st.session_state.answering = True
+def _ask(again: bool) -> None:
+    """Ask; with `again` also what is remembered."""
+    st.session_state.answering = (True, again)

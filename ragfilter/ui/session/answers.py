@@ -11,10 +11,12 @@ import threading
 from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass
 
-from ragfilter.answer import prompts
+from ragfilter.answer import compare, prompts
 from ragfilter.answer.context import Context, pack
+from ragfilter.answer.extractive import Quote
 from ragfilter.answer.stream import EXTRACTIVE, Answer, answer, stream_answer
 from ragfilter.engine.replay import unfiltered
+from ragfilter.errors import ModelError
 from ragfilter.model import Hit, Result
 from ragfilter.ui.curve.points import cut_of
 from ragfilter.ui.look.vectors import Remembered
@@ -109,6 +111,17 @@ def _quote(query: str, side: Side, resources: Resources) -> None:
 def instead(query: str, side: Side, resources: Resources) -> Answer | None:
     """The extractive answer that stands in for one that an LLM failed to give."""
     return resources.answers.get(_key(query, side.context, resources, EXTRACTIVE))
+
+
+def added(query: str, side: Side, other: Side, resources: Resources) -> tuple[Quote, ...]:
+    """What the side's context adds to the other's, where that is known without asking a model."""
+    if resources.bench.chat is not None:
+        return ()
+    embedder = Remembered(resources.bench.embedder, resources.vectors, only_known=True)
+    try:
+        return compare.added(query, side.context, other.context, embedder)
+    except ModelError:
+        return ()
 
 
 def warm(result: Result, resources: Resources) -> None:

@@ -28,7 +28,9 @@ UNSCORED = "unscored"
 """In the link where rerank scores were wanted and not fetched, so that it shows the same again."""
 LEVEL, DEPARTMENTS = "level", "departments"
 """Whom the page is seen as. They are no settings, and stand in the link for themselves."""
-NAMES = (QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, *LOOKS)
+PRESENT = "present"
+"""In the link where the page is shown to a room."""
+NAMES = (QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, PRESENT, *LOOKS)
 ORIGIN = "the link"
 
 
@@ -44,6 +46,7 @@ class Opened:
     unscored: bool = False
     user: User = PUBLIC
     look: Mapping[str, str] = field(default_factory=dict)
+    present: bool = False
 
 
 def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Opened:
@@ -76,6 +79,7 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         unscored=UNSCORED in params,
         user=User(int(level), departments(params.get(DEPARTMENTS, ""))),
         look={name: params[name].strip() for name in LOOKS if params.get(name, "").strip()},
+        present=PRESENT in params,
     )
 
 
@@ -124,10 +128,12 @@ def write(
     changes: Mapping[str, Any],
     unscored: bool = False,
     user: User = PUBLIC,
+    present: bool = False,
 ) -> dict[str, str]:
     """The parameters that bring this state back."""
     params = {QUERY: query, COLLECTION: collection, PROFILE: profile}
     params[UNSCORED] = "true" if unscored else ""
+    params[PRESENT] = "true" if present else ""
     params[LEVEL] = str(user.level) if user.level else ""
     params[DEPARTMENTS] = ",".join(user.departments)
     params = {name: value for name, value in params.items() if value}

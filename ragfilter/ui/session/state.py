@@ -79,6 +79,7 @@ def begin() -> None:
         user=opened.user,
         look=dict(opened.look),
         shared={},
+        present=opened.present,
     )
     st.session_state.filter = opened.look.get(link.FILTER, "")
 
@@ -99,6 +100,7 @@ def _reopen() -> None:
         question=opened.query,
         collection=opened.collection or st.session_state.collection,
         user=opened.user,
+        present=opened.present,
         unscored=opened.unscored,
         pending=bool(opened.query),
     )
@@ -288,6 +290,7 @@ def share(*, unscored: bool = False) -> None:
         changes=st.session_state.changes,
         unscored=unscored,
         user=user(),
+        present=st.session_state.present,
     )
     st.session_state.shared = params
     if st.query_params.to_dict() != params:

@@ -1,0 +1,43 @@
+"""An answer in which what rests on chunks that the other context lacks is marked."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ragfilter.answer import compare
+from ragfilter.answer.compare import Piece
+from ragfilter.answer.extractive import Quote
+from ragfilter.answer.stream import Answer
+from ragfilter.ui.look import html, prose
+from ragfilter.ui.session.answers import Side
+
+MOST = 40
+"""Pieces that are drawn one by one; an answer of more is drawn whole."""
+
+
+def draw(answer: Answer, side: Side, other: Side) -> None:
+    """The answer's text."""
+    cut = compare.pieces(answer, side.context, other.context)
+    if len(cut) > MOST:
+        cut = (Piece(answer.text, False),)
+    make = prose.quoted if answer.extractive else prose.written
+    for number, piece in enumerate(cut):
+        _piece(make(piece.text), f"{side.name}-{number}", apart=piece.apart)
+
+
+def draw_added(quotes: tuple[Quote, ...], side: Side, answer: Answer) -> tuple[int, ...]:
+    """What the context adds to the other one and the answer does not quote already. Returns the
+    numbers of its chunks."""
+    new = [q for q in quotes if q.text not in answer.text]
+    if not new:
+        return ()
+    html.draw('<p class="rf-aside">Also in this context, and not in the other:</p>')
+    for number, quote in enumerate(new):
+        said = prose.quoted(f"{quote.text} [{quote.number}]")
+        _piece(said, f"{side.name}-added-{number}", apart=True)
+    return tuple(quote.number for quote in new)
+
+
+def _piece(markdown: str, key: str, *, apart: bool) -> None:
+    with st.container(key=f"{'apart' if apart else 'piece'}-{key}"):
+        st.markdown(markdown)

@@ -1,0 +1,43 @@
+"""The two answers before a room: with what they rest on, and what only one of them needed."""
+
+from __future__ import annotations
+
+from ragfilter.answer.stream import Answer
+from ragfilter.model import Result
+from ragfilter.report import short_title
+from ragfilter.text import numbers
+from ragfilter.ui.look import html
+from ragfilter.ui.panels import answer as panel
+from ragfilter.ui.session.answers import Side
+from ragfilter.ui.session.resources import Resources
+
+TITLES = {"filtered": "With the filter", "unfiltered": "Without the filter"}
+QUOTING = "The sentences closest to the question, quoted. No LLM was asked."
+LONGEST = 90
+
+
+def title(side: Side, result: Result) -> None:
+    """Which side it is, and how much it sends."""
+    context = side.context
+    n = len(context.chunks)
+    html.draw(
+        f'<h2 class="rf-side rf-{side.name}"><b>{TITLES[side.name]}</b> '
+        f"<span>{numbers.counted(n, 'passage')}, {numbers.tokens(context.tokens)}</span></h2>"
+    )
+
+
+def show(query: str, side: Side, other: Side, answer: Answer, resources: Resources) -> None:
+    """The answer, then the passages it was made from."""
+    panel.words(query, side, other, answer, resources)
+    theirs = {hit.id for hit in other.context.chunks}
+    items = "".join(
+        f"<li{'' if hit.id in theirs else ' class=rf-only'}>"
+        f"{html.text(short_title(hit.chunk.name, LONGEST))}</li>"
+        for hit in side.context.chunks
+    )
+    only = sum(hit.id not in theirs for hit in side.context.chunks)
+    said = f"Marked: what only this side used, {numbers.counted(only, 'passage')}." if only else ""
+    html.draw(
+        f'<div class="rf-used"><p>The passages sent</p><ol>{items}</ol>'
+        f"{f'<p>{said}</p>' if said else ''}</div>"
+    )

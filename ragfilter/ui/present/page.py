@@ -1,0 +1,133 @@
+"""Present mode: one question before a room, in plain words, without settings."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+import streamlit as st
+
+from ragfilter.report.story import Story, sentences, story
+from ragfilter.ui.look import html, prose
+from ragfilter.ui.main import ask, empty, problems
+from ragfilter.ui.panels import answer
+from ragfilter.ui.present import columns, scene, switch
+from ragfilter.ui.session import state, visit
+from ragfilter.ui.session.visit import View, Visit
+
+FOUND = (
+    "A passage is one piece of the documents. The search finds the nearest ones by meaning; needed "
+    "are those that the filter lets into the prompt."
+)
+FELL = (
+    "Every passage is counted once, with the reason that ruled it out. The cliff is the first "
+    "large jump in distance: what comes after it is clearly farther from the question."
+)
+PROMPT = (
+    "Tokens are the pieces of words that an LLM reads and is paid by; these are estimates. Without "
+    "the filter the first {n} passages would be sent. Savings use the price set for the prompt's "
+    "tokens."
+)
+_FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
+
+
+def draw(here: Visit) -> None:
+    """The question, what became of it, the picture and the two answers."""
+    css = files("ragfilter.ui.look").joinpath("present.css").read_text(encoding="utf-8")
+    st.html(f"<style>{css}</style>")
+    problems.notices(state.notices())
+    view, error = visit.look(here)
+    if view is None:
+        ask.draw(here)
+        empty.draw(here, error)
+        return
+    problems.incomplete(view.result.pool)
+    told = story(view.mine)
+    _head(view, told)
+    if told.found:
+        after = _scene(told)
+        _picture(view, told, after)
+        answer.both(view, columns.title, columns.show, columns.QUOTING)
+
+
+def _head(view: View, told: Story) -> None:
+    """The question and what became of it."""
+    with st.container(key="present-head", horizontal=True, vertical_alignment="top"):
+        html.draw(f'<h1 class="rf-question">{html.text(view.asked.query)}</h1>')
+        switch.draw()
+    price = view.resources.prices
+    said = sentences(told, price.prompt if price else 0.0)
+    k = view.result.settings.retrieval.k
+    about = [FOUND, *([FELL] if told.falls else []), *([""] if told.message else [])]
+    about.append(PROMPT.format(n=k))
+    with st.container(key="present-said", gap=None):
+        for words, help in zip(said, about, strict=False):
+            st.markdown(_numbers(words), help=help or None)
+
+
+def _numbers(words: str) -> str:
+    """The words with their figures in bold."""
+    return _FIGURE.sub(lambda found: f"**{found[0]}**", prose.literal(words))
+
+
+def _scene(told: Story) -> int:
+    """How many steps have dropped theirs: all, unless someone walks through them."""
+    last = len(told.steps)
+    chosen: int | None = st.session_state.get("scene")
+    now = last if chosen is None else min(chosen, last)
+    with st.container(key="present-bar", horizontal=True, vertical_alignment="center"):
+        st.button(
+            "After" if now < last else "Before",
+            key="scene-flip",
+            shortcut="B",
+            type="primary",
+            icon=":material/compare:",
+            disabled=not last,
+            on_click=_go,
+            args=(last if now < last else 0,),
+            help="Show what the search found, or what the filter left of it.",
+        )
+        st.button(
+            "Back",
+            key="scene-back",
+            shortcut="Left",
+            disabled=not now,
+            on_click=_go,
+            args=(now - 1,),
+            help="Bring back what fell last.",
+        )
+        st.button(
+            "Next",
+            key="scene-next",
+            shortcut="Right",
+            disabled=now >= last,
+            on_click=_go,
+            args=(now + 1,),
+            help="Let the next passages fall, one reason after another.",
+        )
+        html.draw(f'<p class="rf-scene" role="status">{html.text(_caption(told, now))}</p>')
+    return now
+
+
+def _caption(told: Story, now: int) -> str:
+    last = len(told.steps)
+    if now >= last:
+        return f"{told.kept} needed" if told.kept else "Nothing is left"
+    fallen = sum(len(step.ids) for step in told.steps[:now])
+    left = f"{told.found - fallen} of {told.found} left"
+    return f"Step {now} of {last}: {left}" if now else f"Everything found: {told.found}"
+
+
+def _go(step: int) -> None:
+    st.session_state.scene = step
+
+
+def _picture(view: View, told: Story, after: int) -> None:
+    dark = st.context.theme.type == "dark"
+    st.plotly_chart(
+        scene.figure(view.mine, told, after=after, dark=dark),
+        key="scene-chart",
+        theme=None,
+        config={"displayModeBar": False, "doubleClick": False},
+        alt=f"Every passage by its distance to the question. {_caption(told, after)}.",
+    )

@@ -1,0 +1,145 @@
+"""The picture for a room: every passage by its distance, and what fell, layer by layer. Pure.
+
+The points keep their places in the one trace from scene to scene, so that plotly moves them.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import plotly.graph_objects as go
+
+from ragfilter.model import Hit, Result
+from ragfilter.report import short_title
+from ragfilter.report.story import Story, counted
+from ragfilter.ui.curve.figure import FONT
+from ragfilter.ui.curve.marks import Ink
+from ragfilter.ui.look import theme
+
+SIZE = 18
+"""Pixels of the smallest type."""
+TOP, LANE = 250, 58
+"""Pixels that the curve and each lane below it take."""
+FALL_MS = 700
+ABOVE, BELOW = 34, 52
+"""Pixels for the words above and below."""
+
+
+def figure(result: Result, story: Story, *, after: int, dark: bool = False) -> go.Figure:
+    """The passages of `result` once the first `after` steps of its story have dropped theirs."""
+    ink = Ink.of(dark)
+    hits = sorted((hit for hit in result.hits if hit.rank > 0), key=lambda hit: hit.rank)
+    low = min((hit.distance for hit in hits), default=0.0)
+    high = max((hit.distance for hit in hits), default=1.0)
+    pixel = 1.12 * max(high - low, 0.05) / TOP
+    lanes = [low - pixel * (LANE * (n + 1) + 4) for n in range(len(story.steps))]
+    top = low + 1.06 * TOP * pixel
+    bottom = low - pixel * (LANE * len(lanes) + 24)
+    whole = {
+        "data": [_points(result, hits, story, lanes, after, ink, dark)],
+        "layout": {
+            "height": ABOVE + BELOW + TOP + 24 + LANE * len(lanes),
+            "margin": {"l": 16, "r": 16, "t": ABOVE, "b": BELOW},
+            "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
+            "font": {"family": FONT, "size": SIZE, "color": ink.text},
+            "hoverlabel": {"bgcolor": ink.surface, "bordercolor": ink.line, "align": "left",
+                           "font": {"family": FONT, "size": SIZE, "color": ink.text}},
+            "showlegend": False, "dragmode": False, "hovermode": "closest",
+            "transition": {"duration": FALL_MS, "easing": "cubic-in-out"},
+            "xaxis": {
+                "showgrid": False, "zeroline": False, "fixedrange": True, "nticks": 6,
+                "range": [-0.5, len(hits) + 1.5], "tickformat": "d",
+                "tickfont": {"size": SIZE, "color": ink.muted},
+                "title": {"text": "passages, nearest to the question first", "standoff": 6,
+                          "font": {"size": SIZE, "color": ink.muted}},
+            },
+            "yaxis": {"visible": False, "fixedrange": True,
+                      "range": [bottom, top]},
+            "shapes": [_plain_search(result, len(hits), (low - 16 * pixel, top), ink)],
+            "annotations": _words(result, story, lanes, after, pixel, len(hits), ink, dark),
+        },
+    }  # fmt: skip
+    return go.Figure(whole, _validate=False)
+
+
+def _points(
+    result: Result,
+    hits: list[Hit],
+    story: Story,
+    lanes: list[float],
+    after: int,
+    ink: Ink,
+    dark: bool,
+) -> dict[str, Any]:
+    """One point a passage: in its lane once it fell."""
+    fell = {i: n for n, step in enumerate(story.steps) for i in step.ids}
+    words = {i: fall.words for fall in story.falls for i in fall.ids}
+    kept = {hit.id for hit in result.kept}
+    ys, colours, symbols, sizes, told = [], [], [], [], []
+    for hit in hits:
+        n = fell.get(hit.id)
+        title = escape(short_title(hit.chunk.name, 70), quote=False)
+        if n is not None and n < after:
+            mark = theme.LAYERS[story.steps[n].layer]
+            ys.append(lanes[n])
+            colours.append(mark.colour(dark=dark))
+            symbols.append(mark.symbol)
+            sizes.append(11)
+        else:
+            stays = hit.id in kept and after >= len(lanes)
+            mark = theme.OUTCOMES["kept"]
+            ys.append(hit.distance)
+            colours.append(mark.colour(dark=dark) if stays else ink.curve)
+            symbols.append("circle")
+            sizes.append(20 if stays else 10)
+        why = "needed" if n is None else counted(words[hit.id], 1)
+        told.append(f"<b>{title}</b><br>{escape(why, quote=False)}")
+    return {
+        "type": "scatter", "mode": "markers", "x": [hit.rank for hit in hits], "y": ys,
+        "ids": [str(hit.rank) for hit in hits], "customdata": told,
+        "hovertemplate": "%{customdata}<extra></extra>", "cliponaxis": False,
+        "marker": {"opacity": 1, "symbol": symbols, "size": sizes, "color": colours,
+                   "line": {"width": 2, "color": colours}},
+    }  # fmt: skip
+
+
+def _plain_search(
+    result: Result, found: int, span: tuple[float, float], ink: Ink
+) -> dict[str, Any]:
+    """The band of what a plain search would send."""
+    return {
+        "type": "rect", "x0": 0.4, "x1": min(result.settings.retrieval.k, found) + 0.6,
+        "y0": span[0], "y1": span[1], "fillcolor": ink.band, "line": {"width": 0},
+        "layer": "below",
+    }  # fmt: skip
+
+
+def _words(
+    result: Result,
+    story: Story,
+    lanes: list[float],
+    after: int,
+    pixel: float,
+    found: int,
+    ink: Ink,
+    dark: bool,
+) -> list[dict[str, Any]]:
+    """What the band is, and above every lane why its passages are there."""
+    k = min(result.settings.retrieval.k, found)
+    notes = [_note(0.4, 1.0, f"a plain search takes the first {k}", ink.muted, yref="paper")]
+    for n, step in enumerate(story.steps[:after]):
+        mark = theme.LAYERS[step.layer]
+        said = escape(step.line, quote=False)
+        y = lanes[n] + 14 * pixel
+        sign = f'<span style="color:{mark.colour(dark=dark)}">{mark.sign}</span>'
+        notes.append(_note(0.4, y, f"{sign} {said}", ink.text))
+    return notes
+
+
+def _note(x: float, y: float, text: str, colour: str, *, yref: str = "y") -> dict[str, Any]:
+    return {
+        "x": x, "y": y, "xref": "x", "yref": yref, "text": text, "showarrow": False,
+        "xanchor": "left", "yanchor": "bottom", "align": "left",
+        "font": {"size": SIZE, "color": colour},
+    }  # fmt: skip

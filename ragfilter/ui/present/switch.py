@@ -1,0 +1,33 @@
+"""The way into Present mode and out of it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ragfilter.ui.session import state
+
+
+def draw() -> None:
+    """The button, and its key."""
+    on = bool(st.session_state.present)
+    with st.container(key="present-switch", width="content"):
+        st.button(
+            "Leave" if on else "Present",
+            key="present-button",
+            shortcut="P",
+            icon=":material/close:" if on else ":material/present_to_all:",
+            type="tertiary",
+            on_click=_flip,
+            help="Go back to the tables and settings."
+            if on
+            else "Show this result to a room: large type, plain words, no settings.",
+        )
+
+
+def _flip() -> None:
+    st.session_state.present = not st.session_state.present
+    st.session_state.scene = None
+    asked = state.asked()
+    if asked is not None:
+        # A box that was not drawn has forgotten what it held.
+        st.session_state.question = asked.query

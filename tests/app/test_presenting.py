@@ -1,0 +1,97 @@
+"""Present mode: the question, plain sentences, what fell step by step, and both answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ragfilter.ingest import demo
+
+pytestmark = pytest.mark.model
+
+CLERIC = demo.queries()["cleric-ac6"]
+STAGE = {"profile": "full", "q": CLERIC, "present": "true"}
+
+
+def said(page: Any) -> list[str]:
+    """The sentences at the top, without their markup."""
+    return [re.sub(r"[*\\]", "", text.value) for text in page.at.markdown if text.help]
+
+
+def scene(page: Any) -> str:
+    (caption,) = (e.value for e in page.at.html if 'class="rf-scene"' in e.value)
+    return re.sub(r"<[^>]+>", "", caption)
+
+
+def test_a_link_opens_the_stage_with_its_sentences(open_page: Callable[..., Any]) -> None:
+    page = open_page(STAGE)
+    assert CLERIC in page.html
+    assert said(page) == [
+        "Of 200 passages found, 2 are needed.",
+        "80 were about another armor class, 3 were about something else, 71 did not match well "
+        "enough, 31 came too far down the list, 13 came after the cliff.",
+        "The prompt shrinks from 2,329 to 313 tokens: 87% less.",
+    ]
+    assert not page.at.sidebar.children
+    assert not page.at.dataframe
+    assert page.at.query_params["present"] == "true"
+    leave = page.at.button(key="present-button")
+    assert (leave.label, leave.proto.shortcut) == ("Leave", "p")
+
+
+def test_what_fell_is_walked_through_layer_by_layer(open_page: Callable[..., Any]) -> None:
+    page = open_page(STAGE)
+    assert scene(page) == "2 needed"
+    page.press("scene-flip")
+    assert scene(page) == "Everything found: 200"
+    walked = []
+    while not page.at.button(key="scene-next").disabled:
+        page.press("scene-next")
+        walked.append(scene(page))
+    assert walked == ["Step 1 of 3: 117 of 200 left", "Step 2 of 3: 15 of 200 left", "2 needed"]
+    assert scene(page.press("scene-back")) == "Step 2 of 3: 15 of 200 left"
+    assert scene(page.press("scene-flip")) == "2 needed"
+
+
+def test_only_the_unfiltered_answer_is_marked(open_page: Callable[..., Any]) -> None:
+    page = open_page(STAGE)
+    used = [e.value for e in page.at.html if 'class="rf-used"' in e.value]
+    marked = [body.count("class=rf-only") for body in used]
+    assert marked == [0, 13]
+    assert "Marked: what only this side used, 13 passages." in used[1]
+    # Each side quotes what it rests on; the wrong armor class stands on one side alone.
+    quotes = [text.value for text in page.at.markdown if "ATTACK MATRIX" in text.value]
+    assert sum("Armor Class 6" in quote for quote in quotes) == 2
+    assert sum("Armor Class 7" in quote for quote in quotes) == 1
+
+
+def test_leaving_brings_the_page_back_with_its_question(open_page: Callable[..., Any]) -> None:
+    page = open_page({"profile": "full"}).ask(CLERIC)
+    strip = page.strip
+    page.press("present-button")
+    assert page.at.query_params["present"] == "true"
+    page.press("scene-back").press("present-button")
+    assert "present" not in page.at.query_params
+    assert page.at.text_input(key="question").value == CLERIC
+    assert page.strip == strip
+
+
+def test_without_a_question_the_stage_offers_one(open_page: Callable[..., Any]) -> None:
+    page = open_page({"profile": "full", "present": "true"})
+    assert any("Ask a question to see the filter at work" in text for text in page.html)
+    page.ask(CLERIC)
+    assert said(page)[0] == "Of 200 passages found, 2 are needed."
+
+
+def test_a_user_is_shown_nothing_hidden(open_page: Callable[..., Any]) -> None:
+    secret = "secret-treasure-maps"
+    asked = {"profile": "adaptive-gap", "q": "Which treasure maps are false?", "present": "true"}
+    assert "Which Treasure Maps Are False" in open_page(asked).sent
+    page = open_page(asked | {"clearance.enabled": "true"})
+    page.at.session_state["operator"] = True
+    page.press("scene-flip")
+    assert secret not in page.sent
+    assert "Which Treasure Maps Are False" not in page.sent
