@@ -95,3 +95,20 @@ def test_a_user_is_shown_nothing_hidden(open_page: Callable[..., Any]) -> None:
     page.press("scene-flip")
     assert secret not in page.sent
     assert "Which Treasure Maps Are False" not in page.sent
+
+
+def test_whoever_it_is_shown_to_decides_what_is_there(open_page: Callable[..., Any]) -> None:
+    secret = "Which Treasure Maps Are False"
+    asked = {"profile": "full", "q": "Which treasure maps are false?", "present": "true"}
+    page = open_page(asked)
+    chooser = page.at.selectbox(key="presented-to")
+    assert (chooser.options, chooser.value) == (["Guest", "Player", "Referee"], "Guest")
+    assert "Seeing everything here takes level 3 and the departments referee and treasury." in (
+        page.html
+    )
+    assert secret not in page.sent
+    page.at.selectbox(key="presented-to").set_value("Referee")
+    page.run()
+    assert secret in page.sent
+    assert page.at.query_params["level"] == "3"
+    assert "Seeing everything here takes the department treasury." in page.html

@@ -11,12 +11,16 @@ from importlib.resources import files
 from typing import Any
 
 from ragfilter.ingest.demo.tables import Record, all_tables
+from ragfilter.model import User
 
 _CORPUS_FILES = ("rules.jsonl", "monsters.jsonl", "spells.jsonl", "items.jsonl", "travel.jsonl")
 _LABEL_FILES = (
     ("queries.jsonl", "qrels.tsv"),
     ("queries-monsters.jsonl", "qrels-monsters.tsv"),
 )
+
+USERS = {"Guest": User(), "Player": User(1), "Referee": User(3, ("referee",))}
+"""Who sits at the table: a guest sees the rules, a player a few notes, the referee the secrets."""
 
 
 def records() -> Iterator[Record]:

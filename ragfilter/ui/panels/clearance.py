@@ -12,7 +12,9 @@ import streamlit as st
 
 from ragfilter.model import Chunk, User
 from ragfilter.ui.look import html
+from ragfilter.ui.panels import people
 from ragfilter.ui.session import state
+from ragfilter.ui.session.resources import open_resources
 
 USER, OPERATOR = "User", "Operator"
 LEVEL, DEPARTMENTS = "user-level", "user-departments"
@@ -47,6 +49,8 @@ def draw_choice() -> None:
 def _draw_user() -> None:
     """Who the user is: level and departments. No profile and no settings file holds them."""
     user = state.user()
+    found = people.groups(open_resources())
+    people.choose("seen-as", people.offered(found))
     _show(LEVEL, user.level)
     st.slider(
         "User's clearance",
@@ -64,6 +68,8 @@ def _draw_user() -> None:
         on_change=_change_user,
         help="Chunks of other departments are hidden. Separate several by commas.",
     )
+    if not st.session_state.operator and (said := people.note(found, user)):
+        html.draw(f'<p class="rf-line">{html.text(said)}</p>')
 
 
 def _show(where: str, value: object) -> None:

@@ -10,7 +10,7 @@ import streamlit as st
 from ragfilter.report.story import Story, sentences, story
 from ragfilter.ui.look import html, prose
 from ragfilter.ui.main import ask, empty, problems
-from ragfilter.ui.panels import answer
+from ragfilter.ui.panels import answer, people
 from ragfilter.ui.present import columns, scene, switch
 from ragfilter.ui.session import state, visit
 from ragfilter.ui.session.visit import View, Visit
@@ -54,6 +54,9 @@ def _head(view: View, told: Story) -> None:
     """The question and what became of it."""
     with st.container(key="present-head", horizontal=True, vertical_alignment="top"):
         html.draw(f'<h1 class="rf-question">{html.text(view.asked.query)}</h1>')
+        if view.result.settings.clearance.enabled:
+            with st.container(key="present-user", width=240):
+                people.choose("presented-to", people.offered(people.groups(view.resources)))
         switch.draw()
     price = view.resources.prices
     said = sentences(told, price.prompt if price else 0.0)
@@ -63,6 +66,9 @@ def _head(view: View, told: Story) -> None:
     with st.container(key="present-said", gap=None):
         for words, help in zip(said, about, strict=False):
             st.markdown(_numbers(words), help=help or None)
+        if view.result.settings.clearance.enabled:
+            lacking = people.note(people.groups(view.resources), view.user)
+            html.draw(f'<p class="rf-aside">{html.text(lacking)}</p>')
 
 
 def _numbers(words: str) -> str:
@@ -124,10 +130,15 @@ def _go(step: int) -> None:
 
 def _picture(view: View, told: Story, after: int) -> None:
     dark = st.context.theme.type == "dark"
-    st.plotly_chart(
-        scene.figure(view.mine, told, after=after, dark=dark),
-        key="scene-chart",
-        theme=None,
-        config={"displayModeBar": False, "doubleClick": False},
-        alt=f"Every passage by its distance to the question. {_caption(told, after)}.",
-    )
+    before = st.session_state.get("scene_before")
+    st.session_state.scene_before = after
+    # Each figure is a new element: its room is kept while it is drawn.
+    st.html(f"<style>.st-key-scene-chart {{ min-height: {scene.height(told)}px; }}</style>")
+    with st.container(key="scene-up" if before is not None and before > after else "scene-down"):
+        st.plotly_chart(
+            scene.figure(view.mine, told, after=after, before=before, dark=dark),
+            key="scene-chart",
+            theme=None,
+            config={"displayModeBar": False, "doubleClick": False},
+            alt=f"Every passage by its distance to the question. {_caption(told, after)}.",
+        )

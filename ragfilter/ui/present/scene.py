@@ -1,6 +1,6 @@
 """The picture for a room: every passage by its distance, and what fell, layer by layer. Pure.
 
-The points keep their places in the one trace from scene to scene, so that plotly moves them.
+What moved since the scene before is a trace of its own, which the style sheet lets fall.
 """
 
 from __future__ import annotations
@@ -21,13 +21,20 @@ SIZE = 18
 """Pixels of the smallest type."""
 TOP, LANE = 250, 58
 """Pixels that the curve and each lane below it take."""
-FALL_MS = 700
 ABOVE, BELOW = 34, 52
 """Pixels for the words above and below."""
 
 
-def figure(result: Result, story: Story, *, after: int, dark: bool = False) -> go.Figure:
-    """The passages of `result` once the first `after` steps of its story have dropped theirs."""
+def height(story: Story) -> int:
+    """Pixels of the whole picture, the same in every scene."""
+    return ABOVE + BELOW + TOP + 24 + LANE * len(story.steps)
+
+
+def figure(
+    result: Result, story: Story, *, after: int, before: int | None = None, dark: bool = False
+) -> go.Figure:
+    """The passages of `result` once the first `after` steps of its story have dropped theirs;
+    `before` steps had when they were last seen."""
     ink = Ink.of(dark)
     hits = sorted((hit for hit in result.hits if hit.rank > 0), key=lambda hit: hit.rank)
     low = min((hit.distance for hit in hits), default=0.0)
@@ -36,17 +43,22 @@ def figure(result: Result, story: Story, *, after: int, dark: bool = False) -> g
     lanes = [low - pixel * (LANE * (n + 1) + 4) for n in range(len(story.steps))]
     top = low + 1.06 * TOP * pixel
     bottom = low - pixel * (LANE * len(lanes) + 24)
+    first, last = sorted((after, after if before is None else before))
+    moved = {i for step in story.steps[first:last] for i in step.ids}
+    scene = (story, lanes, after, ink, dark)
     whole = {
-        "data": [_points(result, hits, story, lanes, after, ink, dark)],
+        "data": [
+            _points(result, [hit for hit in hits if hit.id not in moved], *scene),
+            _points(result, [hit for hit in hits if hit.id in moved], *scene),
+        ],
         "layout": {
-            "height": ABOVE + BELOW + TOP + 24 + LANE * len(lanes),
+            "height": height(story),
             "margin": {"l": 16, "r": 16, "t": ABOVE, "b": BELOW},
             "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
             "font": {"family": FONT, "size": SIZE, "color": ink.text},
             "hoverlabel": {"bgcolor": ink.surface, "bordercolor": ink.line, "align": "left",
                            "font": {"family": FONT, "size": SIZE, "color": ink.text}},
             "showlegend": False, "dragmode": False, "hovermode": "closest",
-            "transition": {"duration": FALL_MS, "easing": "cubic-in-out"},
             "xaxis": {
                 "showgrid": False, "zeroline": False, "fixedrange": True, "nticks": 6,
                 "range": [-0.5, len(hits) + 1.5], "tickformat": "d",
@@ -97,7 +109,7 @@ def _points(
         told.append(f"<b>{title}</b><br>{escape(why, quote=False)}")
     return {
         "type": "scatter", "mode": "markers", "x": [hit.rank for hit in hits], "y": ys,
-        "ids": [str(hit.rank) for hit in hits], "customdata": told,
+        "customdata": told,
         "hovertemplate": "%{customdata}<extra></extra>", "cliponaxis": False,
         "marker": {"opacity": 1, "symbol": symbols, "size": sizes, "color": colours,
                    "line": {"width": 2, "color": colours}},

@@ -26,7 +26,7 @@ def draw() -> None:
 
 def _flip() -> None:
     st.session_state.present = not st.session_state.present
-    st.session_state.scene = None
+    st.session_state.scene = st.session_state.scene_before = None
     asked = state.asked()
     if asked is not None:
         # A box that was not drawn has forgotten what it held.

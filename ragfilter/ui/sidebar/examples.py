@@ -47,6 +47,11 @@ DEMO_WANTED = {
     ),
     "monsters-07": ("owlbears", "One monster among owls, bears and bugbears."),
 }
+DEMO_SECRET = Example(
+    "false treasure maps",
+    "Which treasure maps are false?",
+    "A referee's secret: a guest or player does not see it, however they ask.",
+)
 ADSAPI_WANTED = {
     "sd-authenticate": (
         "authenticate",
@@ -78,7 +83,8 @@ def demo() -> tuple[Example, ...]:
     from ragfilter.ingest.demo import queries
 
     every = queries()
-    return tuple(Example(label, every[i], shows) for i, (label, shows) in DEMO_WANTED.items())
+    labelled = (Example(label, every[i], shows) for i, (label, shows) in DEMO_WANTED.items())
+    return (*labelled, DEMO_SECRET)
 
 
 @cache

@@ -1,0 +1,106 @@
+"""Who may look: the users that a collection offers to choose from, and what one of them lacks.
+
+All of it follows from the levels and departments of the whole collection, never from a question: it
+tells nobody whether a hidden chunk would match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import streamlit as st
+
+from ragfilter.errors import RagfilterError
+from ragfilter.model import Chunk, User
+from ragfilter.ui.session import state
+from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.sidebar.examples import DEMO
+
+GUEST, ALL = "Guest", "All departments"
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The highest level that occurs above 0, and for each department the highest of its chunks."""
+
+    level: int
+    departments: Mapping[str, int]
+
+    @staticmethod
+    def of(chunks: Iterable[Chunk]) -> Groups:
+        level, departments = 0, dict[str, int]()
+        for chunk in chunks:
+            if chunk.clearance is None:
+                continue
+            level = max(level, chunk.clearance)
+            if chunk.department:
+                known = departments.get(chunk.department, 0)
+                departments[chunk.department] = max(known, chunk.clearance)
+        return Groups(level, dict(sorted(departments.items())))
+
+    @property
+    def users(self) -> dict[str, User]:
+        """A guest, one user of each department, and one who sees everything."""
+        names = tuple(self.departments)
+        each = {name: User(level, (name,)) for name, level in self.departments.items()}
+        everything = {ALL: User(self.level, names)} if self.level or names else {}
+        return {GUEST: User(), **each, **everything}
+
+    def lacking(self, user: User) -> str:
+        """What the user would need to see everything; empty where they do."""
+        missing = [name for name in self.departments if name not in user.departments]
+        parts = [f"level {self.level}"] if self.level > user.level else []
+        if missing:
+            word = "department" if len(missing) == 1 else "departments"
+            parts.append(f"the {word} {' and '.join(missing)}")
+        return " and ".join(parts)
+
+
+def groups(resources: Resources) -> Groups:
+    """The levels and departments of the chosen collection, as when the session first looked."""
+    name = st.session_state.collection
+    known: dict[str, Groups] = st.session_state.setdefault("groups", {})
+    if name not in known:
+        try:
+            known[name] = Groups.of(resources.bench.collection(name).catalogue().values())
+        except RagfilterError:
+            return Groups(0, {})
+    return known[name]
+
+
+def offered(found: Groups) -> Mapping[str, User]:
+    """The users to choose from: the demo's own, else those that follow from the collection."""
+    if st.session_state.collection != DEMO:
+        return found.users
+    from ragfilter.ingest import demo
+
+    return demo.USERS
+
+
+def choose(key: str, users: Mapping[str, User]) -> None:
+    """Choose one of the users by name."""
+    now = next((name for name, user in users.items() if user == state.user()), None)
+    if st.session_state.get(key) != now:
+        st.session_state[key] = now
+    st.selectbox(
+        "Seen as",
+        list(users),
+        key=key,
+        placeholder="someone else",
+        on_change=_become,
+        args=(key, users),
+        help="Whose eyes this is seen with. The name sets level and departments.",
+    )
+
+
+def _become(key: str, users: Mapping[str, User]) -> None:
+    name = st.session_state[key]
+    if name is not None:
+        state.become(users[name])
+
+
+def note(found: Groups, user: User) -> str:
+    """What the collection holds beyond the user, in a sentence; empty where there is nothing."""
+    lacking = found.lacking(user)
+    return f"Seeing everything here takes {lacking}." if lacking else ""

@@ -1,0 +1,88 @@
+"""Present mode by its keys, in a real browser: large type, what falls moves, and back again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from ragfilter.ingest import demo
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+CLERIC = demo.queries()["cleric-ac6"]
+SMALLEST_PX = 18
+SMALL = """least => {
+  const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+  while (walker.nextNode()) {
+    const part = walker.currentNode.parentElement, box = part.getBoundingClientRect()
+    const read = walker.currentNode.textContent.trim() && !part.closest('style, script, noscript')
+    if (read && box.width && box.height && parseFloat(getComputedStyle(part).fontSize) < least)
+      found.push(walker.currentNode.textContent)
+  }
+  return found
+}"""
+HEIGHTS = """chart => [...chart.querySelectorAll('path.point')].map(
+  point => Math.round(point.getBoundingClientRect().y))"""
+OpenTab = Callable[..., Any]
+
+
+def test_a_result_is_shown_to_a_room_by_keys_alone(open_tab: OpenTab) -> None:
+    tab = open_tab({"profile": "full", "q": CLERIC}, width=1920, height=1080)
+    tab.rest().expect_kept(2)
+    keys, page = tab.page.keyboard, tab.page
+    keys.press("p")
+    expect(page.locator("h1")).to_have_text(CLERIC)
+    expect(page.locator(".stSidebar")).to_be_hidden()
+    said = tab.keyed("present-said")
+    expect(said).to_contain_text("80 were about another armor class")
+    tab.rest()
+    assert page.evaluate(SMALL, SMALLEST_PX) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert "present=true" in page.url
+
+    # Before: all stand on the curve. Step by step they fall, each to its reason.
+    scene = page.locator(".rf-scene")
+    expect(scene).to_have_text("2 needed")
+    keys.press("b")
+    expect(scene).to_have_text("Everything found: 200")
+    chart = tab.rest().keyed("scene-chart")
+    lanes = chart.locator(".annotation")
+    expect(lanes).to_have_count(1)
+    before = chart.evaluate(HEIGHTS)
+    for step, said_now in enumerate(("117 of 200 left", "15 of 200 left", "2 needed"), start=2):
+        keys.press("ArrowRight")
+        expect(scene).to_contain_text(said_now)
+        expect(lanes).to_have_count(step)
+    page.wait_for_function(
+        "n => [...document.querySelectorAll('.st-key-scene-chart path.point')]"
+        ".filter(p => p.getBoundingClientRect().y > n).length === 198",
+        arg=max(before),
+    )
+
+    # Both answers; what only the unfiltered one used is marked.
+    used = page.locator(".rf-used")
+    expect(used).to_have_count(2)
+    expect(used.nth(0).locator("li")).to_have_count(2)
+    expect(used.nth(1).locator("li.rf-only")).to_have_count(13)
+    expect(page.locator("[class*='st-key-apart-filtered']")).to_have_count(0)
+    expect(page.locator("[class*='st-key-apart-unfiltered']").first).to_be_visible()
+
+    keys.press("p")
+    tab.expect_kept(2)
+    expect(tab.keyed("question", "input")).to_have_value(CLERIC)
+    expect(page.locator(".stSidebar")).to_be_visible()
+
+
+@pytest.mark.parametrize(("width", "dark"), [(400, False), (900, True)])
+def test_the_stage_fits_narrow_windows(open_tab: OpenTab, width: int, dark: bool) -> None:
+    params = {"profile": "full", "q": CLERIC}
+    tab = open_tab(params, width=width, dark=dark)
+    expect(tab.kept).to_be_visible()
+    tab.rest().page.keyboard.press("p")
+    expect(tab.page.locator("h1")).to_be_visible()
+    expect(tab.page.locator(".rf-used")).to_have_count(2)
+    tab.rest()
+    assert tab.page.evaluate("document.querySelector('.stMain').scrollWidth <= innerWidth")

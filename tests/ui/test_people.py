@@ -1,0 +1,47 @@
+"""The users that a collection offers follow from what occurs in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragfilter.ingest import demo
+from ragfilter.model import Chunk, User
+from ragfilter.ui.panels.people import Groups
+
+BOOKS = [
+    Chunk("open"), Chunk("notes", clearance=1), Chunk("plan", clearance=2, department="ops"),
+    Chunk("wages", clearance=4, department="pay"), Chunk("broken", clearance=None, department="x"),
+]  # fmt: skip
+
+
+def test_each_department_gets_a_user_who_sees_all_of_it() -> None:
+    assert Groups.of(BOOKS).users == {
+        "Guest": User(),
+        "ops": User(2, ("ops",)),
+        "pay": User(4, ("pay",)),
+        "All departments": User(4, ("ops", "pay")),
+    }
+    assert Groups.of(BOOKS[:1]).users == {"Guest": User()}
+
+
+@pytest.mark.parametrize(
+    ("user", "lacking"),
+    [
+        (User(), "level 4 and the departments ops and pay"),
+        (User(4), "the departments ops and pay"),
+        (User(9, ("ops",)), "the department pay"),
+        (User(1, ("ops", "pay")), "level 4"),
+        (User(4, ("pay", "ops")), ""),
+    ],
+)
+def test_what_a_user_lacks_is_named(user: User, lacking: str) -> None:
+    assert Groups.of(BOOKS).lacking(user) == lacking
+
+
+def test_the_demos_users_see_more_and_more() -> None:
+    chunks = [Chunk(r["id"], clearance=r.get("clearance", 0), department=r.get("department"))
+              for r in demo.records()]  # fmt: skip
+    seen = [sum(user.sees(chunk) for chunk in chunks) for user in demo.USERS.values()]
+    # All but the treasury's wages; one note is for every player.
+    assert seen == [572, 573, 591]
+    assert len(chunks) == 592
