@@ -137,9 +137,7 @@ def test_every_layer_says_what_it_costs_and_why_it_stands_there(
     assert caption.value == "Layers, in order of execution"
     assert caption.help == costs.ORDER
     said = {name: page.at.toggle(key=key(f"{name}.enabled")) for name in SWITCHES}
-    words = {
-        name: toggle.label.partition("[:gray[")[2].rstrip("]") for name, toggle in said.items()
-    }
+    words = {name: toggle.label.partition(" · ")[2] for name, toggle in said.items()}
     assert words == {
         "clearance": "free", "query_must": "free", "entities": "store query",
         "quality": "local model", "cutoff": "free", "judge": "LLM call",

@@ -17,6 +17,11 @@ def draw(body: str, *, width: Literal["stretch", "content"] = "stretch") -> None
     st.html(body, width=width)
 
 
+def heading(words: str) -> None:
+    """A heading for those who have the page read to them; for others the layout says as much."""
+    draw(f'<h2 class="rf-unseen">{text(words)}</h2>')
+
+
 def text(value: object) -> str:
     """`value` as text that is safe inside HTML."""
     return escape(str(value), quote=True)

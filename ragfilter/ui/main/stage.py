@@ -6,6 +6,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.ui.curve import panel as curve
+from ragfilter.ui.look import html
 from ragfilter.ui.main import needs, problems, summary, table
 from ragfilter.ui.panels import panel
 from ragfilter.ui.session.visit import View
@@ -22,6 +23,7 @@ def begin(view: View) -> DeltaGenerator:
         with right:
             panel.draw(view)
     with left:
+        html.heading("Curve")
         curve.draw(view)
     return right
 
@@ -29,6 +31,7 @@ def begin(view: View) -> DeltaGenerator:
 def finish(view: View, beside: DeltaGenerator) -> None:
     """Draw the rest. An answer may take its time, so the panel that holds it comes last."""
     problems.failed(view.result)
+    html.heading("Chunks")
     table.draw(view)
     # It floats. Above the others, they would be drawn anew whenever it comes or goes.
     needs.draw(view)

@@ -26,13 +26,14 @@ def draw(view: View) -> None:
     result, summary = view.shown, view.summary
     kept = "rf-kept" if summary.kept else "rf-kept rf-none"
     facts = [
-        f'<div class="{kept}"><b>{numbers.count(summary.kept)} kept</b>'
+        f'<div class="{kept}" role="status"><b>{numbers.count(summary.kept)} kept</b>'
         f"<span>of {numbers.count(summary.retrieved)} retrieved</span></div>",
         _status(result) if result.message else _fact(*why(result)),
         _context(summary),
     ]
     html.draw(
-        f'<section class="rf-strip" aria-label="Result">{"".join(facts)}'
+        f'<section class="rf-strip" aria-label="Result">'
+        f'<h1 class="rf-unseen">{html.text(view.asked.query)}</h1>{"".join(facts)}'
         f'<ol class="rf-funnel">{_funnel(result, summary)}</ol></section>'
     )
     _fitted(view)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ragfilter.ui.look import hint
+from ragfilter.ui.look import hint, html
 from ragfilter.ui.panels import clearance
 from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.session.visit import View
@@ -33,6 +33,7 @@ def draw(view: View) -> None:
                 "Chunk: text, rule and references. Judge: what the LLM says about each chunk, "
                 "and what it costs. Rounds: the re-query loop. Debug: the full trace."
             )
+        html.heading(st.session_state.panel)
         clearance.note(st.session_state.panel, view.user)
         _page(view)
 

@@ -166,7 +166,7 @@ def _card(
     with st.container(key=f"layer-{name}", border=True, gap=None):
         setting.show(key(info.path), on)
         st.toggle(
-            f"{layer.title} :small[:gray[{cost}]]",
+            f"{layer.title} · {cost}",
             key=key(info.path),
             help=f"{info.help} {costs.HELP[cost]}",
             on_change=setting.changed,
