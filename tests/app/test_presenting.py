@@ -112,3 +112,10 @@ def test_whoever_it_is_shown_to_decides_what_is_there(open_page: Callable[..., A
     assert secret in page.sent
     assert page.at.query_params["level"] == "3"
     assert "Seeing everything here takes the department treasury." in page.html
+
+
+def test_help_tells_the_five_stops_and_the_words(open_page: Callable[..., Any]) -> None:
+    page = open_page({"profile": "full"}).press("help-button")
+    told = [text.value for text in page.at.markdown]
+    assert any(text.startswith("1. **Question.**") for text in told)
+    assert any("**cliff**: The gap at which a cutoff cuts." in text for text in told)

@@ -6,7 +6,7 @@ import streamlit as st
 
 from ragfilter.ui.look import hint
 from ragfilter.ui.look.prose import literal
-from ragfilter.ui.present import switch
+from ragfilter.ui.present import guide, switch
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
 from ragfilter.ui.sidebar import examples as offered
@@ -52,6 +52,7 @@ def draw(visit: Visit) -> None:
                 "what it found."
             )
             switch.draw()
+            guide.draw()
 
 
 def _submit() -> None:
