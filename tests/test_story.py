@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,7 +20,7 @@ ARMOR = json.dumps({"contain_one_of": [["armor class 7", "ac 7"]]})
 THIEF = json.dumps({"contain": "thief"})
 
 
-def result(*hits: Hit, user: User = User(), **settings: object) -> Result:
+def result(*hits: Hit, user: User = User(), **settings: Any) -> Result:
     ranked = tuple(replace(hit, rank=rank) for rank, hit in enumerate(hits, start=1))
     values = {"retrieval.k": 4, "query_must.enabled": True, **settings}
     pool = Pool("cleric against armor class 6", "demo", "l2", ranked, queries=1)
@@ -87,7 +88,7 @@ def test_every_number_has_its_words(told: Story, said: str) -> None:
          "did not fit into the prompt"),
     ],
 )  # fmt: skip
-def test_each_limit_has_its_own_words(settings: dict[str, object], words: str) -> None:
+def test_each_limit_has_its_own_words(settings: dict[str, Any], words: str) -> None:
     told = story(result(*HITS, **{"query_must.enabled": False, **settings}))
     assert {fall.words for fall in told.falls} == {words}
 

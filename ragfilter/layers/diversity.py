@@ -153,6 +153,12 @@ def _line(trace: LayerTrace, result: Result) -> str:
     return f"{numbers.chunks(n)} add nothing" if n != 1 else "1 chunk adds nothing"
 
 
+def _plain(decision: Decision, hit: Hit, result: Result) -> str:
+    if decision.limit == result.settings.diversity.max_similarity:
+        return "said the same as a better one"
+    return "were about what better ones cover already"
+
+
 SPEC: LayerSpec = LayerSpec(
     name="diversity",
     title="Diversity",
@@ -162,5 +168,6 @@ SPEC: LayerSpec = LayerSpec(
     line=_line,
     off=lambda settings: "off; near-duplicates stay",
     compares=LOOKED_AT,
+    plain=_plain,
     explains=1,
 )
