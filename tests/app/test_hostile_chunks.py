@@ -65,7 +65,7 @@ def hover_texts(spec: str) -> Iterator[str]:
     yield from walk(json.loads(spec))
 
 
-OURS = "b|br|i|p|em|h2|h3|ul|ol|li|dl|dt|dd|div|span|code|section|style"
+OURS = "b|br|i|p|em|h1|h2|h3|ul|ol|li|dl|dt|dd|div|span|code|section|style"
 
 
 def markup(html: str) -> list[str]:

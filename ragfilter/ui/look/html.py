@@ -17,9 +17,9 @@ def draw(body: str, *, width: Literal["stretch", "content"] = "stretch") -> None
     st.html(body, width=width)
 
 
-def heading(words: str) -> None:
+def heading(words: str, *, level: int = 2) -> None:
     """A heading for those who have the page read to them; for others the layout says as much."""
-    draw(f'<h2 class="rf-unseen">{text(words)}</h2>')
+    draw(f'<h{level} class="rf-unseen">{text(words)}</h{level}>')
 
 
 def text(value: object) -> str:

@@ -16,6 +16,7 @@ def begin(view: View) -> DeltaGenerator:
     """Draw what was asked for first: the chunk that was clicked, then the curve. Return the place
     of the panel."""
     problems.incomplete(view.result.pool)
+    html.heading(view.asked.query, level=1)
     summary.draw(view)
     with st.container(key="stage"):
         left, right = st.columns((1.28, 1), gap="medium")

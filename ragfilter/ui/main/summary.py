@@ -32,8 +32,7 @@ def draw(view: View) -> None:
         _context(summary),
     ]
     html.draw(
-        f'<section class="rf-strip" aria-label="Result">'
-        f'<h1 class="rf-unseen">{html.text(view.asked.query)}</h1>{"".join(facts)}'
+        f'<section class="rf-strip" aria-label="Result">{"".join(facts)}'
         f'<ol class="rf-funnel">{_funnel(result, summary)}</ol></section>'
     )
     _fitted(view)
