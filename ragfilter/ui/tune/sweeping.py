@@ -121,7 +121,9 @@ def _points(info: FieldInfo, settings: Settings, n: int) -> tuple[float, ...]:
     """Values from the lowest to what a slider offers, the one in force among them."""
     low, high = float(info.low or 0), float(max(info.ceiling or 1, settings.get(info.path)))
     values = np.linspace(low, high, n)
-    values = np.unique(np.round(values, 0 if info.type is int else 3))
+    # Only what a slider can stand at.
+    step = float(info.step or 1)
+    values = np.unique(np.round(np.round(values / step) * step, 6))
     here = float(settings.get(info.path))
     values[int(np.argmin(np.abs(values - here)))] = here
     return tuple(float(value) for value in values)
