@@ -174,7 +174,6 @@ def _words(pattern: str) -> set[str]:
 
 def _names(family: Family, families: Sequence[Family]) -> tuple[str, ...]:
     own = _words(family.pattern)
-    kin: list[set[str]]
     words = {member.value.words for member in family.members}
     kin = [
         others

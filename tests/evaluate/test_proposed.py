@@ -1,0 +1,79 @@
+"""Proposals held against labelled questions: names learned, rules weakened, doubts told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from ragfilter.evaluate.effect import Labelled, make_labelled
+from ragfilter.evaluate.proposed import suggest
+from ragfilter.model import Chunk, Hit, Pool
+from ragfilter.settings.schema import Settings
+
+PASSING = Settings().with_values(
+    {"retrieval.k": 6, "cutoff.enabled": False, "query_must.enabled": True}
+)
+
+
+def table(who: str, number: int) -> Chunk:
+    text = f"The score a {who} needs to roll on a die to hit an opponent with armor class {number}."
+    title = f"Attack matrix for {who}s - Opponent Armor Class {number}"
+    return Chunk(f"{who}-{number}", text, title)
+
+
+CHUNKS = [table(who, number) for who in ("cleric", "fighter") for number in (5, 6, 7)]
+
+
+def labelled(**asked: str) -> Labelled:
+    """Questions by the chunk that each is labelled for (``_`` for the hyphen)."""
+    hits = tuple(Hit(chunk, 0.1 * rank, rank) for rank, chunk in enumerate(CHUNKS, start=1))
+    pools = {i: Pool(text, "demo", "l2", hits) for i, text in asked.items()}
+    return make_labelled(pools, {i: {i.replace("_", "-"): 1} for i in asked}, PASSING)
+
+
+def near_to_clerics(words: Sequence[str], names: Sequence[str]) -> list[float]:
+    """An embedder at its port: priests are like clerics, and nothing is like anything else."""
+    return [0.9 * (word == "priest" and "cleric" in names) for word in words]
+
+
+def rules(*, likeness: bool = True, **asked: str) -> dict[str, list[list[str]]]:
+    made = suggest(CHUNKS, (), labelled(**asked), near_to_clerics if likeness else None)
+    assert made.losses == {}
+    assert made.effect is not None
+    assert not made.effect.loses_relevant
+    return {p.chunk.id: json.loads(p.rule)["contain_one_of"] for p in made.proposals}
+
+
+def test_a_name_is_learned_from_a_question_that_names_the_value() -> None:
+    made = rules(cleric_6="what does a priest need against armor class 6")
+    assert made["cleric-7"][0] == ["cleric", "clerics", "priest", "priests"]
+    assert made["fighter-6"][0] == ["fighter", "fighters"]
+    assert len(made["cleric-6"]) == 2
+
+
+def test_a_rule_that_would_lose_a_labelled_chunk_asks_for_less() -> None:
+    made = rules(
+        fighter_5="what does a soldier need against armor class 5",
+        cleric_7="what does a cleric need against a knight",
+    )
+    assert [group[0] for group in made["fighter-5"]] == ["armor class 5"]
+    assert [group[0] for group in made["cleric-7"]] == ["cleric"]
+    assert all(len(made[i]) == 2 for i in ("fighter-6", "cleric-5"))
+
+
+def test_what_no_part_of_a_rule_can_keep_is_a_doubt() -> None:
+    made = suggest(CHUNKS, (), labelled(fighter_5="who carries the lantern"), near_to_clerics)
+    assert made.losses == {"fighter-5": ("who carries the lantern",)}
+
+
+def test_each_proposal_has_its_row_of_the_matrix() -> None:
+    made = suggest(CHUNKS, (), labelled(cleric_6="a cleric against armor class 6"))
+    by_id = {p.chunk.id: made.rows[p.rule] for p in made.proposals}
+    assert (by_id["cleric-6"].passes, by_id["cleric-6"].blocks) == (1, 0)
+    assert (by_id["fighter-6"].passes, by_id["fighter-6"].blocks) == (0, 1)
+
+
+def test_without_labels_nothing_is_measured() -> None:
+    made = suggest(CHUNKS)
+    assert len(made.proposals) == 6
+    assert (made.rows, made.losses, made.effect) == ({}, {}, None)
