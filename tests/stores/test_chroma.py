@@ -78,7 +78,21 @@ def test_catalogue_has_what_rules_and_clearance_need_and_no_text(store: ChromaSt
     entry = filled(store, [FULL]).catalogue()[FULL.id]
     assert (entry.rule, entry.clearance, entry.department) == (FULL.rule, 3, "ops")
     assert (entry.refs, entry.type, entry.source) == (FULL.refs, "special", "book.md")
-    assert (entry.loaded, entry.text, entry.title) == (False, "", "")
+    assert (entry.loaded, entry.text, entry.title) == (False, "", FULL.title)
+
+
+def test_many_rules_are_read_and_written_at_once(store: ChromaStore) -> None:
+    collection = filled(store, [FULL, Chunk("b"), Chunk("c")])
+    before, known = collection.version, collection.catalogue()
+    collection.set_rules({FULL.id: None, "b": '{"contain":"x"}'})
+    assert collection.rules([FULL.id, "b", "c", "nobody"]) == {
+        FULL.id: None, "b": '{"contain":"x"}', "c": None,
+    }  # fmt: skip
+    assert collection.version != before
+    assert {i: c.rule for i, c in collection.catalogue().items()} == collection.rules(list(known))
+    with pytest.raises(StoreError, match="has no chunk 'nobody'"):
+        collection.set_rules({"c": "{}", "nobody": "{}"})
+    assert collection.rule("c") is None
 
 
 def test_writing_again_replaces_text_and_drops_old_metadata(store: ChromaStore) -> None:

@@ -25,7 +25,7 @@ class Condition:
     value: str
 
     def holds(self, chunk: Chunk) -> bool:
-        """Whether `chunk` fits; its title is only known once it is loaded."""
+        """Whether `chunk` fits."""
         if self.field == "rule":
             return bool(chunk.rule) == (self.value == "any")
         pattern = ".*".join(map(re.escape, self.value.split("*")))
@@ -84,18 +84,12 @@ def select(
     CollectionMissing where the collection is empty.
     """
     conditions = [condition(text) for text in where]
-    early = [c for c in conditions if c.field != "title"]
-    late = [c for c in conditions if c.field == "title"]
     known = collection.catalogue()
     if not known:
         raise CollectionMissing(
             f"The collection {collection.name!r} is empty.", remedy="Index chunks into it first."
         )
-    fitting = [chunk for chunk in known.values() if all(c.holds(chunk) for c in early)]
-    if late:
-        # The catalogue has no titles.
-        loaded = collection.chunks([chunk.id for chunk in fitting])
-        fitting = [chunk for chunk in loaded.values() if all(c.holds(chunk) for c in late)]
+    fitting = [chunk for chunk in known.values() if all(c.holds(chunk) for c in conditions)]
     seen = [c.id for c in fitting if user.sees(c)]
     found = collection.chunks(seen[:limit])
     return Selection(
