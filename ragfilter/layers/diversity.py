@@ -154,7 +154,7 @@ def _line(trace: LayerTrace, result: Result) -> str:
 
 
 def _plain(decision: Decision, hit: Hit, result: Result) -> str:
-    if decision.limit == result.settings.diversity.max_similarity:
+    if decision.limit == result.settings.section(Diversity).max_similarity:
         return "said the same as a better one"
     return "were about what better ones cover already"
 
