@@ -557,6 +557,19 @@ def test_k_is_how_many_the_quality_layer_looks_at_first(
 
 
 @pytest.mark.model
+def test_query_why_explains_one_chunk_and_what_would_bring_it_back(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = ["--collection", "small", "--data-dir", str(workspace), "--profile", "query-must"]
+    assert main(["query", CLERIC, *place, "--why", "cleric-7"]) == 0
+    said = capsys.readouterr().out
+    assert "query_must: dropped, no term of group 2: armor class 7" in said
+    assert "What would bring it back:\n  Switch query_must off" in said
+    assert "  Add to the question: armor class 7" in said
+    assert main(["query", CLERIC, *place, "--why", "no-such-chunk"]) == 2
+
+
+@pytest.mark.model
 def test_query_for_people(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ["--data-dir", str(workspace)]
     capsys.readouterr()
