@@ -90,7 +90,11 @@ def _quality(trace: LayerTrace, result: Result) -> Iterator[Limit]:
     placed = [d for d in drops if d.reason.startswith("place ")]
     poor = len(drops) - len(beyond) - len(placed)
     reranked = trace.note.startswith("reranked")
-    threshold = "reranker_threshold" if reranked else "score_threshold"
+    compared = {d.limit for d in trace.decisions}
+    # Without enough hits for a background, similarity decides whatever the setting says.
+    by_share = quality.good_by == "background" and quality.score_threshold not in compared
+    good = "background_share" if by_share else "score_threshold"
+    threshold = "reranker_threshold" if reranked else good
     looked = len(trace.decisions) - trace.count("pinned") - len(beyond)
     width = "min_top_k" if looked <= quality.min_top_k and not reranked else "max_top_k"
     yield Limit(
