@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 from ragfilter.layers.cutoff import Cutoff
@@ -13,6 +14,8 @@ from ragfilter.ui.look import numbers, theme
 Shapes = list[dict[str, Any]]
 STEPS, LANE, CURVE = 0.2, 0.24, 0.28
 """Where the strip of steps ends and the curve begins, as shares of the height; labels between."""
+BESIDE = 13
+"""Characters that fit to the right of the plot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ def cut_marks(
         limit = fallback(detail, settings.distance_offset)
         _mark_limit(shapes, notes, text, limit, span, ink, decides=cut.limit is not None)
     elif cut.limit is not None:
-        text = strategy(cut.strategy).cliff(settings).lower()
+        text = "<br>".join(wrap(strategy(cut.strategy).cliff(settings).lower(), BESIDE))
         _mark_limit(shapes, notes, text, cut.limit, span, ink, decides=True)
     if "gap_threshold" in reads:
         _mark_threshold(shapes, notes, detail, settings.gap_threshold, ink)
