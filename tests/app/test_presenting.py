@@ -70,13 +70,13 @@ def test_only_the_unfiltered_answer_is_marked(open_page: Callable[..., Any]) -> 
 
 def test_leaving_brings_the_page_back_with_its_question(open_page: Callable[..., Any]) -> None:
     page = open_page({"profile": "full"}).ask(CLERIC)
-    strip = page.strip
+    strip = page.strip.partition("retrieved")[0]
     page.press("present-button")
     assert page.at.query_params["present"] == "true"
     page.press("scene-back").press("present-button")
     assert "present" not in page.at.query_params
     assert page.at.text_input(key="question").value == CLERIC
-    assert page.strip == strip
+    assert page.strip.partition("retrieved")[0] == strip
 
 
 def test_without_a_question_the_stage_offers_one(open_page: Callable[..., Any]) -> None:
