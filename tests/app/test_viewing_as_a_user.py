@@ -140,7 +140,7 @@ def test_every_layer_says_what_it_costs_and_why_it_stands_there(
     words = {name: toggle.label.partition(" · ")[2] for name, toggle in said.items()}
     assert words == {
         "clearance": "free", "query_must": "free", "entities": "store query",
-        "quality": "local model", "cutoff": "free", "judge": "LLM call",
+        "quality": "local model", "cutoff": "free", "diversity": "free", "judge": "LLM call",
     }  # fmt: skip
     assert all(toggle.help.endswith(costs.HELP[words[name]]) for name, toggle in said.items())
     page.at.selectbox(key=key("quality.reranker")).set_value("none")
