@@ -37,7 +37,8 @@ def draw(visit: Visit) -> None:
     try:
         work = desk.lay(st.session_state.collection, visit.settings, visit.resources)
         _hidden(work)
-        _part(str(part), work)
+        with st.container(key="rules-work"):
+            _part(str(part), work)
     except RagfilterError as error:
         problems.show(error)
 
