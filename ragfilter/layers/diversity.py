@@ -162,7 +162,7 @@ def _plain(decision: Decision, hit: Hit, result: Result) -> str:
 SPEC: LayerSpec = LayerSpec(
     name="diversity",
     title="Diversity",
-    mark=Mark("⬡", "hexagon-open", "#3f6212", "#a3d977"),
+    mark=Mark("⬡", "hexagon-open", "#10140f", "#5b6d8f"),
     apply=apply,
     section=Diversity,
     line=_line,

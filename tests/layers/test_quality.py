@@ -172,7 +172,7 @@ def test_a_failed_reranker_is_a_visible_fallback() -> None:
     assert ids(step) == ["c5"]
     (kept,) = [d for d in step.decisions if d.chunk_id == "c5"]
     assert kept.outcome == "fallback"
-    assert "model gone" in kept.reason
+    assert kept.reason.endswith("fallback, the reranker failed")
     assert "model gone" in step.note
 
 
