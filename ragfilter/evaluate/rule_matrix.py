@@ -26,9 +26,11 @@ from functools import partial
 from typing import Any
 
 from ragfilter.engine.replay import replay, retrieved, with_rules
+from ragfilter.engine.retrieve import used
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
 from ragfilter.layers.clearance import viewer, visible
+from ragfilter.layers.registry import LAYERS
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool, Result, User
 from ragfilter.rules.match import RuleBook, Scan
 from ragfilter.rules.rule import parse, parts, without
@@ -92,7 +94,9 @@ class Matrix:
 class _Asked:
     """A question made ready: `behind` are the settings of the layers behind the rules, `seen` the
     hits retrieved that the user sees, `bare` the same without their rules, `passing` the ids of
-    those that pass. `kept` and `scores` are those with every rule in force."""
+    those that pass. `kept` and `scores` are those with every rule in force. `whole`: what is behind
+    the rules looks at more than the hits they let through, so nothing less than a whole replay is
+    exact."""
 
     id: str
     pool: Pool
@@ -104,13 +108,14 @@ class _Asked:
     bare: tuple[Hit, ...]
     passing: frozenset[str]
     relevant: frozenset[str]
+    whole: bool
     kept: tuple[str, ...] = ()
     scores: Scores | None = None
     waiting: bool = False
 
     def replay_with(self, freed: frozenset[str]) -> Result:
         """The result where the rules of `freed` do not count."""
-        if self.settings.judge.enabled:
+        if self.whole:
             return self.replay_changed(dict.fromkeys(freed))
         # The rules have been decided: what is behind them sees these hits and no others.
         hits = tuple(hit for hit in self.bare if hit.id in self.passing or hit.id in freed)
@@ -189,7 +194,9 @@ def build_matrix(
                 of_rule[hit.chunk.rule].append(hit.id)
         for rule, found in of_rule.items():
             freed = frozenset(found).difference(question.passing)
-            kept = _ids(question.replay_with(freed)) if freed else question.kept
+            # A rule that holds may pin its chunks.
+            acts = frozenset(found) if question.settings.query_must.pin else freed
+            kept = _ids(question.replay_with(acts)) if acts else question.kept
             tallies[rule].add(question, freed, len(found) - len(freed), kept)
     labelled = sum(question.scores is not None for question in asked)
     rows = [tally.row(rule, ids[rule], "", labelled) for rule, tally in tallies.items()]
@@ -230,9 +237,10 @@ def build_parts(
         for place, rest in rests.items():
             if scan.passes(rest) == passes:
                 continue
-            if passes:
+            if passes or question.whole:
                 changed = question.replay_changed(dict.fromkeys(found, rest))
-                tallies[place].add(question, frozenset(), len(found), _ids(changed))
+                freed = frozenset() if passes else found
+                tallies[place].add(question, freed, len(found) * passes, _ids(changed))
             else:
                 tallies[place].add(question, found, 0, _ids(question.replay_with(found)))
     rows = [tally.row(rule, ids, place, labelled) for place, tally in tallies.items()]
@@ -284,7 +292,7 @@ def _prepare(
     sides = {i for e in pool.entities for i in e.ids} if settings.entities.enabled else set()
     seen: list[Hit] = []
     passing: set[str] = set()
-    wanted = _reach(settings)
+    wanted = used(settings)
     for hit in retrieved(pool, settings, user):
         if user.sees(hit.chunk) and (wanted or hit.id in sides):
             seen.append(hit)
@@ -305,6 +313,9 @@ def _prepare(
         bare=bare,
         passing=frozenset(passing),
         relevant=relevant,
+        whole=settings.judge.enabled
+        or settings.query_must.pin
+        or any(layer.enabled(settings) and layer.reads_pool(settings) for layer in LAYERS),
     )
     result = asked.replay_with(frozenset())
     kept = _ids(result)
@@ -314,18 +325,6 @@ def _prepare(
 
 def _ids(result: Result) -> tuple[str, ...]:
     return tuple(hit.id for hit in result.kept)
-
-
-def _reach(settings: Settings) -> int:
-    """How many chunks that pass the layers behind the rules look at, at most."""
-    widths = [settings.retrieval.k]
-    if settings.quality.enabled:
-        widths.append(settings.quality.max_top_k)
-    if settings.cutoff.enabled:
-        widths.append(settings.cutoff.max_results)
-    if settings.judge.enabled:
-        widths.append(int(settings.judge.max_chunks * settings.judge.oversample))
-    return max(widths)
 
 
 def _crowding(asked: Iterable[_Asked]) -> tuple[CrowdRow, ...]:

@@ -77,7 +77,8 @@ def cut(
     `values` (lower is better) stand in the order in force; the first `pinned` of them are pins and
     always stay. Only the first max_results are looked at. At least min_results stay, or all where
     there are fewer; max_results wins over min_results. `background` is what chunks that have
-    nothing to do with the query are worth, by default the mean of the farther half of `values`.
+    nothing to do with the query are worth, by default the mean of the farther half of `values`. A
+    strategy that needs one cuts by gap where too few values tell it.
     Raises ValueError for a value that is not a finite number, or a negative `pinned`.
     """
     for place, value in enumerate(values, start=1):
@@ -90,8 +91,12 @@ def cut(
     n = len(values)
     pins = min(pinned, n)
     looked = values[: max(settings.max_results, pins)]
-    background = far_end(values) if background is None else background
-    wish = strategy(settings.strategy).cut(looked, settings, pins, background)
+    chosen = strategy(settings.strategy)
+    if background is None:
+        background = far_end(values)
+        if chosen.reads_pool and n < BACKGROUND_FROM:
+            chosen = strategy("gap")
+    wish = chosen.cut(looked, settings, pins, background)
     return _constrain(wish, settings, n=n, looked=len(looked), pins=pins)
 
 
@@ -113,8 +118,9 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, looked: int, pins: int) -
 
 
 def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tuple[Cut, ...]:
-    """What every strategy makes of the same values, with the settings in force."""
-    return tuple(
+    """What every strategy makes of the same values, with the settings in force. One that lacks a
+    background is left out."""
+    every = (
         cut(
             detail.values,
             settings.model_copy(update={"strategy": each.name}),
@@ -123,6 +129,8 @@ def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tupl
         )
         for each in STRATEGIES
     )
+    return tuple(made for each, made in zip(STRATEGIES, every, strict=True)
+                 if made.strategy == each.name)  # fmt: skip
 
 
 def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
@@ -139,11 +147,12 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
         else tuple(lowered.get(hit.id, hit.distance) for hit in hits)
     )
     unscored = look.pool.space == "rank" and not reranked
-    shallow = strategy(settings.strategy).reads_pool and len(look.found) < BACKGROUND_FROM
-    if unscored or shallow:
-        settings = settings.model_copy(update={"strategy": "fixed" if unscored else "gap"})
+    if unscored:
+        settings = settings.model_copy(update={"strategy": "fixed"})
     background = _background(look, reranked=reranked)
     made = cut(values, settings, pinned=len(pins), background=background)
+    shallow = made.strategy != settings.strategy
+    settings = settings.model_copy(update={"strategy": made.strategy})
     if unscored:
         made = replace(made, gaps=(), reason=f"{made.reason}; {UNSCORED} to find a cliff in")
     name = RERANK if reranked else PLACE if unscored else LOWERED if lowered else DISTANCE
@@ -156,9 +165,8 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     note = made.reason
     if reranked:
         note += f"; the values are {RERANK}, since the reranker reordered the hits"
-    elif shallow and not unscored:
-        few = f"a background is known from {BACKGROUND_FROM} hits on"
-        note += f"; cut by gap, since {few}"
+    elif shallow:
+        note += f"; cut by gap, since a background is known from {BACKGROUND_FROM} hits on"
     elif lowered:
         note += f"; the values are {LOWERED}"
     detail = CutoffDetail(made, tuple(hit.id for hit in hits), values, name, background)
@@ -166,8 +174,11 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
 
 
 def _background(look: LayerInput, *, reranked: bool) -> float | None:
-    """The mean of the farther half of what the query itself found, in the scale in force."""
+    """The mean of the farther half of what the query itself found, in the scale in force; None
+    where that is too little to know it."""
     found = look.found
+    if len(found) < BACKGROUND_FROM:
+        return None
     scores = (h.rerank_score for h in found if h.rerank_score is not None)
     values = [1.0 - s for s in scores] if reranked else [h.distance for h in found]
     return far_end(values) if values else None

@@ -44,8 +44,8 @@ def test_it_is_what_replay_keeps(
     steps: list[int], words: list[int], k: int, least: int, profile: object, budget: int
 ) -> None:
     settings = (FULL if profile is FULL else GAP).with_values(
-        {"cutoff.max_results": k, "cutoff.min_results": least, "quality.reranker": "none",
-         "context.max_context_tokens": budget}
+        {"cutoff.strategy": "gap", "cutoff.max_results": k, "cutoff.min_results": least,
+         "quality.reranker": "none", "context.max_context_tokens": budget}
     )  # fmt: skip
     pools = {"q": pool_of(steps, words)}
     qrels = {"q": {"c1": 1, "c3": 2, "c5": 0, "elsewhere": 1}}

@@ -124,7 +124,14 @@ def test_whole_characters_come_out_of_a_foreign_collection() -> None:
         "a", read, read, read, read, None, (read, "😀"), 0, read, read
     )
     assert to_entry("a", row) == Chunk(
-        "a", type=read, source=read, refs=(read, "😀"), department=read, rule=read, loaded=False
+        "a",
+        title=read,
+        type=read,
+        source=read,
+        refs=(read, "😀"),
+        department=read,
+        rule=read,
+        loaded=False,
     )
     assert to_chunk("a", {"refs": "[" * 100_000}, None).refs == ("[" * 100_000,)
 
