@@ -246,6 +246,8 @@ BEYOND_THE_CORE = [
     "ragfilter.models.openai_embedder",
     "ragfilter.rules.edits",
     "ragfilter.rules.journal",
+    "ragfilter.rules.rule_files",
+    "ragfilter.rules.steps",
     "ragfilter.settings.deployment",
     "ragfilter.stores",
     "ragfilter.ui",
