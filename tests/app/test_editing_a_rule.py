@@ -54,15 +54,17 @@ def write(page: Any, text: str) -> Any:
     return page.run()
 
 
-def test_a_damaged_journal_spoils_nothing_but_the_editor(
+def test_a_damaged_database_spoils_nothing_but_marks_and_the_editor(
     open_page: Callable[..., Any], copy_demo: Callable[[], Path]
 ) -> None:
     folder = copy_demo()
     (folder / "ragfilter.db").write_bytes(b"no database" * 1000)
     page = open_page(LINK, workspace=folder).edit_rule(OTHER)
-    (shown,) = [error.value for error in page.at.error]
-    assert "The journal of edits failed (file is not a database)" in shown
-    assert "move it away" in shown
+    marks, editor = [error.value for error in page.at.error]
+    assert "The book of labels failed (file is not a database)" in marks
+    assert "The journal of edits failed (file is not a database)" in editor
+    assert "move it away" in marks
+    assert "move it away" in editor
     assert OTHER in told(page)
 
 

@@ -31,14 +31,15 @@ TITLES: tuple[tuple[type[RagfilterError], str], ...] = (
 
 
 def show(error: RagfilterError, *, retry: bool = True) -> None:
-    """One error as a message with its remedy, and a way to try again."""
+    """One error as a message with its remedy, and a way to try again; `retry=False` for those of
+    which several may stand on one page."""
     title = next((word for kind, word in TITLES if isinstance(error, kind)), "")
     head = f"**{title}.** " if title else ""
     command = COMMANDS.get(error.action)
     remedy = (
         f"{error.remedy} Run `{command}`, also while the app runs." if command else error.remedy
     )
-    with st.container(key="problem"):
+    with st.container(key="problem" if retry else None):
         st.error(f"{head}{prose.message(error.message)}  \n{prose.message(remedy)}".strip())
         if retry:
             st.button("Try again", key="retry", icon=":material/refresh:")
