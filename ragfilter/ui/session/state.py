@@ -6,7 +6,7 @@ show it and write to it through callbacks, so a control that is not drawn loses 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -123,18 +123,21 @@ def looked() -> None:
             st.session_state.zoom, st.session_state.window = low_high, None
 
 
-def whole_link() -> dict[str, str]:
+def whole_link(nameable: Collection[str]) -> dict[str, str]:
     """The parameters of a link that shows this very page: question, settings and what is looked
-    at."""
-    zoom = st.session_state.zoom
+    at. Empty before there is anything to ask. The open chunk is in it only if it is `nameable`:
+    links are passed on."""
+    shared: dict[str, str] = st.session_state.shared
+    if not shared:
+        return {}
+    zoom, chunk = st.session_state.zoom, st.session_state.chunk
     look = {
-        link.CHUNK: st.session_state.chunk or "",
+        link.CHUNK: chunk if chunk in nameable else "",
         link.PANEL: "" if st.session_state.panel == PANELS[0] else st.session_state.panel,
         link.PLACES: f"{zoom[0]}-{zoom[1]}" if zoom else "",
         link.FILTER: st.session_state.get("filter") or "",
         link.VIEW: OPERATOR if st.session_state.operator else "",
     }
-    shared: dict[str, str] = st.session_state.shared
     return shared | {name: value for name, value in look.items() if value}
 
 

@@ -13,7 +13,7 @@ import streamlit as st
 
 from ragfilter.layers.registry import LAYERS, SWITCHES
 from ragfilter.layers.spec import LayerSpec
-from ragfilter.report import LayerSummary, Summary
+from ragfilter.report import LayerSummary, Summary, visible
 from ragfilter.settings import config, profiles
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.ui.look import html
@@ -131,14 +131,7 @@ def _layers(visit: Visit, view: View | None) -> None:
                 if info.section == section:
                     setting.draw(info, settings)
     with st.container(key="settings-actions", horizontal=True, gap="small"):
-        with st.popover("Link", key="link", icon=":material/link:", help="A link to this page."):
-            st.caption(
-                "It holds question, settings, open chunk and panel, shown places, filter, "
-                "and whom the page is seen as."
-            )
-            address = urlsplit(st.context.url or "")
-            query = urlencode(state.whole_link())
-            st.code(urlunsplit((*address[:3], query, "")), language=None, wrap_lines=True)
+        _link(view)
         files.load()
         st.download_button(
             "Settings",
@@ -151,6 +144,20 @@ def _layers(visit: Visit, view: View | None) -> None:
             on_click="ignore",
             help="Download these settings as TOML, for `ragfilter query --config` and the library.",
         )
+
+
+def _link(view: View | None) -> None:
+    """The link to copy, where there is something to come back to."""
+    params = state.whole_link(visible(view.result) if view is not None else ())
+    if not params:
+        return
+    with st.popover("Link", key="link", icon=":material/link:", help="A link to this page."):
+        st.caption(
+            "It holds question, settings, open chunk and panel, shown places, filter, and whom "
+            "the page is seen as. A chunk that this user may not see is left out."
+        )
+        address = urlsplit(st.context.url or "")
+        st.code(urlunsplit((*address[:3], urlencode(params), "")), language=None, wrap_lines=True)
 
 
 def _card(
