@@ -22,7 +22,8 @@ def test_a_dropped_chunk_is_brought_back_by_a_button_and_undo_drops_it_again(
     page = open_page(link | {"panel": "Chunk", "chunk": MATRIX, "filter": "cleric matrix"})
     # The limit that a larger k does not get past is named beside the curve.
     said = next(text for text in page.html if text.startswith("quality: Candidates"))
-    assert "k) 40 is not reached: 15 chunks came in, limited by quality: Candidates" in said
+    limit = "limited by quality: Background share 0.800"
+    assert f"k) 40 is not reached: 9 chunks came in, {limit}" in said
     # What the link was copied with is there, and in the next link too.
     assert page.at.session_state["panel"] == "Chunk"
     assert 0 < len(page.titles) < 100

@@ -279,7 +279,7 @@ def test_references_to_secrets_are_counted_and_not_named(
     open_page: OpenPage, tmp_path: Path
 ) -> None:
     chunks = (
-        Chunk("map", "Where the vault lies.", "The Map", refs=("door", "hoard", "lost")),
+        Chunk("map", "Where the vault lies.", "The Map", refs=("door", "hoard", "astray")),
         Chunk("door", "The door is oak.", "The Door"),
         Chunk("hoard", "Nine rubies.", "The Hoard Itself", clearance=2),
     )
@@ -293,10 +293,10 @@ def test_references_to_secrets_are_counted_and_not_named(
     page.at.toggle(key="with-refs").set_value(True)
     page.run()
     assert [row["refs"] for row in page.rows if row["id"] == "map"] == ["door"]
-    for secret in ("hoard", "Hoard", "lost", "rubies"):
+    for secret in ("hoard", "Hoard", "astray", "rubies"):
         assert secret not in page.sent + page.downloads["ragfilter.csv"]()
     page.choose("view-as", "Operator")
-    assert "The Hoard Itself (hidden), lost (unknown)" in "\n".join(page.html)
+    assert "The Hoard Itself (hidden), astray (unknown)" in "\n".join(page.html)
     page.switch("clearance", False)
     labels = [b.label for b in page.at.button if b.key and b.key.startswith("ref-open-")]
     assert any("The Hoard Itself" in label for label in labels)

@@ -164,7 +164,7 @@ def test_going_to_the_rules_and_back_loses_nothing(
     open_page: Callable[..., Any], workspace: Path
 ) -> None:
     page = open_page({"profile": "full"}, workspace=workspace).ask(CLERIC)
-    page.slide("cutoff.gap_threshold", 0.2)
+    page.slide("cutoff.relative_offset", 0.2)
     page.at.text_input(key="filter").set_value("cleric")
     page.run()
     kept, changes, titles = page.kept, page.changes, page.titles

@@ -18,11 +18,12 @@ pytestmark = pytest.mark.model
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
 SETUPS = {
     "full": {"profile": "full"},
-    "jumps": {"profile": "adaptive-gap", "cutoff.strategy": "autocut"},
+    "jumps": {"profile": "adaptive-gap", "cutoff.strategy": "autocut",
+              "diversity.enabled": "true"},
     "tail": {"profile": "adaptive-gap", "cutoff.strategy": "adaptive_k"},
     "distances": {"profile": "adaptive-retrieval", "cutoff.enabled": "true"},
     "judge": {"profile": "llm-filter"},
-}
+}  # fmt: skip
 """Together these show a slider for every setting that is a number, and the user's level."""
 
 
