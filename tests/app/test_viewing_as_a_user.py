@@ -133,14 +133,14 @@ def test_every_layer_says_what_it_costs_and_why_it_stands_there(
     open_page: Callable[..., Any],
 ) -> None:
     page = open_page({"profile": "full"})
-    (caption,) = page.at.caption
-    assert caption.value == "Layers, in order of execution"
+    (caption,) = (c for c in page.at.caption if c.value == "Layers, in order of execution")
     assert caption.help == costs.ORDER
     said = {name: page.at.toggle(key=key(f"{name}.enabled")) for name in SWITCHES}
     words = {name: toggle.label.partition(" · ")[2] for name, toggle in said.items()}
     assert words == {
         "clearance": "free", "query_must": "free", "entities": "store query",
-        "quality": "local model", "cutoff": "free", "diversity": "free", "judge": "LLM call",
+        "words": "free", "quality": "local model", "cutoff": "free", "diversity": "free",
+        "judge": "LLM call",
     }  # fmt: skip
     assert all(toggle.help.endswith(costs.HELP[words[name]]) for name, toggle in said.items())
     page.at.selectbox(key=key("quality.reranker")).set_value("none")
