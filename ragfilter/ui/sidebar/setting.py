@@ -74,11 +74,12 @@ def show(where: str, value: Any) -> None:
         st.session_state[where] = value
 
 
-def changed(path: str, view: str = "set") -> None:
-    """A widget's callback: what it says becomes the setting."""
+def changed(path: str, view: str = "set", shown: Any = None) -> None:
+    """A widget's callback: what it says becomes the setting. `shown` is what it was drawn with."""
     value = st.session_state[key(path, view)]
-    if value is None:
+    if value is None or _late(path, view, shown):
         return
+    st.session_state.moved = view
     values = {path: value}
     if path in ORDERED:
         low, high = ORDERED
@@ -88,6 +89,13 @@ def changed(path: str, view: str = "set") -> None:
     state.change(values)
 
 
+def _late(path: str, view: str, shown: Any) -> bool:
+    """Whether the widget only echoes an older value, while another widget of its setting is moved
+    by keys faster than the page follows. Nobody moves two at once: the one moved last is right."""
+    last = key(path, st.session_state.get("moved", view))
+    return last != key(path, view) and st.session_state.get(last, shown) != shown
+
+
 def _widget(info: FieldInfo, value: Any, view: str, label: str) -> None:
     where = key(info.path, view)
     show(where, value)
@@ -95,7 +103,7 @@ def _widget(info: FieldInfo, value: Any, view: str, label: str) -> None:
         "key": where,
         "help": f"{info.help} Unit: {info.unit}." if info.unit else info.help,
         "on_change": changed,
-        "args": (info.path, view),
+        "args": (info.path, view, value),
     }
     if info.choices and len(info.choices) <= 4 and info.name in ("strategy", "mode"):
         st.segmented_control(
