@@ -143,7 +143,7 @@ class Page:
     @property
     def titles(self) -> list[str]:
         frames = [frame.value for frame in self.at.dataframe]
-        return [title for (title,) in next(f for f in frames if "title" in f)["title"]]
+        return [title.rstrip() for (title,) in next(f for f in frames if "title" in f)["title"]]
 
     @property
     def changes(self) -> dict[str, Any]:

@@ -14,7 +14,6 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -37,6 +36,19 @@ FLAGS = (
 )  # fmt: skip
 ACROSS = {"": 18, "rank": 58, "outcome": 128, "title": 278, "reason": 430}
 """Where the first columns of the table are, in pixels from its left edge."""
+STILL = """index => {
+  const chart = document.querySelector(".st-key-curve .nsewdrag")?.getBoundingClientRect()
+  if (!chart) return false
+  const seen = [...document.querySelectorAll(".st-key-curve path.point")].map(point => {
+    const box = point.getBoundingClientRect()
+    return [box.x + box.width / 2, box.y + box.height / 2]
+  }).filter(([x, y]) =>
+    chart.left < x && x < chart.right && chart.top < y && y < chart.bottom)
+  const before = window.seenPoints
+  window.seenPoints = JSON.stringify(seen)
+  return before === window.seenPoints && seen[index]
+}"""
+"""Where the curve's point is, among those in view, once none of them moves any more."""
 ServeApp = Callable[..., str]
 OpenTab = Callable[..., "Tab"]
 
@@ -138,12 +150,8 @@ class Tab:
         """Click the curve's point with this index among those in view; returns what was told while
         the mouse was over it, line by line."""
         # The chart is drawn a moment after the server has nothing more to do.
-        expect(self.keyed("curve").locator("path.point").nth(index)).to_be_attached()
-        chart = self.keyed("curve").locator(".nsewdrag").first.bounding_box()
-        assert chart is not None
-        boxes = [box for box in self._point_boxes() if _inside(box, chart)]
-        box = boxes[index]
-        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        seen = self.page.wait_for_function(STILL, arg=index, polling=100)
+        x, y = seen.json_value()
         self.page.mouse.move(x, y)
         hover = self.keyed("curve").locator(".hoverlayer .hovertext")
         expect(hover).to_be_visible()
@@ -151,21 +159,12 @@ class Tab:
         self.page.mouse.click(x, y)
         return told
 
-    def _point_boxes(self) -> list[dict[str, float]]:
-        boxes: list[dict[str, float]] = self.keyed("curve").evaluate(
-            """chart => [...chart.querySelectorAll("path.point")].map(point => {
-                 const box = point.getBoundingClientRect();
-                 return {x: box.x, y: box.y, width: box.width, height: box.height};
-               })"""
-        )
-        return boxes
-
     def click_row(self, row: int, column: str = "") -> str:
         """Click a column of a row of the table (0 is the first), or the box before it; returns the
         row's title."""
         canvas = self.keyed("table").get_by_test_id("data-grid-canvas")
         canvas.scroll_into_view_if_needed()
-        title = self.cell(row, "title").text_content() or ""
+        title = (self.cell(row, "title").text_content() or "").strip()
         box = canvas.bounding_box()
         assert box is not None
         across = ACROSS[column]
@@ -192,12 +191,6 @@ class Tab:
         grid = self.keyed("table").locator("table[role='grid']")
         head = grid.locator("th", has_text=re.compile(rf"^{column}$"))
         return grid.locator(f"td[aria-colindex='{head.get_attribute('aria-colindex')}']")
-
-
-def _inside(box: dict[str, float], frame: Any) -> bool:
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    across = frame["x"] < x < frame["x"] + frame["width"]
-    return bool(across and frame["y"] < y < frame["y"] + frame["height"])
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ def app_with_llm(serve_app: Callable[..., str], endpoint: Server) -> str:
 
 def open_matrix(open_tab: OpenTab, url: str, **given: Any) -> Any:
     tab = open_tab(LINK, url=url, **given).expect_kept(15).rest()
-    expect(tab.cell(1, "title")).to_have_text(re.compile("Armor Class 7$"))
+    expect(tab.cell(1, "title")).to_have_text(re.compile(r"Armor Class 7\s*$"))
     tab.click_row(1)
     expect(tab.chunk.locator("h3")).to_have_text(re.compile("Armor Class 7$"))
     tab.edit_rule()

@@ -67,7 +67,7 @@ def test_a_slider_moved_by_keys_changes_the_result_and_asks_no_store(open_tab: O
 def test_query_must_off_brings_the_other_matrices_back(open_tab: OpenTab) -> None:
     tab = open_tab({"q": CLERIC, "profile": "query-must"}).expect_kept(15).rest()
     outcome, title = tab.cell(1, "outcome"), tab.cell(1, "title")
-    expect(title).to_have_text(re.compile("ATTACK .*Armor Class 7$"))
+    expect(title).to_have_text(re.compile(r"ATTACK .*Armor Class 7\s*$"))
     expect(outcome).to_have_text("✕ dropped")
     tab.switch("query_must")
     expect(outcome).to_have_text("● kept")

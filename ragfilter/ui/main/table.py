@@ -16,6 +16,8 @@ from ragfilter.ui.session.visit import View
 
 HEIGHT = 400
 TITLE_WIDTH = 31
+WIDE = "\u2003" * 16
+"""A button is as wide as its words; these spaces fill the cell, so that all of it is clicked."""
 BY_RANK, KEPT_FIRST = "By rank", "Kept first"
 
 
@@ -91,7 +93,7 @@ def frame(
     columns: dict[str, list[Any]] = {
         "rank": [row.rank or None for row in rows],
         "outcome": [[theme.words(row.outcome, row.layer)] for row in rows],
-        "title": [[short_title(row.title, TITLE_WIDTH)] for row in rows],
+        "title": [[short_title(row.title, TITLE_WIDTH) + WIDE] for row in rows],
         "reason": [row.reason for row in rows],
     }
     if refs is not None:
