@@ -82,13 +82,13 @@ def downloaded(tab: Any, key: str, path: Path) -> str:
 def test_as_a_user_no_secret_is_anywhere(open_tab: OpenTab, tmp_path: Path) -> None:
     tab, received = open_listening(open_tab, AS_USER)
     expect(tab.keyed("layer-clearance")).to_contain_text("Hidden chunks are left out")
-    tab.rest().choose("window", "All 200")
-    expect(tab.keyed("curve").locator("path.point")).to_have_count(200)
-    expect(tab.keyed("curve").locator(".xtick", has_text="150")).to_be_visible()
     # Third of what the user sees, whatever secrets stand before it.
     told = tab.rest().click_point(0)
     assert told[1] == "monster-cave-bear"
     assert "rank 3 " in " ".join(told)
+    tab.rest().choose("window", "All 200")
+    expect(tab.keyed("curve").locator(".xtick", has_text="150")).to_be_visible()
+    expect(tab.keyed("curve").locator("path.point")).to_have_count(200)
     for panel in PANELS:
         tab.rest().choose("panel-box", panel).rest()
         assert leaked(page_text(tab)) == set(), panel
