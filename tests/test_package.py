@@ -198,7 +198,7 @@ from ragfilter.report import csv, document, rows, summary
 from ragfilter.settings.config import load
 
 settings = load(profile="full").settings
-print(cut([0.12, 0.18, 0.22, 0.35, 0.50], settings.cutoff).kept)
+print(cut([0.12, 0.18, 0.22, 0.35, 0.50], load(profile="adaptive-gap").settings.cutoff).kept)
 
 rule = '{"contain": "troll"}'
 chunks = [Chunk("c1"), Chunk("c2", rule=rule), Chunk("c3"), Chunk("c4"), Chunk("c5")]

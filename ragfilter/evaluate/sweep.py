@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
-from ragfilter.layers.cutoff import Cutoff, cut
+from ragfilter.layers.cutoff import Cutoff, cut_hits
 from ragfilter.model import PUBLIC, CutoffDetail, Hit, Pool, User
 from ragfilter.protocols import Progress
 from ragfilter.report import tokens
@@ -100,7 +100,7 @@ def kept(pool: Pool, planned: Plan, user: User = PUBLIC) -> Iterator[tuple[Hit, 
             assert isinstance(trace.detail, CutoffDetail)
             before[key] = trace.detail, trace.count("pinned")
         detail, pinned = before[key]
-        n = cut(detail.values, cutoff, pinned=pinned, background=detail.background).kept
+        n = cut_hits(detail.values, cutoff, pinned=pinned, background=detail.background).kept
         if (key, n) not in behind:
             first = ALL.model_copy(update={"max_results": max(n, 1)})
             behind[key, n] = replay(pool, base.model_copy(update={"cutoff": first}), user).kept

@@ -77,8 +77,7 @@ def cut(
     `values` (lower is better) stand in the order in force; the first `pinned` of them are pins and
     always stay. Only the first max_results are looked at. At least min_results stay, or all where
     there are fewer; max_results wins over min_results. `background` is what chunks that have
-    nothing to do with the query are worth, by default the mean of the farther half of `values`. A
-    strategy that needs one cuts by gap where too few values tell it.
+    nothing to do with the query are worth, by default the mean of the farther half of `values`.
     Raises ValueError for a value that is not a finite number, or a negative `pinned`.
     """
     for place, value in enumerate(values, start=1):
@@ -91,13 +90,19 @@ def cut(
     n = len(values)
     pins = min(pinned, n)
     looked = values[: max(settings.max_results, pins)]
-    chosen = strategy(settings.strategy)
-    if background is None:
-        background = far_end(values)
-        if chosen.reads_pool and n < BACKGROUND_FROM:
-            chosen = strategy("gap")
-    wish = chosen.cut(looked, settings, pins, background)
+    background = far_end(values) if background is None else background
+    wish = strategy(settings.strategy).cut(looked, settings, pins, background)
     return _constrain(wish, settings, n=n, looked=len(looked), pins=pins)
+
+
+def cut_hits(
+    values: Sequence[float], settings: Cutoff, *, pinned: int, background: float | None
+) -> Cut:
+    """`cut` for the hits of a pool. Where their `background` is not known, a strategy that needs
+    one cuts by gap."""
+    if background is None and strategy(settings.strategy).reads_pool:
+        settings = settings.model_copy(update={"strategy": "gap"})
+    return cut(values, settings, pinned=pinned, background=background)
 
 
 def _constrain(wish: Cut, settings: Cutoff, *, n: int, looked: int, pins: int) -> Cut:
@@ -121,7 +126,7 @@ def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tupl
     """What every strategy makes of the same values, with the settings in force. One that lacks a
     background is left out."""
     every = (
-        cut(
+        cut_hits(
             detail.values,
             settings.model_copy(update={"strategy": each.name}),
             pinned=pinned,
@@ -150,7 +155,7 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     if unscored:
         settings = settings.model_copy(update={"strategy": "fixed"})
     background = _background(look, reranked=reranked)
-    made = cut(values, settings, pinned=len(pins), background=background)
+    made = cut_hits(values, settings, pinned=len(pins), background=background)
     shallow = made.strategy != settings.strategy
     settings = settings.model_copy(update={"strategy": made.strategy})
     if unscored:

@@ -224,8 +224,7 @@ def test_law_kept_lies_between_the_fewest_and_k(
 ) -> None:
     made = cut(values, settings, pinned=pinned)
     n, pins = len(values), min(pinned, len(values))
-    few = settings.strategy == "relative" and 0 < n < 50  # no background is known
-    assert made.strategy == ("gap" if few else settings.strategy)
+    assert made.strategy == settings.strategy
     assert made.kept >= min(settings.min_results, settings.max_results, n)
     assert made.kept >= pins
     assert made.kept <= max(min(n, settings.max_results), pins)

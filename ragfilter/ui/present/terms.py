@@ -20,7 +20,8 @@ TERMS = {
     "k": "How many results are wanted at most.",
     "layer": "One step of the filter: a pure function from hits to hits and decisions.",
     "operator": "Somebody who sees everything, hidden chunks included.",
-    "pin": "To keep a chunk whatever its distance, as the best one for a side of a comparison.",
+    "pin": "To keep a chunk whatever its distance: the best for a side of a comparison, one whose "
+    "rule holds, one that states a value of the query.",
     "profile": "Named settings.",
     "rank": "A hit's place by distance, from 1. A hit's *place* counts the kept ones only.",
     "rerank": "To score hits again with a model that reads query and chunk together.",
