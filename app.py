@@ -22,6 +22,7 @@ if __name__ == "__main__":
         st.Page("pages/rules.py", title="Rules"),
         st.Page("pages/evaluate.py", title="Evaluate"),
         st.Page("pages/tune.py", title="Tune"),
+        st.Page("pages/compare.py", title="Compare"),
         st.Page("pages/collections.py", title="Collections"),
     ]
     st.navigation(pages, position="top").run()

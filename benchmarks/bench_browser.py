@@ -2,7 +2,8 @@
 
 From the release of the mouse or key to the picture that shows what it changed, as the browser's own
 clock has it; medians over RUNS. A slider's wait holds 200 ms of Streamlit's own debounce. A row is
-clicked on its title, since elsewhere the table waits 150 ms for more. With a number, that many
+clicked on its title, since elsewhere the table waits 150 ms for more. First, how many different
+pictures a second the curve shows while its threshold is dragged. With a number, that many
 sliders are moved first, and the server's memory is told before and after:
 `python benchmarks/bench_browser.py 1000`. RAGFILTER_DATA_DIR may name a workspace with the demo,
 which saves indexing it.
@@ -33,6 +34,8 @@ from ragfilter.ingest.demo import queries
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = 20
+PICTURES = 30
+"""A second, wanted while a line of the curve is dragged."""
 TARGETS_MS = {"slider": 280, "row click": 200, "point click": 200, "Enter": 300}
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -59,6 +62,19 @@ WATCH = """([event, what]) => {
 }"""
 """Resolves `waited` in the frame in which the curve (or the open chunk) first differs from what it
 was at the event."""
+
+
+COUNT = """() => {
+  let before = "", pictures = 0, first = 0, last = 0
+  const look = now => {
+    const seen = document.querySelector(".rf-drag").innerHTML
+    if (seen !== before) { pictures++; first ||= now; last = now; before = seen }
+    window.dragged = (1000 * (pictures - 1)) / (last - first)
+    requestAnimationFrame(look)
+  }
+  requestAnimationFrame(look)
+}"""
+"""Keeps in `dragged` how many different pictures of the handles a second there were."""
 
 
 @contextmanager
@@ -127,6 +143,23 @@ def slide(page: Page, i: int) -> None:
     page.mouse.up()
 
 
+def drag(page: Page) -> float:
+    """Drag the threshold's line in the curve up and down; the different pictures a second."""
+    grip = page.locator(".rf-handle[aria-label^='Relative offset'] circle")
+    grip.scroll_into_view_if_needed()
+    box = grip.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.evaluate(COUNT)
+    for end in (y - 120, y, y - 120, y):
+        page.mouse.move(x, end, steps=30)
+    pictures = float(page.evaluate("window.dragged"))
+    page.mouse.up()
+    return pictures
+
+
 def click_row(page: Page, i: int) -> None:
     canvas = page.locator(".st-key-table [data-testid='data-grid-canvas']")
     canvas.scroll_into_view_if_needed()
@@ -137,7 +170,8 @@ def click_row(page: Page, i: int) -> None:
 
 def click_point(page: Page, i: int) -> None:
     # The open chunk's point has a ring around it, which counts as a point too.
-    page.locator(".st-key-curve").scroll_into_view_if_needed()
+    # All the way up, so that no point lies under the bar of pages.
+    page.locator("[data-testid='stMain']").evaluate("main => main.scrollTo(0, 0)")
     boxes = page.locator(".st-key-curve").evaluate(
         """c => { const f = c.querySelector(".nsewdrag").getBoundingClientRect();
           return [...c.querySelectorAll("path.point")].map(p => p.getBoundingClientRect())
@@ -186,6 +220,9 @@ def main() -> None:
         page.wait_for_selector(".st-key-curve path.point")
         rest(page)
         slide(page, 5)
+        rest(page)
+        pictures = median(drag(page) for _ in range(5))
+        print(f"dragging: median {pictures:.0f} pictures a second (wanted: {PICTURES})")
         rest(page)
         if moves:
             print(f"memory before: {rss_mb(pid):.0f} MB")

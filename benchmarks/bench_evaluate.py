@@ -27,6 +27,9 @@ def main(folder: Path) -> None:
     with open_workbench(read_deployment()) as bench:
         backends = bench.backends("cranfield")
         pools = {i: gather_for(labels.queries[i], named, backends, PUBLIC) for i in labels.qrels}
+    # scipy is loaded once, before anybody measures twice.
+    few = [record(i, pool, labels.qrels[i], named) for i, pool in [*pools.items()][:2]]
+    table(few, named)
     began, cpu = perf_counter(), process_time()
     records = [record(i, pool, labels.qrels[i], named) for i, pool in pools.items()]
     rows = table(records, named)

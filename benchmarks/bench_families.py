@@ -52,8 +52,8 @@ def of_profile(profile: str, backends: Backends) -> None:
     start = time.perf_counter()
     made = suggest(chunks, queries.values(), bare, likeness_of(backends.embedder))
     took = time.perf_counter() - start
-    every = {each.chunk.id: each.rule for each in made.proposals}
-    sure = {i: rule for i, rule in every.items() if i not in made.losses}
+    every = {each.chunk.id: each.rule for each in made.proposals if not each.doubt}
+    sure = {i: rule for i, rule in every.items() if i not in made.evidence.losses}
     by_hand = {i: catalogue[i].rule for i in every}
     before, handwritten = noise_reduction(bare), noise_reduction(bare.with_changes(by_hand))
     print(f"{profile}: {len(every)} proposals for {len(made.families)} families in {took:.1f} s")

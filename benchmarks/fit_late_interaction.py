@@ -16,8 +16,8 @@ import ir_measures
 import numpy as np
 import numpy.typing as npt
 from ir_measures import nDCG
-from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
-from sklearn.metrics import log_loss, roc_auc_score  # type: ignore[import-untyped]
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, roc_auc_score
 
 from ragfilter.evaluate import beir
 from ragfilter.ingest.load import load

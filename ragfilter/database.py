@@ -1,15 +1,16 @@
 """The workspace's database: opened in one way, and its failures told in one way.
 
-SQLite and PostgreSQL, through SQLAlchemy. What is kept in it: `rules.journal`, `stores.labels`,
-`stores.runs`.
+SQLite and PostgreSQL, through SQLAlchemy. What is kept in it: `rules.journal`,
+`rules.draft_book`, `stores.labels`, `stores.preferences`, `stores.runs`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 from ragfilter.errors import InputError, StoreError
 from ragfilter.extras import extra
@@ -22,6 +23,64 @@ with extra("chroma"):
 
 BUSY_S = 10.0
 _DAMAGED = re.compile("not a database|malformed|no such column|has no column")
+
+
+LOST = (
+    "the rules in the store stay, but earlier edits can then not be undone and a rebuild loses "
+    "them, and labels, query sets, runs, votes and drafts are gone."
+)
+"""What moving a damaged database away costs, whichever book found the damage."""
+
+TEXT, WHOLE = sa.Text(), sa.Integer()
+TIME = sa.DateTime(timezone=True)
+
+
+def table(name: str, /, *others: sa.Constraint, **columns: sa.types.TypeEngine[Any]) -> sa.Table:
+    """A table whose rows are numbered (`id`) and never lack a value."""
+    made = [sa.Column(each, kind, nullable=False) for each, kind in columns.items()]
+    number = sa.Column("id", sa.Integer, primary_key=True)
+    return sa.Table(name, sa.MetaData(), number, *made, *others, sqlite_autoincrement=True)
+
+
+class Book:
+    """What is kept in tables of its own. Safe in threads. Every method raises StoreError where the
+    database fails."""
+
+    what: str
+    """What it keeps ("labels")."""
+    called: str
+    """How it is called where it fails."""
+    tables: Sequence[sa.Table]
+    indexes: Sequence[sa.Index] = ()
+
+    def __init__(self, url: str) -> None:
+        """Open it, making its tables where there are none. Raises InputError: bad URL."""
+        self._engine = connect(url, self.what)
+        try:
+            with self._guard():
+                self._prepare()
+        except StoreError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connections; it must not be used afterwards."""
+        self._engine.dispose()
+
+    def _prepare(self) -> None:
+        prepare(self._engine, self.tables, self.indexes)
+
+    def _read(self, query: sa.Executable) -> list[sa.Row[Any]]:
+        with self._guard(), self._engine.connect() as connection:
+            return list(connection.execute(query))
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        with self._guard(), self._engine.begin() as connection:
+            yield connection
+
+    def _guard(self) -> AbstractContextManager[None]:
+        return guard(self._engine, self.called)
 
 
 def connect(url: str, what: str) -> sa.Engine:
@@ -63,9 +122,8 @@ def prepare(engine: sa.Engine, tables: Sequence[sa.Table], indexes: Sequence[sa.
 
 
 @contextmanager
-def guard(engine: sa.Engine, what: str, *, lost: str) -> Iterator[None]:
-    """Turn what the database raises into a StoreError. `what` names what failed, `lost` says what
-    moving a damaged file away would cost."""
+def guard(engine: sa.Engine, what: str) -> Iterator[None]:
+    """Turn what the database raises into a StoreError. `what` names what failed."""
     try:
         yield
     except IntegrityError:
@@ -78,7 +136,7 @@ def guard(engine: sa.Engine, what: str, *, lost: str) -> Iterator[None]:
             found = found.replace(secret, "…") if secret else found
         remedy = f"Check that {where} exists, has room and is writable."
         if _DAMAGED.search(found):
-            remedy = f"Restore {where} from a backup, or move it away: {lost}"
+            remedy = f"Restore {where} from a backup, or move it away: {LOST}"
         raise StoreError(f"{what} failed ({found}).", remedy=remedy) from error
 
 

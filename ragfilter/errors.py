@@ -18,9 +18,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-Action = Literal["", "index", "finish", "rebuild", "replace", "folder"]
+Action = Literal[
+    "", "index", "finish", "rebuild", "replace", "folder", "writable", "close", "runs", "baseline"
+]
 """What would help where a front end may know a way: index something, finish an indexing, rebuild a
-collection from its copy, replace it, or name another workspace folder."""
+collection from its copy, replace it, name another workspace folder, allow changes to a foreign
+collection, close it, list the saved runs, or make a baseline anew."""
 ChatErrorKind = Literal[
     "unreachable", "timeout", "auth", "rate_limit", "server", "protocol", "interrupted", "empty"
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers.comparison import detect
+from ragfilter.layers.cutoff import check_distances
 from ragfilter.layers.cutoff import cut as cut_values
 from ragfilter.model import PUBLIC, Cut, Entity, Pool, User
 from ragfilter.protocols import ChatModel, Reranker
@@ -23,7 +24,7 @@ from ragfilter.result import Result, to_result
 from ragfilter.scores import Metric, check_thresholds
 from ragfilter.settings.config import Given, load, merge
 from ragfilter.settings.profiles import PROFILES
-from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import Settings, fields
 from ragfilter.stores.memory import HitCollection
 from ragfilter.text.characters import whole
 
@@ -60,6 +61,7 @@ class Filter:
         self.settings = read_settings(settings)
         self.reranker = _named_reranker(reranker) if isinstance(reranker, str) else reranker
         self.judge = _named_judge(judge) if isinstance(judge, str) else judge
+        self._given = {"reranker": reranker, "judge": judge}
         self._judgements = Judgements()
 
     def __repr__(self) -> str:
@@ -172,12 +174,36 @@ class Filter:
         """A Haystack component with ``run(query, documents)``. Kept documents are the very objects
         passed in.
 
-        `metric` says what their scores are; without scores the order is the rank. Raises
+        `metric` says what their scores are; without scores the order is the rank. A pipeline that
+        holds it can be saved, and loaded with ``allowed_modules=["ragfilter.*"]``. `user` is not
+        saved: what was loaded filters for the public, until its ``user`` is set. Raises
         DependencyError.
         """
         from ragfilter.integrations.haystack import FilterComponent
 
         return FilterComponent(self, metric=metric, user=user)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The filter as plain values, in the form that Haystack saves: every setting, and its
+        models' names. `from_dict` makes it again.
+
+        Raises InputError for a model that was passed as an object.
+        """
+        for what, model in self._given.items():
+            if not isinstance(model, str | None):
+                raise InputError(
+                    f"The {what} was passed as an object, which cannot be saved.",
+                    remedy=f"Pass the {what} by its name.",
+                )
+        settings = {info.path: self.settings.get(info.path) for info in fields()}
+        return {"type": _TYPE, "init_parameters": {"settings": settings, **self._given}}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Filter:
+        """The filter that `to_dict` described. Raises SettingsError, DependencyError."""
+        given = dict(data["init_parameters"])
+        settings, _ = merge([Given("the saved filter", given.pop("settings"))])
+        return cls(settings, **given)
 
     def backends(self, collection: Any, embedder: Any) -> Backends:
         """The outside world of one query: where the chunks are, and this filter's models."""
@@ -198,6 +224,9 @@ class Filter:
         return result
 
 
+_TYPE = f"{Filter.__module__}.{Filter.__qualname__}"
+
+
 def cut(distances: Iterable[float], **settings: Any) -> Cut:
     """Where the cutoff alone cuts: ``cut([0.12, 0.18, 0.22, 0.35, 0.50]).kept == 4``.
 
@@ -207,6 +236,7 @@ def cut(distances: Iterable[float], **settings: Any) -> Cut:
     """
     values = {f"cutoff.{name}": value for name, value in settings.items()}
     made, _ = merge([Given("cut()", values)])
+    check_distances(made.cutoff)
     try:
         return cut_values([float(value) for value in distances], made.cutoff)
     except (TypeError, ValueError) as error:

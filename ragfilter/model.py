@@ -201,10 +201,12 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An effect that was tried and failed; `replay` turns it into a visible fallback."""
+    """An effect that was tried and failed; `replay` turns it into a visible fallback. `lasting`:
+    it fails until something is installed or another model chosen."""
 
     kind: PendingKind
     error: str
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +217,7 @@ class Pool:
     expansion could bring (by id, breadth-first closure of `refs`). `references` are what hits and
     reachable chunks refer to, known by clearance, rule and refs only (`loaded` False).
     `judgements` are the judge's answers, one a prompt, the latest last: each holds over its own.
+    `embedder` names the embedding model, where it is known.
     `source_pattern` is the one that the search was limited to. `complete` says that the whole
     collection is in the pool. `incomplete` says why the collection itself may lack chunks, and is
     empty where it is whole. `warnings` say what looked wrong in scores and documents that were
@@ -232,6 +235,7 @@ class Pool:
     references: tuple[Chunk, ...] = ()
     failures: tuple[Failure, ...] = ()
     reranker: str = ""
+    embedder: str = ""
     source_pattern: str = ""
     complete: bool = False
     incomplete: str = ""

@@ -27,12 +27,15 @@ from ragfilter.judge.cache import Judgements
 from ragfilter.layers.quality import Quality, reranker_key
 from ragfilter.model import PUBLIC, User
 from ragfilter.protocols import Reranker
+from ragfilter.rules.draft_book import DraftBook
 from ragfilter.rules.edits import STALE_S, recover
 from ragfilter.rules.journal import Journal
+from ragfilter.rules.templates import Template, packaged, with_folder
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.cache import FILE, DiskCache
 from ragfilter.stores.labels import LabelBook
+from ragfilter.stores.preferences import Preferences
 from ragfilter.stores.runs import Runs
 from ragfilter.stores.workspace import Workspace
 
@@ -72,6 +75,8 @@ class Workbench:
     _before_closing: list[Callable[[], None]] = field(default_factory=list)
     _labels: list[LabelBook] = field(default_factory=list)
     _runs: list[Runs] = field(default_factory=list)
+    _preferences: list[Preferences] = field(default_factory=list)
+    _drafts: list[DraftBook] = field(default_factory=list)
     _making: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -94,6 +99,15 @@ class Workbench:
             return self._labels[0]
 
     @property
+    def preferences(self) -> Preferences:
+        """Which answers people prefer, opened once. Raises as `journal`."""
+        with self._making:
+            if not self._preferences:
+                self._preferences.append(Preferences(self.workspace.database_url))
+                self._closing.callback(self._preferences[0].close)
+            return self._preferences[0]
+
+    @property
     def runs(self) -> Runs:
         """The saved evaluations, opened once. Raises as `journal`."""
         with self._making:
@@ -101,6 +115,26 @@ class Workbench:
                 self._runs.append(Runs(self.workspace.database_url))
                 self._closing.callback(self._runs[0].close)
             return self._runs[0]
+
+    @property
+    def drafts(self) -> DraftBook:
+        """The drafts of rules that wait to be looked at, opened once. Raises as `journal`."""
+        with self._making:
+            if not self._drafts:
+                self._drafts.append(DraftBook(self.workspace.database_url))
+                self._closing.callback(self._drafts[0].close)
+            return self._drafts[0]
+
+    @property
+    def template_folder(self) -> Path:
+        """Where one's own prompt templates lie: the folder configured, else the workspace's."""
+        named = self.deployment.rule_templates
+        return Path(named) if named else self.workspace.path / "templates"
+
+    def templates(self) -> tuple[Template, ...]:
+        """The prompt templates, one's own before the packaged ones. Raises InputError."""
+        own = self.template_folder
+        return with_folder(own) if self.deployment.rule_templates or own.exists() else packaged()
 
     def collections(self) -> tuple[CollectionInfo, ...]:
         """Every collection, by name, also those opened in the folders of others. Raises

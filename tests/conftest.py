@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -11,14 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import typer.main
 from faults import Serve, servers
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 from waiting import PATIENT_S
 
 from ragfilter.engine import complete as complete
+from ragfilter.models.embedder import BUNDLED, SentenceEmbedder
 
 if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
     from ragfilter.stores.chroma.store import ChromaStore
 
 # A busy machine is slow; a law does not become false by that.
@@ -34,6 +39,7 @@ CRANFIELD = Path(__file__).resolve().parents[2] / "shared" / "data" / "cranfield
 
 
 SLOW_FOLDERS = {"app", "browser", "llm", "models", "stores"}
+LONGEST = {"browser": 0, "app": 1, "llm": 2}
 SLOW_FIXTURES = {
     "adsapi_workspace",
     "cross_encoders",
@@ -44,13 +50,41 @@ SLOW_FIXTURES = {
 }
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`make quick` does not import what it would leave out."""
+    inside = collection_path.parent == ROOT / "tests" and collection_path.name in SLOW_FOLDERS
+    return True if inside and config.option.markexpr == "not slow" else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that load a model, open a store or install something are marked `slow`."""
+    """Tests that load a model, open a store or install something are marked `slow`. They come
+    first, so that in the end no worker is left with a long file."""
     for item in items:
-        folder = item.path.relative_to(ROOT / "tests").parts[0]
         fixtures = SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ()))
-        if folder in SLOW_FOLDERS or fixtures or item.get_closest_marker("model"):
+        if _folder(item) in SLOW_FOLDERS or fixtures or item.get_closest_marker("model"):
             item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: LONGEST.get(_folder(item), len(LONGEST)))
+
+
+def _folder(item: pytest.Item) -> str:
+    return item.path.relative_to(ROOT / "tests").parts[0]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _made_once() -> Iterator[None]:
+    """The bundled model is loaded and the command line is put together once a process, as they are
+    by who uses them: a second each, and hundreds of tests open a workspace or run a command."""
+    plain, commands = SentenceEmbedder._load, typer.main.get_command
+    bundled = functools.cache(lambda: plain(SentenceEmbedder()))
+
+    def load(self: SentenceEmbedder) -> SentenceTransformer:
+        own = self._model != BUNDLED or self._bundled is not None
+        return plain(self) if own else bundled()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SentenceEmbedder, "_load", load)
+        patch.setattr(typer.main, "get_command", functools.cache(commands))
+        yield
 
 
 @pytest.fixture(autouse=True)

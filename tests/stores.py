@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ragfilter.models.embedder import SentenceEmbedder
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.stores.chroma.store import ChromaStore
 
@@ -25,6 +26,20 @@ class OneVector:
 
     def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         return np.stack([self.vectors.get(text, self.default) for text in texts])
+
+
+class Remembering(SentenceEmbedder):
+    """The bundled model, asked once for every text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: dict[str, Vectors] = {}
+
+    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        new = [text for text in dict.fromkeys(texts) if text not in self.known]
+        if new:
+            self.known.update(zip(new, super().embed(new), strict=True))
+        return np.stack([self.known[text] for text in texts])
 
 
 def unit(rng: np.random.Generator, n: int) -> Vectors:

@@ -102,6 +102,51 @@ def test_the_settings_file_is_what_was_printed_and_says_where_it_is_from(
     assert set(tomllib.loads(out.read_text("utf-8"))) <= {"profile", "cutoff", "quality"}
 
 
+def test_what_was_learned_is_beside_the_others_and_applied_from_its_file(
+    tuned: tuple[Any, Path], place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made, _ = tuned
+    assert {one["name"] for one in made["strategies"]} >= {"calibrated", "car", "spike"}
+    assert made["calibrated_over"].keys() == {
+        one["name"] for one in made["strategies"] if one["name"] != "calibrated"
+    }
+    assert all(0 <= kept <= 1 for kept in made["recall_dial"].values())
+    assert set(made["gain_over_before"]) == {"f1", "f2", "ci"}
+    file = tmp_path / "learned.toml"
+    file.write_text(
+        '[cutoff]\nstrategy = "calibrated"\nmax_results = 5\n[cutoff.calibration]\n'
+        'collection = "small"\nembedder = "all-MiniLM-L6-v2"\nspace = "l2"\nreranker = ""\n'
+        'labels = "x"\nqueries = 16\nrelevant = 40\ndate = 2026-11-22\ndepth = 5\n'
+        "intercept = 0.0\n[cutoff.calibration.weights]\nway = -9.0\n",
+        "utf-8",
+    )
+    common = ["-c", "small", "--data-dir", str(place / "ws"), "--config", str(file)]
+    assert main(["query", "bread", *common, "--json"]) == 0
+    hits = json.loads(capsys.readouterr().out)["hits"]
+    cut = [hit["reason"] for hit in hits if hit["layer"] == "cutoff"]
+    assert any("probability" in reason for reason in cut)
+    file.write_text(file.read_text("utf-8").replace("all-MiniLM-L6-v2", "another"), "utf-8")
+    assert main(["query", "bread", *common]) == 2
+    err = capsys.readouterr().err
+    assert "learned on small with the embedding model another, not all-MiniLM-L6-v2" in err
+    assert "ragfilter tune" in err
+
+
+def test_calibrated_without_hits_or_learning_is_one_line(
+    args: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cut", "0.1", "0.2", "--strategy", "calibrated"]) == 2
+    assert "not distances alone" in capsys.readouterr().err
+    where = [args[0], args[1], *args[-2:]]
+    assert main(["query", "bread", *where, "--set", "cutoff.strategy=calibrated"]) == 2
+    assert "nothing is learned" in capsys.readouterr().err
+
+
+def test_tokens_at_a_recall(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tune", *args, "--no-rerank", "--measure", "tokens@0.6"]) == 0
+    assert "tokens" in capsys.readouterr().out
+
+
 def test_query_keeps_what_the_tuned_settings_keep(
     tuned: tuple[Any, Path], place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ragfilter.layers.calibration import Calibration
 from ragfilter.report import foreign_thresholds
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import Fit
@@ -12,6 +13,10 @@ DEMO = Fit("demo", "all-MiniLM-L6-v2", "l2")
 OTHER = Fit("mine", "all-MiniLM-L6-v2", "l2")
 SOURCES = "the source documents' collections (l2), not to this collection."
 ON_DEMO = "demo (all-MiniLM-L6-v2, l2), not to this collection."
+LEARNED = Calibration(
+    collection="demo", embedder="all-MiniLM-L6-v2", space="l2", reranker="", labels="", queries=20,
+    relevant=40, date="", depth=12, intercept=1.0, weights={"way": -4.0},
+).to_json()  # fmt: skip
 BY_GAP = {"cutoff.strategy": "gap"}
 
 
@@ -33,6 +38,9 @@ BY_GAP = {"cutoff.strategy": "gap"}
         ("adaptive-gap", {"cutoff.strategy": "otsu"}, DEMO, ""),
         ("adaptive-retrieval", {}, DEMO, f"Similarity threshold was fitted to {SOURCES}"),
         ("query-must", {}, OTHER, ""),
+        ("full", {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED}, DEMO, ""),
+        ("full", {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED}, OTHER,
+         "The cutoff was learned on demo, not on this collection."),
         ("llm-filter", {}, OTHER, f"Min similarity was fitted to {SOURCES}"),
     ],
 )  # fmt: skip

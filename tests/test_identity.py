@@ -65,6 +65,7 @@ departments = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @examples(max_examples=6000)
 @given(users, clearances, departments)
 def test_a_user_sees_a_true_level_and_department_of_theirs_and_nothing_else(
@@ -163,6 +164,7 @@ SINKS: dict[str, Callable[[Result], str]] = {
 CASES = 4000 // len(SINKS) + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sink", SINKS)
 @examples(max_examples=CASES)
 @given(st.lists(st.sampled_from(ACCESS), min_size=2, max_size=6), users, st.sampled_from(CHOSEN))

@@ -18,7 +18,7 @@ GROUND = {
 }  # fmt: skip
 CORE = GROUND | {"models", "rules", "answer", "judge", "layers", "settings"}
 WIRING = CORE | {"engine", "stores", "ingest"}
-ALL = WIRING | {"report", "evaluate", "workbench", "indexing"}
+ALL = WIRING | {"report", "evaluate", "publish", "workbench", "indexing"}
 ALLOWED = {
     "errors": set(),
     "extras": {"errors"},
@@ -40,6 +40,7 @@ ALLOWED = {
     "stores": GROUND | {"ingest", "rules"},
     "report": CORE | {"engine"},
     "evaluate": WIRING | {"report"},
+    "publish": WIRING | {"report", "evaluate"},
     "scores": {"errors", "model", "settings"},
     "documents": GROUND | {"ingest", "scores"},
     "result": WIRING | {"report"},

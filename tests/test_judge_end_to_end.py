@@ -20,7 +20,7 @@ from ragfilter.answer.context import SHORTENED
 from ragfilter.cli import main
 from ragfilter.engine.replay import unfiltered
 from ragfilter.engine.retrieve import gather, run
-from ragfilter.evaluate.run import Side, before_and_after, means, measure
+from ragfilter.evaluate.sides import Side, before_and_after, means, measure
 from ragfilter.ingest import adsapi
 from ragfilter.judge.call import without
 from ragfilter.settings.config import load

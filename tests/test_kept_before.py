@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from stores import Remembering
 
 from ragfilter.engine.retrieve import run
 from ragfilter.ingest import demo
@@ -25,8 +27,8 @@ KEPT = Path(__file__).parent / "data" / "kept_before.tsv"
 
 def kept_now(workspace: Path) -> Iterator[str]:
     """The lines of the table, as the profiles keep chunks today. No LLM is asked."""
-    with open_workbench(Deployment(data_dir=workspace)) as bench:
-        backends = bench.backends("demo")
+    with open_workbench(Deployment(data_dir=workspace)) as opened:
+        backends = replace(opened, embedder=Remembering()).backends("demo")
         for profile in PROFILES:
             settings = load(profile=profile, environ={}).settings
             for name, query in demo.queries().items():

@@ -86,6 +86,7 @@ def asked(query: str, settings: Settings, ports: Ports, user: User, *, push_down
     return TIMES.sub("", "\n".join((made_as_the_user(result), repr(made), repr(previews))))
 
 
+@pytest.mark.slow
 @examples(max_examples=150, deadline=None)
 @given(worlds(), choices(), users, st.sampled_from(QUERIES), st.booleans(), st.data())
 def test_hidden_chunks_change_nothing_that_a_user_gets(

@@ -13,6 +13,7 @@ from ragfilter.cli.parts import load_config
 from ragfilter.engine.replay import replay
 from ragfilter.judge.references import DEPTHS
 from ragfilter.layers import clearance, quality
+from ragfilter.layers.calibration import Calibration
 from ragfilter.model import Chunk, Entity, Hit, Judgement, Pool, Result, Verdict
 from ragfilter.settings.config import load
 from ragfilter.settings.field import FieldInfo
@@ -244,12 +245,20 @@ def test_the_depths_of_an_expansion() -> None:
 # every parameter
 
 
+LEARNED = Calibration(
+    collection="c", embedder="", space="l2", reranker="", labels="", queries=20, relevant=40,
+    date="", depth=12, beyond=1.5, intercept=1.0, weights={"way": -4.0},
+).to_json()  # fmt: skip
+
+
 def another(info: FieldInfo) -> str:
     """An allowed value that is not the default, as one writes it."""
     if info.choices:
         return next(choice for choice in info.choices if choice != info.default)
     if info.type is bool:
         return str(not info.default)
+    if info.path == "cutoff.calibration":
+        return LEARNED
     if info.type is str:
         return "another"
     return f"{info.default + (1 if info.type is int else 0.05):g}"

@@ -89,6 +89,7 @@ def test_a_url_is_shown_without_what_opens_the_door(url: str, expected: str) -> 
     assert shown(url) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", URLS)
 @pytest.mark.parametrize("command", [["collections"], ["query", "troll"], ["index", "demo"]])
 def test_no_command_shows_a_secret_of_the_chroma_url(

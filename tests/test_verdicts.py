@@ -216,6 +216,7 @@ HEAVY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", ["", "x\n", "x -> ", "{"])
 @pytest.mark.parametrize("piece", HEAVY.values(), ids=HEAVY)
 def test_reading_takes_time_in_proportion(piece: str, head: str) -> None:

@@ -91,18 +91,24 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
 
 
 def doubt(query: str, hits: Sequence[Hit], quotes: Sequence[Quote], embedder: Embedder) -> str:
-    """Why the context may not hold the answer; empty where nothing speaks against it.
+    """Why the context may not hold the answer; empty where nothing speaks against it."""
+    if not quotes or quotes[0].score >= NOT_NEAR:
+        return ""
+    if word := unmentioned(query, hits, embedder):
+        return f"the chunks do not mention “{word}”"
+    return "no sentence is close to the question" if quotes[0].score < FAR else ""
+
+
+def unmentioned(query: str, hits: Sequence[Hit], embedder: Embedder) -> str:
+    """The first uncommon word of the query that none of the hits has; empty where there is none.
 
     An uncommon word is one that the embedding model must spell out of pieces: a name or a coinage,
     which seldom has another word for it.
     """
-    if not quotes or quotes[0].score >= NOT_NEAR:
+    if not isinstance(embedder, Vocabulary):
         return ""
-    if isinstance(embedder, Vocabulary):
-        for word in dict.fromkeys(_WORD.findall(query.lower())):
-            if not _mentions(hits, word) and not embedder.knows(word):
-                return f"the chunks do not mention “{word}”"
-    return "no sentence is close to the question" if quotes[0].score < FAR else ""
+    words = dict.fromkeys(_WORD.findall(query.lower()))
+    return next((w for w in words if not _mentions(hits, w) and not embedder.knows(w)), "")
 
 
 def units(text: str) -> list[Unit]:

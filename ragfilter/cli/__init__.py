@@ -21,10 +21,12 @@ from ragfilter.cli import (
     mcp,
     profiles,
     query,
+    report,
     rules,
     runs,
     settings,
     tune,
+    votes,
 )
 from ragfilter.cli.app import app
 from ragfilter.cli.running import main, run
@@ -44,9 +46,11 @@ __all__ = [
     "mcp",
     "profiles",
     "query",
+    "report",
     "rules",
     "run",
     "runs",
     "settings",
     "tune",
+    "votes",
 ]

@@ -54,7 +54,8 @@ def _facts(bench: Workbench) -> list[tuple[object, ...]]:
     return [
         (
             each.info.name, each.info.count, each.info.space, each.model or "unknown",
-            "?" if each.rules is None else each.rules, each.labels,
+            "?" if each.rules is None else each.rules,
+            "?" if each.labels is None else each.labels,
             "?" if each.changed is None else f"{each.changed:%Y-%m-%d %H:%M}",
             parts.state(each.info),
         )

@@ -19,7 +19,7 @@ from ragfilter.errors import SettingsError
 from ragfilter.settings.profiles import PROFILES
 
 if TYPE_CHECKING:
-    from ragfilter.evaluate.run import Side
+    from ragfilter.evaluate.sides import Side
 
 
 @command()
@@ -49,7 +49,7 @@ def compare(
     --set applies to every side.
     """
     made = _sides(profile or (), vary or (), viewing)
-    from ragfilter.evaluate.run import before_and_after
+    from ragfilter.evaluate.sides import before_and_after
 
     labels = read_labels(labelled, limit)
     measure_sides("compare", before_and_after(made), labels, place, viewing.user, as_json=as_json)
@@ -57,7 +57,7 @@ def compare(
 
 def _sides(profiles: Sequence[str], vary: Sequence[str], viewing: Viewing) -> tuple[Side, ...]:
     """One side for every profile and every set of varied settings. Raises SettingsError."""
-    from ragfilter.evaluate.run import Side
+    from ragfilter.evaluate.sides import Side
 
     sides: dict[str, Side] = {}
     for name in profiles or (None,):

@@ -54,6 +54,7 @@ def cut(
     as_json: Json = False,
 ) -> None:
     """Apply the cutoff to a list of distances. Needs no collection."""
+    from ragfilter.layers.cutoff import check_distances
     from ragfilter.layers.cutoff import cut as cut_values
 
     flags = {
@@ -68,6 +69,7 @@ def cut(
     }
     values = [distance(given) for given in distances]
     settings = parts.load_config("adaptive-gap", None, None, flags).settings
+    check_distances(settings.cutoff)
     made = cut_values(values, settings.cutoff)
     parts.emit(parts.dumps(document(made)) if as_json else text(made, values))
 

@@ -36,7 +36,7 @@ def score(
 
     labels = labelled.read()
     with place.backends("eval") as backends:
-        unknown = parts.unknown_labels(labels, backends)
+        unknown = parts.unknown_labels(labels, backends, user, settings)
         made = run.evaluate(
             labels.queries, labels.qrels, settings, backends, user,
             progress=parts.progress("queries"),

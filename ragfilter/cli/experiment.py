@@ -32,7 +32,7 @@ def experiment(
 
     The default profile is llm-filter.
     """
-    from ragfilter.evaluate.run import prompt_sides
+    from ragfilter.evaluate.sides import prompt_sides
     from ragfilter.judge import prompts as judge_prompts
 
     named = dict.fromkeys(name.strip() for name in variants.split(",") if name.strip())

@@ -74,8 +74,8 @@ def gate(
     from ragfilter.evaluate.measuring import labels_version
     from ragfilter.evaluate.run import evaluate
 
-    limits = [gating.read_limit(given, least=True) for given in least or ()]
-    limits += [gating.read_limit(given, least=False) for given in most or ()]
+    limits = [gating.read_limit(given, least=True, option="--min") for given in least or ()]
+    limits += [gating.read_limit(given, least=False, option="--max") for given in most or ()]
     given_drops = [_read_drop(given) for given in max_drop or ()]
     allowed = {limit.figure: limit.value for limit in given_drops} or baselines.DEFAULT_DROPS
     if baseline is None and (max_drop or update):
@@ -88,7 +88,7 @@ def gate(
     before = None if baseline is None or update else baselines.read(baseline)
     labels, user = labelled.read(), filtering.user
     with place.backends("gate") as backends:
-        unknown = parts.unknown_labels(labels, backends)
+        unknown = parts.unknown_labels(labels, backends, user, loaded.settings)
         about = baselines.About(
             place.collection, backends.collection.version, labels_version(labels),
             backends.embedder.name, backends.collection.space,

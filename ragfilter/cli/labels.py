@@ -1,7 +1,11 @@
-"""The command group `ragfilter labels`: import, export and list. Source: docs/design.md#labels."""
+"""The command group `ragfilter labels`: import, export, list, and have an LLM propose.
+
+Source: docs/design.md#labels.
+"""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,8 +23,10 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.agreement import Agreement
     from ragfilter.stores.labels import Label, Source
 
+DEPTH = 10
+
 labels = typer.Typer(
-    help="Import, export and list the labels of a collection.",
+    help="Import, export, list and propose the labels of a collection.",
     invoke_without_command=True,
     **LOOK,
 )
@@ -130,26 +136,82 @@ def list_(
 ) -> None:
     """Count a collection's labels and query sets, and show where labellers disagree."""
     from ragfilter.evaluate import stored
-    from ragfilter.evaluate.agreement import agreement
-    from ragfilter.stores.labels import conflicts, settle
+    from ragfilter.stores.labels import conflicts, visible_labels
 
     user, collection = viewing.viewer, place.collection
     with place.open("labels") as bench:
         catalogue = bench.collection(collection).catalogue()
         sets = stored.sets(bench.labels, collection)
         every = bench.labels.standing(collection)
-    seen = [
-        each
-        for each in every
-        if each.chunk_id not in catalogue or user.sees(catalogue[each.chunk_id])
-    ]
-    by_llm = settle((each for each in seen if each.source == "llm"), llm=True)
-    agreed = agreement(settle(seen), by_llm)
+    seen = visible_labels(every, catalogue, user)
+    agreed = stored.agreed(seen)
     parted = conflicts(seen)
     if as_json:
         parts.emit(parts.dumps(_document(collection, sets, seen, parted, agreed)))
     else:
         parts.emit(_text(collection, sets, seen, parted, agreed))
+
+
+@command(labels)
+def propose(
+    place: Place,
+    viewing: Viewing,
+    name: SetName = "labelled",
+    depth: Annotated[
+        int,
+        typer.Option("--depth", min=1, max=200, help="How many of the first chunks are labelled."),
+    ] = DEPTH,
+    yes: Annotated[bool, typer.Option("--yes", help="Ask the LLM, not only for the cost.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Have an LLM label the first chunks of every question, and those that people have labelled.
+
+    They are marked as an LLM's and count only where asked for.
+    """
+    from ragfilter.evaluate import llm_labels, stored
+    from ragfilter.stores.labels import visible_labels
+
+    user, collection = viewing.user, place.collection
+    settings = parts.load_config(None, viewing.config, viewing.values, {}).settings
+    with place.open("labels") as bench:
+        backends, deployment = parts.backends(bench, collection), bench.deployment
+        questions = stored.questions(bench.labels, collection, name)
+        standing = bench.labels.standing(collection)
+        asked = list(
+            llm_labels.requests(
+                questions.values(), standing, settings, backends, user, depth=depth
+            )
+        )  # fmt: skip
+        bill = llm_labels.bill(asked, backends, parts.prices(deployment))
+        parts.tell(bill.told)
+        made, failed = 0, 0
+        show = parts.progress("calls")
+
+        def report() -> None:
+            seen = visible_labels(
+                bench.labels.standing(collection),
+                bench.collection(collection).catalogue(),
+                viewing.viewer,
+            )
+            agreed = stored.agreed(seen)
+            if as_json:
+                document = {"collection": collection, "set": name, "asked": yes}
+                document |= asdict(bill) | {"labels": made, "failed": failed}
+                parts.emit(parts.dumps(document | {"llm": _agreement(agreed)}))
+            elif yes:
+                lost = f", {counted(failed, 'call')} failed" if failed else ""
+                parts.emit(f"{collection}: {counted(made, 'label')}{lost}. {agreed.told}\n")
+            else:
+                parts.emit("Nobody was asked. Add --yes to ask the LLM.\n")
+
+        with parts.at_the_end(report):
+            found = llm_labels.propose(
+                asked if yes else (), settings, backends, timeout_s=deployment.answer_timeout_s
+            )
+            for place_, each in enumerate(found, start=1):
+                made += llm_labels.keep(each, bench.labels, collection, backends)
+                failed += bool(each.error)
+                show(place_, bill.calls + bill.remembered)
 
 
 def _document(
@@ -164,8 +226,12 @@ def _document(
         "sets": sets,
         "labels": [_label(each) for each in seen],
         "conflicts": [[_label(each) for each in pair] for pair in parted],
-        "llm": {"pairs": agreed.pairs, "agreed": agreed.agreed, "kappa": agreed.kappa},
+        "llm": _agreement(agreed),
     }
+
+
+def _agreement(agreed: Agreement) -> dict[str, Any]:
+    return {"pairs": agreed.pairs, "agreed": agreed.agreed, "kappa": agreed.kappa}
 
 
 def _label(label: Label) -> dict[str, Any]:
@@ -196,9 +262,7 @@ def _text(
     for pair in parted:
         said = ", ".join(f"{each.who} says {each.grade}" for each in pair)
         lines.append(f"  conflict: {pair[0].chunk_id} for {pair[0].query!r}: {said}")
-    if agreed.pairs:
-        kappa = "not defined" if agreed.kappa is None else f"{agreed.kappa:.2f}"
-        lines.append(
-            f"  LLM and people agree on {agreed.agreed} of {agreed.pairs} pairs, kappa {kappa}"
-        )
+    by_llm = sum(each.source == "llm" for each in seen)
+    if by_llm:
+        lines.append(f"  {counted(by_llm, 'label')} by an LLM. {agreed.told}")
     return "\n".join(lines) + "\n"

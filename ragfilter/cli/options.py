@@ -51,8 +51,30 @@ ProfileName = Annotated[
     str | None,
     typer.Option("--profile", "-p", help=f"{', '.join(PROFILES)}. Default: {DEFAULT}."),
 ]
+
+
+def settings_file(context: typer.Context, value: Path | None) -> Path | None:
+    """The callback of `--config`: a file, or else the name of settings saved in the workspace."""
+    try:
+        if value is None or value.exists() or value.suffix == ".toml" or len(value.parts) != 1:
+            return value
+    except OSError:  # a name too long for a file, which the reader tells
+        return value
+    from ragfilter.settings import saved
+    from ragfilter.workbench import read_deployment
+
+    workspace = context.params.get("data_dir") or read_deployment().data_dir
+    return saved.find(workspace, whole(str(value)))
+
+
 ConfigFile = Annotated[
-    Path | None, typer.Option("--config", help="Settings file (TOML, one [section] per layer).")
+    Path | None,
+    typer.Option(
+        "--config",
+        help="Settings file (TOML, one [section] per layer), or the name of settings saved on the "
+        "Inspect page.",
+        callback=settings_file,
+    ),
 ]
 SetValues = Annotated[
     list[str] | None,
@@ -68,7 +90,8 @@ Departments = Annotated[
 ]
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", help="Workspace folder; also RAGFILTER_DATA_DIR."),
+    # Eager: `--config` may name settings of that workspace.
+    typer.Option("--data-dir", help="Workspace folder; also RAGFILTER_DATA_DIR.", is_eager=True),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Verbose = Annotated[

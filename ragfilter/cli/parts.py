@@ -135,15 +135,19 @@ def ask(text: str, loaded: Config, backends: Backends, user: User) -> Result:
     return gather.run(text, loaded.settings, backends, user, wide=True)
 
 
-def unknown_labels(labels: Labels, backends: Backends) -> list[str]:
-    """The labelled ids that the collection does not hold, told on standard error.
+def unknown_labels(labels: Labels, backends: Backends, user: User, settings: Settings) -> list[str]:
+    """The labelled ids that the collection does not hold for `user`, told on standard error: a
+    hidden chunk is spoken of like one that does not exist.
 
     Raises InputError where it holds none of them.
     """
     from ragfilter.evaluate.labels import unknown
+    from ragfilter.layers.clearance import viewer
 
     where = backends.collection
-    missing, total = unknown(labels, where.catalogue() or (), collection=where.name)
+    user = viewer(user, settings)
+    there = {i for i, chunk in (where.catalogue() or {}).items() if user.sees(chunk)}
+    missing, total = unknown(labels, there, collection=where.name)
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         log.warning(

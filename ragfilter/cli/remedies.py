@@ -11,6 +11,10 @@ COMMANDS: Mapping[Action, str] = {
     "finish": "Run the same `ragfilter index` command again.",
     "rebuild": "Run `ragfilter index --rebuild --collection NAME`.",
     "replace": "`ragfilter index` replaces it with --reset.",
+    "writable": "`ragfilter collections open --writable` allows them.",
+    "close": "`ragfilter collections close` does so.",
+    "runs": "See `ragfilter runs list`.",
+    "baseline": "`ragfilter gate --update-baseline` does so.",
     "folder": "--data-dir or RAGFILTER_DATA_DIR names another folder.",
 }
 

@@ -13,7 +13,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import LOOK, app, command
-from ragfilter.cli.options import DataDir, Filtering, Json, Place, QrelsFile, in_words
+from ragfilter.cli.options import MOST, DataDir, Filtering, Json, Place, QrelsFile, in_words
 from ragfilter.cli.table import table as columns
 from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
@@ -34,7 +34,7 @@ runs = typer.Typer(
 )
 app.add_typer(runs, name="runs")
 
-RunId = Annotated[int, typer.Argument(metavar="RUN", help="Number of the run.")]
+RunId = Annotated[int, typer.Argument(metavar="RUN", max=MOST, help="Number of the run.")]
 Queries = Annotated[
     str,
     typer.Option(
@@ -58,6 +58,10 @@ def new(
     filtering: Filtering,
     queries: Queries = "labelled",
     qrels: QrelsFile = None,
+    llm: Annotated[
+        bool,
+        typer.Option("--with-llm", help="Count an LLM's labels too, where no person has labelled."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Measure the settings beside every strategy, every profile, the best fixed k and the oracle.
@@ -67,8 +71,10 @@ def new(
     loaded = filtering.load()
     user, collection = filtering.user, place.collection
     from ragfilter.evaluate import runs as running
+    from ragfilter.evaluate import stored
     from ragfilter.evaluate.measuring import visible
     from ragfilter.layers.clearance import viewer
+    from ragfilter.stores.labels import visible_labels
 
     bar = parts.progress("queries")
 
@@ -78,15 +84,21 @@ def new(
 
     with place.open("runs") as bench:
         backends = parts.backends(bench, collection)
-        labels = labels_of(queries, qrels, bench.labels, collection)
-        parts.unknown_labels(labels, backends)
+        labels = labels_of(queries, qrels, bench.labels, collection, llm=llm)
+        parts.unknown_labels(labels, backends, user, loaded.settings)
         catalogue = bench.collection(collection).catalogue()
         labels = visible(labels, catalogue, viewer(user, loaded.settings))
         if not labels.qrels:
             raise InputError(
                 "The user may see none of the labelled chunks.", remedy="Ask with --level N."
             )
-        plan = running.plan(labels, queries, loaded.profile, loaded.settings, backends, user)
+        if llm:
+            seen_labels = visible_labels(
+                bench.labels.standing(collection), catalogue, viewer(user, loaded.settings)
+            )
+            parts.tell(stored.agreed(seen_labels).told)
+        name = stored.title(queries, llm=llm)
+        plan = running.plan(labels, name, loaded.profile, loaded.settings, backends, user)
         run = bench.runs.begin(plan, who=bench.deployment.user)
         running.go_on(run, labels, bench.runs, backends, user, seen=seen)
         shown = _shown(bench.runs.get(run.id), bench.runs)
@@ -144,7 +156,9 @@ def remove(
 @command(runs)
 def compare(
     run: RunId,
-    other: Annotated[int, typer.Argument(metavar="OTHER", help="The run to compare it with.")],
+    other: Annotated[
+        int, typer.Argument(metavar="OTHER", max=MOST, help="The run to compare it with.")
+    ],
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -165,13 +179,15 @@ def compare(
         parts.emit(paired_text(made, f"run {run}", f"run {other}"))
 
 
-def labels_of(queries: str, qrels: str | None, book: LabelBook, collection: str) -> Labels:
+def labels_of(
+    queries: str, qrels: str | None, book: LabelBook, collection: str, *, llm: bool = False
+) -> Labels:
     """The labelled queries of two files, of a demo, or of a set that the workspace knows."""
     from ragfilter.evaluate import labels, stored
 
     if qrels is not None or Path(queries).is_file():
         return labels.load(queries, qrels)
-    return stored.load(book, collection, queries)
+    return stored.load(book, collection, queries, llm=llm)
 
 
 def head(run: Run) -> dict[str, Any]:

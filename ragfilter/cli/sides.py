@@ -17,7 +17,7 @@ from ragfilter.cli.table import percent, table
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.beir import Labels
-    from ragfilter.evaluate.run import Measured, Side, SideMeans
+    from ragfilter.evaluate.sides import Measured, Side, SideMeans
     from ragfilter.model import User
 
 HEAD = (
@@ -53,7 +53,7 @@ def measure_sides(
     as_json: bool,
 ) -> None:
     """Measure every query under every side, and print what came out."""
-    from ragfilter.evaluate import run as measuring
+    from ragfilter.evaluate import sides as measuring
 
     measured: list[measuring.Measured] = []
     total = len(labels.queries) * len(sides)
@@ -81,7 +81,9 @@ def measure_sides(
         measuring.check(sides, bench.chat)
         backends = parts.backends(bench, place.collection)
         incomplete = backends.incomplete
-        unknown += parts.unknown_labels(labels, backends)
+        # Where clearance is on for one side, nothing is told of what it hides.
+        strictest = max((s.settings for s in sides), key=lambda each: each.clearance.enabled)
+        unknown += parts.unknown_labels(labels, backends, user, strictest)
         with parts.at_the_end(report):
             for one in measuring.measure(labels.queries, labels.qrels, sides, backends, user):
                 measured.append(one)
@@ -90,7 +92,7 @@ def measure_sides(
 
 def document(measured: Sequence[Measured], sides: Sequence[Side]) -> dict[str, Any]:
     """Plain values: means by side, then every measurement."""
-    from ragfilter.evaluate.run import means
+    from ragfilter.evaluate.sides import means
 
     return {
         "sides": [asdict(side) for side in means(measured, sides)],
@@ -102,7 +104,7 @@ def text(
     measured: Sequence[Measured], sides: Sequence[Side], collection: str, *, total: int
 ) -> str:
     """The means of every side, then every measurement; it is said where some of `total` miss."""
-    from ragfilter.evaluate.run import means
+    from ragfilter.evaluate.sides import means
 
     every = means(measured, sides)
     n = every[0].queries if every else 0

@@ -17,7 +17,7 @@ from ragfilter.errors import InputError
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.crossval import Interval
-    from ragfilter.evaluate.tune import Means, Tuning
+    from ragfilter.evaluate.tune import Gain, Means, Tuning
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,12 @@ def tune(
     place: Place,
     filtering: Filtering,
     measure: Annotated[
-        str, typer.Option("--measure", help="What to tune for: f1, or f2 (recall counts twice).")
+        str,
+        typer.Option(
+            "--measure",
+            help="What to tune for: f1, f2 (recall counts twice), or tokens@0.8: the fewest tokens "
+            "at a recall of 0.8.",
+        ),
     ] = "f1",
     folds: Annotated[
         int, typer.Option("--folds", min=2, max=1000, help="Folds of the cross-validation.")
@@ -46,18 +51,19 @@ def tune(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Find the cutoff that suits your labelled queries, and see what it is worth.
+    """Find the cutoff that suits your labelled queries, or learn one, and see what it is worth.
 
     All figures are cross-validated: no query is measured with settings that were chosen on it.
     """
     loaded = filtering.load()
     user = filtering.user
-    from ragfilter.evaluate import run
+    from ragfilter.evaluate import run, target
     from ragfilter.evaluate import tune as tuning
+    from ragfilter.evaluate.learn import Source
+    from ragfilter.evaluate.measuring import labels_version
     from ragfilter.settings.config import to_toml
 
-    if measure not in tuning.MEASURES:
-        raise InputError(f"There is no measure {measure!r}.", remedy="Use f1 or f2.")
+    aim = target.read(measure)
     if loaded.settings.judge.enabled:
         raise InputError(
             "The judge is on, and what an LLM says cannot be swept.",
@@ -69,7 +75,8 @@ def tune(
     chosen = labelled.read()
     if len(chosen.labelled) < 2:
         raise InputError(
-            "Cross-validation takes at least two labelled queries.", remedy="Label more queries."
+            "Cross-validation takes at least two labelled queries.",
+            remedy="Label more queries: 20 or more say something.",
         )
     if len(chosen.labelled) < tuning.FEW:
         log.warning(
@@ -77,7 +84,7 @@ def tune(
             "label at least %d", len(chosen.labelled), tuning.FEW,
         )  # fmt: skip
     with place.backends("tune") as backends:
-        parts.unknown_labels(chosen, backends)
+        parts.unknown_labels(chosen, backends, user, loaded.settings)
         wide = tuning.gathering(loaded.settings, rerank=rerank)
         pools = run.gather_all(
             chosen.labelled, wide, backends, user, progress=parts.progress("gathered")
@@ -88,13 +95,14 @@ def tune(
         raise InputError(f"Reranking failed: {failed}", remedy="Tune with --no-rerank.")
     made = tuning.tune(
         pools, chosen.qrels, loaded.settings, user,
-        measure="f2" if measure == "f2" else "f1", folds=folds, rerank=rerank,
+        target=aim, folds=folds, rerank=rerank,
+        source=Source(labels_version(chosen), date.today().isoformat()),
         progress=parts.progress("replayed"),
     )  # fmt: skip
     if out is not None:
         about = (
             f"# Tuned on the collection {place.collection}: {made.queries} labelled queries, "
-            f"{made.measure}, {date.today().isoformat()}.\n"
+            f"{made.target}, {date.today().isoformat()}.\n"
             f"# Distances: {next(iter(pools.values())).space}, by {embedder}. "
             "Tune again for another model or space.\n"
         )
@@ -114,14 +122,18 @@ def document(
     return {
         "collection": collection,
         "queries": made.queries,
-        "measure": made.measure,
+        "measure": str(made.target),
         "folds": made.folds,
         "candidates": made.candidates,
         "best_fixed_k": {"k": made.k, **_figures(made.best_fixed_k)},
         "oracle": _figures(made.oracle),
         "before": _figures(made.before),
         "after": {**_figures(made.after), "settings": changed},
-        "gain_over_fixed_k": {"f1": made.gain.f1, "f2": made.gain.f2, "ci": _ci(made.gain.of)},
+        "gain_over_fixed_k": _gain(made.gain),
+        "gain_over_before": _gain(made.gain_over_before),
+        "calibrated_over": {name: _gain(gain) for name, gain in made.over_strategies.items()},
+        "recall_dial": dict(made.dial),
+        "not_learned": made.why_not,
         "beats_fixed_k": made.beats_fixed_k,
         "strategies": [
             {"name": name, **_figures(means)} for name, means in made.strategies.items()
@@ -140,8 +152,10 @@ def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | Non
         ("tuned", made.after),
         ("oracle", made.oracle),
     ]
-    head = ("", made.measure.upper(), "95% interval", "precision", "recall", "chunks", "tokens")
-    gain = made.gain.of
+    from ragfilter.evaluate import told
+
+    name = told.NAMES[made.target.figure]
+    head = ("", name, "95% interval", "precision", "recall", "F1", "chunks", "tokens")
     verdict = (
         "Tuned settings beat the best fixed k"
         if made.beats_fixed_k
@@ -151,13 +165,27 @@ def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | Non
         f"{collection}: {made.queries} labelled queries, {made.candidates} candidates, "
         f"{made.folds}-fold cross-validation\n",
         table(head, [_row(name, means) for name, means in rows]),
-        f"{verdict}: {made.measure.upper()} {gain.mean:+.3f}, 95% interval {gain.low:+.3f} to "
-        f"{gain.high:+.3f}.\n",
-        *(f"{path} = {value}" for path, value in changed.items()),
+        f"{verdict}: {name} {_better(made.gain, made)}.",
+        f"Against the settings before: {name} {_better(made.gain_over_before, made)}.",
+        *told.notes(made),
+        "",
+        *(f"{path} = {told.shown(path, value)}" for path, value in changed.items()),
     ]
     if file is not None:
         lines += ["", f"Written to {file}; use it with --config {file}."]
     return "\n".join(lines) + "\n"
+
+
+def _better(gain: Gain, made: Tuning) -> str:
+    """A gain as it is told: tokens as those saved."""
+    of = gain.of
+    if made.target.figure == "tokens":
+        return f"{of.mean:,.0f} saved, 95% interval {of.low:,.0f} to {of.high:,.0f}"
+    return f"{of.mean:+.3f}, 95% interval {of.low:+.3f} to {of.high:+.3f}"
+
+
+def _gain(gain: Gain) -> dict[str, Any]:
+    return {"f1": gain.f1, "f2": gain.f2, "ci": _ci(gain.of)}
 
 
 def _figures(means: Means) -> dict[str, Any]:
@@ -179,13 +207,19 @@ def _ci(interval: Interval) -> list[float]:
 def _row(name: str, means: Means) -> tuple[str, ...]:
     return (
         name,
-        f"{means.of.mean:.3f}",
-        f"{means.of.low:.3f} to {means.of.high:.3f}",
+        _round(means.of.mean),
+        f"{_round(means.of.low)} to {_round(means.of.high)}",
         f"{means.precision:.3f}",
         f"{means.recall:.3f}",
+        f"{means.f1:.3f}",
         f"{means.kept:.1f}",
         f"{means.tokens:,.0f}",
     )
+
+
+def _round(value: float) -> str:
+    """Tokens are no fractions."""
+    return f"{value:,.0f}" if value > 1 else f"{value:.3f}"
 
 
 def _write(path: Path, content: str) -> None:

@@ -13,7 +13,7 @@ from math import isfinite
 
 from ragfilter.deadline import within
 from ragfilter.engine.backends import Backends
-from ragfilter.errors import ModelError, RagfilterError
+from ragfilter.errors import DependencyError, ModelError, RagfilterError
 from ragfilter.judge import cache as judgements
 from ragfilter.judge import call
 from ragfilter.judge.references import Finder, walk
@@ -142,7 +142,8 @@ def _rerank(pool: Pool, need: Pending, settings: Settings, backends: Backends) -
         ours = isinstance(error, (RagfilterError, TimeoutError))
         why = str(error) if ours else f"the reranker failed ({type(error).__name__})"
         log.warning("reranking failed: %s", why)
-        failures = (*pool.failures, Failure("rerank", why))
+        lasting = isinstance(error, (ModelError, DependencyError))
+        failures = (*pool.failures, Failure("rerank", why, lasting))
         return replace(pool, hits=_of(key, pool), failures=failures, reranker=key)
     fresh = dict(zip(ids, scores, strict=True))
     hits = tuple(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from time import perf_counter
+from typing import Any
 
 from ragfilter.engine.file_filter import matcher
 from ragfilter.layers import (
@@ -17,21 +18,41 @@ from ragfilter.model import PUBLIC, Chunk, Hit, LayerTrace, Pending, Pool, Resul
 from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings
 
+Steps = dict[object, Any]
+"""What layers made of one pool for one user, for replays under many settings: a step is taken again
+only where all before it, the layer's own section and `retrieval` are the same. A layer reads no
+more than those."""
 
-def replay(pool: Pool, settings: Settings, user: User = PUBLIC) -> Result:
+
+def replay(
+    pool: Pool,
+    settings: Settings,
+    user: User = PUBLIC,
+    scan: Scan | None = None,
+    *,
+    steps: Steps | None = None,
+) -> Result:
     """Decide over a gathered pool. Pure and deterministic; asks no store and no model.
 
-    `user` is who asks, where the clearance layer is on.
+    `user` is who asks, where the clearance layer is on. `scan` is the pool's query held against its
+    rules, for a caller who replays it under many.
 
     What a layer lacks (rerank scores, verdicts) is listed in `Result.needs`; until it is there the
     layer falls back to what it can do without and says so in its trace's note.
     """
-    scan = _scan(pool)
+    steps = {} if steps is None else steps
     user = clearance.viewer(user, settings)
-    hits = retrieved(pool, settings, user)
-    sides = clearance.visible_entities(pool, user)
-    shown = replace(pool, entities=sides)
-    seen = {hit.id: hit for hit in hits}
+    # Without sides of a comparison, what the entities' settings say makes no difference here.
+    start = (settings.retrieval.source_pattern, pool.entities and settings.entities, user)
+    if start not in steps:
+        if scan_rules not in steps:
+            steps[scan_rules] = scan or scan_rules(pool)
+        sides = clearance.visible_entities(pool, user)
+        first = retrieved(pool, settings, user)
+        steps[start] = first, replace(pool, entities=sides), {hit.id: hit for hit in first}
+    hits, shown, found = before = steps[start]
+    shared = steps.setdefault((settings.retrieval, user), {})
+    seen = dict(found)
     pinned: dict[str, str] = {}
     lowered: Mapping[str, float] = {}
     reranked = False
@@ -43,10 +64,19 @@ def replay(pool: Pool, settings: Settings, user: User = PUBLIC) -> Result:
         if not layer.enabled(settings):
             traces.append(LayerTrace(layer.name, False, len(hits), len(hits)))
             continue
-        started = perf_counter()
-        look = LayerInput(settings, shown, scan, user, pinned, reranked, lowered)
-        step = layer.apply(hits, look)
-        ms = (perf_counter() - started) * 1000
+        # By identity: `steps` holds what came before, and hashing it would take long.
+        own = settings.section(layer.section) if layer.section else None
+        key = (layer.name, own, settings.retrieval, id(before))
+        if key not in steps:
+            started = perf_counter()
+            look = LayerInput(
+                settings, shown, steps[scan_rules], user, pinned, reranked, lowered, shared
+            )
+            made = layer.apply(hits, look)
+            came = {hit.id for hit in hits}
+            new = tuple(hit for hit in made.hits if hit.id not in came)
+            steps[key] = made, new, (perf_counter() - started) * 1000
+        step, new, ms = before = steps[key]
         traces.append(
             LayerTrace(
                 layer.name,
@@ -66,7 +96,8 @@ def replay(pool: Pool, settings: Settings, user: User = PUBLIC) -> Result:
         if status == "ok":
             status, message = step.status, step.message
         hits = step.hits
-        seen.update((hit.id, hit) for hit in hits if hit.id not in seen)
+        for hit in new:
+            seen.setdefault(hit.id, hit)
     if not hits and seen and not message:
         message = _nothing_left(traces)
     if pool.incomplete:
@@ -139,7 +170,7 @@ def with_rules(pool: Pool, rules: Mapping[str, str | None]) -> Pool:
 
 def count_clean(pool: Pool, settings: Settings, user: User = PUBLIC) -> int:
     """How many of the hits that enter the first layer are clean."""
-    rules = _scan(pool)
+    rules = scan_rules(pool)
     hits = retrieved(pool, settings, user)
     return sum(is_clean(hit.chunk, settings, rules, user) for hit in hits)
 
@@ -162,7 +193,7 @@ def _of_files(hits: tuple[Hit, ...], settings: Settings) -> tuple[Hit, ...]:
     return tuple(hit for hit in hits if fits(hit.chunk.source))
 
 
-def _scan(pool: Pool) -> Scan:
+def scan_rules(pool: Pool) -> Scan:
     chunks = (hit.chunk for hit in (*pool.hits, *pool.reachable))
     rules = dict.fromkeys(chunk.rule for chunk in chunks if chunk.rule)
     return rule_book(tuple(rules)).scan(pool.query)

@@ -175,6 +175,7 @@ def gather(
         hits=hits,
         entities=tuple(entities),
         references=references_of((hit.chunk for hit in hits), collection, catalogue),
+        embedder=backends.embedder.name,
         source_pattern=settings.retrieval.source_pattern,
         complete=len(plain) >= (collection.count() if catalogue is None else len(catalogue)),
         incomplete=incomplete,

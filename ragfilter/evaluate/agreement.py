@@ -18,6 +18,20 @@ class Agreement:
     agreed: int
     kappa: float | None
 
+    @property
+    def told(self) -> str:
+        """It in one sentence."""
+        if not self.pairs:
+            return (
+                "No chunk is labelled by both people and the LLM, so nobody knows how far they "
+                "agree: label some of its chunks."
+            )
+        kappa = "not defined" if self.kappa is None else f"{self.kappa:.2f}"
+        return (
+            f"LLM and people agree on {self.agreed} of {self.pairs} pairs (relevant or not), "
+            f"Cohen's kappa {kappa}."
+        )
+
 
 def agreement(human: Grades, llm: Grades) -> Agreement:
     """Cohen's kappa: (observed − expected) / (1 − expected) agreement on what is relevant.

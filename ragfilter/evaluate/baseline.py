@@ -87,10 +87,7 @@ def check_drops(
     """Every figure beside the baseline. Raises InputError where they share no query."""
     both = [row for row in rows if row.id in baseline.queries]
     if not both:
-        raise InputError(
-            "No query of the baseline is among the labelled queries.",
-            remedy="Make a new one with --update-baseline.",
-        )
+        raise _refused("No query of the baseline is among the labelled queries.")
     return tuple(_drop(name, allowed[name], baseline, both) for name in allowed)
 
 
@@ -115,7 +112,6 @@ def dumps(baseline: Baseline) -> str:
 
 def read(path: Path) -> Baseline:
     """A baseline from its file. Raises InputError."""
-    remedy = "Make a new one with --update-baseline."
     try:
         tree: Any = json.loads(path.read_text(encoding="utf-8"))
         queries = {
@@ -124,9 +120,13 @@ def read(path: Path) -> Baseline:
         }
         return Baseline(About(**{name: str(value) for name, value in tree.items()}), queries)
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.", remedy=remedy) from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"{path} is no baseline.", remedy=remedy) from None
+        raise _refused(f"{path} cannot be read: {error.strerror}.") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise _refused(f"{path} is no baseline.") from None
+
+
+def _refused(why: str) -> InputError:
+    return InputError(why, remedy="Make a new one.", action="baseline")
 
 
 def _drop(name: str, allowed: float, baseline: Baseline, rows: Sequence[QueryRow]) -> Drop:

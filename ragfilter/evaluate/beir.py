@@ -139,7 +139,9 @@ def _fields(record: object, where: str) -> tuple[str, str]:
         query_id = str(query_id)
     if not isinstance(query_id, str) or not query_id.strip():
         raise InputError(f"{where} has no _id.", remedy="Give every query an _id.")
-    if not isinstance(text, str) or not text.strip():
+    if text is not None and not isinstance(text, str):
+        raise InputError(f"{where}: the text is no text.", remedy="Write it in quotes.")
+    if not text or not text.strip():
         raise InputError(f"{where} has no text.", remedy="Give every query a text.")
     return query_id.strip(), text
 

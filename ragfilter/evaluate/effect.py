@@ -12,7 +12,7 @@ on the kept list, not on the chunk alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ragfilter.engine.replay import replay, with_rules
@@ -24,6 +24,8 @@ from ragfilter.settings.schema import Settings
 
 Changes = Mapping[str, str | None]
 """Chunk id to rule text, None for no rule."""
+FEW = 100
+"""So many changed rules are compiled one by one, beside a book that does not know them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,18 @@ class Labelled:
     settings: Settings
     user: User
     kept: Mapping[str, tuple[str, ...]]
+    book: RuleBook = field(compare=False)
 
     def effect(self, changes: Changes) -> Effect:
         """What `changes` do to them."""
         return measure_effect(
-            self.pools, self.qrels, self.settings, changes, self.user, kept=self.kept
+            self.pools,
+            self.qrels,
+            self.settings,
+            changes,
+            self.user,
+            kept=self.kept,
+            book=self.book,
         )
 
     def renew(self, chunks: Mapping[str, Chunk]) -> Labelled:
@@ -50,20 +59,24 @@ class Labelled:
 
     def with_changes(self, changes: Changes) -> Labelled:
         """The same with other rules on some chunks."""
-        pools, kept = dict(self.pools), dict(self.kept)
-        for query_id, pool in self.pools.items():
-            if any(hit.id in changes for hit in (*pool.hits, *pool.reachable)):
-                pools[query_id] = with_rules(pool, changes)
-                kept[query_id] = kept_ids(pools[query_id], self.settings, self.user)
-        return replace(self, pools=pools, kept=kept)
+        changed = {
+            i: with_rules(pool, changes)
+            for i, pool in self.pools.items()
+            if any(hit.id in changes for hit in (*pool.hits, *pool.reachable))
+        }
+        pools = {**self.pools, **changed}
+        book = self.book if len(changes) <= FEW else _book(pools)
+        kept = {i: kept_ids(pool, self.settings, self.user, book) for i, pool in changed.items()}
+        return replace(self, pools=pools, kept={**self.kept, **kept}, book=book)
 
 
 def make_labelled(
     pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User = PUBLIC
 ) -> Labelled:
     """Replay every pool once. Pure."""
-    kept = {i: kept_ids(pool, settings, user) for i, pool in pools.items()}
-    return Labelled(pools, qrels, settings, user, kept)
+    book = _book(pools)
+    kept = {i: kept_ids(pool, settings, user, book) for i, pool in pools.items()}
+    return Labelled(pools, qrels, settings, user, kept, book)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,22 +125,26 @@ def measure_effect(
     user: User = PUBLIC,
     *,
     kept: Mapping[str, tuple[str, ...]] | None = None,
+    book: RuleBook | None = None,
 ) -> Effect:
     """What `changes` do to the queries of `pools` (by id), as `user` sees them. Pure.
 
-    `kept` is what each query keeps before, for a caller who asks about many changes.
+    `kept` is what each query keeps before, `book` holds the rules of the pools: for a caller who
+    asks about many changes.
     """
-    book = RuleBook(rule for rule in changes.values() if rule)
+    if book is None:
+        book = _book(pools)
+    new_rules = RuleBook(rule for rule in changes.values() if rule)
     rows: list[QueryEffect] = []
     before: list[Scores] = []
     after: list[Scores] = []
     for query_id, pool in pools.items():
         labels = qrels.get(query_id)
         relevant = relevant_of(labels or {})
-        old = kept_ids(pool, settings, user) if kept is None else kept[query_id]
+        old = kept_ids(pool, settings, user, book) if kept is None else kept[query_id]
         new = old
-        if _decides_otherwise(pool, changes, book):
-            new = kept_ids(with_rules(pool, changes), settings, user)
+        if _decides_otherwise(pool, changes, book, new_rules):
+            new = kept_ids(with_rules(pool, changes), settings, user, book)
         gained = tuple(i for i in new if i not in old)
         lost = tuple(i for i in old if i not in new)
         was = now = None
@@ -166,19 +183,24 @@ def document(effect: Effect) -> dict[str, Any]:
     }
 
 
-def kept_ids(pool: Pool, settings: Settings, user: User) -> tuple[str, ...]:
+def kept_ids(pool: Pool, settings: Settings, user: User, book: RuleBook) -> tuple[str, ...]:
     """What the filter keeps of the pool, in order."""
-    return tuple(hit.id for hit in replay(pool, settings, user).kept)
+    return tuple(hit.id for hit in replay(pool, settings, user, book.scan(pool.query)).kept)
 
 
-def _decides_otherwise(pool: Pool, changes: Changes, book: RuleBook) -> bool:
+def _book(pools: Mapping[str, Pool]) -> RuleBook:
+    """The rules of the pools, compiled once."""
+    hits = (hit for pool in pools.values() for hit in (*pool.hits, *pool.reachable))
+    return RuleBook(hit.chunk.rule for hit in hits if hit.chunk.rule)
+
+
+def _decides_otherwise(pool: Pool, changes: Changes, old: RuleBook, new: RuleBook) -> bool:
     """Whether the changed rules say something else of a chunk in the pool: that it has one, that it
     can be read, that it holds. Elsewhere the result stays, and need not be replayed."""
     hits = [hit for hit in (*pool.hits, *pool.reachable) if hit.id in changes]
     if not hits:
         return False
-    after = book.scan(pool.query)
-    before = RuleBook(hit.chunk.rule for hit in hits if hit.chunk.rule).scan(pool.query)
+    before, after = old.scan(pool.query), new.scan(pool.query)
     return any(_verdict(before, hit.chunk.rule) != _verdict(after, changes[hit.id]) for hit in hits)
 
 

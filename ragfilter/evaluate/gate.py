@@ -44,11 +44,10 @@ class Check:
         return self.mean <= limit.value + EPSILON
 
 
-def read_limit(text: str, *, least: bool, option: str = "") -> Limit:
+def read_limit(text: str, *, least: bool, option: str) -> Limit:
     """``f1=0.6`` as a limit, which `option` gave. Raises InputError."""
     figure, sign, number = text.partition("=")
     figure = figure.strip()
-    option = option or ("--min" if least else "--max")
     if not sign or figure not in FIGURES:
         raise InputError(
             f"{option} {text} names no figure.",

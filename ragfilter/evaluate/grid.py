@@ -122,11 +122,11 @@ def _ranking(
         query_id,
         np.array(values, dtype=np.float64),
         trace.count("pinned"),
-        {**_scores(kept, found, relevant), "kept": kept, "tokens": tokens},
+        {**scores_at(kept, found, relevant), "kept": kept, "tokens": tokens},
     )
 
 
-def _scores(kept: Floats, found: Floats, relevant: int) -> dict[str, Floats]:
+def scores_at(kept: Floats, found: Floats, relevant: int) -> dict[str, Floats]:
     """Precision, recall and F as `metrics` has them."""
     right = (kept == 0) * 1.0
     if not relevant:

@@ -12,12 +12,12 @@ from json import dumps
 
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import complete
-from ragfilter.engine.replay import replay
+from ragfilter.engine.replay import Steps, replay
 from ragfilter.engine.retrieve import gather
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.records import QueryRecord, record
-from ragfilter.evaluate.run import NO_LLM
+from ragfilter.evaluate.sides import NO_LLM
 from ragfilter.evaluate.variants import IN_FORCE, Variant
 from ragfilter.model import PUBLIC, Chunk, Pool, User
 
@@ -51,13 +51,14 @@ def gather_for(text: str, variants: Sequence[Variant], backends: Backends, user:
     """The pool of a query, with all that the variants need."""
     settings = next(v.settings for v in variants if v.name == IN_FORCE)
     pool = gather(text, settings, backends, user)
+    steps: Steps = {}
     for variant in variants:
         for _ in range(0 if variant.plain else MAX_STEPS):
-            needs = replay(pool, variant.settings, user).needs
+            needs = replay(pool, variant.settings, user, steps=steps).needs
             if not needs:
                 break
             patient = variant.settings.with_values(PATIENT)
-            pool = complete(pool, needs, patient, backends, user)
+            pool, steps = complete(pool, needs, patient, backends, user), {}
     return pool
 
 

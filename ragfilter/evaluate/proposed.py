@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from ragfilter.evaluate.effect import Effect, Labelled
+from ragfilter.evaluate.effect import Changes, Effect, Labelled
 from ragfilter.evaluate.metrics import relevant_of
 from ragfilter.evaluate.rule_matrix import RuleRow, build_matrix
 from ragfilter.model import Chunk
@@ -30,15 +30,22 @@ LIKE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """What proposed rules would do: each rule's row of the matrix (by rule text), and the labelled
+    relevant chunks that a proposal would drop (chunk id to questions). Empty without labels."""
+
+    rows: Mapping[str, RuleRow] = field(default_factory=dict)
+    losses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    effect: Effect | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Suggested:
-    """Proposals with their evidence: the families, each rule's row of the matrix (by rule text) and
-    the labelled relevant chunks that a proposal would drop (chunk id to questions)."""
+    """Families, and a proposal for each of their members."""
 
     families: tuple[Family, ...]
     proposals: tuple[Proposal, ...]
-    rows: Mapping[str, RuleRow]
-    losses: Mapping[str, tuple[str, ...]]
-    effect: Effect | None
+    evidence: Evidence
 
 
 def suggest(
@@ -57,40 +64,35 @@ def suggest(
     texts = [chunk.text for chunk in chunks] + asked
     proposals = propose(families, texts)
     if labelled is None or not proposals:
-        return Suggested(families, proposals, {}, {}, None)
+        return Suggested(families, proposals, Evidence())
     if likeness is not None:
         synonyms = _synonyms(families, proposals, labelled, likeness)
         proposals = propose(families, texts, synonyms)
-    effect, losses = _measure(proposals, labelled)
-    if losses:
-        weaker = tuple(_weakened(each, losses.get(each.chunk.id, ())) for each in proposals)
-        proposals = weaker
-        effect, losses = _measure(proposals, labelled)
     changes = {each.chunk.id: each.rule for each in proposals}
-    pools = labelled.with_changes(changes).pools
-    ruled = [_with_rule(each) for each in proposals]
-    matrix = build_matrix(pools, labelled.qrels, ruled, labelled.settings, labelled.user)
-    return Suggested(
-        families,
-        proposals,
-        {row.rule: row for row in matrix.rules},
-        losses,
-        effect,
-    )
+    losses = _losses(labelled.effect(changes), changes)
+    proposals = tuple(_weakened(each, losses.get(each.chunk.id, ())) for each in proposals)
+    return Suggested(families, proposals, weigh(map(_with_rule, proposals), labelled))
 
 
-def _measure(
-    proposals: Iterable[Proposal], labelled: Labelled
-) -> tuple[Effect, dict[str, tuple[str, ...]]]:
-    """What the proposals do, and the labelled questions that each would lose its chunk for."""
-    changes = {each.chunk.id: each.rule for each in proposals}
+def weigh(proposed: Iterable[Chunk], labelled: Labelled) -> Evidence:
+    """What the rules that `proposed` chunks carry would do, all of them together."""
+    proposed = tuple(proposed)
+    changes = {chunk.id: chunk.rule for chunk in proposed}
     effect = labelled.effect(changes)
+    pools = labelled.with_changes(changes).pools
+    matrix = build_matrix(pools, labelled.qrels, proposed, labelled.settings, labelled.user)
+    rows = {row.rule: row for row in matrix.rules}
+    return Evidence(rows, _losses(effect, changes), effect)
+
+
+def _losses(effect: Effect, changes: Changes) -> dict[str, tuple[str, ...]]:
+    """The labelled questions that each changed chunk would be lost for."""
     losses: dict[str, tuple[str, ...]] = {}
     for row in effect.rows:
         for chunk_id in row.lost_relevant:
             if chunk_id in changes:
                 losses[chunk_id] = (*losses.get(chunk_id, ()), row.query)
-    return effect, losses
+    return losses
 
 
 def _weakened(each: Proposal, lost: Sequence[str]) -> Proposal:

@@ -11,10 +11,9 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import accumulate
 from math import log2
-from time import perf_counter
 from typing import Any
 
-from ragfilter.engine.replay import replay, unfiltered
+from ragfilter.engine.replay import Steps, replay, unfiltered
 from ragfilter.evaluate.sweep import DEEPEST
 from ragfilter.evaluate.variants import IN_FORCE, Variant
 from ragfilter.model import PUBLIC, Hit, Pool, Result, User
@@ -27,7 +26,7 @@ UNLABELLED = -1
 @dataclass(frozen=True, slots=True)
 class Kept:
     """What one variant kept of one query. `dcg` is the discounted gain of the kept chunks in their
-    order; `ms` is what deciding took, without the search."""
+    order; `ms` is what its layers took, without the search."""
 
     chunks: int
     relevant: int
@@ -50,8 +49,8 @@ class Curve:
 @dataclass(frozen=True, slots=True)
 class QueryRecord:
     """One query. `relevant` counts its relevant chunks, `ideal` is the discounted gain of all of
-    them in the best order. `lost` counts those of the unfiltered first k that the settings in force
-    drop. `kept` holds every variant by name; `waiting`: a layer lacked something."""
+    them in the best order. `lost` counts those that the pool holds and the settings in force drop,
+    however far down. `kept` holds every variant by name; `waiting`: a layer lacked something."""
 
     id: str
     query: str
@@ -76,29 +75,31 @@ def record(
         raise ValueError("the settings in force are not among the variants")
     relevant = {i for i, grade in labels.items() if grade > 0}
     ranking = unfiltered(pool, deep(in_force), user)
-    first = unfiltered(pool, in_force, user)
     # Variants with the same settings share the very same value.
     replayed: dict[int, tuple[Result, Kept]] = {}
     kept: dict[str, Kept] = {}
+    steps: Steps = {}
+    costs = {hit.id: tokens([hit]) for hit in ranking}
     for variant in variants:
-        started = perf_counter()
         if variant.plain:
-            hits = unfiltered(pool, variant.settings, user)
-            kept[variant.name] = _count(hits, labels, perf_counter() - started)
+            kept[variant.name] = _count(
+                unfiltered(pool, variant.settings, user), labels, 0.0, costs
+            )
             continue
         if id(variant.settings) not in replayed:
-            result = replay(pool, variant.settings, user)
-            counted = _count(result.kept, labels, perf_counter() - started)
+            result = replay(pool, variant.settings, user, steps=steps)
+            counted = _count(result.kept, labels, sum(trace.ms for trace in result.traces), costs)
             replayed[id(variant.settings)] = result, counted
         kept[variant.name] = replayed[id(variant.settings)][1]
-    stayed = {hit.id for hit in replayed[id(in_force)][0].kept}
+    own = replayed[id(in_force)][0]
+    dropped = {hit.id for hit in own.hits if own.user.sees(hit.chunk)} - {h.id for h in own.kept}
     return QueryRecord(
         id=query_id,
         query=pool.query,
         relevant=len(relevant),
         ideal=gain(sorted(labels.values(), reverse=True)),
-        lost=sum(hit.id in relevant and hit.id not in stayed for hit in first),
-        curve=_curve(ranking, labels),
+        lost=len(relevant & dropped),
+        curve=_curve(ranking, labels, costs),
         kept=kept,
         waiting=any(result.needs for result, _ in replayed.values()),
     )
@@ -128,21 +129,27 @@ def read(document: Mapping[str, Any]) -> QueryRecord:
     return QueryRecord(**{**document, "curve": Curve(**curve), "kept": kept})
 
 
-def _count(hits: Sequence[Hit], labels: Mapping[str, int], seconds: float) -> Kept:
+def _count(
+    hits: Sequence[Hit], labels: Mapping[str, int], ms: float, costs: dict[str, int]
+) -> Kept:
+    """`costs` holds the tokens of the chunks that were counted before."""
+    for hit in hits:
+        if hit.id not in costs:
+            costs[hit.id] = tokens([hit])
     grades = [labels.get(hit.id, UNLABELLED) for hit in hits]
     return Kept(
         chunks=len(hits),
         relevant=sum(grade > 0 for grade in grades),
         unlabelled=grades.count(UNLABELLED),
         dcg=gain(grades),
-        tokens=tokens(hits),
-        ms=1000 * seconds,
+        tokens=sum(costs[hit.id] for hit in hits),
+        ms=ms,
     )
 
 
-def _curve(ranking: Sequence[Hit], labels: Mapping[str, int]) -> Curve:
+def _curve(ranking: Sequence[Hit], labels: Mapping[str, int], costs: Mapping[str, int]) -> Curve:
     return Curve(
         distances=tuple(hit.distance for hit in ranking),
         grades=tuple(labels.get(hit.id, UNLABELLED) for hit in ranking),
-        tokens=tuple(accumulate(tokens([hit]) for hit in ranking)),
+        tokens=tuple(accumulate(costs[hit.id] for hit in ranking)),
     )

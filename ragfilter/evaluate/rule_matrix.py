@@ -119,11 +119,11 @@ class _Asked:
             return self.replay_changed(dict.fromkeys(freed))
         # The rules have been decided: what is behind them sees these hits and no others.
         hits = tuple(hit for hit in self.bare if hit.id in self.passing or hit.id in freed)
-        return replay(replace(self.pool, hits=hits), self.behind, self.user)
+        return replay(replace(self.pool, hits=hits), self.behind, self.user, self.scan)
 
     def replay_changed(self, rules: Mapping[str, str | None]) -> Result:
         """The result with other rules on some chunks."""
-        return replay(with_rules(self.pool, rules), self.settings, self.user)
+        return replay(with_rules(self.pool, rules), self.settings, self.user, self.scan)
 
 
 @dataclass(slots=True)
@@ -266,12 +266,13 @@ def row_document(row: RuleRow) -> dict[str, Any]:
 def _ready(pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User) -> list[_Asked]:
     settings = settings.with_values({"query_must.enabled": True})
     user = viewer(user, settings)
-    behind = settings.with_values({"query_must.enabled": False})
     if not settings.judge.enabled:
         # Nothing hidden is left, so that clearance need not be asked over and over. A judge's
         # prompt tells what it was made of, so there the pool stays as it was asked about.
         pools = {i: visible(pool, user) for i, pool in pools.items()}
-        behind = behind.with_values({"clearance.enabled": False})
+        settings = settings.with_values({"clearance.enabled": False})
+        user = viewer(user, settings)
+    behind = settings.with_values({"query_must.enabled": False})
     rules = {hit.chunk.rule: None for pool in pools.values() for hit in pool.hits}
     book = RuleBook(filter(None, rules))
     ask = partial(_prepare, book=book, settings=settings, behind=behind, user=user)

@@ -1,8 +1,6 @@
-"""Labelled queries under settings: one against the unfiltered search, or several side by side.
+"""Labelled queries under settings, against the unfiltered search.
 
-Source: Adaptive Filtering Algorithm, "Evaluation Metrics"; Intelligent Chunk Filtering,
-"Before/After Comparison Framework", "Experimental Tuning Process" and "Metrics to Track";
-docs/design.md#judge-prompts.
+Source: Adaptive Filtering Algorithm, "Evaluation Metrics".
 
 Conventions:
 
@@ -14,28 +12,19 @@ Conventions:
 - The unfiltered ranking obeys clearance where the settings switch it on, as everything does.
 
 `evaluate` gathers each query once and replays it: `gather_all` has the effects, `score` is pure, so
-a tuner gathers once and scores many settings. `measure` asks every query afresh under every side,
-since it measures time too:
-
-- A measurement is one query under one side. They come query by query, so that whoever stops early
-  has every side of the finished queries; means are over the queries that every side has.
-- Milliseconds are those of the whole query (store, models, LLM). An answer of the judge that was
-  remembered counts with the tokens and milliseconds of the call that gave it.
-- Without labels there is no precision, recall and noise; tokens and times are there.
+a tuner gathers once and scores many settings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from statistics import fmean
-from time import perf_counter
 
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay, unfiltered
-from ragfilter.engine.retrieve import gather, run
-from ragfilter.errors import InputError
+from ragfilter.engine.retrieve import run
 from ragfilter.evaluate.beir import Labels, Qrels, Queries
 from ragfilter.evaluate.metrics import (
     Scores,
@@ -44,16 +33,12 @@ from ragfilter.evaluate.metrics import (
     precision_recall_f1,
     relevant_of,
 )
-from ragfilter.judge import call
-from ragfilter.layers.registry import SWITCHES
 from ragfilter.model import PUBLIC, Pool, Status, User
-from ragfilter.protocols import ChatModel, Progress
-from ragfilter.report import judge_stats, tokens
+from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
 
 DEEPEST = 50
 """How far down the unfiltered ranking the best fixed k is looked for."""
-NO_LLM = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server, and OPENAI_MODEL."
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,62 +113,6 @@ class Evaluation:
     unlabelled: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
-    """Settings with a name. `plain`: the first k of a plain search, whatever fits a prompt."""
-
-    name: str
-    settings: Settings
-    plain: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One query under one side.
-
-    `ids` are the kept chunks in order; `scores`, `irrelevant` and `irrelevant_before` (of the
-    unfiltered first k) are None without labels. `context_tokens` estimates the chunks in an
-    answer's prompt; `llm_tokens` and `llm_ms` are the judge's (0 where it was not asked).
-    `fallback`: the judge failed, `error` says how.
-    """
-
-    side: str
-    id: str
-    query: str
-    ids: tuple[str, ...]
-    scores: Scores | None
-    irrelevant: int | None
-    irrelevant_before: int | None
-    context_tokens: int
-    ms: float
-    llm_tokens: int = 0
-    llm_ms: float = 0.0
-    fallback: bool = False
-    error: str = ""
-
-    @property
-    def kept(self) -> int:
-        return len(self.ids)
-
-
-@dataclass(frozen=True, slots=True)
-class SideMeans:
-    """Means of one side over `queries`. `fallbacks` are counted."""
-
-    side: str
-    queries: int
-    kept: float
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    noise_reduction: float | None
-    context_tokens: float
-    llm_tokens: float
-    ms: float
-    llm_ms: float
-    fallbacks: int
-
-
 def evaluate(
     queries: Queries,
     qrels: Qrels,
@@ -251,69 +180,16 @@ def score(
 def best_fixed_k(rows: Sequence[QueryRow]) -> FixedK:
     """Sweep k from 1 to `DEEPEST` over the unfiltered rankings of the same queries."""
     sweep = [
-        FixedK(k, _means([_kept(row.ranking[:k], row.relevant) for row in rows]))
+        FixedK(k, _means([kept_of(row.ranking[:k], row.relevant) for row in rows]))
         for k in range(1, DEEPEST + 1)
     ]
     best = max(entry.means.f1 for entry in sweep)
     return next(entry for entry in sweep if entry.means.f1 >= best - 1e-12)
 
 
-def before_and_after(sides: Sequence[Side]) -> tuple[Side, ...]:
-    """`sides`, and before them an unfiltered search for every k among them."""
-    off = {f"{layer}.enabled": False for layer in SWITCHES if layer != "clearance"}
-    by_k = {side.settings.retrieval.k: side.settings for side in reversed(sides)}
-    plain = (Side(f"unfiltered, k {k}", by_k[k].with_values(off), plain=True) for k in sorted(by_k))
-    return (*plain, *sides)
-
-
-def prompt_sides(settings: Settings, variants: Sequence[str]) -> tuple[Side, ...]:
-    """The result without the judge, then judged with each prompt. Raises ValueError: an unknown
-    variant."""
-    on = settings.with_values({"judge.enabled": True})
-    judged = (Side(name, on.with_values({"judge.prompt": name})) for name in variants)
-    return (Side("no judge", call.without(on)), *judged)
-
-
-def measure(
-    queries: Queries,
-    qrels: Qrels,
-    sides: Sequence[Side],
-    backends: Backends,
-    user: User = PUBLIC,
-) -> Iterator[Measured]:
-    """Every query under every side, one after the other, as they are finished.
-
-    Raises InputError where a side needs an LLM and none is configured, and what `retrieve.run`
-    raises.
-    """
-    check(sides, backends.chat)
-    for number, (query_id, text) in enumerate(queries.items()):
-        if number == 0:
-            # What is loaded and read once is not the first side's cost.
-            gather(text, sides[0].settings, backends, user)
-        for side in sides:
-            yield _measure(query_id, text, qrels.get(query_id), side, backends, user)
-
-
-def check(sides: Iterable[Side], chat: ChatModel | None) -> None:
-    """Raises InputError where a side needs an LLM and none is configured."""
-    if chat is None and any(side.settings.judge.enabled for side in sides):
-        raise InputError("The judge needs an LLM, and none is configured.", remedy=NO_LLM)
-
-
-def means(measured: Sequence[Measured], sides: Sequence[Side]) -> tuple[SideMeans, ...]:
-    """The means of every side, over the queries that all sides have. Empty where there is none."""
-    names = [side.name for side in sides]
-    found: dict[str, set[str]] = {}
-    for one in measured:
-        found.setdefault(one.id, set()).add(one.side)
-    whole = {query_id for query_id, have in found.items() if have.issuperset(names)}
-    if not whole:
-        return ()
-    return tuple(
-        _side_means(name, [one for one in measured if one.side == name and one.id in whole])
-        for name in names
-    )
+def kept_of(ids: tuple[str, ...], relevant: frozenset[str]) -> Kept:
+    """Kept ids with their scores against what is relevant."""
+    return Kept(ids, len(relevant.intersection(ids)), precision_recall_f1(ids, relevant))
 
 
 def _row(
@@ -333,8 +209,8 @@ def _row(
         id=query_id,
         query=pool.query,
         relevant=relevant,
-        unfiltered=_kept(first, relevant),
-        filtered=_kept(kept, relevant),
+        unfiltered=kept_of(first, relevant),
+        filtered=kept_of(kept, relevant),
         lost=tuple(h.id for h in result.hits if h.id in relevant - {*kept} and seen(h.chunk)),
         ranking=tuple(hit.id for hit in islice(unfiltered(pool, deep, user), DEEPEST)),
         status=result.status,
@@ -342,71 +218,9 @@ def _row(
     )
 
 
-def _kept(ids: tuple[str, ...], relevant: frozenset[str]) -> Kept:
-    return Kept(ids, len(relevant.intersection(ids)), precision_recall_f1(ids, relevant))
-
-
 def _means(sides: Sequence[Kept]) -> Means:
     scores = mean_of([side.scores for side in sides])
     assert scores is not None
     return Means(
         scores.precision, scores.recall, scores.f1, mean_kept=fmean(side.kept for side in sides)
-    )
-
-
-def _measure(
-    query_id: str,
-    text: str,
-    labels: Mapping[str, int] | None,
-    side: Side,
-    backends: Backends,
-    user: User,
-) -> Measured:
-    started = perf_counter()
-    result = run(text, side.settings, backends, user, wide=True)
-    ms = (perf_counter() - started) * 1000
-    first = unfiltered(result.pool, side.settings, result.user)
-    hits = first if side.plain else result.kept
-    stats = judge_stats(result)
-    if stats is not None and stats.cached:
-        ms += stats.ms
-    relevant = relevant_of(labels or {})
-    before = _kept(tuple(hit.id for hit in first), relevant)
-    kept = _kept(tuple(hit.id for hit in hits), relevant)
-    return Measured(
-        side=side.name,
-        id=query_id,
-        query=text,
-        ids=kept.ids,
-        scores=None if labels is None else kept.scores,
-        irrelevant=None if labels is None else kept.irrelevant,
-        irrelevant_before=None if labels is None else before.irrelevant,
-        context_tokens=tokens(hits),
-        ms=ms,
-        llm_tokens=stats.prompt_tokens + stats.completion_tokens if stats else 0,
-        llm_ms=stats.ms if stats else 0.0,
-        fallback=stats.fallback if stats else False,
-        error=stats.error if stats else "",
-    )
-
-
-def _side_means(name: str, rows: Sequence[Measured]) -> SideMeans:
-    scores = mean_of([row.scores for row in rows if row.scores is not None])
-    return SideMeans(
-        side=name,
-        queries=len(rows),
-        kept=fmean(row.kept for row in rows),
-        precision=scores.precision if scores else None,
-        recall=scores.recall if scores else None,
-        f1=scores.f1 if scores else None,
-        noise_reduction=noise_reduction(
-            (row.irrelevant_before, row.irrelevant)
-            for row in rows
-            if row.irrelevant_before is not None and row.irrelevant is not None
-        ),
-        context_tokens=fmean(row.context_tokens for row in rows),
-        llm_tokens=fmean(row.llm_tokens for row in rows),
-        ms=fmean(row.ms for row in rows),
-        llm_ms=fmean(row.llm_ms for row in rows),
-        fallbacks=sum(row.fallback for row in rows),
     )

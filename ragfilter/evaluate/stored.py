@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.agreement import Agreement, agreement
+from ragfilter.evaluate.beir import Labels, Qrels
 from ragfilter.evaluate.labels import DEMOS
 from ragfilter.evaluate.labels import load as load_files
 from ragfilter.stores.labels import ASKED, settle
 
 if TYPE_CHECKING:
-    from ragfilter.stores.labels import LabelBook
+    from collections.abc import Iterable
+
+    from ragfilter.stores.labels import Label, LabelBook
+
+WITH_LLM = ", with LLM labels"
 
 
 def sets(book: LabelBook, collection: str) -> dict[str, int]:
@@ -21,19 +26,30 @@ def sets(book: LabelBook, collection: str) -> dict[str, int]:
     return own | book.sets(collection)
 
 
-def load(book: LabelBook, collection: str, name: str, *, llm: bool = False) -> Labels:
-    """The questions of a set with their labels. A demo's own labels count where nobody has said
-    otherwise. `llm`: where no human has labelled, an LLM's label counts.
+def title(name: str, *, llm: bool) -> str:
+    """What a run calls its query set: it says where an LLM's labels count."""
+    return f"{name}{WITH_LLM}" if llm else name
 
-    Raises InputError where there is no such set, or none of its questions has a label, and
-    StoreError.
-    """
-    shipped = Labels({}, {})
-    queries = book.queries(collection, name)
-    if not queries and name == collection and collection in DEMOS:
-        shipped = load_files(name, None)
-        queries = dict(shipped.queries)
-    if not queries:
+
+def untitled(title: str) -> tuple[str, bool]:
+    """The query set that a run was made with, and whether an LLM's labels counted."""
+    return title.removesuffix(WITH_LLM), title.endswith(WITH_LLM)
+
+
+def agreed(labels: Iterable[Label]) -> Agreement:
+    """How far the LLMs among the labellers agree with the people."""
+    labels = tuple(labels)
+    by_llm = settle((each for each in labels if each.source == "llm"), llm=True)
+    return agreement(settle(labels), by_llm)
+
+
+def questions(book: LabelBook, collection: str, name: str) -> dict[str, str]:
+    """The questions of a set by id, also of a demo's own. Raises InputError where there is no such
+    set, and StoreError."""
+    found = book.queries(collection, name)
+    if not found and name == collection and collection in DEMOS:
+        found = dict(load_files(name, None).queries)
+    if not found:
         known = ", ".join(n for n, count in sets(book, collection).items() if count)
         raise InputError(
             f"The collection {collection!r} has no query set {name!r} with questions.",
@@ -42,10 +58,26 @@ def load(book: LabelBook, collection: str, name: str, *, llm: bool = False) -> L
             else "Ask questions on the page and label "
             "their chunks, or import a set with `ragfilter labels import`.",
         )
-    marked = settle(book.standing(collection), llm=llm)
+    return found
+
+
+def load(book: LabelBook, collection: str, name: str, *, llm: bool = False) -> Labels:
+    """The questions of a set with their labels. A demo's own labels count where nobody has said
+    otherwise. `llm`: where no human has labelled, an LLM's label counts.
+
+    Raises InputError where there is no such set, or none of its questions has a label, and
+    StoreError.
+    """
+    queries = questions(book, collection, name)
+    shipped: Qrels = {}
+    if name == collection and collection in DEMOS and not book.queries(collection, name):
+        shipped = load_files(name, None).qrels
+    standing = book.standing(collection)
+    people, every = settle(standing), settle(standing, llm=llm)
     qrels = {}
     for query_id, text in queries.items():
-        found = {**shipped.qrels.get(query_id, {}), **marked.get(text.strip(), {})}
+        asked = text.strip()
+        found = {**every.get(asked, {}), **shipped.get(query_id, {}), **people.get(asked, {})}
         if found:
             qrels[query_id] = found
     if not qrels:

@@ -14,6 +14,7 @@ from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
 from ragfilter.layers.cutoff import Cutoff, cut_hits
+from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import PUBLIC, CutoffDetail, Hit, Pool, User
 from ragfilter.protocols import Progress
 from ragfilter.report import tokens
@@ -90,7 +91,8 @@ def kept(pool: Pool, planned: Plan, user: User = PUBLIC) -> Iterator[tuple[Hit, 
     before: dict[int, tuple[CutoffDetail, int]] = {}
     behind: dict[tuple[int, int], tuple[Hit, ...]] = {}
     for base, cutoff in planned:
-        if not cutoff.enabled or pool.space == "rank":
+        own = strategy(cutoff.strategy).weigh is not None
+        if not cutoff.enabled or pool.space == "rank" or own:
             yield replay(pool, base.model_copy(update={"cutoff": cutoff}), user).kept
             continue
         # Settings are compared by identity, since hashing them takes longer than a cut.

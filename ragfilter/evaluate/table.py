@@ -67,7 +67,8 @@ def table(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[
     if not records:
         return ()
     rows = [_row(v.name, v.group, figures_of(records, v.name), _about(v))
-            for v in variants if v.group not in ("added", "left out")]  # fmt: skip
+            for v in measured(records, variants)
+            if v.group not in ("added", "left out")]  # fmt: skip
     ranked = prefixes(records)
     if len(records) > 1:
         folds = assign_folds(len(records), FOLDS)
@@ -85,6 +86,7 @@ def layer_gains(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> 
     if not records:
         return ()
     made = []
+    variants = measured(records, variants)
     added = [v.name for v in variants if v.group == "added"]
     for before, after in pairwise(added):
         made.append(_gain(after, "added", records, with_=after, without=before))
@@ -93,6 +95,11 @@ def layer_gains(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> 
             made.append(_gain(variant.name, "left out", records, with_=added[-1],
                               without=variant.name))  # fmt: skip
     return tuple(made)
+
+
+def measured(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[Variant, ...]:
+    """Those that every record holds: a run of an earlier version lacks what was added since."""
+    return tuple(v for v in variants if all(v.name in record.kept for record in records))
 
 
 def figures_of(records: Sequence[QueryRecord], name: str) -> Figures:
@@ -125,6 +132,22 @@ def prefixes(records: Sequence[QueryRecord]) -> Figures:
         tokens=_padded([r.curve.tokens for r in records]),
         ms=np.zeros((len(records), DEEPEST)),
     )  # fmt: skip
+
+
+def within(records: Sequence[QueryRecord], threshold: float) -> Mapping[str, float]:
+    """The means of every measure, if of the first `DEEPEST` those up to this distance were kept."""
+    kept = [np.searchsorted(r.curve.distances, threshold, side="right") for r in records]
+    none = np.zeros((len(records), 1))
+    ranked = prefixes(records)
+    relevant = np.array([[float(r.relevant)] for r in records])
+    empty = _figures(
+        none, none, none, none, relevant=relevant, ideal=relevant, tokens=none, ms=none
+    )
+    chosen = np.array(kept, dtype=np.intp)
+    return {
+        name: float(pick(np.hstack([empty[name], values]), chosen).mean())
+        for name, values in ranked.items()
+    }
 
 
 def fixed_k_scores(records: Sequence[QueryRecord], measure: str = "f1") -> Table:

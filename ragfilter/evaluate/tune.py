@@ -2,42 +2,37 @@
 
 Pools are gathered once; every candidate is then replayed over them. A candidate that is best on
 four folds is measured on the fifth, and so is everything it is compared with: the best fixed k, the
-settings as they were, and each strategy tuned alone. Only the oracle, the best prefix of each
-query's unfiltered ranking, knows the labels: it is what a perfect cutoff would reach.
+settings as they were, and each strategy tuned alone. What is learned from labels is learned anew on
+the four, and stands in the choice with figures that were held out within them. Only the oracle, the
+best prefix of each query's unfiltered ranking, knows the labels: it is what a perfect cutoff would
+reach.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, product
+from itertools import accumulate, pairwise, product
 from statistics import median
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from ragfilter.evaluate.beir import Qrels
-from ragfilter.evaluate.crossval import (
-    Choice,
-    Interval,
-    Table,
-    assign_folds,
-    bootstrap,
-    choose,
-    held_out,
-    pick,
-)
+from ragfilter.evaluate.crossval import Choice, Interval, Table, assign_folds, bootstrap, pick
+from ragfilter.evaluate.learn import DEPTH, INNER, Learned, Source
+from ragfilter.evaluate.learning import Learning
 from ragfilter.evaluate.metrics import Scores
 from ragfilter.evaluate.sweep import Outcome, prefixes, sweep
+from ragfilter.evaluate.target import Tables, Target
 from ragfilter.layers.strategies.base import far_end
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import PUBLIC, Pool, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
 
-Tables = dict[str, Table]
-Measure = Literal["f1", "f2"]
-MEASURES: tuple[Measure, ...] = ("f1", "f2")
+Rows = dict[str, Table]
+"""Every figure, with one value a query."""
 FEW = 20
 """Labelled queries below which the figures say little."""
 RERANKED = 20
@@ -72,7 +67,8 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """How much better one is than the other, query by query; `of` as in `Means`."""
+    """How much better one is than the other, query by query; `of` is the measure's, positive where
+    it is better."""
 
     f1: float
     f2: float
@@ -81,9 +77,15 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What came out. All means are held out; `k` and `settings` are the best over all queries."""
+    """What came out. All means are held out; `k` and `settings` are the best over all queries.
 
-    measure: Measure
+    `over_strategies` is the gain of `calibrated` over every other strategy. `dial`: by the share of
+    relevant hits that the recall dial was to keep, the share it kept on queries held out. `why_not`
+    says why nothing was learned. `seen`: the settings from before were learned on this collection,
+    so that the figures before are better than they would be elsewhere.
+    """
+
+    target: Target
     queries: int
     folds: int
     candidates: int
@@ -93,20 +95,30 @@ class Tuning:
     before: Means
     after: Means
     gain: Gain
+    gain_over_before: Gain
     strategies: Mapping[str, Means]
+    over_strategies: Mapping[str, Gain]
+    dial: Mapping[str, float]
     settings: Settings
+    why_not: str = ""
+    seen: bool = False
 
     @property
     def beats_fixed_k(self) -> bool:
-        """Whether the interval of the gain lies above 0."""
-        return self.gain.of.low > 0
+        """Whether the interval of the gain lies above 0, and a recall to be held is held."""
+        return self.gain.of.low > 0 and self.after.recall >= self.target.recall
 
 
 def gathering(settings: Settings, *, rerank: bool) -> Settings:
     """The settings to gather with, so that the pools hold all that the candidates need."""
-    ready = _reranking(settings) if rerank else settings
+    ready = _reranking(settings, DEPTH) if rerank else settings
     # Nobody waits for one answer here, and a score that comes late is no failure.
-    return ready.with_values({"quality.reranker_timeout_ms": 600_000})
+    return ready.with_values(
+        {
+            "quality.reranker_timeout_ms": 600_000,
+            "cutoff.max_results": max(DEPTH, settings.cutoff.max_results),
+        }
+    )
 
 
 def tune(
@@ -115,12 +127,13 @@ def tune(
     settings: Settings,
     user: User = PUBLIC,
     *,
-    measure: Measure = "f1",
+    target: Target = Target(),
     folds: int = 5,
     rerank: bool = True,
+    source: Source = Source(),
     progress: Progress | None = None,
 ) -> Tuning:
-    """The settings that are best by `measure`, and what tuning so is worth on queries held out.
+    """The settings that serve `target` best, and what tuning so is worth on queries held out.
 
     `pools` are gathered with `gathering(settings)`; every query has labels. Of `settings` only the
     cutoff and the quality layer change. Raises ValueError for fewer than two queries or folds.
@@ -131,67 +144,125 @@ def tune(
     ranked = _tables(prefixes(pools, qrels, settings, user))
     assigned = assign_folds(len(pools), folds)
 
-    def tuned(tables: Tables) -> Tables:
-        return _pick(tables, held_out(tables[measure], assigned))
+    def tuned(tables: Tables) -> Rows:
+        return _pick(tables, target.held_out(tables, assigned))
 
-    tried = {name: table[:, 1:] for name, table in made.items()}
-    fixed, after = tuned(ranked), tuned(tried)
-    gain = after[measure] - fixed[measure]
-    ends = list(accumulate(map(len, named.values())))
+    def gain(one: Rows, other: Rows) -> Gain:
+        of = target.better(one[target.figure], other[target.figure])
+        f1, f2 = (float((one[name] - other[name]).mean()) for name in ("f1", "f2"))
+        return Gain(f1, f2, bootstrap(of))
+
+    before = {name: table[:, 0] for name, table in made.items()}
+    ends = list(accumulate(map(len, named.values()), initial=1))
+    groups = {
+        name: {figure: table[:, first:last] for figure, table in made.items()}
+        for name, (first, last) in zip(named, pairwise(ends), strict=True)
+    }
+    fixed = tuned(ranked)
+    alone = {name: tuned(tables) for name, tables in groups.items()}
+    learned: dict[int, Learned] = {}
+    whole: Learned | None = None
+    over: dict[str, Gain] = {}
+    dial: dict[str, float] = {}
+    why_not = ""
+    try:
+        learning = Learning(pools, qrels, _bases(settings, rerank=rerank, depth=DEPTH), user)
+        learned = learning.by_fold(assigned, source, target)
+        whole = learning.learn(np.arange(len(pools)), source, target)
+    except ValueError as error:
+        why_not = str(error)
+    else:
+        rows = {
+            f: table[:, 0] for f, table in _tables(learning.held_out(learned, assigned)).items()
+        }
+        over = {name: gain(rows, other) for name, other in alone.items()}
+        alone["calibrated"] = rows
+        dial = learning.dial(learned, assigned)
+    after = {figure: np.zeros(len(pools)) for figure in READ}
+    for fold in np.unique(assigned):
+        out = assigned == fold
+        rest = {n: {f: t[~out] for f, t in tables.items()} for n, tables in groups.items()}
+        name, place = _best(rest, learned.get(int(fold)), target)
+        for figure, values in after.items():
+            known = alone[name][figure] if place < 0 else groups[name][figure][:, place]
+            values[out] = known[out]
+    name, place = _best(groups, whole, target)
+    best = whole.settings if whole is not None and place < 0 else named[name][place]
     return Tuning(
-        measure=measure,
+        target=target,
         queries=len(pools),
         folds=len(np.unique(assigned)),
-        candidates=len(flat),
-        k=1 + choose(ranked[measure]),
-        best_fixed_k=_means(fixed, measure),
-        oracle=_means(_pick(ranked, np.argmax(ranked[measure], axis=1)), measure),
-        before=_means({name: table[:, 0] for name, table in made.items()}, measure),
-        after=_means(after, measure),
-        gain=Gain(
-            f1=float((after["f1"] - fixed["f1"]).mean()),
-            f2=float((after["f2"] - fixed["f2"]).mean()),
-            of=bootstrap(gain),
-        ),
-        strategies={
-            name: _means(
-                tuned({n: table[:, end - len(group) : end] for n, table in tried.items()}), measure
-            )
-            for end, (name, group) in zip(ends, named.items(), strict=True)
-        },
-        settings=flat[choose(tried[measure])],
+        candidates=len(flat) + (whole is not None),
+        k=1 + target.choose(ranked),
+        best_fixed_k=_means(fixed, target),
+        oracle=_means(_pick(ranked, np.argmax(ranked[target.oracle], axis=1)), target),
+        before=_means(before, target),
+        after=_means(after, target),
+        gain=gain(after, fixed),
+        gain_over_before=gain(after, before),
+        strategies={name: _means(rows, target) for name, rows in alone.items()},
+        over_strategies=over,
+        dial=dial,
+        settings=best,
+        why_not=why_not,
+        seen=bool(settings.cutoff.calibration),
     )
+
+
+def _best(groups: Mapping[str, Tables], learned: Learned | None, target: Target) -> tuple[str, int]:
+    """The strategy that serves the target best on queries held out among these, and its best
+    candidate; −1 for what was learned.
+
+    Each strategy counts with what it is worth held out: the best of a hundred candidates looks
+    better than it is, and what was learned is no candidate of a hundred.
+    """
+    n = len(next(iter(groups.values()))["f1"])
+    honest = {
+        name: _pick(tables, target.held_out(tables, assign_folds(n, INNER))) if n > 1 else tables
+        for name, tables in groups.items()
+    }
+    if learned is not None:
+        honest["calibrated"] = learned.figures
+    columns = {f: np.stack([rows[f].ravel()[:n] for rows in honest.values()], axis=1) for f in READ}
+    name = list(honest)[target.choose(columns)]
+    return name, target.choose(groups[name]) if name in groups else -1
 
 
 def candidates(
     settings: Settings, pools: Iterable[Pool], *, rerank: bool
 ) -> dict[str, tuple[Settings, ...]]:
-    """What is tried, by strategy: as the quality layer is set, without it, and always reranked."""
-    bases = [settings.with_values({"cutoff.enabled": True})]
-    if settings.quality.enabled:
-        bases.append(bases[0].with_values({"quality.enabled": False}))
+    """What is tried, by strategy: as the quality layer is set, without it, and always reranked.
+    What a strategy learns is no figure to try."""
     spread = _spread(pools)
-    tried: dict[str, tuple[Settings, ...]] = {
+    return {
         spec.name: tuple(
             base.with_values(values)
-            for base in bases
-            for values in _grid(spec.name, spec.reads, spread)
+            for base in _bases(settings, rerank=rerank, depth=RERANKED)
+            # 1 − rerank score runs from 0 to 1, whatever the space.
+            for values in _grid(
+                spec.name, spec.reads, 1.0 if base.quality.mode == "always" else spread
+            )
         )
         for spec in STRATEGIES
+        if spec.weigh is None
     }
+
+
+def _bases(settings: Settings, *, rerank: bool, depth: int) -> list[Settings]:
+    """What may come before the cutoff."""
+    first = settings.with_values({"cutoff.enabled": True, "cutoff.calibration": ""})
+    bases = [first]
+    if settings.quality.enabled:
+        bases.append(first.with_values({"quality.enabled": False}))
     if rerank:
-        # 1 − rerank score runs from 0 to 1, whatever the space.
-        reranked = _reranking(bases[0])
-        for spec in STRATEGIES:
-            grid = _grid(spec.name, spec.reads, 1.0)
-            tried[spec.name] += tuple(reranked.with_values(values) for values in grid)
-    return tried
+        bases.append(_reranking(first, depth))
+    return bases
 
 
-def _reranking(settings: Settings) -> Settings:
+def _reranking(settings: Settings, depth: int) -> Settings:
     """The same, with everything reranked that comes into the quality layer, and nothing dropped."""
     quality = settings.quality
-    depth = max(RERANKED, quality.max_top_k)
+    depth = max(depth, quality.max_top_k)
     return settings.with_values(
         {
             "quality.enabled": True,
@@ -232,7 +303,7 @@ def _short(value: float) -> float:
     return min(float(f"{value:.2g}"), 4.0)
 
 
-def _tables(made: Sequence[Sequence[Outcome]]) -> Tables:
+def _tables(made: Sequence[Sequence[Outcome]]) -> dict[str, Table]:
     """Every figure, with a row a query and a column a candidate."""
     return {
         name: np.array([[read(one) for one in row] for row in made], dtype=np.float64)
@@ -246,13 +317,13 @@ def _f2(scores: Scores) -> float:
     return 5 * scores.precision * scores.recall / weighted if weighted else 0.0
 
 
-def _pick(tables: Tables, chosen: Choice) -> Tables:
+def _pick(tables: Tables, chosen: Choice) -> Rows:
     return {name: pick(table, chosen) for name, table in tables.items()}
 
 
-def _means(rows: Tables, measure: Measure) -> Means:
+def _means(rows: Rows, target: Target) -> Means:
     means = {name: float(values.mean()) for name, values in rows.items()}
-    return Means(**means, of=bootstrap(rows[measure]))
+    return Means(**means, of=bootstrap(rows[target.figure]))
 
 
 READ: Mapping[str, Callable[[Outcome], float]] = {

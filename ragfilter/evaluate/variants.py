@@ -46,6 +46,8 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
                 base.with_values({"cutoff.enabled": True, "cutoff.strategy": spec.name}),
             )
             for spec in STRATEGIES
+            # What has to be learned stands beside the others once it is.
+            if spec.weigh is None or settings.cutoff.calibration
         ),
         *_profiles(settings),
         Variant(IN_FORCE, "settings", settings),

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ragfilter.errors import InputError, RagfilterError
-from ragfilter.ingest.load import load
 from ragfilter.ingest.reading import Reading
 from ragfilter.protocols import Progress
 from ragfilter.rules.edits import edited_rules
@@ -93,7 +92,8 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
     if bench.stores.opening(name).folder:
         raise InputError(
             f"The collection {name!r} is open in a Chroma folder of somebody else's.",
-            remedy="Use another name, or close it with `ragfilter collections close`.",
+            remedy="Use another name, or close it.",
+            action="close",
         )
     rules = edited_rules(bench.journal, name)
     if not order.source:
@@ -101,6 +101,9 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
             name, workspace=bench.workspace, rules=rules, progress=watch.progress("rebuild")
         )
         return Done(report)
+    # Imported here: the page starts a worker, and most visits bring no files to be read.
+    from ragfilter.ingest.load import load
+
     refused: list[Refusal] = []
     left_out = 0
 

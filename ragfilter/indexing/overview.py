@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ragfilter.errors import StoreError
 from ragfilter.model import UNRESTRICTED, User
+from ragfilter.stores.labels import visible_labels
 from ragfilter.workbench import Workbench
 
 if TYPE_CHECKING:
@@ -16,44 +18,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A collection. `model` is empty, `rules` and `changed` are None where they cannot be told."""
+    """A collection. `model` is empty, and a figure None, where it cannot be told."""
 
     info: CollectionInfo
     model: str
     rules: int | None
-    labels: int
+    labels: int | None
     changed: datetime | None
 
 
 def overview(bench: Workbench, user: User = UNRESTRICTED) -> tuple[Facts, ...]:
-    """The facts of every collection, by name; rules of chunks that `user` may see. Raises
-    StoreError."""
-    return tuple(
-        Facts(
-            info,
-            info.embedder or bench.stores.opening(info.name).embedder,
-            _rules(bench, info, user),
-            len(bench.labels.standing(info.name)),
-            _changed(bench, info),
-        )
-        for info in bench.collections()
-    )
+    """The facts of every collection, by name; rules and labels of chunks that `user` may see.
+    Raises StoreError."""
+    return tuple(_facts(bench, info, user) for info in bench.collections())
 
 
-def _rules(bench: Workbench, info: CollectionInfo, user: User) -> int | None:
-    try:
+def _facts(bench: Workbench, info: CollectionInfo, user: User) -> Facts:
+    rules = labels = None
+    with suppress(StoreError):
         known = bench.stores.of(info.name).collection(info.name).catalogue()
-    except StoreError:
-        return None
-    return sum(1 for chunk in known.values() if chunk.rule and user.sees(chunk))
+        rules = sum(1 for chunk in known.values() if chunk.rule and user.sees(chunk))
+        labels = len(visible_labels(bench.labels.standing(info.name), known, user))
+    model = info.embedder or bench.stores.opening(info.name).embedder
+    return Facts(info, model, rules, labels, _changed(bench, info))
 
 
 def _changed(bench: Workbench, info: CollectionInfo) -> datetime | None:
     """When it was indexed or a rule of it edited, whichever was later."""
-    times = [edit.at for edit in bench.journal.history(info.name, limit=1)]
-    try:
+    times = []
+    with suppress(StoreError):
+        times += [edit.at for edit in bench.journal.history(info.name, limit=1)]
+    with suppress(OSError):
         copied = bench.workspace.copy_path(info.name).stat().st_mtime
         times.append(datetime.fromtimestamp(copied, UTC))
-    except OSError:
-        pass
     return max(times).astimezone() if times else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from ragfilter.extras import extra
 from ragfilter.integrations.own import FilterCall, keep
@@ -10,7 +11,7 @@ from ragfilter.model import PUBLIC, User
 from ragfilter.scores import Metric
 
 with extra("haystack"):
-    from haystack import Document, component
+    from haystack import Document, component, default_from_dict, default_to_dict
 
 
 @component
@@ -35,3 +36,15 @@ class FilterComponent:
     async def run_async(self, query: str, documents: list[Document]) -> dict[str, list[Document]]:
         """The same in a thread, for an asynchronous pipeline."""
         return await asyncio.to_thread(self.run, query, documents)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The component as Haystack saves it, without who asks. Raises InputError for a model that
+        was passed as an object."""
+        saved: dict[str, Any] = default_to_dict(self, filter=self.filter, metric=self.metric)
+        return saved
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> FilterComponent:
+        """The component that `to_dict` described. Raises SettingsError, DependencyError."""
+        made: FilterComponent = default_from_dict(cls, data)
+        return made

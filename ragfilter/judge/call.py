@@ -153,9 +153,16 @@ def candidates(
     return tuple(h for h in first if h.id in pinned or similarity(h.distance, space) >= least)
 
 
-def prompt(query: str, hits: Sequence[Hit], settings: Judge, space: Space) -> JudgePrompt:
-    """The prompt over `hits`, within `max_prompt_tokens`; `asked` is empty where none fits."""
-    variant = judge_prompts.variant(settings.prompt)
+def prompt(
+    query: str,
+    hits: Sequence[Hit],
+    settings: Judge,
+    space: Space,
+    variant: Variant | None = None,
+) -> JudgePrompt:
+    """The prompt over `hits`, within `max_prompt_tokens`; `asked` is empty where none fits. It is
+    that of the settings unless `variant` is given."""
+    variant = variant or judge_prompts.variant(settings.prompt)
     query = one_line(query, 10_000)
     opening = f"Query: {query}\n"
     room = settings.max_prompt_tokens - estimate(system(variant)) - estimate(opening)

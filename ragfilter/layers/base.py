@@ -23,7 +23,7 @@ BACKGROUND_FROM = 50
 class LayerInput:
     """What a layer may look at: the settings, the pool, the scanned query, as whom, the pins with
     what each is pinned for, whether a layer before it put the hits in a reranker's order, and what
-    distances were lowered to."""
+    distances were lowered to. `shared` is what layers work out once for all of them."""
 
     settings: Settings
     pool: Pool
@@ -32,13 +32,16 @@ class LayerInput:
     pinned: Mapping[str, str] = field(default_factory=dict)
     reranked: bool = False
     lowered: Mapping[str, float] = field(default_factory=dict)
+    shared: dict[str, tuple[Hit, ...]] = field(default_factory=dict, compare=False)
 
     @property
     def found(self) -> tuple[Hit, ...]:
         """What the query itself found and the user may see: the first pool_size, however far the
         pool was doubled."""
-        own = (h for h in self.pool.hits if h.found_by == "query" and self.user.sees(h.chunk))
-        return tuple(islice(own, self.settings.retrieval.pool_size))
+        if "found" not in self.shared:
+            own = (h for h in self.pool.hits if h.found_by == "query" and self.user.sees(h.chunk))
+            self.shared["found"] = tuple(islice(own, self.settings.retrieval.pool_size))
+        return self.shared["found"]
 
     @property
     def background(self) -> float | None:

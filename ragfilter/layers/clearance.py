@@ -73,7 +73,7 @@ def visible(pool: Pool, user: User) -> Pool:
 
 def visible_entities(pool: Pool, user: User) -> tuple[Entity, ...]:
     """The sides of a comparison, each with what it found that `user` may see."""
-    if user.unrestricted:
+    if user.unrestricted or not pool.entities:
         return pool.entities
     ids = {hit.id for hit in pool.hits if user.sees(hit.chunk)}
     return tuple(

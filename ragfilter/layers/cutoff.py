@@ -8,15 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
+from ragfilter.errors import SettingsError
 from ragfilter.layers.base import BACKGROUND_FROM, LayerInput, LayerOutput
+from ragfilter.layers.calibration import checked, read
 from ragfilter.layers.quality import UNSCORED
 from ragfilter.layers.spec import LayerSpec, Mark, kept_of
 from ragfilter.layers.strategies.base import EPSILON, far_end
+from ragfilter.layers.strategies.calibrated import BETA
 from ragfilter.layers.strategies.registry import STRATEGIES, described, strategy
 from ragfilter.model import Cut, CutoffDetail, Decision, Hit, LayerTrace, Result
-from ragfilter.settings.field import OneOf, Section, setting
+from ragfilter.settings.field import OneOf, Section, Table, setting
 from ragfilter.text import numbers
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 DISTANCE = "distance"
 RERANK = "1 − rerank score"
 LOWERED = "distance less shared words"
+CHANCE = "1 − probability"
 PLACE = "place in the store's order"
 
 
@@ -63,6 +67,26 @@ class Cutoff(Section):
         0.3, "relative: how far from the best distance to the background, as a share, is kept.",
         unit="share", ge=0, le=1, step=0.01, label="Relative offset",
     )  # fmt: skip
+    target: Literal["f1", "f2", "recall", "budget"] = setting(
+        "f1",
+        "calibrated: keep as many as give the highest expected F1, or F2 (recall counts twice); as "
+        "many as keep a share of what is relevant; or as many as the context budget holds.",
+        label="Target",
+    )
+    recall: float = setting(
+        0.9, "calibrated, target recall: the share of the relevant hits found that is kept. The "
+        "next of 50, 60, 70, 75, 80, 85, 90, 95 and 98% acts.",
+        unit="share", ge=0.5, le=0.98, step=0.01, label="Recall",
+    )  # fmt: skip
+    prefix: bool = setting(
+        False,
+        "calibrated, target f1 or f2: keep the first hits in the order they come in, not the "
+        "likeliest wherever they stand.",
+        label="Keep the order",
+    )
+    calibration: Annotated[str, Table(checked)] = setting(
+        "", "calibrated: what was learned from labels, as tune writes it.", label="Calibration"
+    )
 
 
 def cut(
@@ -95,6 +119,15 @@ def cut(
     return _constrain(wish, settings, n=n, looked=len(looked), pins=pins)
 
 
+def check_distances(settings: Cutoff) -> None:
+    """Raises SettingsError for a strategy to which distances alone say nothing."""
+    if strategy(settings.strategy).weigh is not None:
+        raise SettingsError(
+            f"{settings.strategy} weighs hits with their texts, not distances alone.",
+            remedy="Use Filter or `ragfilter query`, or another strategy.",
+        )
+
+
 def cut_hits(
     values: Sequence[float], settings: Cutoff, *, pinned: int, background: float | None
 ) -> Cut:
@@ -124,7 +157,7 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, looked: int, pins: int) -
 
 def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tuple[Cut, ...]:
     """What every strategy makes of the same values, with the settings in force. One that lacks a
-    background is left out."""
+    background, or has values of its own, is left out."""
     every = (
         cut_hits(
             detail.values,
@@ -135,7 +168,8 @@ def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tupl
         for each in STRATEGIES
     )
     return tuple(made for each, made in zip(STRATEGIES, every, strict=True)
-                 if made.strategy == each.name)  # fmt: skip
+                 if made.strategy == each.name
+                 and (each.weigh is None or each.name == detail.cut.strategy))  # fmt: skip
 
 
 def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
@@ -144,31 +178,54 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     pins = tuple(hit for hit in hits if hit.id in look.pinned)
     free = tuple(hit for hit in hits if hit.id not in look.pinned)
     reranked = look.reranked and bool(free)
+    unscored = look.pool.space == "rank" and not reranked
+    weigh = strategy(settings.strategy).weigh
+    chances = None if weigh is None or unscored else weigh(pins + free, look)
+    unknown = weigh is not None and not unscored and chances is None
+    if chances is not None and (not settings.prefix or settings.target not in BETA):
+        values_of = dict(zip((hit.id for hit in pins + free), chances, strict=True))
+        free = tuple(sorted(free, key=lambda hit: values_of[hit.id]))
+        chances = tuple(values_of[hit.id] for hit in pins + free)
     hits = pins + free
-    lowered = {} if reranked else look.lowered
+    lowered = {} if reranked or chances is not None else look.lowered
     values = (
-        _scores(pins, free)
+        chances
+        if chances is not None
+        else _scores(pins, free)
         if reranked
         else tuple(lowered.get(hit.id, hit.distance) for hit in hits)
     )
-    unscored = look.pool.space == "rank" and not reranked
-    if unscored:
-        settings = settings.model_copy(update={"strategy": "fixed"})
-    background = _background(look, reranked=reranked)
+    if unscored or unknown:
+        settings = settings.model_copy(update={"strategy": "fixed" if unscored else "gap"})
+    # What does not fit has no chance.
+    background = 1.0 if chances is not None else _background(look, reranked=reranked)
     made = cut_hits(values, settings, pinned=len(pins), background=background)
     shallow = made.strategy != settings.strategy
     settings = settings.model_copy(update={"strategy": made.strategy})
     if unscored:
         made = replace(made, gaps=(), reason=f"{made.reason}; {UNSCORED} to find a cliff in")
-    name = RERANK if reranked else PLACE if unscored else LOWERED if lowered else DISTANCE
+    name = (
+        CHANCE
+        if chances is not None
+        else RERANK
+        if reranked
+        else PLACE
+        if unscored
+        else LOWERED
+        if lowered
+        else DISTANCE
+    )
     decisions = [
-        _pin(hit, look.pinned[hit.id], value, reranked)
+        _pin(hit, look.pinned[hit.id], value, reranked and chances is None)
         for hit, value in zip(pins, values, strict=False)
     ]
     for place, hit in enumerate(free, start=len(pins) + 1):
-        decisions.append(_decide(hit, place, values, made, settings, name))
+        decide = _decide if chances is None else _decide_likely
+        decisions.append(decide(hit, place, values, made, settings, name))
     note = made.reason
-    if reranked:
+    if unknown:
+        note += "; cut by gap, since the calibration needs rerank scores: rerank always"
+    elif reranked and chances is None:
         note += f"; the values are {RERANK}, since the reranker reordered the hits"
     elif shallow:
         note += f"; cut by gap, since a background is known from {BACKGROUND_FROM} hits on"
@@ -234,6 +291,21 @@ def _decide(
     return Decision(hit.id, "cutoff", "kept", before, value, limit)
 
 
+def _decide_likely(
+    hit: Hit, place: int, values: Sequence[float], made: Cut, settings: Cutoff, name: str
+) -> Decision:
+    """The decision over a hit whose probability is known; `limit` is the last value kept."""
+    value = values[place - 1]
+    if value >= 1:
+        reason = f"beyond the first {read(settings.calibration).depth} that are weighed"
+        return Decision(hit.id, "cutoff", "dropped", reason, value)
+    kept = place <= made.kept
+    where = "" if kept else "after the cut: "
+    reason = f"{where}probability {1 - value:.2f}; {made.reason.partition(';')[0]}"
+    limit = values[made.kept - 1] if made.kept else None
+    return Decision(hit.id, "cutoff", "kept" if kept else "dropped", reason, value, limit)
+
+
 def _after_cliff(made: Cut, settings: Cutoff) -> str:
     compared = "gap_threshold" in strategy(made.strategy).reads
     over = f" ≥ {settings.gap_threshold:.3f}" if compared else ""
@@ -257,8 +329,11 @@ def _plain(decision: Decision, hit: Hit, result: Result) -> str:
 
 def _unused(settings: Settings) -> frozenset[str]:
     """What other strategies read and the chosen one does not."""
+    cutoff = settings.cutoff
     every = frozenset(name for each in STRATEGIES for name in each.reads)
-    return every - frozenset(strategy(settings.cutoff.strategy).reads)
+    reads = frozenset(strategy(cutoff.strategy).reads)
+    idle = {"prefix"} if cutoff.target not in BETA else set()
+    return (every - reads) | idle | ({"recall"} if cutoff.target != "recall" else set())
 
 
 SPEC: LayerSpec = LayerSpec(
@@ -278,6 +353,8 @@ SPEC: LayerSpec = LayerSpec(
         "jumps",
         "b_extra",
         "relative_offset",
+        "target",
+        "recall",
     ),
     unused=_unused,
     relax=lambda trace, result: ("Keep at least 2", {"cutoff.min_results": 2}),

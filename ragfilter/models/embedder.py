@@ -74,9 +74,10 @@ class SentenceEmbedder:
 
     def knows(self, word: str) -> bool:
         """Whether `word` is one token of the model. Raises ModelError."""
-        vocabulary = self.model().tokenizer.get_vocab()
+        tokens = self.model().tokenizer
         # How the common tokenisers mark the beginning of a word.
-        return any(mark + word in vocabulary for mark in ("", "▁", "Ġ"))
+        ids = tokens.convert_tokens_to_ids([mark + word for mark in ("", "▁", "Ġ")])
+        return any(i not in (None, tokens.unk_token_id) for i in ids)
 
     def prepare(self) -> None:
         """Load the model now. Raises ModelError."""

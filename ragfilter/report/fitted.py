@@ -6,6 +6,7 @@ carries over, and what somebody set themselves is theirs.
 
 from __future__ import annotations
 
+from ragfilter.layers.calibration import read
 from ragfilter.layers.registry import LAYERS
 from ragfilter.settings.profiles import Fit, profile
 from ragfilter.settings.schema import Settings, field
@@ -17,6 +18,11 @@ SCALES = ("distance", "similarity")
 def foreign_thresholds(settings: Settings, name: str, here: Fit) -> str:
     """One sentence on the thresholds that are still those of profile `name` and were not fitted to
     what is `here`; empty where there are none."""
+    cutoff = settings.cutoff
+    if cutoff.enabled and cutoff.strategy == "calibrated" and cutoff.calibration:
+        learned = read(cutoff.calibration).collection
+        if learned != here.collection:
+            return f"The cutoff was learned on {learned}, not on this collection."
     chosen = profile(name)
     if chosen.fitted == here:
         return ""

@@ -24,7 +24,7 @@ from ragfilter.model import Chunk
 from ragfilter.models.reply import bounded
 from ragfilter.protocols import ChatModel, Message, Usage
 from ragfilter.rules.reading import Reading, read
-from ragfilter.rules.rule import MAX_BYTES, Rule, canonical, pretty
+from ragfilter.rules.rule import MAX_BYTES, Rule, canonical, parse, pretty
 from ragfilter.rules.templates import Template, packaged, recognise
 from ragfilter.text.tokens import estimate, head
 
@@ -164,6 +164,24 @@ def fields(draft: Draft) -> Mapping[str, Any]:
         "estimated": draft.usage.estimated,
         "ms": round(draft.ms, 3),
     }
+
+
+def of_fields(values: Mapping[str, Any]) -> Draft:
+    """The draft of which `fields` made these values."""
+    plain = dict(values)
+    rule = plain.pop("query_must")
+    read_ = None if rule is None else parse(json.dumps(rule))
+    usage = Usage(
+        plain.pop("prompt_tokens"), plain.pop("completion_tokens"), estimated=plain.pop("estimated")
+    )
+    return Draft(
+        plain.pop("id"),
+        rule=read_,
+        text="" if read_ is None else canonical(read_),
+        remarks=tuple(plain.pop("remarks")),
+        usage=usage,
+        **plain,
+    )
 
 
 def _suggest(

@@ -16,7 +16,8 @@ from types import EllipsisType
 
 from ragfilter.errors import ConflictError, InputError, StoreError
 from ragfilter.protocols import RuleStore
-from ragfilter.rules.journal import Edit, Journal, Kind
+from ragfilter.rules.journal import Journal
+from ragfilter.rules.journal_rows import Edit, Kind
 from ragfilter.rules.rule import canonical, parse
 
 log = logging.getLogger(__name__)

@@ -1,7 +1,8 @@
 """Families of chunks that differ in a few values, and the rules that would tell them apart. Pure.
 
 A family is a set of chunks whose titles have one pattern and differ in a number that words say
-something about ("Opponent Armor Class 6"), and whose texts resemble each other. Families that count
+something about ("Opponent Armor Class 6"), or else in a name ("Price list - Ropes"), and whose
+texts resemble each other. Families that count
 the same and whose patterns resemble each other are kin; what stands in the pattern of one and not
 of the others are its names ("clerics, druids and monks").
 
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from ragfilter.model import Chunk
+from ragfilter.rules.named import Name, find_named
 from ragfilter.rules.rule import Rule, canonical
 from ragfilter.rules.values import (
     COMMON,
@@ -37,6 +39,7 @@ ALIKE = 0.5
 """The share of words that the texts of a family have in common, and the patterns of kin."""
 NEAR = 0.8
 """From this likeness on (difflib's ratio) another context is a spelling of the same."""
+NAME_ALONE = "it asks for a name alone, which questions about other things may hold too"
 MOST_TEXTS = 20_000
 """Contexts are looked up in so many texts at most."""
 
@@ -49,12 +52,13 @@ class Member:
     """A chunk of a family and the value in which it differs."""
 
     chunk: Chunk
-    value: Value
+    value: Value | Name
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """`pattern` is the titles' with ``#`` for the number, `names` what its kin does not have."""
+    """`pattern` is the titles' with ``#`` for the number, or ``*`` for the name, in which they
+    differ; `names` is what its kin does not have."""
 
     pattern: str
     members: tuple[Member, ...]
@@ -63,17 +67,20 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A rule for one chunk, with the names and value that it asks for."""
+    """A rule for one chunk, with the names and value that it asks for. `doubt` is what a person has
+    to settle first, empty where nothing."""
 
     chunk: Chunk
     family: str
     rule: str
     names: tuple[str, ...]
     value: str
+    doubt: str = ""
 
 
 def find_families(chunks: Iterable[Chunk]) -> tuple[Family, ...]:
     """The families among `chunks` (whole), the largest first."""
+    chunks = tuple(chunks)
     patterns: dict[tuple[str, ...], list[Chunk]] = defaultdict(list)
     for chunk in chunks:
         masked = mask(chunk.title)
@@ -88,6 +95,11 @@ def find_families(chunks: Iterable[Chunk]) -> tuple[Family, ...]:
     named = [
         Family(family.pattern, family.members, _names(family, families)) for family in families
     ]
+    counted = {member.chunk.id for family in named for member in family.members}
+    for pattern, siblings in find_named([c for c in chunks if c.id not in counted], FEWEST):
+        if _resemble(chunk.text for chunk, _ in siblings):
+            members = tuple(Member(chunk, name) for chunk, name in siblings)
+            named.append(Family(" ".join(pattern), members))
     return tuple(sorted(named, key=lambda family: (-len(family.members), family.pattern)))
 
 
@@ -98,7 +110,8 @@ def propose(
 ) -> tuple[Proposal, ...]:
     """A rule for every member. `texts` are the collection's and the questions asked: they say how
     a value is called. `synonyms` are further names, by pattern."""
-    counted = {member.value.words for family in families for member in family.members}
+    every = (member.value for family in families for member in family.members)
+    counted = {value.words for value in every if isinstance(value, Value)}
     contexts = _contexts(counted, texts)
     made = []
     for family in families:
@@ -110,7 +123,11 @@ def propose(
             )
         )
         for member in family.members:
-            value = spellings(member.value, contexts[member.value.words])
+            value = (
+                spellings(member.value, contexts[member.value.words])
+                if isinstance(member.value, Value)
+                else forms(member.value.named)
+            )
             groups = (names, value) if names else (value,)
             made.append(
                 Proposal(
@@ -119,6 +136,7 @@ def propose(
                     canonical(Rule(contain_one_of=groups)),
                     names,
                     member.value.named,
+                    NAME_ALONE if isinstance(member.value, Name) else "",
                 )
             )
     return tuple(made)

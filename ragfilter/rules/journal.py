@@ -15,119 +15,44 @@ true between processes that share a journal. SQLite and PostgreSQL.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Container, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal, cast
+from typing import Any
 from uuid import uuid4
 
 from ragfilter import database
-from ragfilter.errors import ConflictError, StoreError
+from ragfilter.errors import ConflictError
 from ragfilter.extras import extra
+from ragfilter.rules.journal_rows import (
+    INDEXES,
+    PENDING,
+    Edit,
+    Entry,
+    Kind,
+    State,
+    Step,
+    edits,
+    exports,
+    to_edit,
+    to_row,
+)
 
 with extra("chroma"):
     import sqlalchemy as sa
     from sqlalchemy.exc import IntegrityError
 
-State = Literal["pending", "done", "undone", "rolled_back"]
-Kind = Literal["edit", "undo", "redo"]
 
-_metadata = sa.MetaData()
-_edits = sa.Table(
-    "rule_edits",
-    _metadata,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
-    sa.Column("who", sa.Text, nullable=False),
-    sa.Column("collection", sa.Text, nullable=False),
-    sa.Column("chunk_id", sa.Text, nullable=False),
-    sa.Column("before", sa.Text),
-    sa.Column("after", sa.Text),
-    sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("of", sa.Integer),
-    sa.Column("state", sa.Text, nullable=False),
-    sa.Column("batch", sa.Text),
-    sqlite_autoincrement=True,
-)
-_exports = sa.Table(
-    "rule_exports",
-    _metadata,
-    sa.Column("collection", sa.Text, primary_key=True),
-    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
-    sa.Column("edit", sa.Integer, nullable=False),
-)
-_PENDING = _edits.c.state == "pending"
-_INDEXES = (
-    sa.Index(
-        "rule_edits_one_pending",
-        _edits.c.collection,
-        _edits.c.chunk_id,
-        unique=True,
-        sqlite_where=_PENDING,
-        postgresql_where=_PENDING,
-    ),
-    sa.Index("rule_edits_of_chunk", _edits.c.collection, _edits.c.chunk_id, _edits.c.id),
-    sa.Index("rule_edits_of_edit", _edits.c.of),
-    sa.Index("rule_edits_of_batch", _edits.c.batch),
-)
+class Journal(database.Book):
+    """The journal in the database at `url`."""
 
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """One entry. `before` and `after` are rule texts as stored, None for no rule; `at` is in UTC;
-    `of` is the id of the edit that an undo or redo is about."""
-
-    id: int
-    at: datetime
-    who: str
-    collection: str
-    chunk_id: str
-    before: str | None
-    after: str | None
-    kind: Kind
-    of: int | None
-    state: State
-    batch: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A change to be entered: a chunk's rule before and after, and the edit it undoes or redoes."""
-
-    chunk_id: str
-    before: str | None
-    after: str | None
-    of: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What was changed at once: one edit, or all of a batch, of which `edit` is the first. `done`
-    counts those in force."""
-
-    edit: Edit
-    size: int
-    done: int
-
-
-class Journal:
-    """The journal in the database at `url`. Safe in threads. Every method raises StoreError where
-    the database fails."""
+    what = "journal"
+    called = "The journal of edits"
+    tables = (edits, exports)
+    indexes = INDEXES
 
     def __init__(self, url: str) -> None:
-        """Open the journal, making its table where there is none. Raises InputError: bad URL."""
-        self._engine = database.connect(url, "journal")
+        super().__init__(url)
         self._let_go: set[int] = set()
-        try:
-            self._prepare()
-        except StoreError:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """Close the connections; the journal must not be used afterwards."""
-        self._engine.dispose()
 
     def begin(
         self,
@@ -141,11 +66,11 @@ class Journal:
         of: int | None = None,
     ) -> Edit:
         """Enter a pending edit. Raises ConflictError where the chunk has one already."""
-        row = _row(Entry(chunk_id, before, after, of), who, collection, kind, None)
+        row = to_row(Entry(chunk_id, before, after, of), who, collection, kind, None)
         try:
             with self._writing() as connection:
-                return _edit(
-                    connection.execute(_edits.insert().values(row).returning(_edits)).one()
+                return to_edit(
+                    connection.execute(edits.insert().values(row).returning(edits)).one()
                 )
         except IntegrityError:
             raise _under_way(chunk_id) from None
@@ -156,10 +81,10 @@ class Journal:
         """Enter pending edits of several chunks as one batch, all or none. Raises ConflictError
         where one of the chunks has a pending edit already."""
         batch = uuid4().hex
-        rows = [_row(entry, who, collection, kind, batch) for entry in entries]
+        rows = [to_row(entry, who, collection, kind, batch) for entry in entries]
         try:
             with self._writing() as connection:
-                connection.execute(_edits.insert(), rows)
+                connection.execute(edits.insert(), rows)
         except IntegrityError:
             raise _under_way("one of these chunks") from None
         return self.batch(batch)
@@ -167,24 +92,22 @@ class Journal:
     def finish_all(self, batch: str) -> None:
         """Mark the pending edits of a batch done, and those that they undo or redo undone or
         done."""
-        mine = (_edits.c.batch == batch, _PENDING)
+        mine = (edits.c.batch == batch, PENDING)
         with self._writing() as connection:
-            rows = connection.execute(sa.select(_edits.c.kind).where(*mine).limit(1)).all()
+            rows = connection.execute(sa.select(edits.c.kind).where(*mine).limit(1)).all()
             if rows:
-                inner = _edits.alias("inner")
+                inner = edits.alias("inner")
                 about = sa.select(inner.c.of).where(
                     inner.c.batch == batch, inner.c.state == "pending", inner.c.of.is_not(None)
                 )
                 state = "undone" if rows[0].kind == "undo" else "done"
-                connection.execute(
-                    _edits.update().where(_edits.c.id.in_(about)).values(state=state)
-                )
-            connection.execute(_edits.update().where(*mine).values(state="done"))
+                connection.execute(edits.update().where(edits.c.id.in_(about)).values(state=state))
+            connection.execute(edits.update().where(*mine).values(state="done"))
 
     def roll_back_all(self, batch: str) -> None:
         """Mark the pending edits of a batch rolled back."""
         with self._writing() as connection:
-            pending = _edits.update().where(_edits.c.batch == batch, _PENDING)
+            pending = edits.update().where(edits.c.batch == batch, PENDING)
             connection.execute(pending.values(state="rolled_back"))
 
     def finish(self, edit_id: int) -> Edit:
@@ -194,9 +117,7 @@ class Journal:
             edit = _close(connection, edit_id, "done")
             if edit.of is not None and edit.state == "done":
                 state = "undone" if edit.kind == "undo" else "done"
-                connection.execute(
-                    _edits.update().where(_edits.c.id == edit.of).values(state=state)
-                )
+                connection.execute(edits.update().where(edits.c.id == edit.of).values(state=state))
             return edit
 
     def roll_back(self, edit_id: int) -> Edit:
@@ -216,88 +137,86 @@ class Journal:
         self, collection: str | None = None, chunk_id: str | None = None
     ) -> tuple[Edit, ...]:
         """The pending edits, oldest first."""
-        query = _scope(collection, chunk_id).where(_PENDING).order_by(_edits.c.id)
-        return self._read(query)
+        query = _scope(collection, chunk_id).where(PENDING).order_by(edits.c.id)
+        return self._entries(query)
 
     def history(
         self, collection: str, chunk_id: str | None = None, *, limit: int = 100
     ) -> tuple[Edit, ...]:
         """The entries of a collection, or of one of its chunks, newest first."""
-        query = _scope(collection, chunk_id).order_by(_edits.c.id.desc()).limit(limit)
-        return self._read(query)
+        query = _scope(collection, chunk_id).order_by(edits.c.id.desc()).limit(limit)
+        return self._entries(query)
 
     def batch(self, batch: str) -> tuple[Edit, ...]:
         """The edits of a batch, in the order in which they were entered."""
-        return self._read(sa.select(_edits).where(_edits.c.batch == batch).order_by(_edits.c.id))
+        return self._entries(sa.select(edits).where(edits.c.batch == batch).order_by(edits.c.id))
 
     def step(self, edit_id: int) -> tuple[Edit, ...]:
         """The edit with this id, and those made together with it. Raises KeyError."""
-        found = self._read(sa.select(_edits).where(_edits.c.id == edit_id))
+        found = self._entries(sa.select(edits).where(edits.c.id == edit_id))
         if not found:
             raise KeyError(edit_id)
         return found if found[0].batch is None else self.batch(found[0].batch)
 
-    def steps(self, collection: str, *, limit: int = 100, offset: int = 0) -> tuple[Step, ...]:
-        """What was changed at once in a collection, newest first."""
-        group = sa.func.coalesce(_edits.c.batch, sa.cast(_edits.c.id, sa.Text))
-        done = sa.func.sum(sa.case((_edits.c.state == "done", 1), else_=0))
-        counted = (
-            sa.select(
-                sa.func.min(_edits.c.id).label("first"),
-                sa.func.count().label("size"),
-                done.label("done"),
-            )
-            .where(_edits.c.collection == collection)
-            .group_by(group)
-            .order_by(sa.desc("first"))
-            .limit(limit)
-            .offset(offset)
-            .subquery()
+    def steps(
+        self,
+        collection: str,
+        *,
+        among: Container[str] | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> tuple[Step, ...]:
+        """What was changed at once in a collection, newest first. With `among`, only edits of these
+        chunks count, as if the others were not there."""
+        columns = (edits.c.id, edits.c.batch, edits.c.chunk_id, edits.c.state)
+        query = sa.select(*columns).where(edits.c.collection == collection).order_by(edits.c.id)
+        grouped: dict[str, list[tuple[int, bool]]] = {}
+        for edit_id, batch, chunk_id, state in self._read(query):
+            if among is None or chunk_id in among:
+                grouped.setdefault(batch or str(edit_id), []).append((edit_id, state == "done"))
+        newest = sorted(grouped.values(), key=lambda each: -each[0][0])[offset : offset + limit]
+        firsts = self._entries(
+            sa.select(edits).where(edits.c.id.in_([each[0][0] for each in newest]))
         )
-        query = (
-            sa.select(_edits, counted.c.size, counted.c.done)
-            .join(counted, counted.c.first == _edits.c.id)
-            .order_by(_edits.c.id.desc())
+        by_id = {edit.id: edit for edit in firsts}
+        return tuple(
+            Step(by_id[each[0][0]], len(each), sum(done for _, done in each)) for each in newest
         )
-        with _guard(self._engine), self._engine.connect() as connection:
-            return tuple(_step(row) for row in connection.execute(query))
 
     def mark_exported(self, collection: str) -> None:
         """Remember that the collection's rules were exported as they are now."""
         with self._writing() as connection:
             last = connection.scalar(
-                sa.select(sa.func.max(_edits.c.id)).where(_edits.c.collection == collection)
+                sa.select(sa.func.max(edits.c.id)).where(edits.c.collection == collection)
             )
-            connection.execute(_exports.delete().where(_exports.c.collection == collection))
+            connection.execute(exports.delete().where(exports.c.collection == collection))
             row = {"collection": collection, "at": datetime.now(UTC), "edit": last or 0}
-            connection.execute(_exports.insert().values(row))
+            connection.execute(exports.insert().values(row))
 
     def edited_since_export(self, collection: str) -> dict[str, str | None]:
         """The rules, as they were at the last export, of the chunks edited since; none where
         nothing was exported yet."""
         query = (
             _scope(collection, None)
-            .join(_exports, _exports.c.collection == _edits.c.collection)
-            .where(_edits.c.id > _exports.c.edit, _edits.c.state.in_(("done", "undone")))
-            .order_by(_edits.c.id)
+            .join(exports, exports.c.collection == edits.c.collection)
+            .where(edits.c.id > exports.c.edit, edits.c.state.in_(("done", "undone")))
+            .order_by(edits.c.id)
         )
         rules: dict[str, str | None] = {}
-        for edit in self._read(query):
+        for edit in self._entries(query):
             rules.setdefault(edit.chunk_id, edit.before)
         return rules
 
     def undoable(self, collection: str, chunk_id: str | None = None) -> Edit | None:
         """The edit that undo would take back: the last one that is done."""
-        query = _scope(collection, chunk_id).where(
-            _edits.c.kind == "edit", _edits.c.state == "done"
-        )
+        query = _scope(collection, chunk_id).where(edits.c.kind == "edit", edits.c.state == "done")
         return self._first(query)
 
     def redoable(self, collection: str, chunk_id: str | None = None) -> Edit | None:
         """The edit that redo would bring back: the one that was undone last, unless something was
         saved since."""
-        undo = _edits.alias("undo")
-        saved = _edits.alias("saved")
+        undo = edits.alias("undo")
+        saved = edits.alias("saved")
         saved_since = sa.select(saved.c.id).where(
             saved.c.id > undo.c.id,
             saved.c.collection == collection,
@@ -308,9 +227,9 @@ class Journal:
             saved_since = saved_since.where(saved.c.chunk_id == chunk_id)
         query = (
             _scope(collection, chunk_id)
-            .join(undo, undo.c.of == _edits.c.id)
+            .join(undo, undo.c.of == edits.c.id)
             .where(
-                _edits.c.state == "undone",
+                edits.c.state == "undone",
                 undo.c.kind == "undo",
                 ~sa.exists(saved_since),
             )
@@ -318,54 +237,21 @@ class Journal:
         )
         return self._first(query)
 
-    def _read(self, query: sa.Select[Any]) -> tuple[Edit, ...]:
-        with _guard(self._engine), self._engine.connect() as connection:
-            return tuple(_edit(row) for row in connection.execute(query))
+    def _entries(self, query: sa.Select[Any]) -> tuple[Edit, ...]:
+        return tuple(map(to_edit, self._read(query)))
 
     def _first(self, query: sa.Select[Any]) -> Edit | None:
-        found = self._read(query.order_by(_edits.c.id.desc()).limit(1))
+        found = self._entries(query.order_by(edits.c.id.desc()).limit(1))
         return found[0] if found else None
 
     def _prepare(self) -> None:
-        with _guard(self._engine):
-            database.prepare(self._engine, [_edits, _exports], ())
-            columns = {each["name"] for each in sa.inspect(self._engine).get_columns(_edits.name)}
-            if "batch" not in columns:
-                # A journal that was begun before edits had batches.
-                with self._engine.begin() as connection:
-                    connection.execute(sa.text(f"ALTER TABLE {_edits.name} ADD COLUMN batch TEXT"))
-            database.prepare(self._engine, (), _INDEXES)
-
-    @contextmanager
-    def _writing(self) -> Iterator[sa.Connection]:
-        with _guard(self._engine), self._engine.begin() as connection:
-            yield connection
-
-
-def _guard(engine: sa.Engine) -> AbstractContextManager[None]:
-    return database.guard(
-        engine,
-        "The journal of edits",
-        lost="the rules in the store stay, but earlier edits can then not be undone, and a rebuild "
-        "loses them.",
-    )
-
-
-def _row(
-    entry: Entry, who: str, collection: str, kind: Kind, batch: str | None
-) -> dict[str, object]:
-    return {
-        "at": datetime.now(UTC),
-        "who": who,
-        "collection": collection,
-        "chunk_id": entry.chunk_id,
-        "before": entry.before,
-        "after": entry.after,
-        "kind": kind,
-        "of": entry.of,
-        "state": "pending",
-        "batch": batch,
-    }
+        database.prepare(self._engine, self.tables, ())
+        columns = {each["name"] for each in sa.inspect(self._engine).get_columns(edits.name)}
+        if "batch" not in columns:
+            # A journal that was begun before edits had batches.
+            with self._engine.begin() as connection:
+                connection.execute(sa.text(f"ALTER TABLE {edits.name} ADD COLUMN batch TEXT"))
+        super()._prepare()
 
 
 def _under_way(what: str) -> ConflictError:
@@ -376,34 +262,20 @@ def _under_way(what: str) -> ConflictError:
 
 
 def _scope(collection: str | None, chunk_id: str | None) -> sa.Select[Any]:
-    query = sa.select(_edits)
+    query = sa.select(edits)
     if collection is not None:
-        query = query.where(_edits.c.collection == collection)
+        query = query.where(edits.c.collection == collection)
     if chunk_id is not None:
-        query = query.where(_edits.c.chunk_id == chunk_id)
+        query = query.where(edits.c.chunk_id == chunk_id)
     return query
 
 
 def _close(connection: sa.Connection, edit_id: int, state: State) -> Edit:
-    mine = _edits.c.id == edit_id
-    closed = _edits.update().where(mine, _PENDING).values(state=state).returning(_edits)
+    mine = edits.c.id == edit_id
+    closed = edits.update().where(mine, PENDING).values(state=state).returning(edits)
     row = connection.execute(closed).one_or_none()
     if row is None:
-        row = connection.execute(sa.select(_edits).where(mine)).one_or_none()
+        row = connection.execute(sa.select(edits).where(mine)).one_or_none()
     if row is None:
         raise KeyError(edit_id)
-    return _edit(row)
-
-
-def _step(row: sa.Row[Any]) -> Step:
-    values = cast(dict[str, Any], dict(row._mapping))
-    size, done = values.pop("size"), values.pop("done")
-    return Step(_of_values(values), int(size), int(done))
-
-
-def _edit(row: sa.Row[Any]) -> Edit:
-    return _of_values(cast(dict[str, Any], dict(row._mapping)))
-
-
-def _of_values(values: dict[str, Any]) -> Edit:
-    return Edit(at=database.in_utc(values.pop("at")), **values)
+    return to_edit(row)

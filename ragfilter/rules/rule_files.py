@@ -18,16 +18,13 @@ import contextlib
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragfilter.errors import ConflictError, InputError, RuleError
+from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
-from ragfilter.protocols import Progress, RuleStore
-from ragfilter.rules import edits
-from ragfilter.rules.journal import Journal
 from ragfilter.rules.rule import canonical, parse
 from ragfilter.text.characters import whole
 
@@ -157,33 +154,6 @@ def plan(path: Path, stored: dict[str, str | None], *, with_doubts: bool = False
         unchanged=sum(change.before == change.after for change in changes),
         skipped=skipped,
     )
-
-
-def save(
-    changes: Sequence[Change],
-    store: RuleStore,
-    journal: Journal,
-    *,
-    who: str,
-    progress: Progress | None = None,
-) -> Iterator[Change | Refusal]:
-    """Save each change through the journal; each as it is saved, or a refusal where somebody else
-    was faster. Raises StoreError; what was saved until then stays."""
-    for done, change in enumerate(changes, start=1):
-        try:
-            edits.save(
-                store,
-                journal,
-                chunk_id=change.chunk_id,
-                rule=change.after,
-                expected=change.before,
-                who=who,
-            )
-            yield change
-        except ConflictError as error:
-            yield Refusal(change.line, change.chunk_id, str(error))
-        if progress is not None:
-            progress(done, len(changes))
 
 
 def _change(

@@ -8,12 +8,13 @@ else takes back those that had.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from ragfilter.errors import ConflictError, InputError, StoreError
 from ragfilter.protocols import RuleStore
 from ragfilter.rules.edits import STALE_S, recover, settle_batch
-from ragfilter.rules.journal import Edit, Entry, Journal, Kind
+from ragfilter.rules.journal import Journal
+from ragfilter.rules.journal_rows import Edit, Entry, Kind
 from ragfilter.rules.rule import canonical, parse
 
 SHOWN = 3
@@ -40,13 +41,22 @@ def save_all(
     return _change(store, journal, entries, who=who, kind="edit")
 
 
-def undo_step(store: RuleStore, journal: Journal, *, edit_id: int, who: str) -> tuple[Edit, ...]:
+def undo_step(
+    store: RuleStore,
+    journal: Journal,
+    *,
+    edit_id: int,
+    who: str,
+    among: Container[str] | None = None,
+) -> tuple[Edit, ...]:
     """Take back an edit, and all that was made together with it, wherever it stands in the history.
+    With `among`, only edits of these chunks, as if the others were not there.
 
     Raises InputError: no such edit, or nothing of it is in force; ConflictError naming the chunks
     that were changed since; StoreError. Then nothing is changed.
     """
-    found = [e for e in _step(store, journal, edit_id) if e.kind == "edit" and e.state == "done"]
+    step = _step(store, journal, edit_id, among)
+    found = [e for e in step if e.kind == "edit" and e.state == "done"]
     if not found:
         raise InputError(
             f"Nothing of edit {edit_id} is in force.", remedy="Choose an edit that is done."
@@ -55,12 +65,20 @@ def undo_step(store: RuleStore, journal: Journal, *, edit_id: int, who: str) -> 
     return _change(store, journal, entries, who=who, kind="undo")
 
 
-def redo_step(store: RuleStore, journal: Journal, *, edit_id: int, who: str) -> tuple[Edit, ...]:
+def redo_step(
+    store: RuleStore,
+    journal: Journal,
+    *,
+    edit_id: int,
+    who: str,
+    among: Container[str] | None = None,
+) -> tuple[Edit, ...]:
     """Bring back an edit that was undone, and all that was made together with it.
 
-    Raises like `undo_step`.
+    `among` and what it raises are those of `undo_step`.
     """
-    found = [e for e in _step(store, journal, edit_id) if e.kind == "edit" and e.state == "undone"]
+    step = _step(store, journal, edit_id, among)
+    found = [e for e in step if e.kind == "edit" and e.state == "undone"]
     if not found:
         raise InputError(
             f"Nothing of edit {edit_id} was undone.", remedy="Choose an edit that is undone."
@@ -125,12 +143,18 @@ def _named(ids: Sequence[str], *, verb: str = " are") -> str:
     return f"{', '.join(ids[:SHOWN])}{more}{verb}"
 
 
-def _step(store: RuleStore, journal: Journal, edit_id: int) -> tuple[Edit, ...]:
+def _step(
+    store: RuleStore, journal: Journal, edit_id: int, among: Container[str] | None
+) -> tuple[Edit, ...]:
     try:
         found = journal.step(edit_id)
     except KeyError:
         found = ()
-    found = tuple(edit for edit in found if edit.collection == store.name)
+    found = tuple(
+        edit
+        for edit in found
+        if edit.collection == store.name and (among is None or edit.chunk_id in among)
+    )
     if not found:
         raise InputError(
             f"{store.name} has no edit {edit_id}.", remedy="Look it up in the history."

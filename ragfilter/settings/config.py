@@ -5,6 +5,7 @@ A bad value is refused with the setting's name, the value, what is allowed and w
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
@@ -257,7 +258,7 @@ def to_toml(settings: Settings, profile: str) -> str:
     tree: dict[str, Any] = {"profile": profile}
     for path, value in settings.changed_from(base).items():
         section, _, name = path.partition(".")
-        tree.setdefault(section, {})[name] = value
+        tree.setdefault(section, {})[name] = json.loads(value) if field(path).table else value
     with extra("app"):
         import tomli_w
 
@@ -270,6 +271,9 @@ def _checked(path: str, value: Any, origin: str) -> Any:
         info = field(path)
     except KeyError:
         raise _unknown(path, origin) from None
+    if info.table and isinstance(value, dict):
+        # A date of TOML is no JSON.
+        value = json.dumps(value, default=str, separators=(",", ":"), ensure_ascii=False)
     if info.type is bool and isinstance(value, str):
         return _boolean(path, value, origin)
     if info.type is bool and not isinstance(value, bool):
@@ -294,6 +298,11 @@ def _refusal(
 ) -> SettingsError:
     first = error.errors()[0]
     path = ".".join(str(part) for part in first["loc"])
+    if path in values and field(path).table:
+        why = first["msg"].removeprefix("Value error, ")
+        return SettingsError(
+            f"{path} (from {origins[path]}): {why}.", remedy="Let `ragfilter tune` write it."
+        )
     if path in values:
         return _bad(path, values[path], origins[path])
     reason = first["msg"].removeprefix("Value error, ")

@@ -62,7 +62,9 @@ class Places(BaseModel):
         "[::1], separated by commas; any port. A reverse proxy must pass on the Host header.",
     )
     rule_templates: str = Field(
-        "", description="Folder with your own prompt templates for drafting rules (.toml)."
+        "",
+        description="Folder with your own prompt templates for drafting rules (.toml). Default: "
+        "`templates` in the workspace.",
     )
     answer_timeout_s: float = Field(60.0, gt=0, description="Timeout of one answer, in seconds.")
     cache_mb: float = Field(

@@ -60,9 +60,24 @@ class OneOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """Marks a text setting that holds a JSON object; a settings file has it as a table.
+
+    `check` gives the text back, or raises ValueError.
+    """
+
+    check: Callable[[str], str]
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+
+@dataclass(frozen=True, slots=True)
 class FieldInfo:
     """One setting as widgets, flags and docs need it. `low`/`high` are None where unbounded;
-    `ceiling` is the highest value a slider offers."""
+    `ceiling` is the highest value a slider offers; a `table` is nothing that is typed."""
 
     path: str
     type: type
@@ -75,6 +90,7 @@ class FieldInfo:
     step: float | None
     ceiling: float | None
     options: tuple[str, ...] | OneOf
+    table: bool = False
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -128,6 +144,7 @@ def walk(tree: type[BaseModel]) -> Iterator[FieldInfo]:
                 if hasattr(m, key)
             }
             named = next((m for m in leaf.metadata if isinstance(m, OneOf)), ())
+            table = any(isinstance(m, Table) for m in leaf.metadata)
             literal = get_origin(leaf.annotation) is Literal
             high = bounds.get("le")
             yield FieldInfo(
@@ -142,4 +159,5 @@ def walk(tree: type[BaseModel]) -> Iterator[FieldInfo]:
                 step=extra["step"],  # type: ignore[arg-type]
                 ceiling=extra["ceiling"] or high,  # type: ignore[arg-type]
                 options=get_args(leaf.annotation) if literal else named,
+                table=table,
             )

@@ -59,7 +59,7 @@ class Tree(Section):
 
     def section(self, kind: type[S]) -> S:
         """The section of this class: how a layer reads its own. Raises KeyError."""
-        for _, section in self:
+        for section in self.__dict__.values():
             if isinstance(section, kind):
                 return section
         raise KeyError(kind.__name__)

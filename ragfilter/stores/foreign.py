@@ -53,7 +53,7 @@ def openings(workspace: Path) -> dict[str, Opening]:
         return {name: Opening(**values) for name, values in given.items()}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise StoreError(
             f"{path} cannot be read: {error}.",
             remedy="Move it away, then open the collections again.",

@@ -36,7 +36,8 @@ with extra("chroma"):
     from filelock import FileLock
 
 Rules = Mapping[str, str | None]
-EMBED_PART = 2_000
+EMBED_PART = 256
+"""Texts embedded before they are safe: what a stop or a kill can lose."""
 WRITE_PART = 2_000
 
 

@@ -7,16 +7,17 @@ stands, and taking it back lets the word before it stand again. Source: docs/des
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, Literal
 
 from ragfilter import database
+from ragfilter.database import TEXT, TIME, WHOLE
 from ragfilter.errors import InputError
 from ragfilter.extras import extra
+from ragfilter.model import Chunk, User
 from ragfilter.text.characters import whole
 
 with extra("chroma"):
@@ -28,42 +29,24 @@ GRADES: Mapping[int, str] = {0: "not relevant", 1: "partly relevant", 2: "releva
 LABELLED, ASKED = "labelled", "asked"
 """Sets that every collection has: the questions with labels, and those that were asked."""
 MOST_ASKED = 1000
+LONGEST_NAME = 200
 BATCH = 500
 
-_metadata = sa.MetaData()
-_labels = sa.Table(
+_labels = database.table(
     "labels",
-    _metadata,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
-    sa.Column("who", sa.Text, nullable=False),
-    sa.Column("collection", sa.Text, nullable=False),
-    sa.Column("query", sa.Text, nullable=False),
-    sa.Column("chunk_id", sa.Text, nullable=False),
-    sa.Column("grade", sa.Integer, nullable=False),
-    sa.Column("source", sa.Text, nullable=False),
-    sqlite_autoincrement=True,
+    at=TIME,
+    who=TEXT,
+    collection=TEXT,
+    query=TEXT,
+    chunk_id=TEXT,
+    grade=WHOLE,
+    source=TEXT,
 )
-_sets = sa.Table(
-    "query_sets",
-    _metadata,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("collection", sa.Text, nullable=False),
-    sa.Column("name", sa.Text, nullable=False),
-    sa.Column("query_id", sa.Text, nullable=False),
-    sa.Column("text", sa.Text, nullable=False),
-)
-_asked = sa.Table(
-    "asked_questions",
-    _metadata,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
-    sa.Column("collection", sa.Text, nullable=False),
-    sa.Column("text", sa.Text, nullable=False),
-)
+_sets = database.table("query_sets", collection=TEXT, name=TEXT, query_id=TEXT, text=TEXT)
+_asked = database.table("asked_questions", at=TIME, collection=TEXT, text=TEXT)
 _unrecorded = sa.Table(
     "collections_without_history",
-    _metadata,
+    sa.MetaData(),
     sa.Column("collection", sa.Text, primary_key=True),
 )
 _INDEXES = (
@@ -87,34 +70,29 @@ class Label:
     source: Source
 
 
-class LabelBook:
-    """The labels in the database at `url`. Safe in threads. Every method raises StoreError where
-    the database fails."""
+class LabelBook(database.Book):
+    """The labels in the database at `url`."""
 
-    def __init__(self, url: str) -> None:
-        """Open it, making its tables where there are none. Raises InputError: bad URL."""
-        self._engine = database.connect(url, "labels")
-        with _guard(self._engine):
-            database.prepare(self._engine, list(_metadata.tables.values()), _INDEXES)
-
-    def close(self) -> None:
-        """Close the connections; the book must not be used afterwards."""
-        self._engine.dispose()
+    what = "labels"
+    called = "The book of labels"
+    tables = (_labels, _sets, _asked, _unrecorded)
+    indexes = _INDEXES
 
     def mark(
         self,
         collection: str,
         query: str,
-        chunk_id: str,
+        chunk_ids: Sequence[str],
         grade: int,
         *,
         who: str,
         source: Source = "human",
-    ) -> Label:
-        """Enter a label. The labeller's earlier ones of the pair no longer stand."""
-        row = _row(collection, query, chunk_id, grade, who, source)
+    ) -> tuple[Label, ...]:
+        """Label chunks alike; all or none. The labeller's earlier ones no longer stand."""
+        rows = [_row(collection, query, i, grade, who, source) for i in chunk_ids]
         with self._writing() as connection:
-            return _label(connection.execute(_labels.insert().values(row).returning(_labels)).one())
+            made = [_labels.insert().values(row).returning(_labels) for row in rows]
+            return tuple(_label(connection.execute(each).one()) for each in made)
 
     def add(
         self,
@@ -131,10 +109,10 @@ class LabelBook:
                 connection.execute(_labels.insert(), rows[start : start + BATCH])
         return len(rows)
 
-    def take_back(self, label_id: int) -> None:
-        """Remove a label; the labeller's word before it stands again. Again does nothing."""
+    def take_back(self, label_ids: Sequence[int]) -> None:
+        """Remove labels; the labeller's word before them stands again. Again does nothing."""
         with self._writing() as connection:
-            connection.execute(_labels.delete().where(_labels.c.id == label_id))
+            connection.execute(_labels.delete().where(_labels.c.id.in_(label_ids)))
 
     def standing(self, collection: str, query: str | None = None) -> tuple[Label, ...]:
         """Every labeller's last word on each pair, of one question or all, oldest first."""
@@ -161,10 +139,11 @@ class LabelBook:
         Raises InputError: no name, a name that every collection has, or no queries.
         """
         name = _plain(name)
-        if not name or name in (LABELLED, ASKED):
+        if not name or name in (LABELLED, ASKED) or len(name) > LONGEST_NAME:
             raise InputError(
-                f"A query set cannot be called {name!r}.",
-                remedy=f"Choose a name other than {LABELLED} and {ASKED}.",
+                f"A query set cannot be called {name[:80]!r}.",
+                remedy=f"Choose a name other than {LABELLED} and {ASKED}, of at most "
+                f"{LONGEST_NAME} characters.",
             )
         if not queries:
             raise InputError(f"The query set {name!r} would be empty.", remedy="Add questions.")
@@ -238,14 +217,17 @@ class LabelBook:
                 connection.execute(_unrecorded.insert().values(collection=collection))
                 connection.execute(_asked.delete().where(_asked.c.collection == collection))
 
-    def _read(self, query: sa.Executable) -> list[Any]:
-        with _guard(self._engine), self._engine.connect() as connection:
-            return list(connection.execute(query))
 
-    @contextmanager
-    def _writing(self) -> Iterator[sa.Connection]:
-        with _guard(self._engine), self._engine.begin() as connection:
-            yield connection
+def visible_labels(
+    labels: Iterable[Label], catalogue: Mapping[str, Chunk], user: User
+) -> tuple[Label, ...]:
+    """The labels without those of chunks that `user` may not see. A chunk that is gone is told of
+    only to who sees all: nobody knows any more who could see it."""
+    return tuple(
+        each
+        for each in labels
+        if user.unrestricted or (each.chunk_id in catalogue and user.sees(catalogue[each.chunk_id]))
+    )
 
 
 def query_id(text: str) -> str:
@@ -298,9 +280,3 @@ def _row(
 def _label(row: sa.Row[Any]) -> Label:
     values = dict(row._mapping)
     return Label(at=database.in_utc(values.pop("at")), **values)
-
-
-def _guard(engine: sa.Engine) -> AbstractContextManager[None]:
-    return database.guard(
-        engine, "The book of labels", lost="its labels, query sets and history are then gone."
-    )

@@ -7,13 +7,13 @@ same. Source: docs/design.md#evaluate.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from ragfilter import database
+from ragfilter.database import TEXT, TIME, WHOLE
 from ragfilter.errors import InputError
 from ragfilter.extras import extra
 from ragfilter.model import User
@@ -21,33 +21,23 @@ from ragfilter.model import User
 with extra("chroma"):
     import sqlalchemy as sa
 
-_metadata = sa.MetaData()
-_runs = sa.Table(
+_runs = database.table(
     "runs",
-    _metadata,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
-    sa.Column("who", sa.Text, nullable=False),
-    sa.Column("collection", sa.Text, nullable=False),
-    sa.Column("query_set", sa.Text, nullable=False),
-    sa.Column("profile", sa.Text, nullable=False),
-    sa.Column("changes", sa.Text, nullable=False),
-    sa.Column("viewer", sa.Text, nullable=False),
-    sa.Column("collection_version", sa.Text, nullable=False),
-    sa.Column("labels_version", sa.Text, nullable=False),
-    sa.Column("model", sa.Text, nullable=False),
-    sa.Column("space", sa.Text, nullable=False),
-    sa.Column("queries", sa.Integer, nullable=False),
-    sqlite_autoincrement=True,
+    at=TIME,
+    who=TEXT,
+    collection=TEXT,
+    query_set=TEXT,
+    profile=TEXT,
+    changes=TEXT,
+    viewer=TEXT,
+    collection_version=TEXT,
+    labels_version=TEXT,
+    model=TEXT,
+    space=TEXT,
+    queries=WHOLE,
 )
-_records = sa.Table(
-    "run_records",
-    _metadata,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("run", sa.Integer, nullable=False),
-    sa.Column("query_id", sa.Text, nullable=False),
-    sa.Column("body", sa.Text, nullable=False),
-    sa.UniqueConstraint("run", "query_id"),
+_records = database.table(
+    "run_records", sa.UniqueConstraint("run", "query_id"), run=WHOLE, query_id=TEXT, body=TEXT
 )
 
 
@@ -82,23 +72,19 @@ class Run:
         return self.done >= self.plan.queries
 
 
-class Runs:
-    """The runs in the database at `url`. Safe in threads. Every method raises StoreError where the
-    database fails."""
+class Runs(database.Book):
+    """The runs in the database at `url`."""
 
-    def __init__(self, url: str) -> None:
-        """Open them, making their tables where there are none. Raises InputError: bad URL."""
-        self._engine = database.connect(url, "runs")
-        with _guard(self._engine):
-            database.prepare(self._engine, [_runs, _records], ())
-        with self._writing() as connection:
+    what = "runs"
+    called = "Saving runs"
+    tables = (_runs, _records)
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        with self._engine.begin() as connection:
             # Of collections that were deleted.
             orphaned = _records.c.run.not_in(sa.select(_runs.c.id))
             connection.execute(_records.delete().where(orphaned))
-
-    def close(self) -> None:
-        """Close the connections; it must not be used afterwards."""
-        self._engine.dispose()
 
     def begin(self, plan: Plan, *, who: str) -> Run:
         """The unfinished run of this very plan, to go on with it; else a new one."""
@@ -132,7 +118,7 @@ class Runs:
         """One run. Raises InputError where there is none of this number."""
         found = self._read(_list().where(_runs.c.id == run_id))
         if not found:
-            raise InputError(f"There is no run {run_id}.", remedy="See `ragfilter runs list`.")
+            raise InputError(f"There is no run {run_id}.", action="runs")
         return _run(found[0])
 
     def records(self, run_id: int) -> tuple[dict[str, Any], ...]:
@@ -151,15 +137,6 @@ class Runs:
         with self._writing() as connection:
             connection.execute(_records.delete().where(_records.c.run == run_id))
             connection.execute(_runs.delete().where(_runs.c.id == run_id))
-
-    def _read(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:
-        with _guard(self._engine), self._engine.connect() as connection:
-            return list(connection.execute(query))
-
-    @contextmanager
-    def _writing(self) -> Iterator[sa.Connection]:
-        with _guard(self._engine), self._engine.begin() as connection:
-            yield connection
 
 
 def _list() -> sa.Select[Any]:
@@ -194,7 +171,3 @@ def _run(row: sa.Row[Any]) -> Run:
     user = User(level, tuple(departments), unrestricted)
     plan = Plan(**values, changes=changes, viewer=user)
     return Run(run_id, database.in_utc(at), who, plan, done)
-
-
-def _guard(engine: sa.Engine) -> AbstractContextManager[None]:
-    return database.guard(engine, "Saving runs", lost="its runs are then gone.")

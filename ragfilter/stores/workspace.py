@@ -4,7 +4,9 @@ Source: docs/design.md#chroma: two processes on one embedded Chroma folder lose 
 
     chroma/         the embedded vector store
     copies/         our own copy of every indexed collection (Parquet)
-    ragfilter.db    journal, labels (SQLite)
+    settings/       settings saved under a name (TOML)
+    templates/      one's own prompt templates for drafts of rules
+    ragfilter.db    journal, labels, drafts of rules (SQLite)
     cache.db        answers of LLMs, for later runs (SQLite)
     .lock           locked while a process owns the folder
     .owner.json     a note on who that is; only read when the lock is taken

@@ -42,9 +42,10 @@ def overlaps(query: str, passages: Sequence[str]) -> tuple[Overlap, ...]:
     """
     wanted = dict.fromkeys(_counts(query))
     counts = [_counts(passage) for passage in passages]
-    having = {word: sum(word in count for count in counts) for word in wanted}
+    having = Counter(word for count in counts for word in wanted.keys() & count.keys())
     n = len(counts)
-    weights = {word: math.log(1 + (n - m + 0.5) / (m + 0.5)) for word, m in having.items() if m}
+    shared_by = {word: having[word] for word in wanted if word in having}
+    weights = {word: math.log(1 + (n - m + 0.5) / (m + 0.5)) for word, m in shared_by.items()}
     most = (K1 + 1) * sum(weights.values())
     lengths = [count.total() for count in counts]
     mean = sum(lengths) / n if n else 0.0
@@ -57,6 +58,27 @@ def overlaps(query: str, passages: Sequence[str]) -> tuple[Overlap, ...]:
         }
         telling = sorted(shared, key=lambda word: -weights[word])
         made.append(Overlap(sum(shared.values()) / most if shared else 0.0, tuple(telling)))
+    return tuple(made)
+
+
+def likeness(passages: Sequence[str], best: Sequence[int]) -> tuple[float, ...]:
+    """How alike each passage is to those at the places `best`, itself left out: the mean cosine of
+    their words, each weighing the more the fewer of the passages have it. 0 where no other is best.
+    """
+    counts = [_counts(passage) for passage in passages]
+    having = Counter(word for count in counts for word in count)
+    rare = {word: math.log((len(counts) + 1) / (m + 0.5)) for word, m in having.items()}
+    weights = [{w: (1 + math.log(n)) * rare[w] for w, n in c.items()} for c in counts]
+    sizes = [math.sqrt(sum(x * x for x in each.values())) or 1.0 for each in weights]
+
+    def cosine(a: int, b: int) -> float:
+        there = weights[b]
+        return sum(x * there.get(w, 0.0) for w, x in weights[a].items()) / sizes[a] / sizes[b]
+
+    made = []
+    for place in range(len(counts)):
+        others = [cosine(other, place) for other in best if other != place]
+        made.append(sum(others) / len(others) if others else 0.0)
     return tuple(made)
 
 

@@ -19,8 +19,10 @@ from ragfilter.workbench import read_deployment
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 POLICY = {
     "default-src": "'self'",
-    # Streamlit's page holds one script itself, which has this hash; its numbers are WebAssembly.
-    "script-src": "'self' 'wasm-unsafe-eval' 'sha256-THxz9J9+wf7rhwR2YkXJoSZ13UCmYyC+3lNDv2+8ugA='",
+    # Streamlit's page holds one script itself, which has this hash; its numbers are WebAssembly. It
+    # loads a component's script from a blob, which only a script that already runs can make.
+    "script-src": "'self' blob: 'wasm-unsafe-eval' "
+    "'sha256-THxz9J9+wf7rhwR2YkXJoSZ13UCmYyC+3lNDv2+8ugA='",
     "style-src": "'self' 'unsafe-inline'",
     "img-src": "'self' data: blob:",
     "font-src": "'self' data:",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ragfilter.settings import config, saved
 from ragfilter.ui.sidebar.controls import key
 
 pytestmark = pytest.mark.model
@@ -58,3 +60,31 @@ def test_a_settings_file_is_taken_whole_or_not_at_all(open_page: Callable[..., A
     assert "bad.toml, line 3" in page.errors[0].replace("\\", "")
     page.press("undo")
     assert page.changes == {"cutoff.max_results": 7}
+
+
+def test_settings_saved_under_a_name_are_loaded_and_forgotten(
+    open_page: Callable[..., Any], demo_page_workspace: Path
+) -> None:
+    page = open_page({"profile": "adaptive-gap", "cutoff.max_results": "7"})
+    page.at.text_input(key="settings-name").set_value("../strict")
+    page.press("save-as-button")
+    assert "cannot name settings" in page.errors[0]
+    page.at.text_input(key="settings-name").set_value("strict")
+    page.press("save-as-button")
+    assert not page.errors
+    kept = config.load(file=saved.find(demo_page_workspace, "strict"), environ={})
+    assert (kept.profile, kept.settings.cutoff.max_results) == ("adaptive-gap", 7)
+    page.press("reset")
+    assert page.changes == {}
+    # Another session finds it too.
+    other = open_page({"profile": "full"})
+    other.press("load-saved")
+    assert other.at.session_state["profile"] == "adaptive-gap"
+    assert other.changes == {"cutoff.max_results": 7}
+    other.press("undo")
+    assert other.at.session_state["profile"] == "full"
+    other.press("delete-saved")
+    assert other.at.button(key="load-saved").disabled
+    # What was deleted meanwhile is told, and nothing is lost.
+    page.press("load-saved")
+    assert "No settings are saved under" in page.errors[0]

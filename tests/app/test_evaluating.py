@@ -79,17 +79,11 @@ def test_a_run_shows_the_honest_rows_and_every_view(measured: Any) -> None:
     assert unexplained_here(page) == []
 
 
-def test_a_run_is_compared_with_a_row_and_another_run(measured: Any) -> None:
-    page = measured.slide("cutoff.max_results", 1).press("evaluate").choose("view-box", "Compare")
-    number = page.at.session_state["run"]
-    box = f"compare-{number}"
-    assert any("better" in text and "paired permutation test" in text for text in page.html)
-    others = [option for option in page.at.selectbox(key=box).options if "adaptive-gap ·" in option]
-    assert others
-    page.at.selectbox(key=box).select(others[0])
-    page.run()
-    assert any("severest loss" in text or "worse 0" in text for text in page.html)
-    assert unexplained_here(page) == []
+def test_a_run_leads_to_compare(measured: Any) -> None:
+    measured.press("evaluate-compare")
+    number = measured.at.session_state["run"]
+    assert measured.at.session_state["compared"] == {"a": "unfiltered", "b": f"run-{number}",
+                                                     "set": "few"}  # fmt: skip
 
 
 def test_a_run_is_found_again_and_the_same_one_is_not_measured_twice(measured: Any) -> None:
@@ -121,6 +115,17 @@ def test_a_stopped_run_says_how_far_it_came_and_goes_on(
     page.press("evaluate")
     assert page.at.session_state["run"] == number
     assert not any("questions measured. Evaluate goes on" in text for text in page.html)
+
+
+def test_of_one_question_nothing_is_held_out_and_it_says_so(page: Any) -> None:
+    book = resources.open_resources().bench.labels
+    book.put_set("demo", "one", dict([*book.queries("demo", "few").items()][:1]))
+    page.run().at.selectbox(key="query-set-box").set_value("one")
+    page.run().press("evaluate")
+    assert "best fixed k" not in list(page.at.dataframe[0].value.iloc[:, 0])
+    assert any("there is no best fixed k" in text for text in page.html)
+    plots = page.choose("view-box", "Plots")
+    assert any("without a label were relevant" in text for text in plots.html)
 
 
 def test_runs_of_another_user_are_not_offered(measured: Any) -> None:

@@ -76,3 +76,70 @@ def test_a_question_is_kept_in_the_history_unless_it_is_off(page: Any) -> None:
     book.record_history("demo", False)
     page.ask("what is a beholder?")
     assert book.queries("demo", "asked") == {}
+
+
+def test_ticked_rows_are_labelled_together_and_taken_back_together(page: Any) -> None:
+    ids = page.ids
+    page.at.toggle(key="label-several").set_value(True)
+    page.run()
+    assert page.at.button(key="mark-several-2").disabled
+    tick(page, 0, 3, 5)
+    page.press("mark-several-2")
+    assert labels() == {ids[0]: 2, ids[3]: 2, ids[5]: 2}
+    assert page.at.button(key="mark-several-0").disabled
+    tick(page, 3)
+    page.press("mark-several-0")
+    assert labels() == {ids[0]: 2, ids[3]: 0, ids[5]: 2}
+    page.press("mark-several-undo")
+    assert labels() == {ids[0]: 2, ids[3]: 2, ids[5]: 2}
+    page.press("mark-several-undo")
+    assert labels() == {}
+
+
+def test_only_rows_that_the_filter_shows_are_labelled(page: Any) -> None:
+    ids = page.ids
+    page.at.toggle(key="label-several").set_value(True)
+    page.run()
+    tick(page, 0, 1)
+    page.at.text_input(key="filter").set_value(ids[1])
+    page.run().press("mark-several-1")
+    assert labels() == {ids[1]: 1}
+
+
+def test_ten_labels_and_more_are_taken_back_one_by_one(page: Any) -> None:
+    page.open_chunk(page.ids[0])
+    for _ in range(12):
+        page.press("mark-1")
+    assert len(labels()) == 12
+    for left in range(11, -1, -1):
+        page.press("mark-undo")
+        assert len(labels()) == left
+
+
+def test_the_queue_opens_by_a_button_and_says_when_it_is_empty(page: Any) -> None:
+    page.choose("panel-box", "Chunk").press("mark-next")
+    # The last kept chunk stands beside the cut.
+    assert page.at.session_state["chunk"] == page.kept[-1]
+
+
+def test_labellers_who_disagree_are_shown_and_blind_ones_see_their_own_labels(page: Any) -> None:
+    first, second = page.kept[-1], page.kept[-2]
+    book = resources.open_resources().bench.labels
+    book.mark("demo", QUESTION, [first], 0, who="ann")
+    page.open_chunk(first).press("mark-2").open_chunk(first)
+    told = "ann: not relevant; curator: relevant. They disagree, and the last one counts."
+    assert any(told in text for text in page.html)
+    book.mark("demo", QUESTION, [second], 0, who="ann")
+    page.at.toggle(key="blind-box").set_value(True)
+    page.run().open_chunk(second)
+    assert any("No label yet" in text for text in page.html)
+    assert not any("ann:" in text for text in page.html)
+    assert any("Hidden while you label blind" in text for text in page.html)
+    assert not page.at.dataframe
+
+
+def tick(page: Any, *rows: int) -> None:
+    """What ticking rows of the table does; the browser test does the clicking."""
+    shown = [i for i in page.ids if page.at.text_input(key="filter").value in i]
+    page.at.session_state["ticked"] = QUESTION, [shown[row] for row in rows]
+    page.run()

@@ -119,3 +119,16 @@ def test_help_tells_the_five_stops_and_the_words(open_page: Callable[..., Any]) 
     told = [text.value for text in page.at.markdown]
     assert any(text.startswith("1. **Question.**") for text in told)
     assert any("**cliff**: The gap at which a cutoff cuts." in text for text in told)
+
+
+def test_a_word_that_nothing_kept_has_is_told_at_the_headline(
+    open_page: Callable[..., Any],
+) -> None:
+    link = {"profile": "full", "q": "What is a lightsaber?"}
+    told = "Nothing kept mentions “lightsaber”."
+    page = open_page(link)
+    assert page.kept
+    assert told in [caption.value for caption in page.at.caption]
+    assert told in " ".join(open_page(link | {"present": "true"}).html)
+    page.ask("What does an owl eat?")
+    assert told not in [caption.value for caption in page.at.caption]

@@ -263,6 +263,21 @@ def test_the_matrix_is_shown_and_a_rule_looked_at_by_group_and_term(page: Any) -
     assert "contain_one_of[0]" in set(frames[1]["chunk"])
 
 
+def test_questions_that_were_asked_are_counted_apart(page: Any) -> None:
+    book = resources.open_resources().bench.labels
+    for kept in (False, True):
+        book.record_history("demo", kept)
+    choose_part(page, "Matrix").choose("matrix-source", "Questions asked")
+    assert "No question was asked of this collection yet." in told(page)
+    book.remember("demo", CLERIC)
+    settled(page.run())
+    assert "123 rules over 1 questions asked." in told(page)
+    (frame,) = [f.value for f in page.at.dataframe if "ΔF1 without" in f.value]
+    assert sum(frame["passes"]) >= 1
+    assert sum(frame["blocks"]) > 10
+    assert frame["ΔF1 without"].isna().all()
+
+
 def test_the_tester_says_what_was_found_and_what_came_nearest(page: Any) -> None:
     choose_part(page, "Tester")
     assert "No questions yet." in told(page)

@@ -51,3 +51,21 @@ def test_scores_that_came_too_late_can_be_asked_for_again(
     assert "need-rerank" not in page.buttons
     assert {row["outcome"] for row in page.rows if row["place"]} <= {"kept"}
     assert "need-rerank" not in other.run().buttons
+
+
+def test_a_reranker_that_cannot_be_had_is_not_offered_again(open_page: Callable[..., Any]) -> None:
+    cross = {"quality.reranker": "cross_encoder", "quality.reranker_model": "nobody/no-such-model"}
+    page = open_page({**LINK, "quality.reranker_timeout_ms": "60000", **cross, "q": QUESTION})
+    assert "need-rerank" not in page.buttons
+    told = [warning.value for warning in page.at.warning]
+    assert len(told) == 1
+    for part in ("The reranker cross\\_encoder failed", "Not on this machine", "hf download",
+                 "Then put the question again."):  # fmt: skip
+        assert part in told[0]
+    # Another one can be had, and only its scores are shown.
+    page.at.selectbox(key="set-quality-reranker").set_value("late_interaction")
+    page.run().press("need-rerank")
+    assert not page.at.warning
+    assert any(row["rerank_score"] for row in page.rows)
+    page.at.selectbox(key="set-quality-reranker").set_value("cross_encoder")
+    assert not any(row["rerank_score"] for row in page.run().rows)

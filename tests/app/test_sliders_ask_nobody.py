@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ragfilter.layers.calibration import Calibration
 from ragfilter.settings.schema import fields
 from ragfilter.ui.panels.clearance import LEVEL
 from ragfilter.ui.session.state import PANELS
@@ -16,12 +17,18 @@ from ragfilter.ui.sidebar.controls import key
 pytestmark = pytest.mark.model
 
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
+CALIBRATION = Calibration(
+    collection="demo", embedder="all-MiniLM-L6-v2", space="l2", reranker="", labels="", queries=20,
+    relevant=30, date="", depth=50, intercept=0.0, weights={"way": -8.0}, keeps={"0.9": 0.1},
+)  # fmt: skip
 SETUPS = {
     "full": {"profile": "full"},
     "jumps": {"profile": "adaptive-gap", "cutoff.strategy": "autocut",
               "diversity.enabled": "true"},
     "tail": {"profile": "adaptive-gap", "cutoff.strategy": "adaptive_k"},
     "distances": {"profile": "adaptive-retrieval", "cutoff.enabled": "true"},
+    "recall": {"profile": "adaptive-gap", "cutoff.strategy": "calibrated",
+               "cutoff.target": "recall", "cutoff.calibration": CALIBRATION.to_json()},
     "judge": {"profile": "llm-filter"},
 }  # fmt: skip
 """Together these show a slider for every setting that is a number, and the user's level."""
@@ -65,9 +72,10 @@ def test_no_slider_asks_store_or_model(
     sliders = sorted(s.key for s in page.at.slider if not isinstance(s.value, tuple))
     assert len(sliders) > 5
     calls.clear()
-    for panel, share in zip(PANELS, (1.0, 0.0, 0.5, 1.0, 0.0, 0.5), strict=True):
+    for turn, (panel, share) in enumerate(zip(PANELS, (1.0, 0.0, 0.5, 0.0, 0.5, 1.0), strict=True)):
         page.choose("panel-box", panel)
-        for slider in sliders:
+        # Every slider beside two panels, every panel beside a third of the sliders.
+        for slider in sliders[turn % 3 :: 3]:
             move(page, slider, share)
             assert not calls, f"{slider} in {panel}: {dict(calls)}"
         zoom(page)

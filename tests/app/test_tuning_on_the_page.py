@@ -43,14 +43,16 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any) -> None:
     page.press("map")
     assert "In force: gap threshold 0.1, distance offset 0.4" in strip(page)
     assert any(f"Only {FEW} labelled" in text for text in page.html)
-    if not page.at.button(key="map-best").disabled:
-        page.press("map-best")
+    assert any("No click yet" in text for text in page.html)
+    assert not page.at.button(key="map-best").disabled
+    page.press("map-best")
+    assert any("questions change" in text for text in page.html)
     assert page.at.button(key="map-best").disabled
     page.at.selectbox(key="map-x").set_value("cutoff.max_results")
     page.at.selectbox(key="map-y").set_value("")
     assert "In force: max results (k) 5" in strip(page.run())
     page.press("suggest")
-    assert any("over 6 questions, 5-fold cross-validation" in text for text in page.html)
+    assert any("6 questions, 5-fold cross-validation" in text for text in page.html)
     before = page.changes
     assert not page.at.button(key="apply-tuning").disabled
     page.press("apply-tuning")

@@ -48,7 +48,7 @@ def test_as_a_user_no_secret_reaches_the_page_or_an_export(
         page.choose("panel-box", panel)
         page.choose("window", "All")
         assert leaked(page.sent) == set(), panel
-    assert set(page.downloads) == {"ragfilter.csv", "ragfilter.toml", "trace.txt"}
+    assert set(page.downloads) == {"ragfilter.csv", "ragfilter.html", "ragfilter.toml", "trace.txt"}
     for name, made in page.downloads.items():
         assert leaked(made()) == set(), name
 
@@ -163,7 +163,7 @@ def test_level_and_department_decide(
 ) -> None:
     page = open_page(AS_USER)
     page.at.slider(key=LEVEL).set_value(level)
-    page.at.text_input(key=DEPARTMENTS).set_value(department)
+    page.at.multiselect(key=DEPARTMENTS).set_value([department])
     page.run()
     assert (NEAREST in page.kept) is seen
     assert (NEAREST in leaked(page.sent)) is seen

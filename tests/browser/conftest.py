@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -64,7 +65,8 @@ class Tab:
     def go(self, params: dict[str, str] | None = None) -> Tab:
         """Open the page as a link with these parameters would, and wait until it stands."""
         self.page.goto(f"{self.url}/?{urlencode(params or {})}")
-        expect(self.keyed("ask-button", "button")).to_be_enabled()
+        nothing_yet = self.page.locator("#no-collection")
+        expect(self.keyed("ask-button", "button").or_(nothing_yet)).to_be_enabled()
         return self.rest()
 
     def rest(self) -> Tab:
@@ -193,7 +195,7 @@ class Tab:
         return grid.locator(f"td[aria-colindex='{head.get_attribute('aria-colindex')}']")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser(chromium: str) -> Iterator[Browser]:
     expect.set_options(timeout=SHOWN_MS)
     with sync_playwright() as playwright:
@@ -210,10 +212,18 @@ def serve_app(
     bare_environ: dict[str, str],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ServeApp]:
-    """Starts the app's server on a copy of the demo, with these variables; returns its address.
+    """Starts the app's server on a copy of the demo, with these variables; returns its address."""
+    with _servers(copy_demo, bare_environ, tmp_path_factory) as start:
+        yield start
 
-    Every server is stopped in the end, whatever happens.
-    """
+
+@contextlib.contextmanager
+def _servers(
+    copy_demo: Callable[[], Path],
+    bare_environ: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ServeApp]:
+    """Every server is stopped in the end, whatever happens."""
     running: list[subprocess.Popen[bytes]] = []
 
     def start(**variables: str) -> str:
@@ -238,15 +248,17 @@ def serve_app(
             time.sleep(0.1)
         return url
 
-    yield start
-    for server in running:
-        os.killpg(server.pid, signal.SIGTERM)
-    for server in running:
-        try:
-            server.wait(10)
-        except subprocess.TimeoutExpired:
-            os.killpg(server.pid, signal.SIGKILL)
-            server.wait()
+    try:
+        yield start
+    finally:
+        for server in running:
+            os.killpg(server.pid, signal.SIGTERM)
+        for server in running:
+            try:
+                server.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(server.pid, signal.SIGKILL)
+                server.wait()
 
 
 def _healthy(url: str) -> bool:
@@ -257,10 +269,16 @@ def _healthy(url: str) -> bool:
         return False
 
 
-@pytest.fixture(scope="module")
-def app(serve_app: ServeApp) -> str:
-    """The address of one server for the whole file, without an LLM."""
-    return serve_app()
+@pytest.fixture(scope="package")
+def app(
+    copy_demo: Callable[[], Path],
+    bare_environ: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[str]:
+    """The address of one server without an LLM, whose workspace nobody changes: a file whose tests
+    do has a fixture `app` of its own."""
+    with _servers(copy_demo, bare_environ, tmp_path_factory) as start:
+        yield start()
 
 
 @pytest.fixture
@@ -280,6 +298,7 @@ def open_tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[OpenT
         dark: bool = False,
         url: str = "",
         watch: Callable[[Page], None] = lambda _: None,
+        newcomer: bool = False,
     ) -> Tab:
         context = browser.new_context(
             viewport={"width": width, "height": height},
@@ -288,6 +307,8 @@ def open_tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[OpenT
             accept_downloads=True,
         )
         context.set_default_timeout(SHOWN_MS)
+        if not newcomer:
+            context.add_init_script("localStorage.setItem('ragfilter-toured', 'yes')")
         contexts.append(context)
         tab = Tab(context.new_page(), url or request.getfixturevalue("app"))
         watch(tab.page)

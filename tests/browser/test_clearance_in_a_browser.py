@@ -97,6 +97,7 @@ def test_as_a_user_no_secret_is_anywhere(open_tab: OpenTab, tmp_path: Path) -> N
     table = downloaded(tab, "download-csv", tmp_path / "chunks.csv")
     assert "treasure-types" in table
     assert leaked(table) == set()
+    tab.click("save-settings")
     assert leaked(downloaded(tab, "download-settings", tmp_path / "settings.toml")) == set()
     assert leaked(tab.page.url) == set()
     # Not merely unseen: never sent.
@@ -164,6 +165,7 @@ def test_a_pattern_for_hidden_files_tells_what_one_for_none_tells(open_tab: Open
         received = Received(tab)
         tab.go(AS_USER | {"retrieval.source_pattern": pattern})
         expect(tab.keyed("problem")).to_contain_text("No file of the collection")
+        expect(tab.keyed("retry", "button")).to_be_visible()
         told.append(tab.keyed("problem").inner_text().replace(pattern, "PATTERN"))
         assert leaked(received.text) == set()
     assert told[0] == told[1]

@@ -18,6 +18,11 @@ PAGES = {
 }
 
 
+@pytest.fixture(scope="module")
+def app(serve_app: Callable[..., str]) -> str:
+    return serve_app()
+
+
 def test_a_folder_of_markdown_is_indexed_from_the_page_and_asked(
     open_tab: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -46,3 +51,69 @@ def test_a_folder_of_markdown_is_indexed_from_the_page_and_asked(
     tab.keyed("question", "input").press("Enter")
     expect(tab.kept).to_contain_text("of 4 retrieved")
     expect(tab.cell(0, "title")).to_have_text("Trolls > Fire")
+
+
+SECTIONS = {
+    "owls.md": ("Owls", {"Hunting": "Owls hunt mice at night.", "Nests": "Owls nest in old trees.",
+                         "Voice": "Owls hoot to keep others away."}),
+    "trolls.md": ("Trolls", {"Wounds": "Trolls regenerate all wounds but burns.",
+                             "Fire": "A burned troll stays dead. Fire and acid kill trolls.",
+                             "Food": "Trolls eat whatever they catch."}),
+    "boats.md": ("Boats", {"Oars": "A rowing boat has four oars.",
+                           "Sails": "A sailing boat needs wind.",
+                           "Rivers": "Boats go down rivers and up canals."}),
+}  # fmt: skip
+TROLLS = "Do fire and acid kill trolls?"
+
+
+def test_a_newcomer_needs_no_manual(
+    serve_app: Callable[..., str], open_tab: Callable[..., Any], tmp_path: Path
+) -> None:
+    folder = tmp_path / "handbook"
+    folder.mkdir()
+    for name, (title, parts) in SECTIONS.items():
+        text = "\n\n".join(f"## {head}\n\n{said}" for head, said in parts.items())
+        (folder / name).write_text(f"# {title}\n\n{text}\n", encoding="utf-8")
+    url = serve_app(RAGFILTER_DATA_DIR=str(tmp_path / "workspace"))
+    walk(open_tab(url=url, newcomer=True), folder)
+
+
+def walk(tab: Any, folder: Path) -> None:
+    page = tab.page
+    # Nothing is there yet; the page says where to go.
+    page.get_by_role("link", name="Or add your own files").click()
+    tab.keyed("upload-kind").get_by_text("Folder", exact=True).click()
+    box = tab.rest().page.locator("[data-testid='stFileUploader'] input[type='file']")
+    expect(box).to_have_attribute("webkitdirectory", "")
+    box.set_input_files(folder)
+    expect(page.locator(".rf-chunks article").nth(0)).to_contain_text("Boats > Oars")
+    tab.keyed("upload-name", "input").fill("handbook")
+    tab.keyed("upload-name", "input").press("Enter")
+    expect(tab.keyed("index", "button")).to_be_enabled()
+    tab.click("index")
+    expect(page.get_by_text("holds 9 chunks")).to_be_visible()
+    page.get_by_role("button", name="Ask it").first.click()
+    # The tour, once.
+    tour = page.get_by_role("dialog")
+    expect(tour).to_contain_text("Five stops")
+    tour.get_by_role("button", name="Close").click()
+    tab.keyed("question", "input").fill(TROLLS)
+    tab.keyed("question", "input").press("Enter")
+    expect(tab.kept).to_contain_text("of 9 retrieved")
+    kept = int(tab.rest().kept.inner_text().split()[0])
+    assert 0 < kept < 9
+    # Why one fell, and back it comes.
+    tab.keyed("table-bar").get_by_text("Kept first", exact=True).click()
+    tab.rest().click_row(kept)
+    expect(tab.chunk).to_be_visible()
+    expect(tab.chunk).to_contain_text("dropped")
+    tab.rest().choose("chunk-part", "What if").click("whatif-0")
+    expect(tab.kept).not_to_contain_text(f"{kept} kept")
+    more = int(tab.rest().kept.inner_text().split()[0])
+    assert more > kept
+    # Before a room.
+    page.locator(".stMain").press("p")
+    expect(page.locator("h1")).to_have_text(TROLLS)
+    expect(tab.keyed("present-said")).to_contain_text(f"Of 9 passages found, {more} are needed.")
+    page.locator(".stMain").press("b")
+    expect(page.locator(".rf-scene")).to_have_text("Everything found: 9")

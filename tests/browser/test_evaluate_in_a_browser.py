@@ -1,19 +1,32 @@
-"""From marks by keyboard to measured and tuned settings, in a real browser."""
+"""From marks by keyboard to measured and tuned settings that the command line reads, in a real
+browser."""
 
 from __future__ import annotations
 
+import csv
+import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
+from ragfilter.cli import main
+from ragfilter.ingest import demo
+
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 OWLBEARS = {"q": "Tell me about owlbears", "profile": "adaptive-gap", "collection": "demo"}
 BEHOLDER = "What is a beholder?"
+TWENTY = [i for i in demo.queries() if i in demo.qrels()][-20:]
 OpenTab = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def app(serve_app: Callable[..., str]) -> str:
+    return serve_app()
 
 
 def visit(tab: Any, page: str) -> Any:
@@ -29,39 +42,77 @@ def mark(tab: Any, key: str) -> None:
     tab.rest()
 
 
+def choose_set(tab: Any, name: str) -> None:
+    tab.keyed("query-set-box").get_by_role("combobox").click()
+    tab.page.get_by_role("option", name=re.compile(f"^{name} · ")).click()
+
+
+def download(tab: Any, key: str, path: Path) -> Path:
+    with tab.rest().page.expect_download() as waiting:
+        tab.click(key)
+    waiting.value.save_as(path)
+    return path
+
+
 @pytest.mark.parametrize("width", [1440, 900])
-def test_label_evaluate_and_tune(open_tab: OpenTab, width: int) -> None:
+def test_label_evaluate_tune_and_take_the_settings_to_the_command_line(
+    open_tab: OpenTab,
+    copy_demo: Callable[[], Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    width: int,
+) -> None:
     tab = open_tab(OWLBEARS, width=width)
     expect(tab.kept).to_be_visible()
-    for question in (None, BEHOLDER):
-        if question:
-            tab.keyed("question", "input").fill(question)
-            tab.click("ask-button")
-            expect(tab.kept).to_be_visible()
-            tab.rest()
-        tab.click_row(0)
-        expect(tab.chunk.locator("h3")).to_be_visible()
-        tab.rest()
-        for key in ("2", "0", "1"):
-            mark(tab, key)
+    tab.click_row(0)
+    expect(tab.chunk.locator("h3")).to_be_visible()
+    tab.rest()
+    for key in ("2", "0", "1"):
+        mark(tab, key)
     expect(tab.keyed("mark-undo", "button")).to_be_enabled()
+    tab.keyed("question", "input").fill(BEHOLDER)
+    tab.click("ask-button")
+    expect(tab.kept).to_be_visible()
+    tab.rest().keyed("label-several", "label").click()
+    expect(tab.keyed("marks-several")).to_contain_text("Tick rows")
+    tab.rest()
+    for row, told in ((0, "1 chunk selected"), (2, "2 chunks selected")):
+        tab.click_row(row)
+        expect(tab.keyed("marks-several")).to_contain_text(told)
+        tab.rest()
+    tab.click("mark-several-2")
+    expect(tab.keyed("marks-several")).to_contain_text("Tick rows")
 
     visit(tab, "Evaluate")
-    tab.keyed("query-set-box").get_by_role("combobox").click()
-    tab.page.get_by_role("option", name=re.compile("^labelled · 2")).click()
-    expect(tab.keyed("evaluate", "button")).to_have_text(re.compile("Evaluate 2 questions"))
+    # With those that the other width has imported, 22.
+    choose_set(tab, "labelled")
+    expect(tab.keyed("evaluate", "button")).to_have_text(re.compile("Evaluate 22? questions"))
+    tab.rest().keyed("sets-open", "label").click()
+    name = f"twenty-{width}"
+    asked = [json.dumps({"_id": i, "text": demo.queries()[i]}) for i in TWENTY]
+    rows = [f"{i}\t{c}\t{g}" for i in TWENTY for c, g in demo.qrels()[i].items()]
+    (tmp_path / f"{name}.jsonl").write_text("\n".join(asked), "utf-8")
+    (tmp_path / "qrels.tsv").write_text("\n".join(rows), "utf-8")
+    for box, file in (("set-file-0", f"{name}.jsonl"), ("set-qrels-0", "qrels.tsv")):
+        tab.keyed(box).locator("input[type=file]").set_input_files(tmp_path / file)
+        expect(tab.keyed(box)).to_contain_text(file)
+        tab.rest()
+    tab.click("set-import")
+    expect(tab.keyed("evaluate", "button")).to_have_text(re.compile("Evaluate 20 questions"))
+    tab.rest().keyed("sets-open", "label").click()
     tab.rest().click("evaluate")
     expect(tab.page.locator(".rf-strip[aria-label=Evaluation]")).to_contain_text("Oracle")
     tab.rest().choose("view-box", "Questions")
-    expect(tab.keyed("queries-bar")).to_be_visible()
+    expect(tab.keyed("queries-bar")).to_contain_text("20 questions")
     tab.rest()
     table = tab.keyed("table").get_by_test_id("data-grid-canvas")
     # A layer over the canvas takes the click.
     table.click(position={"x": 150, "y": 36 + 16}, force=True)
     # The question opens in Inspect.
     expect(tab.kept).to_be_visible()
-    expect(tab.keyed("question", "input")).to_have_value(re.compile("owlbears|beholder"))
-    tab.rest()
+    texts = {demo.queries()[i] for i in TWENTY}
+    question = tab.rest().keyed("question", "input").input_value()
+    assert question in texts
 
     visit(tab, "Tune")
     tab.click("map")
@@ -77,3 +128,13 @@ def test_label_evaluate_and_tune(open_tab: OpenTab, width: int) -> None:
     expect(tab.kept).to_be_visible()
     assert threshold is not None
     assert f"gap_threshold={threshold[1]}" in tab.page.url
+    tab.rest()
+    with download(tab, "download-csv", tmp_path / "chunks.csv").open(encoding="utf-8") as file:
+        shown = [row["id"] for row in csv.DictReader(file) if row["place"]]
+    tab.rest().click("save-settings")
+    settings = download(tab, "download-settings", tmp_path / "tuned.toml")
+    command = ["query", question, "--collection", "demo", "--config", str(settings), "--json"]
+    capsys.readouterr()
+    assert main([*command, "--data-dir", str(copy_demo())]) == 0
+    assert json.loads(capsys.readouterr().out)["kept"] == shown
+    assert shown

@@ -150,6 +150,7 @@ def test_the_downloads(open_tab: OpenTab, tmp_path: Path) -> None:
     assert rows[0]["id"] == "treasure-types"
     secrets = {record["id"] for record in demo.records() if record.get("clearance")}
     assert secrets.isdisjoint(row["id"] for row in rows)
+    tab.click("save-settings")
     with tab.page.expect_download() as download:
         tab.click("download-settings")
     assert download.value.suggested_filename == "ragfilter.toml"

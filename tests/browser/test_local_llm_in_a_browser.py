@@ -41,6 +41,8 @@ def app_with_llm(serve_app: Callable[..., str], local_llm: LocalLlm) -> str:
         OPENAI_BASE_URL=local_llm.base_url,
         OPENAI_MODEL=local_llm.model,
         RAGFILTER_ANSWER_TIMEOUT_S=str(PROCESS_S),
+        RAGFILTER_PRICE_PROMPT="1",
+        RAGFILTER_PRICE_COMPLETION="1",
     )
 
 

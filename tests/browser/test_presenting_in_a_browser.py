@@ -87,3 +87,15 @@ def test_the_stage_fits_narrow_windows(open_tab: OpenTab, width: int, dark: bool
     expect(tab.page.locator(".rf-used")).to_have_count(2)
     tab.rest()
     assert tab.page.evaluate("document.querySelector('.stMain').scrollWidth <= innerWidth")
+
+
+def test_the_tour_opens_by_itself_once(open_tab: Callable[..., Any]) -> None:
+    tab = open_tab(newcomer=True)
+    tour = tab.page.get_by_role("dialog")
+    expect(tour).to_contain_text("Five stops")
+    tour.get_by_role("button", name="Close").click()
+    expect(tour).to_have_count(0)
+    tab.go().rest()
+    expect(tour).to_have_count(0)
+    tab.click("help-button")
+    expect(tour).to_contain_text("Five stops")

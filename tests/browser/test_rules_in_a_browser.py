@@ -19,6 +19,11 @@ SHUT = '{"contain": "wizard"}'
 OpenTab = Callable[..., Any]
 
 
+@pytest.fixture(scope="module")
+def app(serve_app: Callable[..., str]) -> str:
+    return serve_app()
+
+
 def open_row(tab: Any, row: int, title: str) -> Any:
     expect(tab.cell(row, "title")).to_have_text(re.compile(title))
     tab.click_row(row)

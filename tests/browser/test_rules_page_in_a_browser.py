@@ -14,6 +14,11 @@ pytestmark = [pytest.mark.browser, pytest.mark.model]
 OpenTab = Callable[..., Any]
 
 
+@pytest.fixture(scope="module")
+def app(serve_app: Callable[..., str]) -> str:
+    return serve_app()
+
+
 def open_rules(tab: Any) -> Any:
     tab.page.get_by_role("link", name="Rules").click()
     expect(tab.keyed("rules-next", "button")).to_be_visible()

@@ -14,7 +14,7 @@ from line import Line
 from ragfilter.cli.sides import document
 from ragfilter.engine.backends import Backends
 from ragfilter.errors import ChatError, InputError
-from ragfilter.evaluate.run import (
+from ragfilter.evaluate.sides import (
     Measured,
     Side,
     before_and_after,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from ragfilter.evaluate.effect import Labelled, make_labelled
-from ragfilter.evaluate.proposed import suggest
+from ragfilter.evaluate.proposed import Evidence, suggest
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.settings.schema import Settings
 
@@ -38,9 +38,9 @@ def near_to_clerics(words: Sequence[str], names: Sequence[str]) -> list[float]:
 
 def rules(*, likeness: bool = True, **asked: str) -> dict[str, list[list[str]]]:
     made = suggest(CHUNKS, (), labelled(**asked), near_to_clerics if likeness else None)
-    assert made.losses == {}
-    assert made.effect is not None
-    assert not made.effect.loses_relevant
+    assert made.evidence.losses == {}
+    assert made.evidence.effect is not None
+    assert not made.evidence.effect.loses_relevant
     return {p.chunk.id: json.loads(p.rule)["contain_one_of"] for p in made.proposals}
 
 
@@ -63,12 +63,12 @@ def test_a_rule_that_would_lose_a_labelled_chunk_asks_for_less() -> None:
 
 def test_what_no_part_of_a_rule_can_keep_is_a_doubt() -> None:
     made = suggest(CHUNKS, (), labelled(fighter_5="who carries the lantern"), near_to_clerics)
-    assert made.losses == {"fighter-5": ("who carries the lantern",)}
+    assert made.evidence.losses == {"fighter-5": ("who carries the lantern",)}
 
 
 def test_each_proposal_has_its_row_of_the_matrix() -> None:
     made = suggest(CHUNKS, (), labelled(cleric_6="a cleric against armor class 6"))
-    by_id = {p.chunk.id: made.rows[p.rule] for p in made.proposals}
+    by_id = {p.chunk.id: made.evidence.rows[p.rule] for p in made.proposals}
     assert (by_id["cleric-6"].passes, by_id["cleric-6"].blocks) == (1, 0)
     assert (by_id["fighter-6"].passes, by_id["fighter-6"].blocks) == (0, 1)
 
@@ -76,4 +76,4 @@ def test_each_proposal_has_its_row_of_the_matrix() -> None:
 def test_without_labels_nothing_is_measured() -> None:
     made = suggest(CHUNKS)
     assert len(made.proposals) == 6
-    assert (made.rows, made.losses, made.effect) == ({}, {}, None)
+    assert made.evidence == Evidence()

@@ -172,6 +172,7 @@ def worlds(draw: st.DrawFn) -> tuple[dict[str, Pool], dict[str, dict[str, int]],
 PROFILES = ("full", "query-must", "adaptive-gap+entities", "adaptive-retrieval")
 
 
+@pytest.mark.slow
 @given(worlds(), st.sampled_from(PROFILES), st.sampled_from((0, 2)))
 @settings(max_examples=150)
 def test_removing_a_rule_is_what_the_whole_replay_says(

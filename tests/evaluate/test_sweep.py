@@ -10,12 +10,17 @@ from hypothesis import strategies as st
 
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.sweep import DEEPEST, kept, plan, prefixes, sweep
+from ragfilter.layers.calibration import Calibration
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Chunk, Entity, Hit, Pool, User
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 
 FULL = load(profile="full", environ={}).settings
+LEARNED = Calibration(
+    collection="c", embedder="", space="l2", reranker="", labels="", queries=20, relevant=40,
+    date="", depth=12, beyond=1.5, intercept=1.0, weights={"way": -4.0, "words": 2.0},
+).to_json()  # fmt: skip
 SETTINGS = st.builds(
     lambda **values: FULL.with_values({k.replace("__", "."): v for k, v in values.items()}),
     cutoff__strategy=st.sampled_from([spec.name for spec in STRATEGIES]),
@@ -51,6 +56,8 @@ def test_a_sweep_keeps_what_replay_keeps(space: str) -> None:
     @given(DISTANCES, st.lists(SETTINGS, min_size=1, max_size=6), st.integers(0, 2))
     def law(distances: list[int], settings: list[Settings], level: int) -> None:
         given_pool, user = pool(distances, space), User(level)
+        learned = {"cutoff.calibration": LEARNED.replace('"l2"', f'"{space}"')}
+        settings = [each.with_values(learned) for each in settings]
         wanted = [replay(given_pool, each, user).kept for each in settings]
         assert list(kept(given_pool, plan(settings), user)) == wanted
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from ragfilter.evaluate import beir
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.measuring import labels_version, measure, visible
 from ragfilter.evaluate.records import QueryRecord, document, gain, read, record
-from ragfilter.evaluate.table import figures_of, frontier, layer_gains, prefixes, table
+from ragfilter.evaluate.table import figures_of, frontier, layer_gains, prefixes, table, within
 from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED, variants
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User
 from ragfilter.settings.config import load
@@ -130,9 +131,44 @@ def random_pool(query_id: str, labels: Mapping[str, int]) -> Pool:
     return Pool("x", "c", "l2", tuple(hits))
 
 
+@pytest.mark.parametrize(
+    ("threshold", "figures"),
+    [
+        # Relevant are the chunks at 0.10 and 0.11 of the one, and none but that at 0.45 of the
+        # other, of whose chunks the two at 0.10 and 0.11 are not labelled.
+        (0.05, {"precision": 0, "recall": 0, "f1": 0, "chunks": 0, "unlabelled": 0}),
+        (0.11, {"precision": 0.5, "recall": 0.5, "f1": 0.5, "chunks": 2, "unlabelled": 1}),
+        (0.45, {"precision": (2 / 3 + 1 / 3) / 2, "recall": 1, "f1": (0.8 + 0.5) / 2}),
+        (9.0, {"chunks": 5, "f1": (4 / 7 + 2 / 6) / 2}),
+    ],
+)
+def test_figures_of_all_chunks_up_to_a_distance(
+    threshold: float, figures: dict[str, float]
+) -> None:
+    made = [one({**OWLBEARS, "c3": 0, "c4": 0, "c5": 0}), one({"c3": 1, "c4": 0, "c5": 0})]
+    found = within(made, threshold)
+    for name, value in figures.items():
+        assert found[name] == pytest.approx(value), name
+
+
 def test_a_record_survives_being_saved() -> None:
     made = one(OWLBEARS)
     assert read(json.loads(json.dumps(document(made)))) == made
+
+
+@pytest.mark.parametrize(
+    ("labels", "lost"),
+    [
+        (OWLBEARS, 0),
+        # c20 is below the unfiltered first 15, and in the pool all the same; "gone" is not.
+        ({"c1": 1, "c3": 1, "c20": 2, "c4": 0, "gone": 1}, 2),
+    ],
+)
+def test_lost_is_what_the_pool_holds_and_the_filter_drops(
+    labels: dict[str, int], lost: int
+) -> None:
+    distances = [0.10, 0.11, *(0.45 + n / 100 for n in range(18))]
+    assert one(labels, distances=distances).lost == lost
 
 
 def test_gain_is_discounted_by_the_place() -> None:
@@ -158,6 +194,18 @@ def test_what_each_layer_buys() -> None:
         ("left out", "query_must"): 0.0,
         ("left out", "cutoff"): pytest.approx(1 - 4 / 7),
     }
+
+
+def test_a_run_of_an_earlier_version_has_a_table_without_what_was_added_since() -> None:
+    made = record("q1", pool_of([0.1, 0.2, 0.9]), {"c1": 2}, variants(GAP))
+    kept = {name: counts for name, counts in made.kept.items() if name not in ("otsu", "+ cutoff")}
+    rows = table([replace(made, kept=kept)], variants(GAP))
+    assert {row.name for row in table([made], variants(GAP))} - {row.name for row in rows} == {
+        "otsu"
+    }
+    assert [gain.group for gain in layer_gains([replace(made, kept=kept)], variants(GAP))] == [
+        "left out"
+    ]
 
 
 def test_clearance_is_the_same_in_every_row_and_no_row_beside_asks_an_llm() -> None:

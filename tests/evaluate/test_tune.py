@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ragfilter.evaluate.tune import RERANKED, candidates, gathering, tune
+from ragfilter.evaluate.learn import DEPTH
+from ragfilter.evaluate.target import Target
+from ragfilter.evaluate.tune import candidates, gathering, tune
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.settings.config import load
@@ -38,7 +40,7 @@ def test_a_cliff_is_found_and_beats_every_fixed_k() -> None:
     assert made.best_fixed_k.f1 < 0.85
     assert made.beats_fixed_k
     assert made.gain.f1 == pytest.approx(1 - made.best_fixed_k.f1)
-    assert (made.queries, made.folds, made.measure) == (24, 5, "f1")
+    assert (made.queries, made.folds, str(made.target)) == (24, 5, "f1")
     assert set(made.strategies) == {spec.name for spec in STRATEGIES}
 
 
@@ -64,7 +66,8 @@ def test_labels_by_chance_show_no_gain() -> None:
 def test_f2_keeps_more_than_f1() -> None:
     # Five in order, of which the third and the seventh hit are missing: a wider cut finds more.
     qrels = {name: {f"c{i}": 1 for i in (0, 2, 9)} for name in POOLS}
-    f1, f2 = (tune(POOLS, qrels, PLAIN, measure=m, rerank=False) for m in ("f1", "f2"))  # type: ignore[arg-type]
+    f1 = tune(POOLS, qrels, PLAIN, target=Target("f1"), rerank=False)
+    f2 = tune(POOLS, qrels, PLAIN, target=Target("f2"), rerank=False)
     assert f2.after.recall >= f1.after.recall
     assert f2.after.f2 >= f1.after.f2
     assert f2.after.of.mean == f2.after.f2
@@ -97,7 +100,7 @@ def test_absolute_thresholds_follow_the_scale_of_the_collection() -> None:
 
 def test_pools_hold_the_rerank_scores_that_candidates_need() -> None:
     quality = gathering(FULL, rerank=True).quality
-    assert (quality.mode, quality.max_top_k) == ("always", RERANKED)
+    assert (quality.mode, quality.max_top_k) == ("always", DEPTH)
     assert gathering(FULL, rerank=False).quality.mode == FULL.quality.mode
     tried = candidates(FULL, POOLS.values(), rerank=True)
     assert any(each.quality.mode == "always" for each in tried["otsu"])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from ragfilter.errors import InputError
@@ -14,7 +14,8 @@ from ragfilter.ingest import adsapi
 from ragfilter.ingest.load import load
 from ragfilter.ingest.openapi.read import records
 from ragfilter.model import Chunk
-from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.settings.deployment import Deployment
+from ragfilter.workbench import open_workbench
 
 CHUNKS: dict[str, Chunk] = {record.chunk.id: record.chunk for record in load("adsapi")}
 SEED = "How do I authenticate with sponsored-display API?"
@@ -118,11 +119,11 @@ def test_the_name_stands_for_its_labels() -> None:
 
 
 @pytest.mark.model
-def test_the_seed_question_brings_mostly_noise() -> None:
-    embedder = SentenceEmbedder()
-    vectors = embedder.embed([chunk.passage for chunk in CHUNKS.values()])
-    order = np.argsort(-(vectors @ embedder.embed([SEED])[0]))
-    ranked = [list(CHUNKS)[i] for i in order]
+def test_the_seed_question_brings_mostly_noise(adsapi_workspace: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(adsapi_workspace, tmp_path / "workspace")
+    with open_workbench(Deployment(data_dir=folder)) as bench:
+        found = bench.collection("adsapi").nearest(bench.embedder.embed([SEED]), 40)
+    ranked = [chunk_id for chunk_id, _ in found]
     relevant = adsapi.qrels()["sd-authenticate"]
     first = [i in relevant for i in ranked[:40]]
     # A judge finds enough among 40, and has more than half of them to throw away.

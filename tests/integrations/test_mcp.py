@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from waiting import PROCESS_S
@@ -48,6 +49,7 @@ def command(folder: Path, *options: str) -> list[str]:
     return ["-m", "ragfilter", "mcp", "-c", "refs", "--data-dir", str(folder), *options]
 
 
+@pytest.mark.slow
 def test_who_asks_is_fixed_on_the_command_line(folder: Path, bare_environ: dict[str, str]) -> None:
     for options, missing in (((), ["secret"]), (("--level", "2"), [])):
         server = StdioServerParameters(
@@ -57,6 +59,7 @@ def test_who_asks_is_fixed_on_the_command_line(folder: Path, bare_environ: dict[
         assert (failed, said["missing"]) == (False, missing)
 
 
+@pytest.mark.slow
 def test_it_can_be_stopped_while_it_waits(folder: Path, bare_environ: dict[str, str]) -> None:
     hello = {
         "jsonrpc": "2.0",

@@ -9,17 +9,15 @@ from math import exp
 from pathlib import Path
 
 import haystack
-import numpy as np
 import pytest
 from langchain_core.documents import Document
 from llama_index.core.schema import NodeWithScore, TextNode
+from stores import Remembering
 
 import ragfilter as rf
 from ragfilter.cli import parts
 from ragfilter.engine.replay import replay, retrieved
 from ragfilter.ingest import demo
-from ragfilter.models.embedder import SentenceEmbedder
-from ragfilter.protocols import Progress, Vectors
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
@@ -34,20 +32,6 @@ OTHER_SIDES = {
 }
 """Where an adapter keeps other chunks: each side of a comparison is searched for on its own, and an
 adapter has only the hits of the whole question. Their nearest druid is another one."""
-
-
-class Remembering(SentenceEmbedder):
-    """The bundled model, asked once for every text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.known: dict[str, Vectors] = {}
-
-    def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
-        new = [text for text in dict.fromkeys(texts) if text not in self.known]
-        if new:
-            self.known.update(zip(new, super().embed(new), strict=True))
-        return np.stack([self.known[text] for text in texts])
 
 
 def fields(chunk: rf.Chunk) -> dict[str, object]:

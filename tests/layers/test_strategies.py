@@ -12,11 +12,14 @@ from ragfilter.layers.cutoff import Cutoff
 from ragfilter.layers.strategies.adaptive_k import cut as adaptive_k
 from ragfilter.layers.strategies.autocut import cut as autocut
 from ragfilter.layers.strategies.base import StrategySpec, far_end, largest, steps
+from ragfilter.layers.strategies.car import cut as car
 from ragfilter.layers.strategies.fixed import cut as fixed
 from ragfilter.layers.strategies.gap import cut as gap
+from ragfilter.layers.strategies.moving_avg import cut as moving_avg
 from ragfilter.layers.strategies.otsu import cut as otsu
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.layers.strategies.relative import cut as relative
+from ragfilter.layers.strategies.spike import cut as spike
 from ragfilter.model import Cut, Gap
 
 ADAPTIVE = [0.1, 0.2, 0.3, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 2.3]
@@ -226,6 +229,53 @@ def test_the_far_end_is_the_mean_of_the_farther_half() -> None:
     assert far_end([0.4]) == 0.4
 
 
+@pytest.mark.parametrize(
+    ("values", "kept"),
+    [
+        # Means of three: 0.2, 0.433, 0.667, 0.9: the first of the equal steps
+        ([0.1, 0.2, 0.3, 0.8, 0.9, 1.0], 1),
+        # 0.11, 0.21, 0.377, 0.51, 0.843, 1.177
+        ([0.10, 0.11, 0.12, 0.4, 0.61, 0.52, 1.4, 1.61], 4),
+        ([0.1, 0.2], 2),
+        ([0.3, 0.3, 0.3, 0.3], 4),
+    ],
+)
+def test_moving_avg(values: list[float], kept: int) -> None:
+    assert moving_avg(values, Cutoff(), 0, 9.0).kept == kept
+
+
+@pytest.mark.parametrize(
+    ("values", "kept"),
+    [
+        # Steps 0.1, 0.1, 0.5, 0.1: they grow before the fourth hit and shrink behind it
+        ([0.1, 0.2, 0.3, 0.8, 0.9, 1.0], 4),
+        # Steps that only shrink, then only grow: no bend, so the largest drop before the last place
+        ([0.1, 0.5, 0.6, 0.65], 1),
+        ([0.1, 0.15, 0.25, 0.65, 1.45], 3),
+        ([0.3, 0.3, 0.3], 3),
+        ([0.3], 1),
+    ],
+)
+def test_spike(values: list[float], kept: int) -> None:
+    assert spike(values, Cutoff(b_extra=3), 0, 9.0).kept == kept
+
+
+@pytest.mark.parametrize(
+    ("values", "kept", "clusters"),
+    [
+        ([0.1, 0.2, 0.3, 0.8, 0.9, 1.0], 3, 2),
+        ([0.10, 0.11, 0.12, 0.50, 0.51, 0.52, 1.50, 1.51], 6, 3),
+        ([0.1, 0.1, 0.1, 0.5, 0.5, 0.5], 3, 2),
+        ([0.3, 0.3, 0.3, 0.3], 4, 0),
+        ([0.1, 0.9], 2, 0),
+    ],
+)
+def test_car(values: list[float], kept: int, clusters: int) -> None:
+    cut = car(values, Cutoff(), 0, 9.0)
+    assert cut.kept == kept
+    assert (f"between {clusters} clusters" in cut.reason) == (clusters > 0)
+
+
 VALUES = st.lists(st.floats(0, 4), min_size=1, max_size=60).map(sorted)
 
 
@@ -246,7 +296,7 @@ def test_a_winning_cliff_is_marked_rises_and_lies_outside_the_pins(
 
 
 # Powers of two change no bit but the exponent.
-@given(VALUES, st.sampled_from([otsu, relative]), st.integers(-3, 3))
+@given(VALUES, st.sampled_from([otsu, relative, moving_avg, spike]), st.integers(-3, 3))
 def test_what_needs_no_scale_keeps_the_same_on_any(
     values: list[float], cut: Callable[..., Cut], power: int
 ) -> None:

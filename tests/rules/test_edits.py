@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from ragfilter.errors import ConflictError, InputError, RuleError, StoreError, StoreUnavailable
 from ragfilter.model import Chunk
 from ragfilter.rules.edits import can_redo, can_undo, recover, redo, save, undo
-from ragfilter.rules.journal import Edit, Journal
+from ragfilter.rules.journal import Journal
+from ragfilter.rules.journal_rows import Edit
 from ragfilter.stores.chroma.store import ChromaStore, Row
 
 A, B, C = '{"contain":"a"}', '{"contain":"b"}', '{"contain":"c"}'

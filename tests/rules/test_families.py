@@ -8,7 +8,7 @@ import pytest
 
 from ragfilter.ingest import demo
 from ragfilter.model import Chunk
-from ragfilter.rules.families import find_families, forms, propose
+from ragfilter.rules.families import NAME_ALONE, find_families, forms, propose
 
 
 def table(who: str, number: int) -> Chunk:
@@ -35,6 +35,28 @@ def test_families_have_one_pattern_one_number_and_texts_alike() -> None:
         (("clerics",), ["armor class 5", "armor class 6", "armor class -7"]),
         (("fighters",), ["armor class 5", "armor class 6", "armor class -7"]),
     ]
+
+
+def price(what: str) -> Chunk:
+    text = f"What a merchant in town asks for {what}, and what a smuggler takes for the same."
+    return Chunk(what, text, f"Price List - {what.title()}")
+
+
+def test_titles_that_differ_in_a_name_are_a_family_and_each_rule_asks_for_its_own() -> None:
+    goods = [price(what) for what in ("lanterns", "silk ropes", "wolves")]
+    (family,) = find_families([*goods, *OTHERS])
+    assert (family.pattern, family.names) == ("price list - *", ())
+    assert [m.value.named for m in family.members] == ["lanterns", "silk ropes", "wolves"]
+    made = [json.loads(p.rule)["contain_one_of"] for p in propose([family], ())]
+    assert made == [
+        [["lantern", "lanterns"]], [["silk rope", "silk ropes"]], [["wolf", "wolves"]],
+    ]  # fmt: skip
+    # A person has to look at them: a name may stand in questions about anything.
+    assert {p.doubt for p in propose([family], ())} == {NAME_ALONE}
+    assert {p.doubt for p in propose(find_families(CLERICS), ())} == {""}
+    # Numbers come first, a title in two patterns counts once, and two of a kind are too few.
+    assert [len(f.members) for f in find_families([*goods, *CLERICS])] == [3, 3]
+    assert find_families(goods[:2]) == ()
 
 
 def test_two_chunks_or_equal_numbers_are_no_family() -> None:
@@ -78,11 +100,16 @@ def test_forms_of_a_name(name: str, wanted: tuple[str, ...]) -> None:
     assert forms(name) == wanted
 
 
-def test_the_families_of_the_demo_are_the_attack_matrices() -> None:
+def test_the_families_of_the_demo_are_attack_matrices_and_encounter_tables() -> None:
     chunks = [Chunk(r["id"], r["text"], r.get("title", "")) for r in demo.records()]
     found = find_families(chunks)
-    assert [len(family.members) for family in found] == [21, 21, 21, 21]
-    assert {family.names for family in found} == {
+    matrices, encounters = found[:4], found[4:]
+    assert [(family.pattern, len(family.members)) for family in encounters] == [
+        ("temperate conditions - *", 8), ("tropical conditions - *", 6),
+        ("arctic conditions - *", 4),
+    ]  # fmt: skip
+    assert [len(family.members) for family in matrices] == [21, 21, 21, 21]
+    assert {family.names for family in matrices} == {
         ("clerics", "druids", "monks"), ("fighters", "paladins", "rangers", "bards"),
         ("magic-users", "illusionists"), ("thieves", "assassins"),
     }  # fmt: skip

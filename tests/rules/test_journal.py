@@ -13,7 +13,8 @@ import pytest
 from waiting import PATIENT_S
 
 from ragfilter.errors import ConflictError, InputError, StoreError
-from ragfilter.rules.journal import Edit, Journal, Kind
+from ragfilter.rules.journal import Journal
+from ragfilter.rules.journal_rows import Edit, Kind
 
 
 @pytest.fixture

@@ -99,6 +99,21 @@ def test_an_earlier_step_is_undone_unless_it_was_changed_since(
     assert store.stored["z"] == B
 
 
+@pytest.mark.parametrize("seen", ["x", "y"])
+def test_edits_of_other_chunks_are_as_if_they_were_not_there(
+    store: Store, journal: Journal, seen: str
+) -> None:
+    save(store, journal)
+    edits.save(store, journal, chunk_id="z", rule=C, expected=B, who="bob")
+    (step,) = journal.steps("rules", among={seen})
+    assert (step.edit.chunk_id, step.size, step.done) == (seen, 1, 1)
+    assert journal.steps("rules", among={seen}, offset=1) == ()
+    steps.undo_step(store, journal, edit_id=step.edit.id, who="ann", among={seen})
+    assert store.stored == AFTER | {seen: BEFORE[seen], "z": C}
+    with pytest.raises(InputError, match="has no edit"):
+        steps.undo_step(store, journal, edit_id=step.edit.id, who="ann", among={"z"})
+
+
 def test_one_chunk_of_a_step_is_undone_alone(store: Store, journal: Journal) -> None:
     first = save(store, journal)
     edits.undo(store, journal, who="ann", chunk_id="x")

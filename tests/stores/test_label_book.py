@@ -23,29 +23,37 @@ def grades(book: LabelBook, *, llm: bool = False) -> dict[str, dict[str, int]]:
 
 
 def test_a_labellers_last_word_stands_and_undo_brings_the_one_before_back(book: LabelBook) -> None:
-    book.mark("c", "q", "x", 2, who="ann")
-    second = book.mark("c", " q ", "x", 0, who="ann")
-    book.mark("c", "q", "y", 1, who="ann")
-    book.mark("other", "q", "z", 2, who="ann")
+    book.mark("c", "q", ["x"], 2, who="ann")
+    [second] = book.mark("c", " q ", ["x"], 0, who="ann")
+    book.mark("c", "q", ["y"], 1, who="ann")
+    book.mark("other", "q", ["z"], 2, who="ann")
     assert grades(book) == {"q": {"x": 0, "y": 1}}
-    book.take_back(second.id)
-    book.take_back(second.id)
+    book.take_back([second.id])
+    book.take_back([second.id])
     assert grades(book) == {"q": {"x": 2, "y": 1}}
     assert [label.chunk_id for label in book.standing("c", "q")] == ["x", "y"]
     assert book.standing("c", "another") == ()
 
 
+def test_chunks_are_labelled_alike_and_taken_back_together(book: LabelBook) -> None:
+    book.mark("c", "q", ["x"], 0, who="ann")
+    made = book.mark("c", "q", ["x", "y", "z"], 2, who="ann")
+    assert grades(book) == {"q": {"x": 2, "y": 2, "z": 2}}
+    book.take_back([label.id for label in made])
+    assert grades(book) == {"q": {"x": 0}}
+
+
 def test_two_people_disagree_the_last_counts_and_it_is_told(book: LabelBook) -> None:
     for who, grade in (("ann", 2), ("bob", 0), ("ann", 1)):
-        book.mark("c", "q", "x", grade, who=who)
-    book.mark("c", "q", "y", 2, who="bob")
+        book.mark("c", "q", ["x"], grade, who=who)
+    book.mark("c", "q", ["y"], 2, who="bob")
     assert grades(book) == {"q": {"x": 1, "y": 2}}
     [pair] = conflicts(book.standing("c"))
     assert {(label.who, label.grade) for label in pair} == {("ann", 1), ("bob", 0)}
 
 
 def test_an_llms_labels_are_never_mixed_in_silently(book: LabelBook) -> None:
-    book.mark("c", "q", "x", 0, who="ann")
+    book.mark("c", "q", ["x"], 0, who="ann")
     book.add("c", [("q", "x", 2), ("q", "y", 2)], who="gpt", source="llm")
     assert grades(book) == {"q": {"x": 0}}
     assert grades(book, llm=True) == {"q": {"x": 0, "y": 2}}
@@ -54,10 +62,10 @@ def test_an_llms_labels_are_never_mixed_in_silently(book: LabelBook) -> None:
 
 def test_the_version_changes_with_every_label(book: LabelBook) -> None:
     seen = {book.version("c")}
-    first = book.mark("c", "q", "x", 2, who="ann")
+    [first] = book.mark("c", "q", ["x"], 2, who="ann")
     seen.add(book.version("c"))
-    book.take_back(first.id)
-    book.mark("c", "q", "x", 2, who="ann")
+    book.take_back([first.id])
+    book.mark("c", "q", ["x"], 2, who="ann")
     assert book.version("c") not in seen
 
 
@@ -65,7 +73,7 @@ def test_query_sets_are_named_replaced_and_removed(book: LabelBook) -> None:
     book.put_set("c", "mine", {"2": "two ", "1": "one"})
     assert list(book.queries("c", "mine").items()) == [("2", "two"), ("1", "one")]
     book.put_set("c", "mine", {"3": "three"})
-    book.mark("c", "one", "x", 2, who="ann")
+    book.mark("c", "one", ["x"], 2, who="ann")
     assert book.sets("c") == {"mine": 1, "labelled": 1, "asked": 0}
     assert book.queries("c", "labelled") == {query_id("one"): "one"}
     book.remove_set("c", "mine")

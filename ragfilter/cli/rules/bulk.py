@@ -8,8 +8,8 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Filtering, Json, Place, QrelsFile, Where, in_words
-from ragfilter.cli.rules.effect import Yes, effect_document, effect_of, effect_text, is_wanted
+from ragfilter.cli.options import Filtering, Json, Place, Where, in_words
+from ragfilter.cli.rules.effect import Saving, effect_document, effect_text
 from ragfilter.cli.rules.group import FOUND, rules
 from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
@@ -24,6 +24,7 @@ ONE = "Give one of --set-rule, --add-group, --spellings-of, --replace and --remo
 def bulk(
     place: Place,
     filtering: Filtering,
+    saving: Saving,
     where: Where = None,
     set_rule: Annotated[
         str | None, typer.Option("--set-rule", help="Give every chunk this rule (JSON).")
@@ -45,19 +46,6 @@ def bulk(
         typer.Option("--replace", metavar="OLD NEW", help="Write another term for one."),
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the rules.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be changed.")
-    ] = False,
-    queries: Annotated[
-        str | None,
-        typer.Option(
-            "--queries",
-            help="Labelled queries (path of queries.jsonl, or demo or adsapi for their own), to "
-            "see what the change does to them before it is saved.",
-        ),
-    ] = None,
-    qrels: QrelsFile = None,
-    yes: Yes = False,
     as_json: Json = False,
 ) -> int:
     """Change the rules of a selection at once: all of them, or none where one cannot be written.
@@ -68,34 +56,20 @@ def bulk(
     change = _change(set_rule, group, anchor, spellings, swap, remove=remove)
     viewer = filtering.viewer
     from ragfilter.cli.rules.select import select
-    from ragfilter.rules import steps
     from ragfilter.rules.bulk import plan as make_plan
 
     with place.open("rules") as bench:
-        store = bench.collection(place.collection)
-        selected = select(store, where or (), user=viewer)
+        selected = select(bench.collection(place.collection), where or (), user=viewer)
         parts.tell(selected.notice)
         plan = make_plan(change, selected.chunks)
-        effect = None
-        if queries is not None:
-            effect = effect_of(plan.after, bench, place, (queries, qrels), filtering)
-        wanted = dry_run or is_wanted(effect, yes=yes)
-        if not dry_run and wanted:
-            steps.save_all(
-                store,
-                bench.journal,
-                rules=plan.after,
-                expected=plan.before,
-                who=bench.deployment.user,
-            )
-    saved = wanted and not dry_run
+        saved = saving.save(plan.after, plan.before, bench, place, filtering)
     if as_json:
-        made = {"collection": place.collection, "dry_run": dry_run, "saved": saved}
-        parts.emit(parts.dumps(made | _document(plan) | effect_document(effect)))
+        made = {"collection": place.collection, "dry_run": saving.dry_run, "saved": saved.done}
+        parts.emit(parts.dumps(made | _document(plan) | effect_document(saved.effect)))
     else:
-        parts.emit(_text(place.collection, change, plan, saved=saved))
-        parts.emit(effect_text(effect))
-    return 0 if wanted and not plan.refused else FOUND
+        parts.emit(_text(place.collection, change, plan, saved=saved.done))
+        parts.emit(effect_text(saved.effect))
+    return 0 if saved.wanted and not plan.refused else FOUND
 
 
 def _change(

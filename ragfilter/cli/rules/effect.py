@@ -5,24 +5,80 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ragfilter.cli import parts
-from ragfilter.cli.options import Chosen, Filtering, Place
+from ragfilter.cli.options import Chosen, Filtering, Place, QrelsFile
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.effect import Effect
     from ragfilter.workbench import Workbench
 
-Yes = Annotated[
-    bool, typer.Option("--yes", "-y", help="Save also where labelled queries lose recall.")
-]
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What came of a change: its effect, where that was asked for; `wanted` is False where labelled
+    queries would lose what they need and nobody agreed; `done` says whether it was saved."""
+
+    effect: Effect | None
+    wanted: bool
+    done: bool
 
 
-def effect_of(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """Whether to save a change of rules, and what to look at before."""
+
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be changed.")] = (
+        False
+    )
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            "--queries",
+            help="Labelled queries (path of queries.jsonl, or demo or adsapi for their own), to "
+            "see what the change does to them before it is saved.",
+        ),
+    ] = None
+    qrels: QrelsFile = None
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Save also where labelled queries lose recall.")
+    ] = False
+
+    def save(
+        self,
+        rules: Mapping[str, str | None],
+        expected: Mapping[str, str | None],
+        bench: Workbench,
+        place: Place,
+        filtering: Filtering,
+    ) -> Saved:
+        """Save `rules` (by chunk id) as one step, unless that is not wanted. Raises as
+        `steps.save_all`; then nothing is changed."""
+        from ragfilter.rules import steps
+
+        effect = None
+        if self.queries is not None:
+            effect = _effect_of(rules, bench, place, (self.queries, self.qrels), filtering)
+        if self.dry_run:
+            return Saved(effect, wanted=True, done=False)
+        wanted = _is_wanted(effect, yes=self.yes)
+        if wanted:
+            steps.save_all(
+                bench.collection(place.collection),
+                bench.journal,
+                rules=rules,
+                expected=expected,
+                who=bench.deployment.user,
+            )
+        return Saved(effect, wanted=wanted, done=wanted)
+
+
+def _effect_of(
     changes: Mapping[str, str | None],
     bench: Workbench,
     place: Place,
@@ -36,14 +92,14 @@ def effect_of(
     settings, user = filtering.load().settings, filtering.user
     known = Chosen().choose(*labelled)
     backends = parts.backends(bench, place.collection)
-    parts.unknown_labels(known, backends)
+    parts.unknown_labels(known, backends, user, settings)
     pools = run.gather_all(
         known.labelled, settings, backends, user, progress=parts.progress("queries")
     )
     return measure_effect(pools, known.qrels, settings, changes, user)
 
 
-def is_wanted(effect: Effect | None, *, yes: bool) -> bool:
+def _is_wanted(effect: Effect | None, *, yes: bool) -> bool:
     """Whether to save although labelled queries lose what they need: that is asked once more."""
     if effect is None or not effect.loses_relevant or yes:
         return True

@@ -49,7 +49,7 @@ def suggest_families(
         if queries is not None:
             read = Chosen().choose(queries, qrels)
             backends = parts.backends(bench, place.collection)
-            parts.unknown_labels(read, backends)
+            parts.unknown_labels(read, backends, viewing.user, given)
             show = parts.progress("queries")
             pools = run.gather_all(read.labelled, given, backends, viewing.user, progress=show)
             known = make_labelled(pools, read.qrels, given, viewing.user)
@@ -69,8 +69,8 @@ def record(each: Proposal, made: Suggested) -> dict[str, Any]:
     """A proposal as a line of drafts, with its evidence."""
     from ragfilter.evaluate.rule_matrix import row_document
 
-    row = made.rows.get(each.rule)
-    lost = made.losses.get(each.chunk.id, ())
+    row = made.evidence.rows.get(each.rule)
+    lost = made.evidence.losses.get(each.chunk.id, ())
     return {
         "id": each.chunk.id,
         "title": each.chunk.title,
@@ -79,7 +79,10 @@ def record(each: Proposal, made: Suggested) -> dict[str, Any]:
         "names": list(each.names),
         "value": each.value,
         "matrix": None if row is None else row_document(row),
-        "remarks": [f"labelled relevant, and would be dropped: {question}" for question in lost],
+        "remarks": [
+            *filter(None, (each.doubt,)),
+            *(f"labelled relevant, and would be dropped: {question}" for question in lost),
+        ],
     }
 
 
@@ -93,7 +96,7 @@ def _document(collection: str, made: Suggested, records: list[dict[str, Any]]) -
         for family in made.families
     ]
     document = {"collection": collection, "families": families, "proposals": records}
-    return document | effect_document(made.effect)
+    return document | effect_document(made.evidence.effect)
 
 
 def _text(collection: str, made: Suggested, out: Path | None) -> str:
@@ -104,10 +107,12 @@ def _text(collection: str, made: Suggested, out: Path | None) -> str:
         lines.append(f"  values: {', '.join(m.value.named for m in family.members)}")
         example = next(p for p in made.proposals if p.family == family.pattern)
         lines.append(f"  {example.chunk.id}: {example.rule}")
+    losses = made.evidence.losses
+    doubtful = sum(bool(p.doubt) or p.chunk.id in losses for p in made.proposals)
     lines.append(
         f"{collection}: {counted(len(made.proposals), 'proposal')} for families: "
-        f"{len(made.families)}, with doubts: {len(made.losses)}"
+        f"{len(made.families)}, with doubts: {doubtful}"
     )
     if out is not None:
         lines.append(f"written to {out}; save them with: ragfilter rules import {out}")
-    return "\n".join(lines) + "\n" + effect_text(made.effect)
+    return "\n".join(lines) + "\n" + effect_text(made.evidence.effect)

@@ -15,7 +15,7 @@ from ragfilter.cli.rules.group import OneChunk, rules
 from ragfilter.cli.table import table
 
 if TYPE_CHECKING:
-    from ragfilter.rules.journal import Edit
+    from ragfilter.rules.journal_rows import Edit
 
 RULE_CHARS = 60
 

@@ -1,8 +1,7 @@
-"""`ragfilter rules import`: the rules of a file, each saved through the journal."""
+"""`ragfilter rules import`: the rules of a file, saved as one step."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,13 +10,13 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Filtering, Json, Place, QrelsFile
-from ragfilter.cli.rules.effect import Yes, effect_document, effect_of, effect_text, is_wanted
+from ragfilter.cli.options import Filtering, Json, Place
+from ragfilter.cli.rules.effect import Saving, effect_document, effect_text
 from ragfilter.cli.rules.group import FOUND, rules
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
-    from ragfilter.rules.rule_files import Change, Plan, Refusal
+    from ragfilter.rules.rule_files import Change, Plan
 
 HELD = (
     "Correct the drafts that are held back and remove their remarks from the file, or add "
@@ -30,28 +29,16 @@ def import_(
     file: Annotated[Path, typer.Argument(help="JSONL or CSV with id and query_must, or drafts.")],
     place: Place,
     filtering: Filtering,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only report what would be saved or refused.")
-    ] = False,
+    saving: Saving,
     with_doubts: Annotated[
         bool, typer.Option("--with-doubts", help="Also save drafts with remarks.")
     ] = False,
-    queries: Annotated[
-        str | None,
-        typer.Option(
-            "--queries",
-            help="Labelled queries (path of queries.jsonl, or demo or adsapi for their own), to "
-            "see what the change does to them before it is saved.",
-        ),
-    ] = None,
-    qrels: QrelsFile = None,
-    yes: Yes = False,
     as_json: Json = False,
 ) -> int:
-    """Save the rules of a file, each through the journal.
+    """Save the rules of a file as one step.
 
-    Drafts with remarks are held back. Exits with 1 if any rule is held back or refused, and, with
-    --queries, saves nothing that would lose labelled recall without asking.
+    Lines that cannot be used are named and left out, drafts with remarks held back. Exits with 1 if
+    there are any, or if nothing was saved because labelled queries would lose recall.
     """
     from ragfilter.rules import rule_files as files
 
@@ -60,80 +47,41 @@ def import_(
         stored = {i: c.rule for i, c in store.catalogue().items()}
         parts.tell(store.incomplete)
         plan = files.plan(file, stored, with_doubts=with_doubts)
-        saved, refusals = list[files.Change](), list(plan.refusals)
-        effect = None
-        if queries is not None:
-            changes = {change.chunk_id: change.after for change in plan.changes}
-            effect = effect_of(changes, bench, place, (queries, qrels), filtering)
-        if not dry_run and not is_wanted(effect, yes=yes):
-            return FOUND
-
-        def report() -> None:
-            what = place.collection, plan, saved, refusals
-            if as_json:
-                made = import_document(*what, dry_run=dry_run)
-                parts.emit(parts.dumps(made | effect_document(effect)))
-            else:
-                parts.emit(import_text(*what, dry_run=dry_run))
-                parts.emit(effect_text(effect))
-
-        outcomes = (
-            plan.changes
-            if dry_run
-            else files.save(
-                plan.changes,
-                store,
-                bench.journal,
-                who=bench.deployment.user,
-                progress=parts.progress("rules saved"),
-            )
-        )
-        with parts.at_the_end(report):
-            for outcome in outcomes:
-                if isinstance(outcome, files.Refusal):
-                    refusals.append(outcome)
-                else:
-                    saved.append(outcome)
-    return FOUND if refusals or plan.held else 0
+        after = {change.chunk_id: change.after for change in plan.changes}
+        saved = saving.save(after, stored, bench, place, filtering)
+    if as_json:
+        made = import_document(place.collection, plan, dry_run=saving.dry_run, saved=saved.done)
+        parts.emit(parts.dumps(made | effect_document(saved.effect)))
+    else:
+        parts.emit(import_text(place.collection, plan, saved=saved.done))
+        parts.emit(effect_text(saved.effect))
+    return FOUND if plan.refusals or plan.held or not saved.wanted else 0
 
 
-def import_document(
-    collection: str,
-    plan: Plan,
-    saved: Sequence[Change],
-    refusals: Sequence[Refusal],
-    *,
-    dry_run: bool,
-) -> dict[str, Any]:
+def import_document(collection: str, plan: Plan, *, dry_run: bool, saved: bool) -> dict[str, Any]:
     return {
         "collection": collection,
         "dry_run": dry_run,
-        "would_save" if dry_run else "saved": [asdict(c) | {"kind": c.kind} for c in saved],
+        "saved" if saved else "would_save": [asdict(c) | {"kind": c.kind} for c in plan.changes],
         "held_back": [asdict(c) | {"kind": c.kind} for c in plan.held],
         "unchanged": plan.unchanged,
         "skipped": plan.skipped,
-        "refused": [asdict(refusal) for refusal in refusals],
+        "refused": [asdict(refusal) for refusal in plan.refusals],
     }
 
 
-def import_text(
-    collection: str,
-    plan: Plan,
-    saved: Sequence[Change],
-    refusals: Sequence[Refusal],
-    *,
-    dry_run: bool,
-) -> str:
-    lines = [f"{c.kind}: {c.chunk_id}: {c.after or 'no rule'}" for c in saved] if dry_run else []
-    lines += [_doubt("with doubts", change) for change in saved if change.doubts]
+def import_text(collection: str, plan: Plan, *, saved: bool) -> str:
+    shown = () if saved else plan.changes
+    lines = [f"{c.kind}: {c.chunk_id}: {c.after or 'no rule'}" for c in shown]
+    lines += [_doubt("with doubts", change) for change in plan.changes if change.doubts]
     lines += [_doubt("held back", change) for change in plan.held]
-    for refusal in refusals:
+    for refusal in plan.refusals:
         whose = f" ({refusal.chunk_id})" if refusal.chunk_id else ""
         lines.append(f"refused: line {refusal.line}{whose}: {refusal.error}")
-    verb = "would be saved" if dry_run else "saved"
+    verb = "saved" if saved else "would be saved"
     lines.append(
-        f"{collection}: {counted(len(saved), 'rule')} {verb}, {plan.unchanged} unchanged, "
-        f"{counted(plan.skipped, 'line')} without a rule skipped, {len(refusals)} refused"
+        f"{collection}: {counted(len(plan.changes), 'rule')} {verb}, {plan.unchanged} unchanged, "
+        f"{counted(plan.skipped, 'line')} without a rule skipped, {len(plan.refusals)} refused"
         + (f", {len(plan.held)} held back for doubts" if plan.held else "")
     )
     lines += [HELD] if plan.held else []

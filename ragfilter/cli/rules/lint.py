@@ -11,8 +11,8 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Filtering, Json, Place, QrelsFile, Where
-from ragfilter.cli.rules.effect import Yes, effect_document, effect_of, effect_text, is_wanted
+from ragfilter.cli.options import Filtering, Json, Place, Where
+from ragfilter.cli.rules.effect import Saved, Saving, effect_document, effect_text
 from ragfilter.cli.rules.group import FOUND, rules
 from ragfilter.text.numbers import counted
 
@@ -26,38 +26,30 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 def lint(
     place: Place,
     filtering: Filtering,
+    saving: Saving,
     where: Where = None,
     fix: Annotated[
-        bool, typer.Option("--fix", help="Save the mends that lint proposes, as one step.")
+        bool,
+        typer.Option(
+            "--fix",
+            help="Save the mends that lint proposes, as one step. --dry-run, --queries and --yes "
+            "are for this.",
+        ),
     ] = False,
     kinds: Annotated[
         list[str] | None,
         typer.Option("--kind", help="With --fix, only findings of this kind; repeat it."),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="With --fix, only show what would be changed.")
-    ] = False,
-    queries: Annotated[
-        str | None,
-        typer.Option(
-            "--queries",
-            help="With --fix: labelled queries (path of queries.jsonl, or demo or adsapi for "
-            "their own), to see what the mends do to them before they are saved.",
-        ),
-    ] = None,
-    qrels: QrelsFile = None,
-    yes: Yes = False,
     as_json: Json = False,
 ) -> int:
     """Find rules that do not work as intended, and mend them. Exits with 1 if errors remain."""
     viewer = filtering.viewer
     from ragfilter.cli.rules.select import select
-    from ragfilter.rules import steps
     from ragfilter.rules.lint import lint as find
     from ragfilter.rules.mend import mend
 
     mended: Mapping[str, str] = {}
-    effect, wanted = None, True
+    saved = Saved(None, wanted=True, done=False)
     with place.open("rules") as bench:
         store = bench.collection(place.collection)
         selected = select(store, [*(where or ()), "rule=any"], user=viewer)
@@ -66,13 +58,8 @@ def lint(
         titles = {chunk.id: chunk.title for chunk in selected.chunks}
         if fix:
             mended = mend(texts, titles, kinds or ())
-            if queries is not None:
-                effect = effect_of(mended, bench, place, (queries, qrels), filtering)
-            wanted = dry_run or is_wanted(effect, yes=yes)
-            if wanted and not dry_run:
-                who = bench.deployment.user
-                steps.save_all(store, bench.journal, rules=mended, expected=texts, who=who)
-    left = {**texts, **mended} if wanted and not dry_run else texts
+            saved = saving.save(mended, texts, bench, place, filtering)
+    left = {**texts, **mended} if saved.done else texts
     findings = find(left, titles)
     if as_json:
         document = lint_document(place.collection, len(texts), findings)
@@ -81,17 +68,17 @@ def lint(
             document["fixed"] = [
                 {"id": i, "before": texts[i], "after": rule} for i, rule in mended.items()
             ]
-            document |= {"saved": wanted and not dry_run} | effect_document(effect)
+            document |= {"saved": saved.done} | effect_document(saved.effect)
         parts.emit(parts.dumps(document))
     else:
         parts.emit(lint_text(place.collection, len(texts), findings))
         if fix:
-            verb = "mended" if wanted and not dry_run else "would be mended"
-            for i, rule in mended.items() if dry_run else ():
+            verb = "mended" if saved.done else "would be mended"
+            for i, rule in mended.items() if saving.dry_run else ():
                 parts.emit(f"{i}\n- {texts[i]}\n+ {rule}\n")
-            parts.emit(f"{counted(len(mended), 'rule')} {verb}\n{effect_text(effect)}")
+            parts.emit(f"{counted(len(mended), 'rule')} {verb}\n{effect_text(saved.effect)}")
     errors = any(finding.severity == "error" for finding in findings)
-    return FOUND if errors or not wanted else 0
+    return FOUND if errors or not saved.wanted else 0
 
 
 def lint_document(collection: str, rules: int, findings: Sequence[Finding]) -> dict[str, Any]:

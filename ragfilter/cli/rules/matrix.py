@@ -74,7 +74,7 @@ def matrix(
             if not rule:
                 raise InputError(f"The chunk {chunk!r} has no rule.", remedy="Name another.")
         if queries is not None:
-            parts.unknown_labels(labels, backends)
+            parts.unknown_labels(labels, backends, user, settings)
         for name, (texts, known) in asked.items():
             pools = run.gather_all(
                 texts, settings, backends, user, progress=parts.progress(f"{name} questions")

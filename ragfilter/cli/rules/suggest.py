@@ -63,7 +63,8 @@ def suggest(
     templates: Annotated[
         Path | None,
         typer.Option(
-            help="Folder with your own prompt templates (.toml). Default: RAGFILTER_RULE_TEMPLATES."
+            help="Folder with your own prompt templates (.toml). Default: "
+            "RAGFILTER_RULE_TEMPLATES, else templates/ in the workspace."
         ),
     ] = None,
     as_json: Json = False,
@@ -82,13 +83,14 @@ def suggest(
     user = viewing.viewer
     from ragfilter.cli.rules import drafting
     from ragfilter.cli.rules.select import select
-    from ragfilter.rules.templates import chosen as chosen_templates
+    from ragfilter.rules import drafting as runs
+    from ragfilter.rules.templates import with_folder
 
     done = drafting.drafted_before(out, place.collection) if out else set()
     # The workspace is let go before the LLM is asked: the app may be used meanwhile.
     with place.open("rules") as bench:
         deployment = bench.deployment
-        prompts = chosen_templates(templates or deployment.rule_templates)
+        prompts = with_folder(templates) if templates else bench.templates()
         chat = _chat(deployment)
         selected = select(bench.collection(place.collection), where or (), user=user, limit=limit)
     parts.tell(selected.notice)
@@ -98,7 +100,7 @@ def suggest(
     started = perf_counter()
 
     def report() -> None:
-        totals = drafting.total(made, perf_counter() - started, parts.prices(deployment))
+        totals = runs.total(made, perf_counter() - started, parts.prices(deployment))
         before = len(chosen) - len(waiting)
         if as_json:
             document = {"collection": place.collection, "selected": len(chosen), "before": before}
@@ -119,7 +121,7 @@ def suggest(
     elif not sys.stderr.isatty():
         show = drafting.plain_progress("chunks drafted", parts.tell)
     with contextlib.closing(chat), parts.at_the_end(report):
-        found = drafting.drafts(
+        found = runs.drafts(
             waiting,
             chat,
             timeout_s=timeout or deployment.answer_timeout_s,

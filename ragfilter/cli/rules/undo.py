@@ -8,7 +8,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Json, Place
+from ragfilter.cli.options import MOST, Json, Place
 from ragfilter.cli.rules.group import OneChunk, rules
 from ragfilter.cli.rules.history import edit_document
 from ragfilter.errors import InputError
@@ -16,11 +16,15 @@ from ragfilter.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragfilter.rules.journal import Edit
+    from ragfilter.rules.journal_rows import Edit
 
 EditId = Annotated[
     int | None,
-    typer.Option("--edit", help="Any edit of the history, with what was changed together with it."),
+    typer.Option(
+        "--edit",
+        max=MOST,
+        help="Any edit of the history, with what was changed together with it.",
+    ),
 ]
 
 

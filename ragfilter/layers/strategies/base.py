@@ -14,9 +14,10 @@ from itertools import accumulate, pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from ragfilter.model import Cut, Gap
+from ragfilter.model import Cut, Gap, Hit
 
 if TYPE_CHECKING:
+    from ragfilter.layers.base import LayerInput
     from ragfilter.layers.cutoff import Cutoff
 
 EPSILON = 1e-9
@@ -28,7 +29,8 @@ class StrategySpec:
 
     `about` is a sentence for those who choose. `reads` are the settings of the cutoff that act with
     it. `cliff` calls the place of the cut, for the headline. `reads_pool`: it compares with the
-    pool's far end, so that a pool of full size is gathered.
+    pool's far end, so that a pool of full size is gathered. `weigh` gives the values that it cuts
+    and orders by in place of distances; None while they cannot be known.
     """
 
     name: str
@@ -38,6 +40,7 @@ class StrategySpec:
     reads: tuple[str, ...] = ("max_results", "min_results")
     cliff: Callable[[Cutoff], str] = lambda settings: "Cut"
     reads_pool: bool = False
+    weigh: Callable[[Sequence[Hit], LayerInput], tuple[float, ...] | None] | None = None
 
 
 def steps(values: Sequence[float]) -> tuple[Gap, ...]:

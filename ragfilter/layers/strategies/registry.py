@@ -11,8 +11,12 @@ ORDER = (
     "fixed",
     "autocut",
     "adaptive_k",
+    "moving_avg",
+    "spike",
+    "car",
     "otsu",
     "relative",
+    "calibrated",
 )
 """Files of this folder, each with a `SPEC`."""
 

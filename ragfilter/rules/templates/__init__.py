@@ -32,6 +32,7 @@ from ragfilter.rules.rule import Rule, parse
 from ragfilter.text.normalise import normalise
 
 SUFFIX = ".toml"
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 _KEYS = {
     "": ("version", "recognise", "prompt", "example"),
     "recognise": ("title", "type"),
@@ -66,11 +67,6 @@ def packaged() -> tuple[Template, ...]:
     )
 
 
-def chosen(folder: str | Path) -> tuple[Template, ...]:
-    """The packaged templates; with those of `folder` where one is named. Raises InputError."""
-    return with_folder(Path(folder)) if str(folder) else packaged()
-
-
 def with_folder(folder: Path) -> tuple[Template, ...]:
     """The templates of `folder`, then the packaged ones of other names; one that fits every chunk
     comes last. Raises InputError, naming the file: unreadable, or not a template."""
@@ -89,6 +85,29 @@ def with_folder(folder: Path) -> tuple[Template, ...]:
     names = {template.category for template in own}
     every = [*own, *(template for template in packaged() if template.category not in names)]
     return tuple(sorted(every, key=_is_general))
+
+
+def write(folder: Path, category: str, text: str) -> Path:
+    """Keep `text` as the template of a category in `folder`, made where it is missing. Raises
+    InputError: not a name, not a template, or the file cannot be written."""
+    if not _NAME.fullmatch(category):
+        raise InputError(
+            f"{category!r} is no name for a category.",
+            remedy="Use lower-case letters, digits and hyphens, such as attack-matrix.",
+        )
+    read(text, name=f"{category}{SUFFIX}")
+    path = folder / f"{category}{SUFFIX}"
+    part = path.with_suffix(".part")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise InputError(
+            f"The template cannot be kept in {folder}: {error.strerror or error}.",
+            remedy="Name a folder that can be written in RAGFILTER_RULE_TEMPLATES.",
+        ) from None
+    return path
 
 
 def recognise(chunk: Chunk, templates: Sequence[Template]) -> Template:

@@ -36,7 +36,6 @@ from ragfilter.stores import disk
 from ragfilter.stores.chroma import insides
 from ragfilter.text.urls import basic_auth, shown, web_address
 
-RESTORE = "Restore the collection from its own copy."
 DAMAGED = "If the store was changed or damaged, restore the collection from its own copy."
 UNREADABLE = "Move that folder away and restore each collection from its own copy."
 MISFIT = "Check that the collection was indexed with the embedding model now in use."

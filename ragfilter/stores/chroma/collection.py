@@ -24,7 +24,7 @@ from ragfilter.protocols import Catalogue, Vectors, Where
 from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma import metadata as rows
 from ragfilter.stores.chroma.catalogue_file import read_catalogue, write_catalogue
-from ragfilter.stores.chroma.client import RESTORE, guard
+from ragfilter.stores.chroma.client import guard
 from ragfilter.stores.chroma.where import admission, can_push, condition
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ CONTENT = "ragfilter:content"
 WITHHELD = "ragfilter:withheld"
 
 INDEX_AGAIN = "Index the same source again, unless that is still running."
+FOUND_AGAIN = "Index the same source again: that restores it, and embeds nothing anew."
 
 PAYLOAD_PAGE = 5_000
 IDS_PAGE = 50_000
@@ -225,8 +226,8 @@ class ChromaCollection:
         if not _is_ours(self.raw()) and not self._store.writable(self._name):
             raise StoreError(
                 f"Collection {self._name!r} was not made by ragfilter and is opened to be read.",
-                remedy="Allow changes to it on the Collections page, or with `ragfilter "
-                "collections open --writable`.",
+                remedy="Allow changes to it on the Collections page.",
+                action="writable",
             )
         with self._store.changing(self._name):
             # Refuses an unknown chunk: Chroma would do nothing and say nothing.
@@ -306,7 +307,7 @@ class ChromaCollection:
         count = self._count(raw)
         return (
             f"Collection {self._name!r} is damaged: only {count - len(lost):,} of its {count:,} "
-            f"chunks can be found. {RESTORE if _is_ours(raw) else 'Create it again.'}"
+            f"chunks can be found. {FOUND_AGAIN if _is_ours(raw) else 'Create it again.'}"
         )
 
     def _lost(self, raw: RawCollection) -> frozenset[str]:

@@ -8,9 +8,9 @@ from ragfilter.errors import RagfilterError
 from ragfilter.indexing.overview import Facts
 from ragfilter.stores import foreign
 from ragfilter.stores.foreign import Finding, Opening
-from ragfilter.ui.look.prose import literal, message
+from ragfilter.ui.look.prose import literal
 from ragfilter.ui.main import problems
-from ragfilter.ui.session import questions
+from ragfilter.ui.session import questions, state
 from ragfilter.ui.session.resources import Resources
 
 MODEL = (
@@ -105,6 +105,6 @@ def _close(name: str, resources: Resources) -> None:
     try:
         resources.bench.stores.forget(name)
     except RagfilterError as error:
-        st.session_state.notices.append(message(str(error)))
+        state.notice(str(error))
     st.session_state.pop("manage-name", None)
     questions.forget_collections()

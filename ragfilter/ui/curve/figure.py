@@ -220,7 +220,7 @@ def _layout(
         "bargap": 0,
         "xaxis": {
             **axis, "title": x_title, "range": list(window), "anchor": "y2" if steps_top else "y",
-            "tickformat": "d", "dtick": 1 if wide <= 24 else 5 if wide <= 80 else None,
+            "tickformat": "d", "tickangle": 0, "dtick": 1 if wide <= 12 else None,
         },
         "yaxis": {
             **axis, **grid, "title": y_title, "range": list(span), "domain": [bottom, 1],

@@ -183,9 +183,12 @@ def _mark_limit(
 
 def fallback(detail: CutoffDetail, offset: float) -> float:
     """The value up to which hits stay where there is no cliff."""
-    if detail.cut.limit is not None:
-        return detail.cut.limit
-    return min(detail.values[: len(detail.cut.gaps) + 1]) + offset
+    return best_of(detail) + offset if detail.cut.limit is None else detail.cut.limit
+
+
+def best_of(detail: CutoffDetail) -> float:
+    """The best of the values that were looked at."""
+    return min(detail.values[: len(detail.cut.gaps) + 1])
 
 
 def _band(x0: float, x1: float, ink: Ink) -> dict[str, Any]:

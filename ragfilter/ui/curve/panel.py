@@ -11,9 +11,9 @@ import streamlit as st
 
 from ragfilter.model import Result
 from ragfilter.report import Row
+from ragfilter.ui.curve import drag, tune
 from ragfilter.ui.curve import figure as curve
 from ragfilter.ui.curve import points as curve_points
-from ragfilter.ui.curve import tune
 from ragfilter.ui.look import hint, html, numbers, theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
@@ -27,29 +27,33 @@ def draw(view: View) -> None:
     result, rows = view.shown, view.rows
     with st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small"):
         by_distance = _values(result)
-        points = curve_points.place(
-            result, rows, curve_points.drawn(result, by_distance=by_distance)
-        )
+        detail = curve_points.drawn(result, by_distance=by_distance)
+        points = curve_points.place(result, rows, detail)
         last = ceil(max(points.x, default=1.0))
         _ranges(result, points, last, by_distance)
         html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
     tune.draw(result)
-    st.plotly_chart(
-        curve.figure(
-            result,
-            rows,
-            window=_window(last),
-            chosen=st.session_state.chunk,
-            dark=st.context.theme.type == "dark",
-            by_distance=by_distance,
-        ),
-        key="curve",
-        theme=None,
-        on_select=_selected,
-        selection_mode="points",
-        config={"displayModeBar": False, "doubleClick": False},
-        alt="Distance of each hit by its place at the cutoff, with the cut",
+    figure = curve.figure(
+        result,
+        rows,
+        window=_window(last),
+        chosen=st.session_state.chunk,
+        dark=st.context.theme.type == "dark",
+        by_distance=by_distance,
     )
+    with st.container(key="curve-box"):
+        st.plotly_chart(
+            figure,
+            key="curve",
+            theme=None,
+            on_select=_selected,
+            selection_mode="points",
+            config={"displayModeBar": False, "doubleClick": False},
+            alt="Distance of each hit by its place at the cutoff, with the cut",
+        )
+        summary = view.summary
+        told = f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}"
+        drag.draw(result, points, detail, figure, told=told)
 
 
 def _values(result: Result) -> bool:

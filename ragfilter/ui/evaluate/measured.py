@@ -34,6 +34,7 @@ class QueryRow:
     kept: int
     relevant: int
     unlabelled: int
+    plain_recall: float
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class Measured:
                 kept=record.kept[IN_FORCE].chunks,
                 relevant=record.relevant,
                 unlabelled=record.kept[IN_FORCE].unlabelled,
+                plain_recall=float(plain["recall"][place]),
             )
             for place, record in enumerate(self.records)
         ]
@@ -91,15 +93,15 @@ class Measured:
 
 
 def matching(rows: tuple[QueryRow, ...], wanted: str) -> tuple[QueryRow, ...]:
-    """Failures lost something relevant, or found nothing; changed ones have another F1 than the
-    unfiltered first k; highlights gain much and lose nothing."""
+    """Beside the unfiltered first k: failures have a lower F1, or find nothing; changed ones have
+    another F1; highlights gain much and keep the recall."""
     match wanted:
         case "Failures":
-            return tuple(row for row in rows if row.lost or row.f1 == 0)
+            return tuple(row for row in rows if row.gain < -CHANGED or row.f1 == 0)
         case "Changed":
             return tuple(row for row in rows if abs(row.gain) > CHANGED)
         case "Highlights":
-            best = (row for row in rows if row.gain >= GREAT and not row.lost)
+            best = (r for r in rows if r.gain >= GREAT and r.recall >= r.plain_recall - CHANGED)
             return tuple(sorted(best, key=lambda row: -row.gain))
         case _:
             return rows

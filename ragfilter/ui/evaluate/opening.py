@@ -9,16 +9,17 @@ from zlib import crc32
 import pandas as pd
 import streamlit as st
 
+from ragfilter.evaluate import stored
 from ragfilter.stores.runs import Run
 from ragfilter.ui.evaluate.measured import QueryRow
 from ragfilter.ui.session import state
 
 INSPECT = "pages/inspect.py"
-PLAIN = "F1 less that of the unfiltered first k."
+COMPARE = "pages/compare.py"
 
 
-def grid(table: pd.DataFrame, rows: Sequence[QueryRow], run: Run, *, gain: str = PLAIN) -> None:
-    """The table of questions; a click on a row opens it. `gain` says what ΔF1 is."""
+def grid(table: pd.DataFrame, rows: Sequence[QueryRow], run: Run) -> None:
+    """The table of questions; a click on a row opens it."""
     # A new key only where other rows stand in the table.
     key = crc32("|".join(row.id for row in rows).encode("utf-8", "replace"))
     picked = st.dataframe(
@@ -32,9 +33,11 @@ def grid(table: pd.DataFrame, rows: Sequence[QueryRow], run: Run, *, gain: str =
         column_config={
             "question": st.column_config.TextColumn("question", width=420),
             "lost": st.column_config.NumberColumn(
-                "lost", help="Relevant chunks of the unfiltered first k that were dropped."
+                "lost", help="Relevant chunks that the pool holds and the filter drops."
             ),
-            "ΔF1": st.column_config.NumberColumn("ΔF1", format="%+.3f", help=gain),
+            "ΔF1": st.column_config.NumberColumn(
+                "ΔF1", format="%+.3f", help="F1 less that of the unfiltered first k."
+            ),
             **{
                 name: st.column_config.NumberColumn(name, format="%.3f")
                 for name in ("F1", "precision", "recall")
@@ -44,10 +47,16 @@ def grid(table: pd.DataFrame, rows: Sequence[QueryRow], run: Run, *, gain: str =
             ),
         },
     )
-    selection: Any = picked["selection"]
+    row = clicked(picked)
+    if row is not None and row < len(rows):
+        inspect(rows[row].query, run.plan.profile, run.plan.changes)
+
+
+def clicked(picked: Any) -> int | None:
+    """The row of a table that was clicked."""
+    selection = picked["selection"]
     chosen = [row for row, _ in selection["cells"]] or selection["rows"]
-    if chosen and chosen[0] < len(rows):
-        inspect(rows[chosen[0]].query, run.plan.profile, run.plan.changes)
+    return int(chosen[0]) if chosen else None
 
 
 def inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:
@@ -55,3 +64,10 @@ def inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:
     state.take(profile, changes)
     state.ask(query)
     st.switch_page(INSPECT)
+
+
+def compare(run: Run) -> None:
+    """Go to Compare with this run as side B, over its questions."""
+    name, _ = stored.untitled(run.plan.query_set)
+    st.session_state.compared = {"a": "unfiltered", "b": f"run-{run.id}", "set": name}
+    st.switch_page(COMPARE)

@@ -11,14 +11,18 @@ from ragfilter.errors import RagfilterError
 from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
 from ragfilter.layers.clearance import viewer
+from ragfilter.stores.labels import visible_labels
 from ragfilter.stores.runs import Run
-from ragfilter.ui.evaluate import results, running
+from ragfilter.text.numbers import counted
+from ragfilter.ui.evaluate import labelling, results, running
+from ragfilter.ui.evaluate import sets as editing
 from ragfilter.ui.evaluate.measured import run_label
-from ragfilter.ui.look import html, numbers
+from ragfilter.ui.look import hint, html, numbers
 from ragfilter.ui.main import empty, problems
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
 
+PARTS = "Questions", "Labels"
 FEW = 20
 """Labelled questions below which figures say little."""
 
@@ -30,7 +34,7 @@ def draw(visit: Visit) -> None:
         return
     try:
         sets = stored.sets(visit.resources.bench.labels, st.session_state.collection)
-        saved = _runs(visit)
+        saved = saved_runs(visit)
     except RagfilterError as error:
         problems.show(error)
         return
@@ -41,6 +45,9 @@ def draw(visit: Visit) -> None:
         html.draw(
             f'<p class="rf-empty"><b>{html.text(why.message)}</b> {html.text(why.remedy)}</p>'
         )
+    if st.session_state.get("sets-open"):
+        _sets(visit, name, sets, given)
+        return
     chosen = _chosen(saved)
     if chosen is None:
         if why is None:
@@ -53,7 +60,7 @@ def draw(visit: Visit) -> None:
     failed = running.watch(chosen, visit.resources)
     if failed is not None:
         problems.show(failed, retry=False)
-    results.draw(running.load(chosen.id, visit.resources), saved, visit)
+    results.draw(running.load(chosen.id, visit.resources), visit)
 
 
 def chosen_set(sets: Mapping[str, int]) -> str:
@@ -65,18 +72,39 @@ def chosen_set(sets: Mapping[str, int]) -> str:
 
 
 def choose_set(sets: Mapping[str, int], name: str) -> None:
-    """The list of query sets."""
+    """The list of query sets; it says where an LLM's labels count."""
+    llm = bool(st.session_state.get("with-llm"))
     _show("query-set-box", name)
     st.selectbox(
         "Questions",
         list(sets),
         key="query-set-box",
-        format_func=lambda each: f"{each} · {numbers.count(sets[each])}",
+        format_func=lambda each: f"{stored.title(each, llm=llm)} · {numbers.count(sets[each])}",
         on_change=_choose_set,
         width=260,
         help="The query set to measure with. labelled: every question with labels. asked: what "
-        "was asked on Inspect. `ragfilter labels import` adds others.",
+        "was asked on Inspect. Questions and labels adds others.",
     )
+
+
+def _sets(visit: Visit, name: str, sets: Mapping[str, int], given: Labels | None) -> None:
+    """The questions and labels themselves, in place of results."""
+    with st.container(key="sets-bar", horizontal=True, vertical_alignment="center", gap="small"):
+        part = st.segmented_control(
+            "Part", PARTS, key="sets-part", default=PARTS[0], required=True,
+            persist_state="session", label_visibility="collapsed",
+        )  # fmt: skip
+        hint.beside(
+            "Questions: the set, to be edited. Labels: whose they are, where people disagree, and "
+            "what an LLM proposes."
+        )
+    try:
+        if part == PARTS[0]:
+            editing.draw(visit, name, sets, given)
+        else:
+            labelling.draw(visit, name, sets)
+    except RagfilterError as error:
+        problems.show(error, retry=False)
 
 
 def labelled(visit: Visit, name: str) -> tuple[Labels | None, RagfilterError | None]:
@@ -130,17 +158,49 @@ def _bar(
                 width=330,
                 help="What was measured before, on this collection and for this user.",
             )
+        st.toggle(
+            "Questions and labels",
+            key="sets-open",
+            persist_state="session",
+            help="Edit the questions of this set, see who labelled what, or have an LLM propose "
+            "labels.",
+        )
         with st.popover(
             "More", key="evaluate-more", type="tertiary", help="Labels by an LLM, and the history."
         ):
             _more(visit)
-    if given is not None and count < FEW:
-        few = numbers.count(count)
-        html.draw(
-            f'<p class="rf-aside">Only {few} labelled: mind the intervals. {FEW} or more questions '
-            "say something.</p>"
-        )
+    for note in _notes(visit, given) if given is not None else ():
+        html.draw(f'<p class="rf-aside">{html.text(note)}</p>')
     return saved
+
+
+def _notes(visit: Visit, given: Labels) -> list[str]:
+    """What must be known of labels before they are measured with."""
+    notes, count = [], len(given.qrels)
+    bench, collection = visit.resources.bench, st.session_state.collection
+    if count < FEW:
+        notes.append(
+            f"Only {numbers.count(count)} labelled: mind the intervals. {FEW} or more questions "
+            "say something."
+        )
+    bare = len(given.queries) - count
+    if bare:
+        notes.append(
+            f"{counted(bare, 'question')} of this set left out for want of a label. Label their "
+            "chunks on Inspect."
+        )
+    catalogue = bench.collection(collection).catalogue()
+    gone = {i for grades in given.qrels.values() for i in grades if i not in catalogue}
+    if gone:
+        notes.append(
+            f"{counted(len(gone), 'labelled chunk')} not in the collection (any more), such as "
+            f"{min(gone)}: counted as missed. Index them again, or label what took their place."
+        )
+    if st.session_state.get("with-llm"):
+        user = viewer(state.user(), visit.settings)
+        labels = visible_labels(bench.labels.standing(collection), catalogue, user)
+        notes.append(f"An LLM's labels count here. {stored.agreed(labels).told}")
+    return notes
 
 
 def _more(visit: Visit) -> None:
@@ -167,7 +227,7 @@ def _more(visit: Visit) -> None:
     )
 
 
-def _runs(visit: Visit) -> Mapping[int, Run]:
+def saved_runs(visit: Visit) -> Mapping[int, Run]:
     """The saved runs of this collection that were made for this user, newest first."""
     user = viewer(state.user(), visit.settings)
     user = replace(user, departments=tuple(sorted(user.departments)))

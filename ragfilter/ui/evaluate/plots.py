@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from html import escape
 from typing import Any
 
-import numpy as np
-
+from ragfilter.evaluate.matching import Change
 from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.table import ORACLE, Row, frontier, prefixes
 from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED
+from ragfilter.report import short_title
 from ragfilter.ui.curve.figure import FONT
 from ragfilter.ui.curve.marks import Ink
+from ragfilter.ui.look import theme
 
 HEIGHT = 360
 SYMBOLS = {
@@ -66,8 +68,8 @@ def kept_counts(records: Sequence[QueryRecord], *, dark: bool) -> dict[str, Any]
 
 
 def distances(records: Sequence[QueryRecord], threshold: float, *, dark: bool) -> dict[str, Any]:
-    """The distance curves of all questions over one another, relevant chunks marked, and a line
-    across them."""
+    """The distance curves of all questions over one another, relevant and irrelevant chunks marked,
+    and a line across them."""
     ink = Ink.of(dark)
     xs: list[float | None] = []
     ys: list[float | None] = []
@@ -75,21 +77,13 @@ def distances(records: Sequence[QueryRecord], threshold: float, *, dark: bool) -
         first = record.curve.distances[:DEEP]
         xs += [*range(1, len(first) + 1), None]
         ys += [*first, None]
-    found = [
-        (rank, distance)
-        for record in records
-        for rank, (distance, grade) in enumerate(
-            zip(record.curve.distances[:DEEP], record.curve.grades, strict=False), start=1
-        )
-        if grade > 0
-    ]
+    dropped = theme.mark("dropped", "cutoff").colour(dark=dark)
     data: list[dict[str, Any]] = [
-        {"type": "scatter", "mode": "lines", "name": "not relevant or not labelled", "x": xs,
+        {"type": "scatter", "mode": "lines", "name": "not labelled", "x": xs,
          "y": ys, "line": {"color": ink.curve, "width": 0.7}, "opacity": 0.45,
          "hoverinfo": "skip"},
-        {"type": "scatter", "mode": "markers", "name": "relevant", "x": [x for x, _ in found],
-         "y": [y for _, y in found], "marker": {"color": ink.kept, "size": 5, "symbol": "circle"},
-         "hovertemplate": "rank %{x}, distance %{y:.3f}<extra>relevant</extra>"},
+        _marked("not relevant", records, lambda grade: grade == 0, dropped, "x-thin-open"),
+        _marked("relevant", records, lambda grade: grade > 0, ink.kept, "circle"),
     ]  # fmt: skip
     drawn = layout(ink, "rank by distance", "distance") | {
         "showlegend": True, "legend": _legend(ink),
@@ -99,17 +93,40 @@ def distances(records: Sequence[QueryRecord], threshold: float, *, dark: bool) -
     return {"data": data, "layout": drawn}
 
 
-def within(records: Sequence[QueryRecord], threshold: float) -> tuple[float, float, float]:
-    """Mean precision, recall and chunks, if every chunk up to this distance were kept."""
-    figures = []
-    for record in records:
-        grades = [g for d, g in zip(record.curve.distances, record.curve.grades, strict=True)
-                  if d <= threshold]  # fmt: skip
-        found = sum(grade > 0 for grade in grades)
-        recall = found / record.relevant if record.relevant else 1.0
-        figures.append((found / len(grades) if grades else 0.0, recall, float(len(grades))))
-    precision, recall, chunks = np.mean(figures, axis=0) if figures else (0.0, 0.0, 0.0)
-    return float(precision), float(recall), float(chunks)
+def gains(changes: Sequence[Change], *, dark: bool) -> dict[str, Any]:
+    """What every question gains or loses, the greatest gain first."""
+    ink = Ink.of(dark)
+    ordered = sorted(changes, key=lambda each: -each.gain)
+    dropped = theme.LAYERS["query_must"].colour(dark=dark)
+    data = [{
+        "type": "bar", "x": list(range(1, len(ordered) + 1)), "y": [e.gain for e in ordered],
+        "marker": {"color": [ink.kept if e.gain > 0 else dropped for e in ordered]},
+        "customdata": [escape(short_title(each.query, 70), quote=False) for each in ordered],
+        "hovertemplate": "%{customdata}<br>%{y:+.3f}<extra></extra>",
+    }]  # fmt: skip
+    drawn = layout(ink, "questions, the greatest gain first", "ΔF1")
+    return {"data": data, "layout": drawn | {"height": 220}}
+
+
+def _marked(
+    name: str, records: Sequence[QueryRecord], which: Callable[[int], bool], colour: str, sign: str
+) -> dict[str, Any]:
+    """The places of the chunks with these grades."""
+    found = [
+        (rank, distance)
+        for record in records
+        for rank, (distance, grade) in enumerate(
+            zip(record.curve.distances[:DEEP], record.curve.grades, strict=False), start=1
+        )
+        if which(grade)
+    ]
+    return {
+        "type": "scatter", "mode": "markers", "name": name, "x": [x for x, _ in found],
+        "y": [y for _, y in found],
+        "marker": {"color": colour, "size": 5, "symbol": sign,
+                   "line": {"width": 1, "color": colour}},
+        "hovertemplate": f"rank %{{x}}, distance %{{y:.3f}}<extra>{name}</extra>",
+    }  # fmt: skip
 
 
 def _told(row: Row) -> str:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.table import FIXED, ORACLE
+from ragfilter.evaluate.sweep import DEEPEST
+from ragfilter.evaluate.table import FIXED, ORACLE, within
 from ragfilter.evaluate.variants import IN_FORCE
-from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate import comparing, opening, plots
+from ragfilter.ui.evaluate import opening, plots
 from ragfilter.ui.evaluate.measured import FILTERS, Measured, QueryRow, matching
 from ragfilter.ui.look import hint, html, numbers
+from ragfilter.ui.session import reports
 from ragfilter.ui.session.visit import Visit
 
-VIEWS = ROWS, LAYERS, QUESTIONS, PLOTS, COMPARE = "Rows", "Layers", "Questions", "Plots", "Compare"
+VIEWS = ROWS, LAYERS, QUESTIONS, PLOTS = "Rows", "Layers", "Questions", "Plots"
 LABELS = {
     "precision": "precision", "recall": "recall", "f1": "F1", "f2": "F2", "ndcg": "nDCG",
     "chunks": "chunks", "tokens": "tokens", "cost": "cost", "ms": "ms", "unlabelled": "no label",
@@ -35,8 +35,8 @@ HELP = {
 CHART = {"displayModeBar": False}
 
 
-def draw(measured: Measured, others: Mapping[int, Run], visit: Visit) -> None:
-    """One view of the run's results; `others` are the runs it can be compared with."""
+def draw(measured: Measured, visit: Visit) -> None:
+    """One view of the run's results."""
     if not measured.records:
         html.draw(
             '<p class="rf-empty"><b>No question of this run is measured.</b> Evaluate goes on with '
@@ -54,7 +54,18 @@ def draw(measured: Measured, others: Mapping[int, Run], visit: Visit) -> None:
         hint.beside(
             "Rows: settings side by side. Layers: what each layer buys. Questions: the single "
             "results, a click opens one in Inspect. Plots: precision against recall, and distances."
-            " Compare: against another row or another run, question by question."
+        )
+        if st.button(
+            "Compare",
+            key="evaluate-compare",
+            icon=":material/compare_arrows:",
+            type="tertiary",
+            help="Sets this run against another one, or against other settings, question by "
+            "question.",
+        ):
+            opening.compare(measured.run)
+        reports.button(
+            reports.of_run(measured), f"ragfilter-run-{measured.run.id}.html", key="run-report"
         )
         intervals = _view() == ROWS and st.toggle(
             "95% intervals", key="intervals", help="Shows each figure with its bootstrap interval."
@@ -66,8 +77,6 @@ def draw(measured: Measured, others: Mapping[int, Run], visit: Visit) -> None:
             _questions(measured)
         case "Plots":
             _plots(measured)
-        case "Compare":
-            comparing.draw(measured, others, visit)
         case _:
             _rows(measured, visit, intervals=bool(intervals))
 
@@ -112,6 +121,11 @@ def _notes(measured: Measured, visit: Visit) -> list[str]:
     version = visit.resources.bench.collection(run.plan.collection).version if info else ""
     if version != run.plan.collection_version:
         notes.append("The collection has changed since. Evaluate again to measure it as it is.")
+    if len(measured.records) == 1:
+        notes.append(
+            "One question is measured: nothing can be held out, so there is no best fixed k, and "
+            "no interval. Label a second one."
+        )
     waiting = sum(record.waiting for record in measured.records)
     if waiting:
         notes.append(f"In {counted(waiting, 'question')} a layer fell back: a model failed.")
@@ -119,8 +133,8 @@ def _notes(measured: Measured, visit: Visit) -> list[str]:
     if row is not None and row.means["unlabelled"].mean > 0:
         notes.append(
             f"Of {row.means['chunks'].mean:.1f} chunks kept, {row.means['unlabelled'].mean:.1f} "
-            f"have no label: F1 lies between {row.means['f1'].mean:.3f} and "
-            f"{row.means['f1_most'].mean:.3f}."
+            f"have no label: F1 is {row.means['f1'].mean:.3f} if all of them are irrelevant, "
+            f"{row.means['f1_most'].mean:.3f} if all are relevant."
         )
     return notes
 
@@ -185,8 +199,8 @@ def _questions(measured: Measured) -> None:
         rows = matching(measured.queries, wanted or FILTERS[0])
         st.markdown(f":small[:gray[{counted(len(rows), 'question')}]]")
         hint.beside(
-            "Failures lost something relevant of the unfiltered first k, or found nothing. "
-            "Changed: another F1 than unfiltered. Highlights gain 0.2 or more and lose nothing. "
+            "Failures have a lower F1 than the unfiltered first k, or find nothing relevant. "
+            "Changed: another F1 than unfiltered. Highlights gain 0.2 or more and keep the recall. "
             "Click a row to open the question in Inspect with these settings."
         )
     if not rows:
@@ -233,17 +247,19 @@ def _plots(measured: Measured) -> None:
             threshold = st.slider(
                 "Distance", low, high, threshold, step=(high - low) / 200, format="%.3f",
                 key="distance-line",
-                help="If every chunk up to this distance were kept: the figures below.",
+                help="If every chunk up to this distance were kept: the figures beside the curve.",
             )  # fmt: skip
         st.plotly_chart(
             plots.distances(records, threshold, dark=dark), key="plot-distances", theme=None,
             config=CHART, alt="Distances of all questions by rank, relevant chunks marked",
         )  # fmt: skip
-        precision, recall, chunks = plots.within(records, threshold)
+        found = within(records, threshold)
         html.draw(
             f'<p class="rf-say">Up to {numbers.distance(threshold)}: precision '
-            f"<b>{precision:.3f}</b>, recall <b>{recall:.3f}</b>, <b>{chunks:.1f}</b> chunks of "
-            "the first 50.</p>"
+            f"<b>{found['precision']:.3f}</b>, recall <b>{found['recall']:.3f}</b>, F1 "
+            f"<b>{found['f1']:.3f}</b> ({found['f1_most']:.3f} if all {found['unlabelled']:.1f} "
+            f"without a label were relevant), <b>{found['chunks']:.1f}</b> chunks of the first "
+            f"{DEEPEST}.</p>"
         )
 
 

@@ -12,6 +12,7 @@ from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.measuring import visible
 from ragfilter.layers.clearance import viewer
+from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Run
 from ragfilter.ui.evaluate.measured import Measured
 from ragfilter.ui.look import numbers
@@ -41,10 +42,16 @@ def labels(visit: Visit, name: str, *, llm: bool = False) -> Labels:
 def begin(visit: Visit, name: str, given: Labels) -> Run:
     """Begin a run of the settings in force, or go on with one that was stopped. Raises
     StoreError."""
+    return begin_with(visit, name, given, st.session_state.profile, visit.settings)
+
+
+def begin_with(visit: Visit, name: str, given: Labels, profile: str, settings: Settings) -> Run:
+    """Begin a run of any settings, which began with `profile`. Raises StoreError."""
     resources = visit.resources
     backends = resources.backends(st.session_state.collection)
     user = state.user()
-    plan = running.plan(given, name, st.session_state.profile, visit.settings, backends, user)
+    name = stored.title(name, llm=bool(st.session_state.get("with-llm")))
+    plan = running.plan(given, name, profile, settings, backends, user)
     run = resources.bench.runs.begin(plan, who=resources.deployment.user)
     job = resources.measuring.get(run.id)
     if job is None or job.done:

@@ -16,8 +16,29 @@ def draw(visit: Visit) -> None:
     """The box and the examples as chips. Nothing can be asked while the collection is empty."""
     if not visit.collections:
         return
+    box(visit)
+    if not visit.ready:
+        return
+    with st.container(key="examples", horizontal=True, gap="small"):
+        for i, example in enumerate(offered.of(st.session_state.collection, visit.resources)):
+            st.button(
+                literal(example.label),
+                key=f"example-{i}",
+                on_click=state.ask,
+                args=(example.question,),
+                help=literal(example.question),
+            )
+        hint.beside(
+            "Enter or Ask searches the store once. Every switch and slider then replays "
+            "what it found."
+        )
+        switch.draw()
+        guide.draw()
+
+
+def box(visit: Visit) -> None:
+    """The box alone."""
     ready = visit.ready
-    examples = offered.of(st.session_state.collection, visit.resources)
     with st.form("ask", border=False, enter_to_submit=True):  # noqa: SIM117
         with st.container(key="ask-row", horizontal=True, gap="small", vertical_alignment="bottom"):
             st.text_input(
@@ -37,22 +58,6 @@ def draw(visit: Visit) -> None:
                 disabled=not ready,
                 help="Queries the store once. Everything else is replayed from what it found.",
             )
-    if ready:
-        with st.container(key="examples", horizontal=True, gap="small"):
-            for i, example in enumerate(examples):
-                st.button(
-                    literal(example.label),
-                    key=f"example-{i}",
-                    on_click=state.ask,
-                    args=(example.question,),
-                    help=literal(example.question),
-                )
-            hint.beside(
-                "Enter or Ask searches the store once. Every switch and slider then replays "
-                "what it found."
-            )
-            switch.draw()
-            guide.draw()
 
 
 def _submit() -> None:

@@ -1,4 +1,5 @@
-"""A table of chunks: a click anywhere in a row opens its chunk, whose row stays selected."""
+"""A table of chunks: a click anywhere in a row opens its chunk, whose row stays selected; or rows
+are ticked, as many as one likes."""
 
 from __future__ import annotations
 
@@ -16,15 +17,25 @@ from ragfilter.ui.session import state
 def draw(
     table: pd.DataFrame, ids: Sequence[str], *, name: str, height: int, row_height: int,
     columns: dict[str, Any], chosen: str | None = None, pick: Callable[[str], None] | None = None,
+    ticked: Sequence[str] | None = None, tick: Callable[[list[str]], None] | None = None,
 ) -> None:  # fmt: skip
     """Draw `table`, whose rows are the chunks `ids`. With `pick`, a click hands it the chunk, and
-    `chosen` is the one that is open; else the session's chunk is."""
+    `chosen` is the one that is open; else the session's chunk is. With `ticked`, those rows are
+    selected, and `tick` is handed the ones that are."""
     # A new key only where other rows stand in the table, so that a slider moves nothing.
     key = f"{name}-{crc32('|'.join(ids).encode())}"
-    chosen = chosen if pick else st.session_state.chunk
-    rows = [ids.index(chosen)] if chosen in ids else []
-    wanted = {"rows": rows, "columns": [], "cells": []}
-    if dict(st.session_state.get(key, {}).get("selection", {})) != wanted:
+    key = key if ticked is None else f"{key}-several"
+    now = dict(st.session_state.get(key, {}).get("selection", {}))
+    if ticked is None:
+        chosen = chosen if pick else st.session_state.chunk
+        rows = [ids.index(chosen)] if chosen in ids else []
+        # The cell stays where keys go on from it.
+        cells = [cell for cell in now.get("cells", ()) if cell[0] in rows]
+    else:
+        rows = sorted(ids.index(i) for i in ticked if i in ids)
+        cells = []
+    wanted = {"rows": rows, "columns": [], "cells": cells}
+    if now != wanted:
         st.session_state[key] = {"selection": wanted}
     st.dataframe(
         table,
@@ -32,19 +43,30 @@ def draw(
         hide_index=True,
         height=height,
         row_height=row_height,
-        on_select=partial(_open_row, key, ids, pick or state.open_chunk),
-        selection_mode=("single-row", "single-cell"),
+        on_select=partial(_open_row, key, ids, chosen, pick or state.open_chunk)
+        if tick is None or ticked is None
+        else partial(_tick_rows, key, ids, tick),
+        selection_mode=("single-row", "single-cell") if ticked is None else "multi-row",
         column_config=columns,
         placeholder="–",
     )
 
 
-def _open_row(key: str, ids: Sequence[str], pick: Callable[[str], None]) -> None:
+def _open_row(
+    key: str, ids: Sequence[str], chosen: str | None, pick: Callable[[str], None]
+) -> None:
     picked = st.session_state[key]["selection"]
-    # A cell says more: where one is clicked, the row that was selected before may still be named.
-    rows = [row for row, _ in picked["cells"]] or picked["rows"]
-    if rows and rows[0] < len(ids):
-        pick(ids[rows[0]])
+    # Cell or row, whichever moved: the other still names what is open.
+    rows = [*(row for row, _ in picked["cells"]), *picked["rows"]]
+    named = [ids[row] for row in rows if row < len(ids)]
+    # Last of all the open one, whose panel may be another by now.
+    if named:
+        pick(min(named, key=lambda chunk: chunk == chosen))
+
+
+def _tick_rows(key: str, ids: Sequence[str], tick: Callable[[list[str]], None]) -> None:
+    rows = st.session_state[key]["selection"]["rows"]
+    tick([ids[row] for row in rows if row < len(ids)])
 
 
 def open_clicked(key: str, ids: Sequence[str]) -> None:

@@ -61,10 +61,14 @@ def draw(view: View) -> None:
 
 
 def reranking(result: Result) -> tuple[Pending | None, bool]:
-    """What waits for a reranker's scores, and whether it has failed at them before."""
+    """What waits for a reranker's scores, and whether it has failed at them before. None too where
+    trying again cannot help: what can is said above the table."""
     again = False
     needs = result.needs
-    if any(failure.kind == "rerank" for failure in result.pool.failures):
+    failed = [failure for failure in result.pool.failures if failure.kind == "rerank"]
+    if failed and result.pool.reranker == reranker_key(result.settings.quality):
+        if any(failure.lasting for failure in failed):
+            return None, False
         again = not any(need.kind == "rerank" for need in needs)
         needs = replay(unfailed(result.pool, "rerank"), result.settings, result.user).needs
     return next((need for need in needs if need.kind == "rerank"), None), again

@@ -53,12 +53,13 @@ def incomplete(pool: Pool) -> None:
 
 def failed(result: Result) -> None:
     """Above the table, once: why reranker or judge did not act, whole. The rows say "fallback"."""
-    told = {failure.kind: failure.error for failure in result.pool.failures}
+    failed = {failure.kind: failure for failure in result.pool.failures}.get("rerank")
     quality = result.settings.quality
-    if quality.enabled and "rerank" in told and result.pool.reranker == reranker_key(quality):
+    if quality.enabled and failed and result.pool.reranker == reranker_key(quality):
+        then = " Then put the question again." if failed.lasting else ""
         st.warning(
             f"**The reranker {prose.literal(quality.reranker)} failed; quality goes by distance.** "
-            f"{prose.message(told['rerank'])}"
+            f"{prose.message(failed.error)}{then}"
         )
     judged = judge_stats(result)
     # The judge's own panel says it too, with its button.
@@ -68,10 +69,13 @@ def failed(result: Result) -> None:
         )
 
 
-def notices(messages: list[str]) -> None:
-    """What was refused, in one message."""
-    if messages:
-        listed = "\n".join(f"- {prose.message(each)}" for each in messages[:MOST])
-        if len(messages) > MOST:
-            listed += f"\n- and {len(messages) - MOST} more"
+def notices(found: tuple[list[str], list[str]]) -> None:
+    """The values that were ignored, in one message, and whatever else is to be said."""
+    ignored, said = found
+    if ignored:
+        listed = "\n".join(f"- {prose.message(each)}" for each in ignored[:MOST])
+        if len(ignored) > MOST:
+            listed += f"\n- and {len(ignored) - MOST} more"
         st.warning(f"Some values were ignored:\n\n{listed}")
+    for each in said:
+        st.warning(prose.message(each))

@@ -8,8 +8,12 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.ui.curve import panel as curve
 from ragfilter.ui.look import html
 from ragfilter.ui.main import needs, problems, summary, table
-from ragfilter.ui.panels import panel
+from ragfilter.ui.panels import labels, panel
 from ragfilter.ui.session.visit import View
+
+BLIND = (
+    '<p class="rf-empty"><b>Hidden while you label blind.</b> Switch Blind off to see it again.</p>'
+)
 
 
 def begin(view: View) -> DeltaGenerator:
@@ -25,7 +29,10 @@ def begin(view: View) -> DeltaGenerator:
             panel.draw(view)
     with left:
         html.heading("Curve")
-        curve.draw(view)
+        if labels.hides(view):
+            html.draw(BLIND)
+        else:
+            curve.draw(view)
     return right
 
 
@@ -33,7 +40,10 @@ def finish(view: View, beside: DeltaGenerator) -> None:
     """Draw the rest. An answer may take its time, so the panel that holds it comes last."""
     problems.failed(view.result)
     html.heading("Chunks")
-    table.draw(view)
+    if labels.hides(view):
+        html.draw(BLIND)
+    else:
+        table.draw(view)
     # It floats. Above the others, they would be drawn anew whenever it comes or goes.
     needs.draw(view)
     if not _clicked():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
+from ragfilter.answer.extractive import unmentioned
 from ragfilter.layers.strategies import registry as strategies
 from ragfilter.model import Cut, Result
 from ragfilter.report import LayerSummary, Summary, foreign_thresholds
 from ragfilter.settings.profiles import Fit
 from ragfilter.ui.curve.points import cut_of
 from ragfilter.ui.look import html, numbers, theme
+from ragfilter.ui.look.prose import literal
 from ragfilter.ui.panels import judge_words
 from ragfilter.ui.session import questions
 from ragfilter.ui.session.visit import View
@@ -26,7 +28,7 @@ def draw(view: View) -> None:
     result, summary = view.shown, view.summary
     kept = "rf-kept" if summary.kept else "rf-kept rf-none"
     facts = [
-        f'<div class="{kept}" role="status"><b>{numbers.count(summary.kept)} kept</b>'
+        f'<div class="{kept}"><b>{numbers.count(summary.kept)} kept</b>'
         f"<span>of {numbers.count(summary.retrieved)} retrieved</span></div>",
         _status(result) if result.message else _fact(*why(result)),
         _context(summary),
@@ -35,7 +37,24 @@ def draw(view: View) -> None:
         f'<section class="rf-strip" aria-label="Result">{"".join(facts)}'
         f'<ol class="rf-funnel">{_funnel(result, summary)}</ol></section>'
     )
+    _missing(view)
     _fitted(view)
+
+
+def _missing(view: View) -> None:
+    """One quiet line, where the question has a word of its own that nothing kept has."""
+    if said := unnamed(view):
+        st.caption(
+            said, help="It is an uncommon word, which seldom has another one for it. The "
+            "collection may not hold the answer."
+        )  # fmt: skip
+
+
+def unnamed(view: View) -> str:
+    """That no chunk kept for the user has an uncommon word of the question; empty where all do."""
+    kept, embedder = view.mine.kept, view.resources.bench.embedder_of(view.asked.collection)
+    word = unmentioned(view.asked.query, kept, embedder) if kept else ""
+    return f"Nothing kept mentions “{word}”." if word else ""
 
 
 def _fitted(view: View) -> None:
@@ -46,7 +65,7 @@ def _fitted(view: View) -> None:
     here = Fit(info.name, info.embedder, info.space)
     told = foreign_thresholds(view.result.settings, st.session_state.profile, here)
     if told:
-        st.caption(told, help=ELSEWHERE)
+        st.caption(literal(told), help=ELSEWHERE)
 
 
 def why(result: Result) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -12,6 +13,8 @@ from ragfilter.model import Result
 from ragfilter.report import Row, csv, kept_first, references, short_title
 from ragfilter.ui.look import hint, numbers, theme
 from ragfilter.ui.main import grid
+from ragfilter.ui.panels import labels
+from ragfilter.ui.session import reports
 from ragfilter.ui.session.visit import View
 
 HEIGHT = 400
@@ -50,6 +53,12 @@ def draw(view: View) -> None:
             "was dropped. The filter shows chunks that contain all of its words. Click a row to "
             "open its chunk."
         )
+        several = st.toggle(
+            "Label several",
+            key="label-several",
+            persist_state="session",
+            help="Tick rows, then label all of them at once.",
+        )
         st.space("stretch")
         with_refs = st.toggle(
             "References",
@@ -71,7 +80,10 @@ def draw(view: View) -> None:
             help="Download these chunks in this order, as the user may see them. Cells that a "
             "spreadsheet would run as formulas are escaped.",
         )
+        reports.button(reports.of_view(view), "ragfilter.html", key="download-report")
     refs = references(result, as_operator=view.operator) if with_refs else None
+    if several:
+        labels.draw_several(view, [row.id for row in shown])
     with st.container(key="table"):
         grid.draw(
             frame(shown, with_score=any(row.rerank_score is not None for row in rows), refs=refs),
@@ -80,6 +92,8 @@ def draw(view: View) -> None:
             height=HEIGHT,
             row_height=32,
             columns=_columns(result, rows, shown),
+            ticked=labels.ticked(view.asked.query) if several else None,
+            tick=partial(labels.tick, view.asked.query),
         )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 
 import streamlit as st
@@ -13,10 +14,12 @@ from ragfilter.answer import compare
 from ragfilter.answer.stream import DOUBT, UNFINISHED, Answer
 from ragfilter.model import Result
 from ragfilter.report import short_title
+from ragfilter.settings.schema import Settings
+from ragfilter.stores.preferences import Answered
 from ragfilter.ui.look import html, numbers, prose
 from ragfilter.ui.main import empty
-from ragfilter.ui.panels import apart
-from ragfilter.ui.session import answers, models, state
+from ragfilter.ui.panels import apart, preference
+from ragfilter.ui.session import answers, link, models, state
 from ragfilter.ui.session.answers import Side
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View
@@ -29,6 +32,8 @@ QUOTING = "extractive: the sentences closest to the question, no LLM"
 INSTEAD = "Without an LLM instead: the sentences of the chunks closest to the question."
 
 
+Title = Callable[[Side], None]
+"""Draws what stands above the answer from one side."""
 Show = Callable[[str, Side, Side, Answer, Resources], None]
 """Draws the answer to a query from one side, beside the other side."""
 
@@ -37,55 +42,97 @@ def draw(view: View) -> None:
     """Both answers; what is not there yet is offered by a button."""
     if not view.result.kept:
         empty.nothing_kept(view.result)
-    both(view, _title, _show)
+    k = view.result.settings.retrieval.k
+    found = with_and_without(view, partial(_title, k), _show)
+    if found is None:
+        return
+    filtered, unfiltered = answers.sides(view.mine)
+    plain = link.base("unfiltered").with_values({"retrieval.k": k})
+    pair = (
+        answered(filtered, found[0], st.session_state.profile, view.result.settings),
+        answered(unfiltered, found[1], "unfiltered", plain),
+    )
+    names = (filtered.name, unfiltered.name)
+    preference.draw(view.mine.query, pair, names, view.resources, own="inspect")
 
 
-def both(
-    view: View, title: Callable[[Side, Result], None], show: Show, quoting: str = QUOTING
+def with_and_without(
+    view: View, title: Title, show: Show, quoting: str = QUOTING
+) -> tuple[Answer, Answer] | None:
+    """The answers with and without the filter, where both are there."""
+    sides = answers.sides(view.mine)
+    warm(view.mine.query, sides, view.resources, near=view.mine)
+    return both(view.mine.query, sides, view.resources, title, show, quoting)
+
+
+def answered(side: Side, answer: Answer, profile: str, settings: Settings) -> Answered:
+    """A side as a vote keeps it. Who asks is nothing that is compared."""
+    changes = settings.changed_from(link.base(profile))
+    changes.pop("clearance.enabled", None)
+    chunks = tuple(hit.id for hit in side.context.chunks)
+    return Answered(profile, changes, chunks, answer.model)
+
+
+def warm(
+    query: str, sides: tuple[Side, Side], resources: Resources, near: Result | None = None
 ) -> None:
-    """The two columns, each below its title. `quoting`: what they are without an LLM."""
-    result, resources = view.mine, view.resources
+    """Make what needs no LLM, once a question was put. `near`: also what a slider would let in."""
     if st.session_state.fresh:
         st.session_state.fresh = False
         with st.spinner("Reading the chunks …"):
-            answers.warm(result, resources)
-    sides = answers.sides(result)
+            answers.warm(query, sides, resources, near)
+
+
+def both(
+    query: str,
+    sides: tuple[Side, Side],
+    resources: Resources,
+    title: Title,
+    show: Show,
+    quoting: str = QUOTING,
+) -> tuple[Answer, Answer] | None:
+    """The two columns, each below its title; the answers, where both are there. `quoting`: what
+    they are without an LLM."""
     chat = resources.bench.chat
-    found = [answers.known(result.query, side, resources) for side in sides]
+    found = [answers.known(query, side, resources) for side in sides]
     asking, again = st.session_state.pop("answering", (False, False))
     if not any(side.context.chunks for side in sides):
         # What was said above is all there is to say.
-        return
+        return None
     _head(
         chat.name if chat else "",
         quoting,
         missing=any(answer is None or answer.error for answer in found),
         asking=asking,
-        saved="" if None in found else compare.saved(*filter(None, found)),
+        saved=_saved(sides[0].name, found),
     )
     columns = st.columns(2, gap="medium")
     waited: Answer | None = None
     for side, other, answer, column in zip(sides, sides[::-1], found, columns, strict=True):
         with column:
-            title(side, result)
+            title(side)
             if asking and (again or answer is None or answer.error):
                 if waited is not None:
-                    answers.skip(result.query, side, waited, resources)
+                    answers.skip(query, side, waited, resources)
                     continue
-                made = _stream(result.query, side, resources)
+                made = _stream(query, side, resources)
                 waited = made if made is not None and made.failed == "timeout" else None
             elif answer is not None:
-                show(result.query, side, other, answer, resources)
+                show(query, side, other, answer, resources)
             else:
                 html.draw('<p class="rf-empty">Not answered yet for these chunks.</p>')
     if asking:
         # Draws the same answers from memory, with their citations and without the stop button.
         st.rerun()
+    first, second = found
+    if first is None or second is None or not (first.text and second.text):
+        return None
+    return first, second
 
 
 def _head(model: str, quoting: str, *, missing: bool, asking: bool, saved: str) -> None:
     label = (
-        f"answers by {html.text(models.called(model))}{f'; filtered {saved}' if saved else ''}"
+        f"answers by {html.text(models.called(model))}{f'; {html.text(saved)}' if saved else ''}"
         if model
         else quoting
     )
@@ -120,9 +167,16 @@ def _head(model: str, quoting: str, *, missing: bool, asking: bool, saved: str) 
             )
 
 
-def _title(side: Side, result: Result) -> None:
+def _saved(name: str, found: Sequence[Answer | None]) -> str:
+    """What the first side saves against the second: ``filtered 77% cheaper``."""
+    first, second = found
+    said = compare.saved(first, second) if first is not None and second is not None else ""
+    return f"{name} {said}" if said else ""
+
+
+def _title(k: int, side: Side) -> None:
     context = side.context
-    note = "" if side.name == "filtered" else f" (first {result.settings.retrieval.k})"
+    note = "" if side.name == "filtered" else f" (first {k})"
     html.draw(
         f'<p class="rf-side rf-{side.name}"><b>{side.name}</b>{note}'
         f"<span>{numbers.chunks(len(context.chunks))}, {numbers.tokens(context.tokens)}</span></p>"

@@ -29,6 +29,7 @@ def draw(view: View) -> None:
             "the table or a citation to read its text, edit its rule and follow its references."
             "</p>"
         )
+        labels.begin(view)
         return
     if hit.id not in visible(view.result, as_operator=view.operator):
         html.draw(

@@ -60,13 +60,16 @@ def _draw_user() -> None:
         on_change=_change_user,
         help="Chunks of a higher level are hidden. Unit: level.",
     )
-    _show(DEPARTMENTS, ", ".join(user.departments))
-    st.text_input(
+    _show(DEPARTMENTS, list(user.departments))
+    st.multiselect(
         "User's departments",
+        list(dict.fromkeys((*found.departments, *user.departments))),
         key=DEPARTMENTS,
         placeholder="none",
+        accept_new_options=True,
         on_change=_change_user,
-        help="Chunks of other departments are hidden. Separate several by commas.",
+        help="Chunks of other departments are hidden. Those of this collection are offered; type "
+        "any other.",
     )
     if not st.session_state.operator and (said := people.note(found, user)):
         html.draw(f'<p class="rf-line">{html.text(said)}</p>')
@@ -78,7 +81,9 @@ def _show(where: str, value: object) -> None:
 
 
 def _change_user() -> None:
-    state.become(User(st.session_state[LEVEL], state.departments(st.session_state[DEPARTMENTS])))
+    state.become(
+        User(st.session_state[LEVEL], state.departments(",".join(st.session_state[DEPARTMENTS])))
+    )
 
 
 def note(panel: str, user: User) -> None:

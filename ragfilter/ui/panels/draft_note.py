@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Chunk, User
 from ragfilter.rules.draft import Draft, messages
-from ragfilter.rules.templates import chosen, recognise
+from ragfilter.rules.templates import recognise
 from ragfilter.text.tokens import estimate
 from ragfilter.ui.look import html, numbers
 from ragfilter.ui.look.prose import literal
@@ -153,7 +153,7 @@ def _tokens(draft: Draft | None, resources: Resources) -> str:
 def _estimated(chunk: Chunk, resources: Resources) -> int:
     """Tokens of the first call's prompt; 0 where it cannot be made, which the call will tell."""
     try:
-        templates = chosen(resources.deployment.rule_templates)
+        templates = resources.bench.templates()
         asked = messages(chunk, recognise(chunk, templates))
     except RagfilterError:
         return 0

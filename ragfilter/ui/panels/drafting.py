@@ -24,7 +24,6 @@ from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk
 from ragfilter.rules.draft import Draft, suggest
 from ragfilter.rules.rule import canonical, parse, pretty
-from ragfilter.rules.templates import chosen
 from ragfilter.ui.session import background, state
 from ragfilter.ui.session.background import Job, Stoppable
 from ragfilter.ui.session.resources import Resources, open_resources
@@ -104,7 +103,7 @@ def begin(chunk_id: str, collection: str) -> None:
         user, resources = viewer(state.user(), state.settings()), open_resources()
         # As it is now: the pool may be older than a change of its text or its clearance.
         chunk = resources.bench.collection(collection).chunks([chunk_id]).get(chunk_id)
-        templates = chosen(resources.deployment.rule_templates)
+        templates = resources.bench.templates()
     except RagfilterError as error:
         _all()[chunk_id] = replace(before, error=str(error))
         return

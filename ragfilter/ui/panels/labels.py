@@ -1,14 +1,15 @@
-"""Marks on the open chunk: how relevant it is to the question. The next unlabelled chunk opens."""
+"""Marks on the open chunk, or on the rows that are selected: how relevant they are to the question.
+After a mark on the open chunk the next unlabelled one opens."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from hashlib import blake2b
 
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.stores.labels import GRADES, Label, settle
+from ragfilter.stores.labels import GRADES, Label, conflicts, settle
 from ragfilter.ui.look import html, numbers
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import state
@@ -24,12 +25,14 @@ QUEUE = 50
 
 def draw(view: View, chunk_id: str) -> None:
     """The buttons, and what was said of this chunk before."""
+    asked = view.asked
     try:
-        standing = view.resources.bench.labels.standing(view.asked.collection, view.asked.query)
+        standing = view.resources.bench.labels.standing(asked.collection, asked.query)
     except RagfilterError as error:
         problems.show(error, retry=False)
         return
-    judged = settle(standing).get(view.asked.query.strip(), {})
+    judged = _judged(view, standing)
+    several = ticked(asked.query)
     following = next((i for i in queue(view) if i not in judged and i != chunk_id), None)
     with st.container(key="marks", horizontal=True, vertical_alignment="center", gap="small"):
         for grade, (word, key) in MARKS.items():
@@ -37,9 +40,9 @@ def draw(view: View, chunk_id: str) -> None:
                 word,
                 key=f"mark-{grade}",
                 type="primary" if judged.get(chunk_id) == grade else "secondary",
-                shortcut=key,
+                shortcut=None if several else key,
                 on_click=_mark,
-                args=(view.asked.collection, view.asked.query, chunk_id, grade, following),
+                args=(asked.collection, asked.query, [chunk_id], grade, following),
                 help=f"Label this chunk as {GRADES[grade]} to the question. The next unlabelled "
                 "chunk opens: those beside the cut come first.",
             )
@@ -51,22 +54,89 @@ def draw(view: View, chunk_id: str) -> None:
             shortcut="U",
             on_click=_undo,
             disabled=not done,
-            help="Take back your last label." if done else "Nothing to undo.",
+            help="Takes back your last label, or those of the rows that you marked together."
+            if done
+            else "Nothing to undo.",
         )
         st.toggle(
             "Blind",
             key="blind-box",
             value=blind(),
             on_change=_choose_blind,
-            help="Hides rank, distance and decisions while you label, and offers the chunks in an "
-            "order that does not tell the rank.",
+            help="While you label, hides rank, distance, decisions and what others said. Offers "
+            "the chunks in an order that does not tell the rank.",
         )
     html.draw(f'<p class="rf-aside">{_said(view, chunk_id, standing, judged)}</p>')
+
+
+def draw_several(view: View, shown: Collection[str]) -> None:
+    """The buttons that mark the rows that are ticked, of those that are `shown`."""
+    asked = view.asked
+    chosen = [i for i in ticked(asked.query) if i in shown]
+    with st.container(key="marks-several", horizontal=True, vertical_alignment="center"):
+        for grade, (word, key) in MARKS.items():
+            st.button(
+                word,
+                key=f"mark-several-{grade}",
+                shortcut=key if chosen else None,
+                on_click=_mark,
+                args=(asked.collection, asked.query, chosen, grade, None),
+                disabled=not chosen,
+                help=f"Label the selected chunks as {GRADES[grade]} to the question.",
+            )
+        st.button(
+            "Undo",
+            key="mark-several-undo",
+            icon=":material/undo:",
+            on_click=_undo,
+            disabled=not marks(),
+            help="Takes back your last label, or those of the rows that you marked together.",
+        )
+        told = f"{numbers.chunks(len(chosen))} selected" if chosen else "Tick rows to label them"
+        st.markdown(f":small[:gray[{told}]]")
+
+
+def ticked(query: str) -> list[str]:
+    """The chunks that are ticked to be labelled for this question."""
+    asked, ids = st.session_state.get("ticked", ("", []))
+    return list(ids) if asked == query else []
+
+
+def tick(query: str, ids: Sequence[str]) -> None:
+    """Tick these chunks and no others."""
+    st.session_state["ticked"] = query, list(ids)
 
 
 def blind() -> bool:
     """Whether rank and decisions are hidden while labelling."""
     return bool(st.session_state.get("blind"))
+
+
+def hides(view: View) -> bool:
+    """Whether curve and table would tell the rank of a chunk that is labelled blind."""
+    opened = st.session_state.panel == "Chunk" and st.session_state.chunk
+    return blind() and any(row.id == opened for row in view.rows)
+
+
+def begin(view: View) -> None:
+    """The button that opens the first chunk of the queue."""
+    try:
+        standing = view.resources.bench.labels.standing(view.asked.collection, view.asked.query)
+    except RagfilterError as error:
+        problems.show(error, retry=False)
+        return
+    judged = _judged(view, standing)
+    first = next((i for i in queue(view) if i not in judged), None)
+    st.button(
+        "Label the next chunk",
+        key="mark-next",
+        on_click=state.open_chunk,
+        args=(first,),
+        disabled=first is None,
+        help="Opens the unlabelled chunk whose label tells most: those beside the cut come first."
+        if first
+        else f"All of the first {QUEUE} chunks have a label.",
+    )
 
 
 def queue(view: View) -> list[str]:
@@ -81,10 +151,18 @@ def queue(view: View) -> list[str]:
     return [ranked[place] for place in order]
 
 
-def marks() -> list[tuple[int, str]]:
-    """What this session has marked, label id and chunk id, the last one last."""
-    found: list[tuple[int, str]] = st.session_state.setdefault("marks", [])
+def marks() -> list[tuple[tuple[int, ...], str]]:
+    """What this session has marked, the last last: label ids, and the chunk to go back to."""
+    found: list[tuple[tuple[int, ...], str]] = st.session_state.setdefault("marks", [])
     return found
+
+
+def _judged(view: View, standing: tuple[Label, ...]) -> dict[str, int]:
+    """The grades by chunk. Who labels blind has their own alone: else nobody would label a chunk
+    a second time, and no two labellers could be compared."""
+    me = view.resources.deployment.user
+    own = (label for label in standing if label.who == me) if blind() else standing
+    return settle(own).get(view.asked.query.strip(), {})
 
 
 def _mixed(query: str, chunk_id: str) -> bytes:
@@ -93,6 +171,8 @@ def _mixed(query: str, chunk_id: str) -> bytes:
 
 def _said(view: View, chunk_id: str, standing: tuple[Label, ...], judged: Collection[str]) -> str:
     """Who labelled this chunk how, and how many chunks are labelled."""
+    if blind():
+        standing = tuple(one for one in standing if one.chunk_id in judged)
     said = [
         f"{label.who}{' (LLM)' if label.source == 'llm' else ''}: "
         f"{GRADES.get(label.grade, f'grade {label.grade}')}"
@@ -102,27 +182,34 @@ def _said(view: View, chunk_id: str, standing: tuple[Label, ...], judged: Collec
     kept = [row.id for row in view.rows if row.kept]
     missing = sum(i not in judged for i in kept)
     words = "; ".join(said) if said else "No label yet"
+    if any(pair[0].chunk_id == chunk_id for pair in conflicts(standing)):
+        words += ". They disagree, and the last one counts"
     counts = f"{numbers.count(missing)} of {numbers.chunks(len(kept))} kept have no label"
     return html.text(f"{words}. {counts}.")
 
 
-def _mark(collection: str, query: str, chunk_id: str, grade: int, following: str | None) -> None:
+def _mark(
+    collection: str, query: str, chunk_ids: Sequence[str], grade: int, following: str | None
+) -> None:
     try:
         resources = open_resources()
         made = resources.bench.labels.mark(
-            collection, query, chunk_id, grade, who=resources.deployment.user
+            collection, query, chunk_ids, grade, who=resources.deployment.user
         )
     except RagfilterError as error:
         state.notice(str(error))
         return
-    st.session_state.marks = [*marks(), (made.id, chunk_id)][-MOST_UNDONE:]
-    state.open_chunk(following or chunk_id)
+    ids = tuple(label.id for label in made)
+    st.session_state.marks = [*marks(), (ids, chunk_ids[-1])][-MOST_UNDONE:]
+    tick(query, [])
+    if following or len(chunk_ids) == 1:
+        state.open_chunk(following or chunk_ids[0])
 
 
 def _undo() -> None:
-    *before, (label_id, chunk_id) = marks()
+    *before, (label_ids, chunk_id) = marks()
     try:
-        open_resources().bench.labels.take_back(label_id)
+        open_resources().bench.labels.take_back(label_ids)
     except RagfilterError as error:
         state.notice(str(error))
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ragfilter.answer.stream import Answer
-from ragfilter.model import Result
 from ragfilter.report import short_title
 from ragfilter.text import numbers
 from ragfilter.ui.look import html
@@ -16,7 +15,7 @@ QUOTING = "The sentences closest to the question, quoted. No LLM was asked."
 LONGEST = 90
 
 
-def title(side: Side, result: Result) -> None:
+def title(side: Side) -> None:
     """Which side it is, and how much it sends."""
     context = side.context
     n = len(context.chunks)

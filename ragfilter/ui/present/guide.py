@@ -1,10 +1,23 @@
-"""Help on the page: a tour of five stops, and the words, in a drawer at the right."""
+"""Help on the page: a tour of five stops, and the words, in a drawer at the right.
+
+It opens by itself at the first visit, which only the browser knows to be one.
+"""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from ragfilter.ui.present.terms import TERMS
+from ragfilter.ui.session import state
+
+_first_visit = st.components.v2.component(
+    "ragfilter.first_visit",
+    js="""export default ({ setTriggerValue }) => {
+      if (localStorage.getItem("ragfilter-toured")) return
+      localStorage.setItem("ragfilter-toured", "yes")
+      setTriggerValue("first", true)
+    }""",
+)
 
 STOPS = (
     ("Question", "Type one and press Enter, or click an example. One search finds candidates; "
@@ -21,9 +34,12 @@ STOPS = (
 
 
 def draw() -> None:
-    """The button that opens the drawer."""
+    """The button that opens the drawer. Who comes by a link to a question came for its result."""
+    first = False
+    if state.asked() is None and not st.session_state.pending:
+        first = bool(_first_visit(key="first-visit", on_first_change=_nothing).first)
     with st.container(key="guide", width="content"):
-        if st.button(
+        pressed = st.button(
             "Help",
             key="help-button",
             shortcut="H",
@@ -31,8 +47,13 @@ def draw() -> None:
             type="tertiary",
             help="A tour of five stops, and what the words mean. The menu at the top right has the "
             "theme: light, dark or the system's.",
-        ):
-            _drawer()
+        )
+    if pressed or first:
+        _drawer()
+
+
+def _nothing() -> None:
+    """The run that a trigger starts is all that is wanted of it."""
 
 
 @st.dialog("Help", position="right")

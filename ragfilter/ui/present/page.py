@@ -9,10 +9,10 @@ import streamlit as st
 
 from ragfilter.report.story import Story, sentences, story
 from ragfilter.ui.look import html, prose
-from ragfilter.ui.main import ask, empty, problems
+from ragfilter.ui.main import ask, empty, problems, summary
 from ragfilter.ui.panels import answer, people
 from ragfilter.ui.present import columns, scene, switch
-from ragfilter.ui.session import state, visit
+from ragfilter.ui.session import reports, state, visit
 from ragfilter.ui.session.visit import View, Visit
 
 FOUND = (
@@ -47,7 +47,7 @@ def draw(here: Visit) -> None:
     if told.found:
         after = _scene(told)
         _picture(view, told, after)
-        answer.both(view, columns.title, columns.show, columns.QUOTING)
+        answer.with_and_without(view, columns.title, columns.show, columns.QUOTING)
 
 
 def _head(view: View, told: Story) -> None:
@@ -57,6 +57,7 @@ def _head(view: View, told: Story) -> None:
         if view.result.settings.clearance.enabled:
             with st.container(key="present-user", width=240):
                 people.choose("presented-to", people.offered(people.groups(view.resources)))
+        reports.button(reports.of_view(view), "ragfilter.html", key="present-report")
         switch.draw()
     price = view.resources.prices
     said = sentences(told, price.prompt if price else 0.0)
@@ -66,6 +67,8 @@ def _head(view: View, told: Story) -> None:
     with st.container(key="present-said", gap=None):
         for words, help in zip(said, about, strict=False):
             st.markdown(_numbers(words), help=help or None)
+        if missing := summary.unnamed(view):
+            html.draw(f'<p class="rf-aside">{html.text(missing)}</p>')
         if view.result.settings.clearance.enabled:
             lacking = people.note(people.groups(view.resources), view.user)
             html.draw(f'<p class="rf-aside">{html.text(lacking)}</p>')

@@ -16,9 +16,12 @@ from ragfilter.settings.schema import Settings
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 
+TITLE_WIDTH = 44
+"""Of a title in a table; a longer one is shortened before its telling end."""
 OPEN, ORDER, PAGE_AT = "rules-open", "rules-order", "rules-page"
 PAGE = 50
 """Rows that are sent at once."""
+MANY, SHOWN_EVERY = 2_000, 500
 TEXT, TYPES, SOURCES, STATES = "rules-text", "rules-types", "rules-sources", "rules-states"
 
 
@@ -58,6 +61,22 @@ def lay(collection: str, settings: Settings, resources: Resources) -> Desk:
     if not user.unrestricted:
         seen = Catalogue({i: chunk for i, chunk in every.items() if user.sees(chunk)})
     return Desk(collection, version, settings, user, resources, seen)
+
+
+def check(desk: Desk) -> None:
+    """Let the linter look at rules it does not know, and say how far it is where they are many."""
+    checks = desk.resources.checks
+    missing = checks.missing(desk.chunks.values())
+    if len(missing) < MANY:
+        return
+    place = st.empty()
+    for done, chunk in enumerate(missing):
+        if done % SHOWN_EVERY == 0:
+            place.progress(
+                done / len(missing), text=f"Checking {len(missing):,} rules, once … {done:,}"
+            )
+        checks.findings(chunk)
+    place.empty()
 
 
 def listing(desk: Desk, harm: Mapping[str, float] = MappingProxyType({})) -> Listing:

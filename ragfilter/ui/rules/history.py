@@ -3,6 +3,7 @@ place."""
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,7 +11,7 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.rules import steps
-from ragfilter.rules.journal import Edit, Step
+from ragfilter.rules.journal_rows import Step
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html
 from ragfilter.ui.rules import diff
@@ -25,8 +26,9 @@ AT, OPEN, SAID = "history-page", "history-open", "history-said"
 def draw(work: Desk) -> None:
     """The list, and the step that is chosen in it."""
     page = int(st.session_state.get(AT, 0))
-    found = work.resources.bench.journal.steps(work.collection, limit=PAGE + 1, offset=page * PAGE)
-    shown = [step for step in found[:PAGE] if _is_seen(work, step.edit)]
+    found = work.resources.bench.journal.steps(
+        work.collection, among=_among(work), limit=PAGE + 1, offset=page * PAGE
+    )
     if not found:
         html.draw(
             '<p class="rf-empty"><b>No rule has been edited yet.</b> Every change that is saved '
@@ -49,17 +51,17 @@ def draw(work: Desk) -> None:
                     disabled=off,
                     help=f"Shows {PAGE} changes a page, the latest first.",
                 )
-        _table(work, shown)
+        _table(work, found[:PAGE])
     with right, st.container(key="history-panel", border=True, gap="small"):
         _step(work, st.session_state.get(OPEN))
 
 
-def _is_seen(work: Desk, edit: Edit) -> bool:
-    """A chunk that is gone is told of only to who sees all."""
-    return work.user.unrestricted or edit.chunk_id in work.chunks
+def _among(work: Desk) -> Container[str] | None:
+    """The chunks whose edits are told. Those that are gone are told of only to who sees all."""
+    return None if work.user.unrestricted else work.chunks
 
 
-def _table(work: Desk, found: list[Step]) -> None:
+def _table(work: Desk, found: Sequence[Step]) -> None:
     key = f"history-{found[0].edit.id if found else 0}-{len(found)}"
     st.dataframe(
         pd.DataFrame(
@@ -121,23 +123,27 @@ def _step(work: Desk, edit_id: int | None) -> None:
         edits = () if edit_id is None else work.resources.bench.journal.step(edit_id)
     except KeyError:
         edits = ()
-    edits = tuple(e for e in edits if e.collection == work.collection)
-    seen = [edit for edit in edits if _is_seen(work, edit)]
+    among = _among(work)
+    seen = [
+        edit
+        for edit in edits
+        if edit.collection == work.collection and (among is None or edit.chunk_id in among)
+    ]
     if not seen:
         html.draw(
             '<p class="rf-empty"><b>No change is open.</b> Click a row to see what it changed, and '
             "to undo or redo it.</p>"
         )
         return
-    first = edits[0]
+    first = seen[0]
     html.draw(
         f'<p class="rf-verdict">Edit {first.id} by {html.text(first.who)}: '
-        f"{counted(len(edits), 'rule')}.</p>"
+        f"{counted(len(seen), 'rule')}.</p>"
     )
     message: tuple[str, str] | None = st.session_state.get(SAID)
     if message is not None:
         html.draw(f'<p class="rf-verdict {message[0]}" role="alert">{html.text(message[1])}</p>')
-    own = first.kind == "edit" and len(seen) == len(edits)
+    own = first.kind == "edit"
     with st.container(key="history-actions", horizontal=True, gap="small"):
         st.button(
             "Undo this change",
@@ -145,7 +151,7 @@ def _step(work: Desk, edit_id: int | None) -> None:
             icon=":material/undo:",
             on_click=_go,
             args=(work, first.id, False),
-            disabled=not own or not any(edit.state == "done" for edit in edits),
+            disabled=not own or not any(edit.state == "done" for edit in seen),
             help="Takes back all of it, wherever it stands. Rules that were changed since are "
             "named, and then nothing is taken back.",
         )
@@ -155,7 +161,7 @@ def _step(work: Desk, edit_id: int | None) -> None:
             icon=":material/redo:",
             on_click=_go,
             args=(work, first.id, True),
-            disabled=not own or not any(edit.state == "undone" for edit in edits),
+            disabled=not own or not any(edit.state == "undone" for edit in seen),
             help="Brings back all of it that was undone.",
         )
     for edit in seen[:MOST_SHOWN]:
@@ -174,6 +180,7 @@ def _go(work: Desk, edit_id: int, again: bool) -> None:
             bench.journal,
             edit_id=edit_id,
             who=work.resources.deployment.user,
+            among=_among(work),
         )
     except RagfilterError as error:
         st.session_state[SAID] = ("rf-bad", f"Not done: {error}")

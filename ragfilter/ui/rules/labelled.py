@@ -1,5 +1,5 @@
-"""The labelled questions that changes of rules are measured on: a demo's own, or files dropped on
-the page. They are gathered in the background, once."""
+"""The questions that rules are measured on: labelled ones (a demo's own, or files dropped on the
+page) and, apart, those that were asked. They are gathered in the background, once."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ragfilter.evaluate import labels as known_labels
 from ragfilter.evaluate import run
 from ragfilter.evaluate.beir import Labels, read
 from ragfilter.evaluate.effect import Labelled, make_labelled
+from ragfilter.stores.labels import ASKED
 from ragfilter.ui.look import html
 from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.session import background
@@ -22,9 +23,15 @@ from ragfilter.ui.session.background import Job
 
 DROPPED, TRIES = "rules-labels", "rules-tries"
 TICK_S = 0.3
+MOST_ASKED = 200
+"""Of the questions asked the last so many are taken."""
 NONE = (
     "Without labelled questions nobody can tell what a change would lose. Add queries.jsonl and "
     "qrels.tsv under Matrix."
+)
+NONE_ASKED = (
+    "No question was asked of this collection yet. Ask some under Inspect; they are counted here, "
+    "apart from the labelled ones."
 )
 
 
@@ -36,10 +43,15 @@ def labels(collection: str) -> Labels | None:
     return known_labels.load(collection, None) if collection in known_labels.DEMOS else None
 
 
+def history(work: Desk) -> Labels | None:
+    """The questions that were asked last, without labels; None where there are none."""
+    every = work.resources.bench.labels.queries(work.collection, ASKED)
+    return Labels(dict(list(every.items())[-MOST_ASKED:]), {}) if every else None
+
+
 def mark(collection: str) -> int:
     """A number that changes with the labels."""
-    found = labels(collection)
-    return 0 if found is None else crc32(repr((found.queries, found.qrels)).encode())
+    return _mark(labels(collection))
 
 
 def drop(collection: str, queries: bytes, qrels: bytes) -> None:
@@ -56,10 +68,10 @@ def drop(collection: str, queries: bytes, qrels: bytes) -> None:
     st.session_state.setdefault(DROPPED, {})[collection] = read_
 
 
-def gathered(work: Desk) -> Labelled | None:
-    """The labelled questions, with the rules as they are now; None while they are being gathered,
-    and where there are none or they cannot be."""
-    job = _job(work)
+def gathered(work: Desk, *, asked: bool = False) -> Labelled | None:
+    """The labelled questions, or those `asked`, with the rules as they are now; None while they are
+    being gathered, and where there are none or they cannot be."""
+    job = _job(work, asked=asked)
     if job is None or not job.done or job.future.exception() is not None:
         return None
     made = job.value()
@@ -70,33 +82,34 @@ def gathered(work: Desk) -> Labelled | None:
     return held[1]
 
 
-def wait(work: Desk) -> None:
+def wait(work: Desk, *, asked: bool = False) -> None:
     """Say that the questions are being gathered until they are; then the page is drawn with them.
     Using the page only ends this waiting."""
-    job = _job(work)
+    job = _job(work, asked=asked)
     if job is None or job.done:
         return
     place = st.empty()
+    which = "questions asked" if asked else "labelled questions"
     while not job.done:
         place.html(
-            '<p class="rf-aside" role="status">Gathering the labelled questions, once … '
+            f'<p class="rf-aside" role="status">Gathering the {which}, once … '
             f"{job.seconds:.0f} s</p>"
         )
         job.wait(TICK_S)
     st.rerun()
 
 
-def told(work: Desk) -> bool:
-    """Whether there are labelled questions; where not, how to get some is drawn."""
-    if labels(work.collection) is None:
-        html.draw(f'<p class="rf-aside">{NONE}</p>')
+def told(work: Desk, *, asked: bool = False) -> bool:
+    """Whether there are such questions; where not, how to get some is drawn."""
+    if (history(work) if asked else labels(work.collection)) is None:
+        html.draw(f'<p class="rf-aside">{NONE_ASKED if asked else NONE}</p>')
         return False
-    job = _job(work)
+    job = _job(work, asked=asked)
     error = job.future.exception() if job is not None and job.done else None
     if error is not None:
         why = str(error) if isinstance(error, RagfilterError) else "An unexpected error."
         html.draw(
-            '<p class="rf-verdict rf-bad" role="alert"><b>The labelled questions could not be '
+            '<p class="rf-verdict rf-bad" role="alert"><b>The questions could not be '
             f"gathered.</b> {html.text(why)}</p>"
         )
         st.button("Gather again", key="rules-gather", on_click=_again, help="Tries once more.")
@@ -108,25 +121,29 @@ def _again() -> None:
     st.session_state[TRIES] = st.session_state.get(TRIES, 0) + 1
 
 
-def _job(work: Desk) -> Job[Labelled] | None:
-    found = labels(work.collection)
+def _mark(found: Labels | None) -> int:
+    return 0 if found is None else crc32(repr((found.queries, found.qrels)).encode())
+
+
+def _job(work: Desk, *, asked: bool) -> Job[Labelled] | None:
+    found = history(work) if asked else labels(work.collection)
     if found is None:
         return None
     store = work.resources.bench.collection(work.collection)
     settings = work.settings.with_values({"query_must.enabled": True})
     tries = st.session_state.get(TRIES, 0)
-    key = (work.collection, store.content, settings, work.user, mark(work.collection), tries)
+    key = (work.collection, store.content, settings, work.user, _mark(found), tries)
     job = work.resources.labelled.get(key)
     if job is None:
         backends = work.resources.backends(work.collection)
-        asked = {i: text for i, text in found.queries.items() if i in found.qrels}
+        wanted = {i: text for i, text in found.queries.items() if asked or i in found.qrels}
 
         def gather(stop: threading.Event) -> Labelled:
             def going_on(done: int, total: int) -> None:
                 if stop.is_set():
                     raise RagfilterError("It was stopped.")
 
-            pools = run.gather_all(asked, settings, backends, work.user, progress=going_on)
+            pools = run.gather_all(wanted, settings, backends, work.user, progress=going_on)
             return make_labelled(pools, found.qrels, settings, work.user)
 
         job = work.resources.labelled.put(key, background.start(gather))

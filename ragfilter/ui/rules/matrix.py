@@ -8,13 +8,16 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.errors import InputError
+from ragfilter.evaluate.effect import Labelled
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_parts
+from ragfilter.report import short_title
 from ragfilter.rules.overview import brief
 from ragfilter.ui.look import html, numbers
 from ragfilter.ui.rules import desk, labelled
 from ragfilter.ui.rules.desk import Desk
 
-CHOSEN, MISTAKE = "matrix-rule", "matrix-mistake"
+CHOSEN, MISTAKE, SOURCE = "matrix-rule", "matrix-mistake", "matrix-source"
+SOURCES = LABELLED, ASKED = ("Labelled questions", "Questions asked")
 HELP = {
     "queries": "Questions for which the rule decides a chunk that was retrieved.",
     "blocks": "Retrieved chunks that the rule drops, over all questions.",
@@ -36,34 +39,50 @@ def figures(work: Desk) -> Mapping[str, RuleRow]:
 
 def draw(work: Desk) -> None:
     """Labels, the matrix, and one rule by group and term."""
-    _labels(work)
-    if not labelled.told(work):
+    source = st.segmented_control(
+        "Questions",
+        SOURCES,
+        key=SOURCE,
+        default=LABELLED,
+        required=True,
+        persist_state="session",
+        help="Labelled questions tell which rules harm. Those asked last tell which act at all.",
+    )
+    from_history = source == ASKED
+    if not from_history:
+        _labels(work)
+    if not labelled.told(work, asked=from_history):
         return
-    asked = labelled.gathered(work)
+    asked = labelled.gathered(work, asked=from_history)
     if asked is None:
-        labelled.wait(work)
+        labelled.wait(work, asked=from_history)
         return
-    made = work.resources.matrices.get(_key(work))
+    # Questions without labels are known by themselves.
+    key = (*_key(work), tuple(asked.pools)) if from_history else _key(work)
+    made = work.resources.matrices.get(key)
     if made is None:
-        with st.spinner("Replaying the labelled questions without each rule …"):
+        with st.spinner("Replaying the questions without each rule …"):
             made = build_matrix(
                 asked.pools, asked.qrels, work.chunks.values(), asked.settings, asked.user
             )
-        work.resources.matrices.put(_key(work), made)
-        work.resources.matrices.put(_key(work)[1:], made)
+        work.resources.matrices.put(key, made)
+        if not from_history:
+            work.resources.matrices.put(key[1:], made)
     if not made.rules:
         html.draw(
             '<p class="rf-empty"><b>No rules yet.</b> Write one under Chunks, or let Suggest '
             "propose some.</p>"
         )
     else:
-        html.draw(
-            f'<p class="rf-aside">{numbers.count(len(made.rules))} rules over {made.queries} '
-            "labelled questions, the most harmful first.</p>"
+        over = (
+            f"{made.queries} questions asked"
+            if from_history
+            else (f"{made.queries} labelled questions, the most harmful first")
         )
+        html.draw(f'<p class="rf-aside">{numbers.count(len(made.rules))} rules over {over}.</p>')
         names = [_chunks(work, row.chunk_ids) for row in made.rules]
         _table("matrix-table", names, made.rules, [brief(row.rule) for row in made.rules])
-        _parts(work, made)
+        _parts(work, made, asked)
     if made.crowding:
         html.draw(
             '<p class="rf-caption">Chunks without a rule that crowd results: often retrieved, '
@@ -121,7 +140,7 @@ def _labels(work: Desk) -> None:
 
 def _chunks(work: Desk, ids: Sequence[str]) -> str:
     chunk = work.chunks.get(ids[0])
-    name = ids[0] if chunk is None else chunk.name
+    name = short_title(ids[0] if chunk is None else chunk.name, desk.TITLE_WIDTH)
     return name if len(ids) == 1 else f"{name} and {len(ids) - 1} more"
 
 
@@ -154,7 +173,7 @@ def _table(key: str, names: Sequence[str], rows: Sequence[RuleRow], rules: Seque
     )
 
 
-def _parts(work: Desk, made: Matrix) -> None:
+def _parts(work: Desk, made: Matrix, asked: Labelled) -> None:
     by_id = {row.chunk_ids[0]: row for row in made.rules}
     with st.container(key="matrix-one", horizontal=True, vertical_alignment="bottom", gap="small"):
         chosen = st.selectbox(
@@ -174,8 +193,7 @@ def _parts(work: Desk, made: Matrix) -> None:
                 args=(chosen,),
                 help="Opens the chunk under Chunks.",
             )
-    asked = labelled.gathered(work)
-    if chosen is None or asked is None:
+    if chosen is None:
         return
     parts = build_parts(
         by_id[chosen].rule, asked.pools, asked.qrels, work.chunks.values(), asked.settings,

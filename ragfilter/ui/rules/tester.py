@@ -9,12 +9,13 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.errors import RuleError
+from ragfilter.report import short_title
 from ragfilter.rules.explain import Explanation, Part, explain
 from ragfilter.rules.match import rule_book
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html
-from ragfilter.ui.rules.desk import Desk
+from ragfilter.ui.rules.desk import TITLE_WIDTH, Desk
 
 TEXT, QUESTION, CHUNK = "tester-text", "tester-question", "tester-chunk"
 MOST = 10_000
@@ -68,7 +69,8 @@ def _table(work: Desk, of_rule: dict[str, list[str]], passes: dict[str, int], as
         pd.DataFrame(
             {
                 "chunk": [
-                    work.chunks[i].name + (f" and {n - 1} more" if n > 1 else "")
+                    short_title(work.chunks[i].name, TITLE_WIDTH)
+                    + (f" and {n - 1} more" if n > 1 else "")
                     for i, n, _ in rows[:MOST_ROWS]
                 ],
                 "passes": [n for *_, n in rows[:MOST_ROWS]],

@@ -38,6 +38,7 @@ def draw(visit: Visit) -> None:
         work = desk.lay(st.session_state.collection, visit.settings, visit.resources)
         _hidden(work)
         with st.container(key="rules-work"):
+            desk.check(work)
             _part(str(part), work)
     except RagfilterError as error:
         problems.show(error)

@@ -124,16 +124,19 @@ def added(query: str, side: Side, other: Side, resources: Resources) -> tuple[Qu
         return ()
 
 
-def warm(result: Result, resources: Resources) -> None:
-    """Make the extractive answers of a question that was just put, and embed what sliders near it
-    will need. Raises nothing: a failure shows where the answer stands."""
+def warm(
+    query: str, pair: tuple[Side, Side], resources: Resources, near: Result | None = None
+) -> None:
+    """Make the extractive answers of a question that was just put, and embed what sliders near its
+    result will need. Raises nothing: a failure shows where the answer stands."""
     if resources.bench.chat is not None:
         return
-    for side in sides(result):
-        for _ in make(result.query, side, resources):
+    for side in pair:
+        for _ in make(query, side, resources):
             pass
-    near = Context(_near(result), (), "", 0)
-    _extract(result.query, near, resources, only_known=False)
+    if near is not None:
+        context = Context(_near(near), (), "", 0)
+        _extract(query, context, resources, only_known=False)
 
 
 def _near(result: Result) -> tuple[Hit, ...]:

@@ -30,7 +30,13 @@ LEVEL, DEPARTMENTS = "level", "departments"
 """Whom the page is seen as. They are no settings, and stand in the link for themselves."""
 PRESENT = "present"
 """In the link where the page is shown to a room."""
-NAMES = (QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, PRESENT, *LOOKS)
+SIDES = ("a", "b")
+QUERY_SET = "set"
+"""What the Compare page compares: each side by its word, ``a=full``, with the settings in which it
+differs from a profile, ``a.cutoff.k=5``; and the query set, where there is one."""
+NAMES = (
+    QUERY, COLLECTION, PROFILE, UNSCORED, LEVEL, DEPARTMENTS, PRESENT, *LOOKS, *SIDES, QUERY_SET,
+)  # fmt: skip
 ORIGIN = "the link"
 
 
@@ -47,6 +53,7 @@ class Opened:
     user: User = PUBLIC
     look: Mapping[str, str] = field(default_factory=dict)
     present: bool = False
+    compared: Mapping[str, str] = field(default_factory=dict)
 
 
 def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Opened:
@@ -64,7 +71,7 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         changes = beginning(name, environ)
     if unknown:
         refused.append(f"There is no profile {unknown!r}; {name} is used instead.")
-    wanted = {k: v for k, v in params.items() if k not in NAMES}
+    wanted = {k: v for k, v in params.items() if k not in NAMES and not _is_compared(k)}
     changes, errors = _take(name, changes, wanted)
     level = params.get(LEVEL, "0")
     if not (level.isascii() and level.isdigit() and len(level) < 10):
@@ -80,7 +87,12 @@ def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) ->
         user=User(int(level), departments(params.get(DEPARTMENTS, ""))),
         look={name: params[name].strip() for name in LOOKS if params.get(name, "").strip()},
         present=PRESENT in params,
+        compared={k: v.strip() for k, v in params.items() if _is_compared(k) and v.strip()},
     )
+
+
+def _is_compared(name: str) -> bool:
+    return name in (*SIDES, QUERY_SET) or name.startswith(tuple(f"{side}." for side in SIDES))
 
 
 def departments(text: str) -> tuple[str, ...]:
@@ -138,6 +150,11 @@ def write(
     params[DEPARTMENTS] = ",".join(user.departments)
     params = {name: value for name, value in params.items() if value}
     return params | {path: _text(value) for path, value in sorted(changes.items())}
+
+
+def write_side(letter: str, word: str, changes: Mapping[str, Any]) -> dict[str, str]:
+    """The parameters of one side of a comparison."""
+    return {letter: word} | {f"{letter}.{path}": _text(v) for path, v in sorted(changes.items())}
 
 
 def base(profile: str) -> Settings:

@@ -41,7 +41,7 @@ def collections(resources: Resources) -> dict[str, CollectionInfo]:
     chosen = st.session_state.collection
     if chosen not in found:
         if chosen:
-            state.notice(f"There is no collection {chosen!r}.")
+            state.ignore(f"There is no collection {chosen!r}.")
         st.session_state.collection = "demo" if "demo" in found else next(iter(found), "")
     return cast("dict[str, CollectionInfo]", found)
 

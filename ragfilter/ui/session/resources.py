@@ -17,23 +17,24 @@ from ragfilter.indexing.worker import Worker
 from ragfilter.layers.quality import Quality, reranker_key
 from ragfilter.model import Chunk, Pool
 from ragfilter.protocols import Reranker, Vectors
-from ragfilter.rules.draft import Draft
 from ragfilter.rules.overview import Checks, Listing
 from ragfilter.settings.deployment import Deployment
-from ragfilter.ui.evaluate.measured import Measured
 from ragfilter.ui.panels.references import Known
 from ragfilter.ui.session.background import Job
 from ragfilter.ui.session.scores import Remembering
 from ragfilter.ui.session.shelf import Shelf
 from ragfilter.ui.session.state import Asked
 from ragfilter.ui.sidebar.examples import Example
-from ragfilter.ui.tune.gathered import Work
 from ragfilter.workbench import Workbench, open_workbench, read_deployment
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.effect import Labelled
-    from ragfilter.evaluate.proposed import Suggested
+    from ragfilter.evaluate.proposed import Evidence, Suggested
     from ragfilter.evaluate.rule_matrix import Matrix
+    from ragfilter.rules.draft import Draft
+    from ragfilter.ui.evaluate.measured import Measured
+    from ragfilter.ui.rules.drafting_run import Run
+    from ragfilter.ui.tune.gathered import Work
 
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
 DRAFTS, JOBS, NEIGHBOURS, MEASURED, GATHERED = 256, 64, 64, 8, 4
@@ -50,7 +51,7 @@ class Resources:
     answers: Shelf[Answer] = field(default_factory=lambda: Shelf[Answer](ANSWERS))
     vectors: Shelf[Vectors] = field(default_factory=lambda: Shelf[Vectors](VECTORS))
     chunks: Shelf[Chunk] = field(default_factory=lambda: Shelf[Chunk](CHUNKS))
-    drafts: Shelf[Job[Draft]] = field(default_factory=lambda: Shelf[Job[Draft]](DRAFTS))
+    drafts: Shelf[Job[Draft]] = field(default_factory=lambda: Shelf(DRAFTS))
     examples: Shelf[tuple[Example, ...]] = field(
         default_factory=lambda: Shelf[tuple[Example, ...]](16)
     )
@@ -60,11 +61,14 @@ class Resources:
     labelled: Shelf[Job[Labelled]] = field(default_factory=lambda: Shelf(4))
     renewed: Shelf[tuple[object, Labelled]] = field(default_factory=lambda: Shelf(4))
     suggested: Shelf[Job[Suggested]] = field(default_factory=lambda: Shelf(4))
+    evidence: Shelf[Evidence] = field(default_factory=lambda: Shelf(4))
+    drafting: Shelf[Run] = field(default_factory=lambda: Shelf(64))
+    tried: Shelf[Run] = field(default_factory=lambda: Shelf(16))
     matrices: Shelf[Matrix] = field(default_factory=lambda: Shelf(4))
     checks: Checks = field(default_factory=Checks)
     measuring: Shelf[Job[None]] = field(default_factory=lambda: Shelf[Job[None]](JOBS))
-    gathered: Shelf[Work] = field(default_factory=lambda: Shelf[Work](GATHERED))
-    measured: Shelf[Measured] = field(default_factory=lambda: Shelf[Measured](MEASURED))
+    gathered: Shelf[Work] = field(default_factory=lambda: Shelf(GATHERED))
+    measured: Shelf[Measured] = field(default_factory=lambda: Shelf(MEASURED))
     neighbours: Shelf[Known] = field(default_factory=lambda: Shelf[Known](NEIGHBOURS))
 
     @property

@@ -67,7 +67,8 @@ def begin() -> None:
         pending=bool(opened.query),
         unscored=opened.unscored,
         fresh=False,
-        notices=list(opened.refused),
+        notices=[],
+        ignored=list(opened.refused),
         asked=None,
         chunk=None,
         panel=PANELS[0],
@@ -80,6 +81,7 @@ def begin() -> None:
         look=dict(opened.look),
         shared={},
         present=opened.present,
+        compared=dict(opened.compared),
     )
     st.session_state.filter = opened.look.get(link.FILTER, "")
 
@@ -104,7 +106,9 @@ def _reopen() -> None:
         unscored=opened.unscored,
         pending=bool(opened.query),
     )
-    st.session_state.notices += opened.refused
+    if opened.compared:
+        st.session_state.compared = dict(opened.compared)
+    st.session_state.ignored += opened.refused
     if not opened.query:
         st.session_state.asked = None
 
@@ -271,20 +275,25 @@ def notice(message: str) -> None:
     st.session_state.notices.append(message)
 
 
-def notices() -> list[str]:
-    """What was to be said, and forget it."""
-    said: list[str] = st.session_state.notices
-    st.session_state.notices = []
-    return said
+def ignore(message: str) -> None:
+    """Say once, at the top of the page, that a value was ignored."""
+    st.session_state.ignored.append(message)
+
+
+def notices() -> tuple[list[str], list[str]]:
+    """The values that a link or file gave in vain, and what else was to be said; forget both."""
+    ignored, said = st.session_state.ignored, st.session_state.notices
+    st.session_state.ignored, st.session_state.notices = [], []
+    return ignored, said
 
 
 def asked() -> Asked | None:
     return cast("Asked | None", st.session_state.asked)
 
 
-def share(*, unscored: bool = False) -> None:
+def share(*, unscored: bool = False, more: Mapping[str, str] | None = None) -> None:
     """Bring the address bar in line with the session. `unscored`: rerank scores are wanted, and a
-    button offers them."""
+    button offers them. `more` is what a page adds of its own."""
     put = asked()
     params = link.write(
         query=put.query if put else "",
@@ -294,7 +303,7 @@ def share(*, unscored: bool = False) -> None:
         unscored=unscored,
         user=user(),
         present=st.session_state.present,
-    )
+    ) | dict(more or {})
     st.session_state.shared = params
     if st.query_params.to_dict() != params:
         st.query_params.from_dict(params)

@@ -96,21 +96,23 @@ def begin() -> Visit:
         st.stop()
 
 
-def look(visit: Visit) -> tuple[View | None, RagfilterError | None]:
+def look(
+    visit: Visit, more: Mapping[str, str] | None = None
+) -> tuple[View | None, RagfilterError | None]:
     """The view of the question in force; where there is none, the error that prevents it, if any.
 
-    The address bar then leads back to what is shown.
+    The address bar then leads back to what is shown, with what the page adds to it, `more`.
     """
     if not visit.ready:
         return None, None
     try:
         pool = questions.pool(visit.settings, visit.resources)
+        asked = state.asked()
+        if pool is None or asked is None:
+            state.share(more=more)
+            return None, None
+        result = replay(pool, visit.settings, state.user())
     except RagfilterError as error:
         return None, error
-    asked = state.asked()
-    if pool is None or asked is None:
-        state.share()
-        return None, None
-    result = replay(pool, visit.settings, state.user())
-    state.share(unscored=any(need.kind == "rerank" for need in result.needs))
+    state.share(unscored=any(need.kind == "rerank" for need in result.needs), more=more)
     return View(asked, result, bool(st.session_state.operator), visit.resources), None

@@ -6,7 +6,6 @@ and of those only what its present choices use.
 
 from __future__ import annotations
 
-from functools import partial
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
@@ -14,7 +13,7 @@ import streamlit as st
 from ragfilter.layers.registry import LAYERS, SWITCHES
 from ragfilter.layers.spec import LayerSpec
 from ragfilter.report import LayerSummary, Summary, visible
-from ragfilter.settings import config, profiles
+from ragfilter.settings import profiles
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.ui.look import html
 from ragfilter.ui.panels import clearance, costs, judge_words
@@ -132,18 +131,8 @@ def _layers(visit: Visit, view: View | None) -> None:
                     setting.draw(info, settings)
     with st.container(key="settings-actions", horizontal=True, gap="small"):
         _link(view)
-        files.load()
-        st.download_button(
-            "Settings",
-            # Made when it is pressed: a file for every move of a slider would soon be gone again.
-            data=partial(config.to_toml, settings, st.session_state.profile),
-            file_name="ragfilter.toml",
-            mime="application/toml",
-            key="download-settings",
-            icon=":material/download:",
-            on_click="ignore",
-            help="Download these settings as TOML, for `ragfilter query --config` and the library.",
-        )
+        files.load(resources.deployment.data_dir)
+        files.save(settings, resources.deployment.data_dir)
 
 
 def _link(view: View | None) -> None:

@@ -1,24 +1,96 @@
-"""Settings from a file: what the command line reads is taken over here, whole or not at all."""
+"""Settings kept and taken again: under a name in the workspace, or as a TOML file.
+
+What the command line reads is taken whole or not at all.
+"""
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+
 import streamlit as st
 
-from ragfilter.errors import SettingsError
+from ragfilter.errors import RagfilterError, SettingsError
+from ragfilter.settings import config, saved
+from ragfilter.settings.schema import Settings
 from ragfilter.ui.look import prose
 from ragfilter.ui.session import state
 
 MOST_MB = 1
 
 
-def load() -> None:
-    """The place for a settings file, and what was wrong with the last one."""
+def save(settings: Settings, workspace: Path) -> None:
+    """The name to save the settings under, and the download."""
+    with st.popover(
+        "Save",
+        key="save-settings",
+        icon=":material/save:",
+        help="Keep these settings under a name, or as a TOML file.",
+    ):
+        with st.form("save-as", border=False):
+            st.text_input(
+                "Name",
+                key="settings-name",
+                placeholder="strict",
+                help="Saved in the workspace, for this page and for `ragfilter query --config "
+                "NAME`. The same name again replaces what was saved.",
+            )
+            st.form_submit_button(
+                "Save",
+                key="save-as-button",
+                on_click=_save,
+                args=(settings, workspace),
+                help="Keep the profile and what was changed of it.",
+            )
+        _said("saved")
+        st.download_button(
+            "Download",
+            # Made when it is pressed: a file for every move of a slider would soon be gone again.
+            data=partial(config.to_toml, settings, st.session_state.profile),
+            file_name="ragfilter.toml",
+            mime="application/toml",
+            key="download-settings",
+            icon=":material/download:",
+            on_click="ignore",
+            help="Download these settings as TOML, for `ragfilter query --config` and the library.",
+        )
+
+
+def load(workspace: Path) -> None:
+    """What was saved, the place for a settings file, and what was wrong with the last one."""
     with st.popover(
         "Load",
         key="load-settings",
         icon=":material/upload_file:",
-        help="Take the settings of a TOML file.",
+        help="Take settings that were saved, or those of a TOML file.",
     ):
+        there = saved.names(workspace)
+        name = st.selectbox(
+            "Saved settings",
+            there,
+            key="settings-saved",
+            placeholder="none yet; Save keeps these",
+            disabled=not there,
+            help="Kept in the workspace. Undo goes back to what was set before.",
+        )
+        with st.container(horizontal=True, gap="small"):
+            st.button(
+                "Load",
+                key="load-saved",
+                type="primary",
+                disabled=not name,
+                on_click=_take,
+                args=(workspace, name),
+                help="Put these settings in force.",
+            )
+            st.button(
+                "Delete",
+                key="delete-saved",
+                disabled=not name,
+                on_click=saved.delete,
+                args=(workspace, name),
+                help="Forget what was saved under this name. The settings in force stay.",
+            )
         st.file_uploader(
             "Settings file",
             type="toml",
@@ -28,16 +100,52 @@ def load() -> None:
             help="As Settings downloads it, and as `ragfilter query --config` reads it. Undo goes "
             "back to what was set before.",
         )
-        if st.session_state.get("settings-refused"):
-            st.error(prose.message(st.session_state["settings-refused"]))
+        _said("loaded")
+
+
+def _said(what: str) -> None:
+    """What became of the last save or load."""
+    error, done = st.session_state.get(f"settings-{what}-told", ("", ""))
+    if error:
+        st.error(prose.message(error))
+    elif done:
+        st.caption(prose.message(done))
+
+
+def _tell(what: str, *, error: str = "", done: str = "") -> None:
+    st.session_state[f"settings-{what}-told"] = error, done
+
+
+def _save(settings: Settings, workspace: Path) -> None:
+    name = st.session_state["settings-name"].strip()
+    try:
+        saved.save(workspace, name, config.to_toml(settings, st.session_state.profile))
+    except RagfilterError as error:
+        _tell("saved", error=str(error))
+    else:
+        st.session_state["settings-saved"] = name
+        _tell("saved", done=f"Saved as {name}.")
+
+
+def _take(workspace: Path, name: str) -> None:
+    try:
+        _read(saved.find(workspace, name).read_bytes(), name)
+    except (SettingsError, OSError) as error:
+        _tell("loaded", error=str(error))
 
 
 def _load() -> None:
-    st.session_state["settings-refused"] = ""
     given = st.session_state["settings-file"]
     if given is None:
+        _tell("loaded")
         return
+    _read(given.getvalue(), given.name)
+
+
+def _read(content: bytes, name: str) -> None:
     try:
-        state.load(given.getvalue(), given.name)
+        state.load(content, name)
     except SettingsError as error:
-        st.session_state["settings-refused"] = str(error)
+        _tell("loaded", error=str(error))
+    else:
+        _tell("loaded", done=f"Loaded {name}.")

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from ragfilter.layers.calibration import read
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.settings import config
 from ragfilter.settings.field import FieldInfo
@@ -37,10 +38,15 @@ def draw(info: FieldInfo, settings: Settings, *, view: str = "set", label: str =
     the label goes back."""
     own = state.profile_value(info.path)
     value = settings.get(info.path)
+    if info.table:
+        # Nothing that is typed: it is learned, or loaded with a settings file.
+        told = read(value).summary if value else "nothing learned yet: see Tune"
+        html.draw(f'<p class="rf-aside">{html.text(info.label)}: {html.text(told)}</p>')
+        return
     changed = value != own
     # The same place whether it is changed or not: a widget that moves loses the focus.
     with st.container(key=f"box-{key(info.path, view)}", gap=None):
-        _widget(info, value, view, f":primary[●] {label or info.label}" if changed
+        _widget(info, value, view, f"● {label or info.label}" if changed
                 else label or info.label)  # fmt: skip
         if changed:
             st.button(

@@ -20,7 +20,7 @@ from ragfilter.ui.look import hint, html, numbers
 from ragfilter.ui.main import empty, problems
 from ragfilter.ui.session import background, state
 from ragfilter.ui.session.visit import Visit
-from ragfilter.ui.tune import plots, suggesting
+from ragfilter.ui.tune import changed, plots, suggesting
 from ragfilter.ui.tune.gathered import Gathered, Stopped, Work, gather, wait
 from ragfilter.ui.tune.sweeping import NONE, OFFSET, THRESHOLD, Map, axes, fast, make
 
@@ -56,18 +56,8 @@ def draw(visit: Visit) -> None:
             and given is not None
         ):
             _gather(visit, given)
-        if (
-            st.button(
-                "Suggest settings",
-                key="suggest",
-                icon=":material/auto_awesome:",
-                disabled=not ready,
-                help="Tries every strategy by cross-validation, without reranking. Nothing changes "
-                "until you apply it. `ragfilter tune` tries reranking too.",
-            )
-            and given is not None
-        ):
-            suggesting.begin(visit, given)
+    if ready and given is not None:
+        suggesting.ask(visit, given)
     if why is not None:
         html.draw(
             f'<p class="rf-empty"><b>{html.text(why.message)}</b> {html.text(why.remedy)}</p>'
@@ -196,6 +186,7 @@ def _draw_map(visit: Visit, found: Gathered, x: str, y: str, measure: str) -> No
             config=CHART, alt="Recall against context tokens of every setting",
         )  # fmt: skip
     _told(made, measure, here, best)
+    changed.draw(found, settings)
 
 
 def _told(made: Map, measure: str, here: int, best: int) -> None:
@@ -216,8 +207,8 @@ def _told(made: Map, measure: str, here: int, best: int) -> None:
             "Use the highest",
             key="map-best",
             icon=":material/check:",
-            on_click=state.change,
-            args=(made.values(best),),
+            on_click=_set,
+            args=(made, best),
             disabled=here == best,
             help="Sets these values in the sidebar, here and on Inspect.",
         )
@@ -232,4 +223,10 @@ def _choose(key: str, made: Map) -> None:
     places = [point.get("customdata") for point in picked["points"]]
     place = next((p[0] if isinstance(p, list) else p for p in places if p is not None), None)
     if place is not None:
-        state.change(made.values(int(place)))
+        _set(made, int(place))
+
+
+def _set(made: Map, place: int) -> None:
+    """Set the sliders to a place of the map."""
+    changed.remember(state.settings())
+    state.change(made.values(place))

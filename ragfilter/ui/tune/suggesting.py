@@ -2,23 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import date
 from threading import Event
+from typing import Any
 
 import streamlit as st
 
 from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate.learn import Source
 from ragfilter.evaluate.measuring import labels_version
-from ragfilter.evaluate.tune import Means, Tuning, gathering, tune
+from ragfilter.evaluate.target import Target
+from ragfilter.evaluate.told import NAMES, notes, shown
+from ragfilter.evaluate.tune import Gain, Means, Tuning, gathering, tune
 from ragfilter.ui.look import html, numbers
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import background, state
 from ragfilter.ui.session.visit import Visit
 from ragfilter.ui.tune.gathered import Gathered, Step, Stopped, Work, gather, wait
 
+FIGURES: Mapping[str, str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
 
-def begin(visit: Visit, given: Labels) -> None:
+
+def ask(visit: Visit, given: Labels) -> None:
+    """What to tune for, whether to rerank, and the button."""
+    with st.container(key="ask-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
+        figure = st.selectbox(
+            "Tune for", list(FIGURES), key="tune-for", persist_state="session", width=160,
+            format_func=lambda name: FIGURES[name],
+            help="F1 weighs precision and recall alike, F2 counts recall twice. Fewest tokens "
+            "looks for the shortest context at a recall that you set.",
+        )  # fmt: skip
+        recall = 0.0
+        if figure == "tokens":
+            recall = st.number_input(
+                "Recall", min_value=0.05, max_value=1.0, value=0.7, step=0.05, key="tune-recall",
+                persist_state="session", width=110,
+                help="The mean share of the relevant chunks that must stay.",
+            )  # fmt: skip
+        rerank = st.toggle(
+            "Try reranking", key="tune-rerank", persist_state="session", value=False,
+            help="Scores the first 50 hits of every question, which takes most of the time.",
+        )  # fmt: skip
+        pressed = st.button(
+            "Suggest settings",
+            key="suggest",
+            icon=":material/auto_awesome:",
+            help="Tries every strategy by cross-validation, and learns from the labels. Nothing "
+            "changes until you apply it.",
+        )
+    target = Target("f2" if figure == "f2" else "tokens" if recall else "f1", recall)
+    st.session_state.tune_as = (target, rerank)
+    if pressed:
+        _begin(visit, given)
+
+
+def _begin(visit: Visit, given: Labels) -> None:
     """Begin to tune, unless that is done or under way."""
     key = _key(visit, given)
     shelf = visit.resources.gathered
@@ -36,6 +77,8 @@ def begin(visit: Visit, given: Labels) -> None:
         return
     backends = visit.resources.backends(st.session_state.collection)
     settings, user = visit.settings, state.user()
+    target, rerank = st.session_state.tune_as
+    source = Source(labels_version(given), date.today().isoformat())
     progress: list[tuple[int, int, str]] = []
 
     def work(stop: Event) -> Gathered | Tuning:
@@ -47,11 +90,12 @@ def begin(visit: Visit, given: Labels) -> None:
 
             return told
 
-        wide = gathering(settings, rerank=False)
+        wide = gathering(settings, rerank=rerank)
         found = gather(given, wide, backends, user, stop, step("Gathering"))
         return tune(
-            found.pools, given.qrels, settings, user, rerank=False, progress=step("Replaying")
-        )
+            found.pools, given.qrels, settings, user,
+            target=target, rerank=rerank, source=source, progress=step("Replaying"),
+        )  # fmt: skip
 
     shelf.put(key, Work(background.start(work), progress))
 
@@ -80,45 +124,89 @@ def _draw(made: Tuning, visit: Visit) -> None:
         ("Tuned", made.after),
         ("Oracle", made.oracle),
     )
-    facts = "".join(_fact(name, means) for name, means in rows)
-    gain = made.gain.of
+    facts = "".join(_fact(name, means, made.target) for name, means in rows)
     verdict = (
         "Tuned settings beat the best fixed k"
         if made.beats_fixed_k
         else "No settings are shown to beat the best fixed k"
     )
     changed = made.settings.changed_from(visit.settings)
-    told = ", ".join(f"{path} = {value}" for path, value in changed.items())
+    told = ", ".join(f"{path} = {shown(path, value)}" for path, value in changed.items())
+    told = f"Changes: {told}." if told else "Nothing would change."
     with st.container(key="suggestion", border=True, gap="small"):
         html.draw(f'<section class="rf-strip" aria-label="Suggestion">{facts}</section>')
         html.draw(
-            f'<p class="rf-say"><b>{verdict}</b>: {_signed(gain)} over {made.queries} questions, '
-            f"{made.folds}-fold cross-validation, {made.candidates} candidates."
-            f"{f' Changes: {html.text(told)}.' if told else ' Nothing would change.'}</p>"
+            f'<p class="rf-say"><b>{verdict}</b>: {_signed(made.gain, made.target)}; against the '
+            f"settings before {_signed(made.gain_over_before, made.target)}. "
+            f"{made.queries} questions, {made.folds}-fold cross-validation, {made.candidates} "
+            f"candidates. {html.text(told)}</p>"
         )
+        for note in notes(made):
+            html.draw(f'<p class="rf-aside">{html.text(note)}</p>')
+        _table(made)
         st.button(
             "Apply",
             key="apply-tuning",
             type="primary",
             icon=":material/check:",
-            on_click=state.change,
+            on_click=_apply,
             args=(changed,),
             disabled=not changed,
             help="Puts the tuned settings in force. Settings, in the sidebar, saves them as TOML.",
         )
 
 
-def _fact(name: str, means: Means) -> str:
+def _apply(changed: Mapping[str, Any]) -> None:
+    """Put them in force, and fetch the scores that they need for the question asked."""
+    state.change(changed)
+    st.session_state.settle = True
+
+
+def _table(made: Tuning) -> None:
+    """Every strategy tuned alone, and how far what was learned is above it."""
+    with st.expander("Every strategy, tuned alone", key="tuned-alone"):
+        st.dataframe(
+            [
+                {
+                    "strategy": name,
+                    FIGURES[made.target.figure]: _number(means.of.mean, made.target),
+                    "95% interval": _range(means.of, made.target),
+                    "precision": f"{means.precision:.3f}",
+                    "recall": f"{means.recall:.3f}",
+                    "chunks": f"{means.kept:.1f}",
+                    "calibrated is better by": _signed(made.over_strategies[name], made.target)
+                    if name in made.over_strategies
+                    else "",
+                }
+                for name, means in made.strategies.items()
+            ],
+            hide_index=True,
+        )
+
+
+def _fact(name: str, means: Means, target: Target) -> str:
     of = means.of
+    extra = "" if target.figure == "f1" else f"recall {means.recall:.3f}, "
     return (
-        f'<div class="rf-fact"><span>{html.text(name)}</span><b>F1 {of.mean:.3f} '
-        f"<i>{of.low:.3f} to {of.high:.3f}, {means.kept:.1f} chunks, "
+        f'<div class="rf-fact"><span>{html.text(name)}</span><b>{NAMES[target.figure]} '
+        f"{_number(of.mean, target)} <i>{_range(of, target)}, {extra}{means.kept:.1f} chunks, "
         f"{numbers.tokens(round(means.tokens))}</i></b></div>"
     )
 
 
-def _signed(interval: Interval) -> str:
-    return f"F1 {interval.mean:+.3f}, 95% interval {interval.low:+.3f} to {interval.high:+.3f}"
+def _number(value: float, target: Target) -> str:
+    return f"{value:,.0f}" if target.figure == "tokens" else f"{value:.3f}"
+
+
+def _range(of: Interval, target: Target) -> str:
+    return f"{_number(of.low, target)} to {_number(of.high, target)}"
+
+
+def _signed(gain: Gain, target: Target) -> str:
+    of = gain.of
+    if target.figure == "tokens":
+        return f"{of.mean:,.0f} tokens saved, 95% interval {_range(of, target)}"
+    return f"{NAMES[target.figure]} {of.mean:+.3f}, 95% interval {of.low:+.3f} to {of.high:+.3f}"
 
 
 def _key(visit: Visit, given: Labels) -> tuple[object, ...]:
@@ -128,5 +216,5 @@ def _key(visit: Visit, given: Labels) -> tuple[object, ...]:
     version = visit.resources.bench.collection(st.session_state.collection).version
     return (
         "tuning", st.session_state.collection, version, labels_version(given), state.user(),
-        str(settings), st.session_state.profile,
+        str(settings), st.session_state.profile, st.session_state.get("tune_as"),
     )  # fmt: skip

@@ -1,0 +1,62 @@
+"""What a cutoff learned from labels is worth, held out by query, beside every other strategy.
+
+Over demo (without the source documents' three questions, in seven wordings), adsapi and Cranfield,
+all indexed in the workspace, Cranfield under the name cranfield with its labels in FOLDER: every
+strategy tuned alone, `calibrated`, its gain over each of them with the interval, the recall dial,
+and the seconds that tuning took.
+
+Run: PYTHONPATH=. python benchmarks/bench_calibrated.py FOLDER [--no-rerank] [NAME ...]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from time import perf_counter
+
+from benchmarks.carry_over import SEED_QUESTIONS
+from ragfilter.evaluate import beir, labels
+from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.run import gather_all
+from ragfilter.evaluate.tune import gathering, tune
+from ragfilter.settings.config import load
+from ragfilter.workbench import open_workbench, read_deployment
+
+
+def main(folder: Path, names: list[str], *, rerank: bool) -> None:
+    full = load(profile="full", environ={}).settings
+    with open_workbench(read_deployment()) as bench:
+        for name, given in sets(folder).items():
+            if names and name not in names:
+                continue
+            queries = {i: text for i, text in given.queries.items() if i in given.qrels}
+            pools = gather_all(queries, gathering(full, rerank=rerank), bench.backends(name))
+            begun = perf_counter()
+            made = tune(pools, given.qrels, full, rerank=rerank)
+            took = perf_counter() - begun
+            print(f"\n{name}: {made.queries} queries, {made.candidates} candidates, {took:.0f} s")
+            print(f"{'best fixed k':24s} {made.best_fixed_k.f1:.3f}")
+            print(f"{'full':24s} {made.before.f1:.3f}  {made.before.kept:.1f} chunks")
+            for strategy, means in made.strategies.items():
+                gain = made.over_strategies.get(strategy)
+                over = "" if gain is None else (
+                    f"  calibrated {gain.of.mean:+.3f}, {gain.of.low:+.3f} to {gain.of.high:+.3f}"
+                )  # fmt: skip
+                print(f"{strategy:24s} {means.f1:.3f}  {means.kept:.1f} chunks{over}")
+            print(f"{'tuned':24s} {made.after.f1:.3f}  {made.after.kept:.1f} chunks")
+            print(f"{'oracle of the order':24s} {made.oracle.f1:.3f}")
+            for share, kept in made.dial.items():
+                print(f"recall dial at {share}: {kept:.3f}")
+
+
+def sets(folder: Path) -> dict[str, Labels]:
+    return {
+        "demo": labels.choose(labels.load("demo", None), leave_out=SEED_QUESTIONS),
+        "adsapi": labels.load("adsapi", None),
+        "cranfield": beir.read(folder / "queries.jsonl", folder / "qrels.tsv"),
+    }
+
+
+if __name__ == "__main__":
+    given = [arg for arg in sys.argv[1:] if not arg.startswith("--")]
+    main(Path(given[0]), given[1:], rerank="--no-rerank" not in sys.argv)

@@ -1,0 +1,183 @@
+"""The command group `ragfilter report`: one HTML file for others.
+
+Source: docs/design.md#reports.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragfilter.cli import parts
+from ragfilter.cli.app import LOOK, app, command
+from ragfilter.cli.options import MOST, DataDir, Filtering, Place
+from ragfilter.errors import InputError
+
+if TYPE_CHECKING:
+    from ragfilter.engine.backends import Backends
+    from ragfilter.model import Result, User
+    from ragfilter.publish.html import Origin
+    from ragfilter.publish.told import Told
+    from ragfilter.workbench import Workbench
+
+report = typer.Typer(
+    help="Write a self-contained HTML report: of a query, a run, or two runs compared.",
+    invoke_without_command=True,
+    **LOOK,
+)
+app.add_typer(report, name="report")
+
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="The file to write. Without it, standard output."),
+]
+
+
+@report.callback()
+def _group(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        parts.emit(f"{context.get_help()}\n")
+
+
+@command(report)
+def query(
+    text: Annotated[str, typer.Argument(help="The question.")],
+    place: Place,
+    filtering: Filtering,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", help="Compare with this profile, which becomes side A."),
+    ] = None,
+    answer: Annotated[
+        bool, typer.Option("--answer", help="With the answers of both sides; may ask an LLM.")
+    ] = False,
+    out: Out = None,
+) -> None:
+    """Report what the filter does to one question, or how two settings differ on it."""
+    from ragfilter.publish import question
+    from ragfilter.publish.question import Called
+    from ragfilter.report import seen
+
+    loaded, user = filtering.load(), filtering.user
+    with place.open("report") as bench:
+        backends = parts.backends(bench, place.collection)
+        prices = parts.prices(bench.deployment)
+        result = seen(parts.ask(text, loaded, backends, user))
+        origin = _of_result(result, backends)
+        if against is None:
+            told = _answers(result, bench) if answer else []
+            made = question.of_query(result, loaded.profile, origin, prices=prices, answers=told)
+        else:
+            other = parts.load_config(
+                against, None,
+                [f"clearance.enabled={str(loaded.settings.clearance.enabled).lower()}"], {},
+            )  # fmt: skip
+            first = seen(parts.ask(text, other, backends, user))
+            told = []
+            if answer:
+                told = [_told(name, each, bench) for name, each in (("A", first), ("B", result))]
+            names = (
+                Called(against, other.profile, other.settings),
+                Called("these settings", loaded.profile, loaded.settings),
+            )
+            made = question.of_two((first, result), names, origin, prices=prices, answers=told)
+    _write(made, out)
+
+
+@command(report)
+def run(
+    number: Annotated[int, typer.Argument(metavar="RUN", max=MOST, help="Number of the run.")],
+    data_dir: DataDir = None,
+    out: Out = None,
+) -> None:
+    """Report a saved run: every alternative with its interval, layers, and what is lost."""
+    from ragfilter.evaluate.runs import records_of
+    from ragfilter.publish import measured
+
+    with parts.open_for(data_dir, "report") as bench:
+        found = bench.runs.get(number)
+        records = records_of(found, bench.runs)
+    if not records:
+        raise InputError(
+            f"Run {number} has no measured query yet.",
+            remedy="Go on with it by the same `ragfilter runs new`.",
+        )
+    _write(measured.of_run(found, records), out)
+
+
+@command(report)
+def compare(
+    a: Annotated[
+        int, typer.Argument(metavar="RUN", max=MOST, help="Number of the run that is side A.")
+    ],
+    b: Annotated[
+        int, typer.Argument(metavar="OTHER", max=MOST, help="The run that is compared with it.")
+    ],
+    data_dir: DataDir = None,
+    out: Out = None,
+) -> None:
+    """Report two runs side by side: wins, losses, ties, and the queries that changed most."""
+    from ragfilter.evaluate.matching import duel
+    from ragfilter.evaluate.runs import records_of, settings_of
+    from ragfilter.evaluate.variants import IN_FORCE
+    from ragfilter.publish import measured
+    from ragfilter.publish.question import Called
+
+    with parts.open_for(data_dir, "report") as bench:
+        runs = [bench.runs.get(number) for number in (a, b)]
+        records = [records_of(each, bench.runs) for each in runs]
+    made = duel(records[0], IN_FORCE, records[1], IN_FORCE)
+    if not made.paired.queries:
+        raise InputError(
+            f"Runs {a} and {b} have no query in common.",
+            remedy="Compare runs over the same query set.",
+        )
+    first, second = (
+        Called(f"run {each.id}", each.plan.profile, settings_of(each)) for each in runs
+    )
+    _write(measured.of_duel(made, (first, second), runs[1]), out)
+
+
+def _of_result(result: Result, backends: Backends) -> Origin:
+    from ragfilter.publish.html import Origin
+
+    collection = backends.collection
+    user: User = result.user
+    return Origin(
+        collection.name, collection.version, backends.embedder.name, collection.space, user,
+        datetime.now(UTC),
+    )  # fmt: skip
+
+
+def _answers(result: Result, bench: Workbench) -> list[Told]:
+    from dataclasses import replace
+
+    from ragfilter.engine.replay import unfiltered
+
+    plain = replace(result, kept=unfiltered(result.pool, result.settings, result.user))
+    return [
+        _told("without the filter", plain, bench),
+        _told("with the filter", result, bench),
+    ]
+
+
+def _told(name: str, result: Result, bench: Workbench) -> Told:
+    from ragfilter.publish.told import told
+
+    return told(name, *parts.answer_of(result, bench))
+
+
+def _write(page: str, out: Path | None) -> None:
+    if out is None:
+        parts.emit(page)
+        return
+    try:
+        out.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{out} cannot be written: {error.strerror}.", remedy="Choose another place with --out."
+        ) from None
+    parts.emit(f"{out}\n")

@@ -1,0 +1,281 @@
+"""Learn from labels how likely each hit is relevant. Pure; scikit-learn, seeded.
+
+Logistic regression and gradient boosting with small trees stand beside each other. Which of them,
+what comes before the cutoff, and whether hits are taken in their order or the likeliest first, is
+chosen by cross-validation over the queries given. docs/design.md#calibrated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ragfilter.answer.context import fits
+from ragfilter.engine.replay import replay, scan_rules
+from ragfilter.evaluate.crossval import Table, assign_folds
+from ragfilter.evaluate.grid import scores_at
+from ragfilter.evaluate.metrics import relevant_of
+from ragfilter.evaluate.sweep import ALL
+from ragfilter.evaluate.target import Target
+from ragfilter.extras import extra
+from ragfilter.layers.base import LayerInput
+from ragfilter.layers.calibration import Calibration, Split, read
+from ragfilter.layers.clearance import viewer
+from ragfilter.layers.cutoff import cut
+from ragfilter.layers.features import FEATURES, SCORED, Floats, features
+from ragfilter.layers.quality import reranker_key
+from ragfilter.layers.strategies.calibrated import labels_for
+from ragfilter.model import CutoffDetail, Pool, User
+from ragfilter.report.summary import NO_BUDGET
+from ragfilter.settings.schema import Settings
+
+DEPTH = 50
+"""How many hits of each query are looked at."""
+LEAST = 10
+"""Labelled queries below which nothing is learned."""
+BOOSTED_FROM = 50
+"""Labelled queries from which trees are tried too."""
+INNER = 4
+"""Folds in which the kind of model is chosen."""
+SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
+"""Where the recall dial can stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What came into the cutoff for one query: features and tokens of each hit, whether it is
+    relevant, how many are pins, and how many chunks are labelled relevant at all."""
+
+    features: Mapping[str, Floats]
+    tokens: Floats
+    relevant: Floats
+    pinned: int
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a calibration says of where it is from, beside what the pools know."""
+
+    labels: str = ""
+    date: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """Settings with what was learned, and every figure of each query, by models that did not see
+    it."""
+
+    settings: Settings
+    figures: Mapping[str, Floats]
+
+
+def learn(
+    examples: Mapping[Settings, Sequence[Example]], pool: Pool, source: Source, target: Target
+) -> Learned:
+    """The calibrated settings that serve the target best on queries held out.
+
+    `examples` are those of the same queries under each of several settings, `pool` any of theirs.
+    Raises ValueError for fewer than `LEAST` queries, and where no hit, or every one, is relevant.
+    """
+    n = len(next(iter(examples.values())))
+    if n < LEAST:
+        raise ValueError(f"it takes at least {LEAST} labelled queries to learn from")
+    tried: list[tuple[Settings, Settings, bool]] = []
+    columns: list[Mapping[str, Floats]] = []
+    why = "there are too few labels of relevant hits"
+    for base, each in examples.items():
+        for boosted in (False, True)[: 2 if n >= BOOSTED_FROM else 1]:
+            about = _about(each, base, pool, source)
+            try:
+                chances = _held_out(each, about, base, boosted=boosted)
+            except ValueError as error:
+                # Before another quality layer there may be more to tell apart.
+                why = str(error)
+                continue
+            about = about.model_copy(update={"keeps": _keeps(each, chances)})
+            for values in _aims(target, about):
+                settings = base.with_values(values | {"cutoff.calibration": about.to_json()})
+                tried.append((settings, base, boosted))
+                columns.append(_outcomes(each, chances, settings))
+    if not tried:
+        raise ValueError(why)
+    tables = {name: np.stack([c[name] for c in columns], axis=1) for name in columns[0]}
+    best = target.choose(tables)
+    settings, base, boosted = tried[best]
+    about = read(settings.cutoff.calibration)
+    made = calibrate(examples[base], about, _names(base), boosted=boosted)
+    return Learned(settings.with_values({"cutoff.calibration": made.to_json()}), columns[best])
+
+
+def _names(base: Settings) -> tuple[str, ...]:
+    """The features that there are for certain under these settings."""
+    scored = base.quality.enabled and base.quality.mode == "always"
+    return tuple(name for name in FEATURES if scored or name not in SCORED)
+
+
+def _aims(target: Target, about: Calibration) -> Iterator[dict[str, Any]]:
+    """What a calibrated cutoff can be told to do for the target."""
+    common = {
+        "cutoff.enabled": True,
+        "cutoff.strategy": "calibrated",
+        "cutoff.min_results": 1,
+        "cutoff.max_results": about.depth,
+    }
+    if target.figure == "tokens":
+        for share in about.keeps:
+            yield {**common, "cutoff.target": "recall", "cutoff.recall": float(share)}
+    else:
+        for prefix in (False, True):
+            yield {**common, "cutoff.target": target.figure, "cutoff.prefix": prefix}
+
+
+def _held_out(
+    examples: Sequence[Example], about: Calibration, base: Settings, *, boosted: bool
+) -> tuple[Floats, ...]:
+    """The chances of every query's hits, by a model that did not see the query."""
+    folds = assign_folds(len(examples), INNER)
+    chances = [np.zeros(0)] * len(examples)
+    for fold in range(INNER):
+        seen = [each for each, at in zip(examples, folds, strict=True) if at != fold]
+        made = calibrate(seen, about, _names(base), boosted=boosted)
+        for place in map(int, np.flatnonzero(folds == fold)):
+            if examples[place].features:
+                chances[place] = made.probabilities(examples[place].features)
+    return tuple(chances)
+
+
+def _keeps(examples: Sequence[Example], chances: Sequence[Floats]) -> dict[str, float]:
+    """Split-conformal thresholds: the chance that all but a share of the relevant hits reach.
+
+    Of n of them the ⌊(1 − share)(n + 1)⌋-th smallest: a further one reaches it with a probability
+    of at least that share. A share that takes more labels than there are is left out.
+    """
+    found = [c[each.relevant > 0] for each, c in zip(examples, chances, strict=True)]
+    ordered = np.sort(np.concatenate(found))
+    n = len(ordered)
+    return {
+        # A hair less, so that the hit that sets it stays.
+        f"{share:g}": _short(ordered[int((1 - share) * (n + 1) + 1e-9) - 1] * 0.999)
+        for share in SHARES
+        if n >= labels_for(share)
+    }
+
+
+def _outcomes(
+    examples: Sequence[Example], chances: Sequence[Floats], settings: Settings
+) -> dict[str, Floats]:
+    """Every figure of each query, if hits had these chances. What lies behind the cutoff is left
+    out: this only chooses between models."""
+    made = [_outcome(*pair, settings) for pair in zip(examples, chances, strict=True)]
+    return {name: np.array([one[name] for one in made]) for name in made[0]}
+
+
+def _outcome(each: Example, chances: Floats, settings: Settings) -> dict[str, float]:
+    cutoff, order = settings.cutoff, np.arange(len(chances))
+    if not cutoff.prefix:
+        free = order[each.pinned :]
+        order[each.pinned :] = free[np.argsort(-chances[free], kind="stable")]
+    kept = order[: cut([*(1 - chances[order])], cutoff, pinned=each.pinned).kept]
+    n, found = np.array([float(len(kept))]), np.array([each.relevant[kept].sum()])
+    made = {name: float(value[0]) for name, value in scores_at(n, found, each.wanted).items()}
+    return made | {"kept": float(len(kept)), "tokens": float(each.tokens[kept].sum())}
+
+
+def _about(examples: Sequence[Example], base: Settings, pool: Pool, source: Source) -> Calibration:
+    """A calibration that says where it is from, and has learned nothing yet."""
+    return Calibration(
+        collection=pool.collection,
+        embedder=pool.embedder,
+        space=pool.space,
+        reranker=reranker_key(base.quality) if SCORED.intersection(_names(base)) else "",
+        labels=source.labels,
+        queries=len(examples),
+        relevant=int(sum(each.relevant.sum() for each in examples)),
+        date=source.date,
+        depth=DEPTH,
+        beyond=_short(np.mean([each.wanted - each.relevant.sum() for each in examples])),
+        intercept=0.0,
+    )
+
+
+def example(pool: Pool, labels: Mapping[str, int], settings: Settings, user: User) -> Example:
+    """What comes into the cutoff of `settings`, whatever the cutoff's own are."""
+    base = settings.model_copy(update={"cutoff": ALL})
+    result = replay(pool, base, user)
+    trace = result.trace("cutoff")
+    ids = trace.detail.ids[:DEPTH] if isinstance(trace.detail, CutoffDetail) else ()
+    hits = {hit.id: hit for hit in result.hits}
+    look = LayerInput(base, pool, scan_rules(pool), viewer(user, base))
+    relevant = relevant_of(labels)
+    return Example(
+        features([hits[i] for i in ids], look) if ids else {},
+        np.array([float(fits([hits[i]], NO_BUDGET)[1]) for i in ids]),
+        np.array([float(i in relevant) for i in ids]),
+        min(trace.count("pinned"), DEPTH),
+        len(relevant),
+    )
+
+
+def calibrate(
+    examples: Sequence[Example], about: Calibration, names: Sequence[str], *, boosted: bool
+) -> Calibration:
+    """`about` with the log-odds of relevance over all hits of these examples. Raises ValueError
+    where none, or all, of the hits are relevant."""
+    rows = np.concatenate([_matrix(each, names) for each in examples if each.features])
+    right = np.concatenate([each.relevant for each in examples if each.features])
+    if not 0 < right.sum() < len(right):
+        raise ValueError("it takes relevant and irrelevant hits to learn what tells them apart")
+    return about.model_copy(update=(_boosted if boosted else _logistic)(rows, right, names))
+
+
+def _matrix(each: Example, names: Sequence[str]) -> Table:
+    return np.stack([each.features[name] for name in names], axis=1)
+
+
+def _logistic(rows: Table, right: Floats, names: Sequence[str]) -> dict[str, Any]:
+    """L2-regularised on standardised features; the weights are of the features as they are."""
+    with extra("eval"):
+        from sklearn.linear_model import LogisticRegression
+
+    mean, spread = rows.mean(axis=0), rows.std(axis=0)
+    spread[spread < 1e-9] = np.inf
+    made = LogisticRegression(max_iter=2000).fit((rows - mean) / spread, right)
+    weights = made.coef_[0] / spread
+    return {
+        "intercept": _short(made.intercept_[0] - weights @ mean),
+        "weights": {name: _short(w) for name, w in zip(names, weights, strict=True) if w},
+    }
+
+
+def _boosted(rows: Table, right: Floats, names: Sequence[str]) -> dict[str, Any]:
+    """Sixty trees of two questions each way: small enough to be read."""
+    with extra("eval"):
+        from sklearn.ensemble import GradientBoostingClassifier
+
+    made = GradientBoostingClassifier(
+        n_estimators=60, max_depth=2, min_samples_leaf=30, subsample=0.7, random_state=0
+    ).fit(rows, right)
+    base = right.mean()
+    grown = (_split(each[0].tree_, 0, names, made.learning_rate) for each in made.estimators_)
+    return {"intercept": _short(np.log(base / (1 - base))), "trees": tuple(grown)}
+
+
+def _split(tree: Any, node: int, names: Sequence[str], rate: float) -> Split | float:
+    low, high = tree.children_left[node], tree.children_right[node]
+    if low == high:
+        return _short(rate * tree.value[node][0][0])
+    return Split(
+        feature=names[tree.feature[node]],
+        at=_short(tree.threshold[node]),
+        low=_split(tree, low, names, rate),
+        high=_split(tree, high, names, rate),
+    )
+
+
+def _short(value: Any) -> float:
+    """Four significant digits: a file that can be read."""
+    return float(f"{value:.4g}")

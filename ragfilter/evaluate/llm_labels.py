@@ -1,0 +1,184 @@
+"""Labels that an LLM proposes, asked over the judge's client and cache with words of its own.
+
+Source: docs/design.md#labels. The decisions:
+
+- It is asked about the first of the unfiltered ranking and about what people have labelled, so that
+  the two can be compared. What it has labelled before is not asked again.
+- It sees a few chunks at a time, so that they stay whole, without rank and score.
+- Only what it says outright is a label; a chunk that it leaves out has none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ragfilter.answer.stream import Prices
+from ragfilter.engine.backends import Backends
+from ragfilter.engine.replay import unfiltered
+from ragfilter.engine.retrieve import gather
+from ragfilter.errors import InputError, ModelError
+from ragfilter.evaluate.sides import NO_LLM
+from ragfilter.judge import call
+from ragfilter.judge.call import JudgePrompt
+from ragfilter.judge.prompts import Variant
+from ragfilter.layers.clearance import viewer
+from ragfilter.layers.judge import Judge
+from ragfilter.model import PUBLIC, User
+from ragfilter.settings.schema import Settings
+from ragfilter.stores.labels import Label, LabelBook
+from ragfilter.text import numbers
+from ragfilter.text.numbers import counted
+from ragfilter.text.tokens import estimate
+
+TOGETHER = 5
+"""Chunks in one prompt: few enough to stay whole."""
+MOST_FAILED = 3
+"""So many calls in a row that fail, and nobody is asked any more."""
+WORDS = Variant(
+    name="labels",
+    version="1",
+    about="labels for an evaluation.",
+    instructions="""\
+You label search results, to measure a search. Give every chunk a line. Judge each by itself and
+by what it says, however well it is written. Actions:
+KEEP: relevant. It answers the query, or a part of it
+EXPAND_1: partly relevant. It helps only beside other chunks
+DISCARD: not relevant. It has the topic or the words, but nothing that answers""",
+    fields=("title", "type"),
+)
+GRADES: Mapping[str, int] = {"KEEP": 2, "EXPAND": 1, "DISCARD": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked about one question: a call for each prompt."""
+
+    question: str
+    prompts: tuple[JudgePrompt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What requests will cost, before anybody is asked. `remembered` calls were made before and
+    cost nothing. Tokens are estimates; `cost` is None without prices."""
+
+    questions: int
+    chunks: int
+    calls: int
+    remembered: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+    @property
+    def told(self) -> str:
+        """It in one sentence."""
+        if not self.chunks:
+            return "There is nothing to ask: the LLM has labelled all of these chunks."
+        money = "" if self.cost is None else f", about {numbers.money(self.cost)}"
+        again = f" {counted(self.remembered, 'call')} are remembered." if self.remembered else ""
+        return (
+            f"{counted(self.questions, 'question')}, {numbers.chunks(self.chunks)}: "
+            f"{counted(self.calls, 'call')}, about {numbers.count(self.prompt_tokens)} tokens sent "
+            f"and {numbers.count(self.completion_tokens)} written{money}.{again}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What came of one call: chunk id → grade, or why there is none."""
+
+    question: str
+    grades: Mapping[str, int]
+    error: str = ""
+
+
+def requests(
+    questions: Iterable[str],
+    standing: Sequence[Label],
+    settings: Settings,
+    backends: Backends,
+    user: User = PUBLIC,
+    *,
+    depth: int,
+) -> Iterator[Request]:
+    """What to ask about every question, one after the other. The user sees every chunk of it.
+
+    Raises InputError where no LLM is configured, and what `gather` raises.
+    """
+    if backends.chat is None:
+        raise InputError("Proposing labels needs an LLM, and none is configured.", remedy=NO_LLM)
+    model = backends.chat.name
+    judge = settings.section(Judge)
+    plain = settings.with_values({"judge.enabled": False, "retrieval.source_pattern": ""})
+    for question in dict.fromkeys(text.strip() for text in questions):
+        own = [label for label in standing if label.query == question]
+        done = {label.chunk_id for label in own if (label.source, label.who) == ("llm", model)}
+        people = {label.chunk_id for label in own if label.source == "human"}
+        pool = gather(question, plain, backends, user, wide=True)
+        every = plain.with_values({"retrieval.k": max(len(pool.hits), 1)})
+        wanted = [
+            hit
+            for place, hit in enumerate(unfiltered(pool, every, user))
+            if (place < depth or hit.id in people) and hit.id not in done
+        ]
+        whole = backends.collection.chunks([hit.id for hit in wanted])
+        hits = [replace(hit, chunk=whole.get(hit.id, hit.chunk)) for hit in wanted]
+        # As they are now: the pool's may be older than a change of clearance.
+        hits = [hit for hit in hits if viewer(user, settings).sees(hit.chunk)]
+        prompts = [
+            call.prompt(question, hits[start : start + TOGETHER], judge, pool.space, WORDS)
+            for start in range(0, len(hits), TOGETHER)
+        ]
+        yield Request(question, tuple(ready for ready in prompts if ready.asked))
+
+
+def bill(asked: Sequence[Request], backends: Backends, prices: Prices | None = None) -> Bill:
+    """What the requests will cost."""
+    assert backends.chat is not None
+    name, remembered = backends.chat.name, backends.judgements
+    prompts = [ready for request in asked for ready in request.prompts]
+    new = [p for p in prompts if remembered is None or (name, p.key) not in remembered]
+    sent = sum(ready.tokens for ready in new)
+    answers = [[{"chunk_id": i, "action": "EXPAND_1"} for i in ready.asked] for ready in new]
+    written = sum(estimate(json.dumps({"decisions": answer})) for answer in answers)
+    cost = None if prices is None else (sent * prices.prompt + written * prices.completion) / 1e6
+    return Bill(
+        questions=len(asked),
+        chunks=sum(len(ready.asked) for ready in prompts),
+        calls=len(new),
+        remembered=len(prompts) - len(new),
+        prompt_tokens=sent,
+        completion_tokens=written,
+        cost=cost,
+    )
+
+
+def keep(made: Proposal, book: LabelBook, collection: str, backends: Backends) -> int:
+    """Enter what was proposed, as the model's. Returns how many labels. Raises StoreError."""
+    assert backends.chat is not None
+    labels = [(made.question, i, grade) for i, grade in made.grades.items()]
+    return book.add(collection, labels, who=backends.chat.name, source="llm") if labels else 0
+
+
+def propose(
+    asked: Iterable[Request], settings: Settings, backends: Backends, *, timeout_s: float
+) -> Iterator[Proposal]:
+    """Ask, call by call. Raises ModelError where `MOST_FAILED` calls in a row fail."""
+    assert backends.chat is not None
+    judge = settings.section(Judge).model_copy(update={"timeout_ms": int(1000 * timeout_s)})
+    failed = 0
+    for request in asked:
+        for ready in request.prompts:
+            said = call.ask(ready, backends.chat, judge, remembered=backends.judgements)
+            failed = failed + 1 if said.error else 0
+            grades = {verdict.chunk_id: GRADES[verdict.action] for verdict in said.verdicts}
+            yield Proposal(request.question, grades, said.error)
+            if failed == MOST_FAILED:
+                raise ModelError(
+                    f"The LLM failed {failed} times in a row: {said.error.rstrip('.')}.",
+                    remedy="Check the endpoint. What it labelled before is kept; propose again to "
+                    "go on.",
+                )

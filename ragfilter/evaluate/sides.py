@@ -1,0 +1,208 @@
+"""Labelled queries under several settings, side by side.
+
+Source: Intelligent Chunk Filtering, "Before/After Comparison Framework", "Experimental Tuning
+Process" and "Metrics to Track"; docs/design.md#judge-prompts.
+
+Every query is asked afresh under every side, since time is measured too:
+
+- A measurement is one query under one side. They come query by query, so that whoever stops early
+  has every side of the finished queries; means are over the queries that every side has.
+- Milliseconds are those of the whole query (store, models, LLM). An answer of the judge that was
+  remembered counts with the tokens and milliseconds of the call that gave it.
+- Without labels there is no precision, recall and noise; tokens and times are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from time import perf_counter
+
+from ragfilter.engine.backends import Backends
+from ragfilter.engine.replay import unfiltered
+from ragfilter.engine.retrieve import gather, run
+from ragfilter.errors import InputError
+from ragfilter.evaluate.beir import Qrels, Queries
+from ragfilter.evaluate.metrics import Scores, mean_of, noise_reduction, relevant_of
+from ragfilter.evaluate.run import kept_of
+from ragfilter.judge import call
+from ragfilter.layers.registry import SWITCHES
+from ragfilter.model import PUBLIC, User
+from ragfilter.protocols import ChatModel
+from ragfilter.report import judge_stats, tokens
+from ragfilter.settings.schema import Settings
+
+NO_LLM = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server, and OPENAI_MODEL."
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Settings with a name. `plain`: the first k of a plain search, whatever fits a prompt."""
+
+    name: str
+    settings: Settings
+    plain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One query under one side.
+
+    `ids` are the kept chunks in order; `scores`, `irrelevant` and `irrelevant_before` (of the
+    unfiltered first k) are None without labels. `context_tokens` estimates the chunks in an
+    answer's prompt; `llm_tokens` and `llm_ms` are the judge's (0 where it was not asked).
+    `fallback`: the judge failed, `error` says how.
+    """
+
+    side: str
+    id: str
+    query: str
+    ids: tuple[str, ...]
+    scores: Scores | None
+    irrelevant: int | None
+    irrelevant_before: int | None
+    context_tokens: int
+    ms: float
+    llm_tokens: int = 0
+    llm_ms: float = 0.0
+    fallback: bool = False
+    error: str = ""
+
+    @property
+    def kept(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class SideMeans:
+    """Means of one side over `queries`. `fallbacks` are counted."""
+
+    side: str
+    queries: int
+    kept: float
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    noise_reduction: float | None
+    context_tokens: float
+    llm_tokens: float
+    ms: float
+    llm_ms: float
+    fallbacks: int
+
+
+def before_and_after(sides: Sequence[Side]) -> tuple[Side, ...]:
+    """`sides`, and before them an unfiltered search for every k among them."""
+    off = {f"{layer}.enabled": False for layer in SWITCHES if layer != "clearance"}
+    by_k = {side.settings.retrieval.k: side.settings for side in reversed(sides)}
+    plain = (Side(f"unfiltered, k {k}", by_k[k].with_values(off), plain=True) for k in sorted(by_k))
+    return (*plain, *sides)
+
+
+def prompt_sides(settings: Settings, variants: Sequence[str]) -> tuple[Side, ...]:
+    """The result without the judge, then judged with each prompt. Raises ValueError: an unknown
+    variant."""
+    on = settings.with_values({"judge.enabled": True})
+    judged = (Side(name, on.with_values({"judge.prompt": name})) for name in variants)
+    return (Side("no judge", call.without(on)), *judged)
+
+
+def measure(
+    queries: Queries,
+    qrels: Qrels,
+    sides: Sequence[Side],
+    backends: Backends,
+    user: User = PUBLIC,
+) -> Iterator[Measured]:
+    """Every query under every side, one after the other, as they are finished.
+
+    Raises InputError where a side needs an LLM and none is configured, and what `retrieve.run`
+    raises.
+    """
+    check(sides, backends.chat)
+    for number, (query_id, text) in enumerate(queries.items()):
+        if number == 0:
+            # What is loaded and read once is not the first side's cost.
+            gather(text, sides[0].settings, backends, user)
+        for side in sides:
+            yield _measure(query_id, text, qrels.get(query_id), side, backends, user)
+
+
+def check(sides: Iterable[Side], chat: ChatModel | None) -> None:
+    """Raises InputError where a side needs an LLM and none is configured."""
+    if chat is None and any(side.settings.judge.enabled for side in sides):
+        raise InputError("The judge needs an LLM, and none is configured.", remedy=NO_LLM)
+
+
+def means(measured: Sequence[Measured], sides: Sequence[Side]) -> tuple[SideMeans, ...]:
+    """The means of every side, over the queries that all sides have. Empty where there is none."""
+    names = [side.name for side in sides]
+    found: dict[str, set[str]] = {}
+    for one in measured:
+        found.setdefault(one.id, set()).add(one.side)
+    whole = {query_id for query_id, have in found.items() if have.issuperset(names)}
+    if not whole:
+        return ()
+    return tuple(
+        _side_means(name, [one for one in measured if one.side == name and one.id in whole])
+        for name in names
+    )
+
+
+def _measure(
+    query_id: str,
+    text: str,
+    labels: Mapping[str, int] | None,
+    side: Side,
+    backends: Backends,
+    user: User,
+) -> Measured:
+    started = perf_counter()
+    result = run(text, side.settings, backends, user, wide=True)
+    ms = (perf_counter() - started) * 1000
+    first = unfiltered(result.pool, side.settings, result.user)
+    hits = first if side.plain else result.kept
+    stats = judge_stats(result)
+    if stats is not None and stats.cached:
+        ms += stats.ms
+    relevant = relevant_of(labels or {})
+    before = kept_of(tuple(hit.id for hit in first), relevant)
+    kept = kept_of(tuple(hit.id for hit in hits), relevant)
+    return Measured(
+        side=side.name,
+        id=query_id,
+        query=text,
+        ids=kept.ids,
+        scores=None if labels is None else kept.scores,
+        irrelevant=None if labels is None else kept.irrelevant,
+        irrelevant_before=None if labels is None else before.irrelevant,
+        context_tokens=tokens(hits),
+        ms=ms,
+        llm_tokens=stats.prompt_tokens + stats.completion_tokens if stats else 0,
+        llm_ms=stats.ms if stats else 0.0,
+        fallback=stats.fallback if stats else False,
+        error=stats.error if stats else "",
+    )
+
+
+def _side_means(name: str, rows: Sequence[Measured]) -> SideMeans:
+    scores = mean_of([row.scores for row in rows if row.scores is not None])
+    return SideMeans(
+        side=name,
+        queries=len(rows),
+        kept=fmean(row.kept for row in rows),
+        precision=scores.precision if scores else None,
+        recall=scores.recall if scores else None,
+        f1=scores.f1 if scores else None,
+        noise_reduction=noise_reduction(
+            (row.irrelevant_before, row.irrelevant)
+            for row in rows
+            if row.irrelevant_before is not None and row.irrelevant is not None
+        ),
+        context_tokens=fmean(row.context_tokens for row in rows),
+        llm_tokens=fmean(row.llm_tokens for row in rows),
+        ms=fmean(row.ms for row in rows),
+        llm_ms=fmean(row.llm_ms for row in rows),
+        fallbacks=sum(row.fallback for row in rows),
+    )

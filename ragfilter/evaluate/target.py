@@ -1,0 +1,69 @@
+"""What settings are tuned for: a mean to raise, or tokens to save at a recall that is held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ragfilter.errors import InputError
+from ragfilter.evaluate.crossval import Choice, Table, choose
+
+Tables = Mapping[str, Table]
+"""Every figure, with a row a query and a column a candidate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """``f1``, ``f2``, or ``tokens@0.8``: as few tokens as keep a mean recall of 0.8."""
+
+    figure: Literal["f1", "f2", "tokens"] = "f1"
+    recall: float = 0.0
+
+    def __str__(self) -> str:
+        return f"tokens@{self.recall:g}" if self.figure == "tokens" else self.figure
+
+    @property
+    def oracle(self) -> Literal["f1", "f2"]:
+        """What the best prefix of a ranking is best by."""
+        return "f2" if self.figure == "f2" else "f1"
+
+    def better(self, figure: Table, than: Table) -> Table:
+        """How much better the one is, query by query; positive is better."""
+        return than - figure if self.figure == "tokens" else figure - than
+
+    def choose(self, tables: Tables) -> int:
+        """The best candidate, the first among equals. Where none reaches the recall, the one that
+        comes nearest."""
+        if self.figure != "tokens":
+            return choose(tables[self.figure])
+        recall = tables["recall"].mean(axis=0)
+        least = min(self.recall, recall.max()) - 1e-12
+        return int(np.argmin(np.where(recall >= least, tables["tokens"].mean(axis=0), np.inf)))
+
+    def held_out(self, tables: Tables, folds: Choice) -> Choice:
+        """For each query, the candidate that is best on the queries of all other folds."""
+        chosen = np.empty(len(folds), dtype=np.intp)
+        for fold in np.unique(folds):
+            rest = folds != fold
+            chosen[~rest] = self.choose({name: table[rest] for name, table in tables.items()})
+        return chosen
+
+
+def read(text: str) -> Target:
+    """The target that `text` names. Raises InputError."""
+    name, at, share = text.partition("@")
+    if text in ("f1", "f2"):
+        return Target("f1" if text == "f1" else "f2")
+    try:
+        recall = float(share)
+    except ValueError:
+        recall = 0.0
+    if name == "tokens" and at and 0 < recall <= 1:
+        return Target("tokens", recall)
+    raise InputError(
+        f"There is no measure {text!r}.",
+        remedy="Use f1, f2, or tokens@0.8: the fewest tokens at a recall of 0.8.",
+    )

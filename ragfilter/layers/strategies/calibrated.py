@@ -1,0 +1,120 @@
+"""calibrated: keep what labels taught to be relevant, as many as serves the target best.
+
+A model of `layers/calibration.py` says how likely each hit is relevant; the values that are cut are
+1 − probability. Source of the expected F: Ye, Chai, Lee and Chieu, "Optimizing F-measure: a tale of
+two approaches", 2012; docs/design.md#calibrated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragfilter.errors import SettingsError
+from ragfilter.layers.calibration import REMEDY, read
+from ragfilter.layers.features import Floats, features
+from ragfilter.layers.strategies.base import EPSILON, StrategySpec, steps
+from ragfilter.model import Cut, Hit
+
+if TYPE_CHECKING:
+    from ragfilter.layers.base import LayerInput
+    from ragfilter.layers.cutoff import Cutoff
+
+BETA = {"f1": 1.0, "f2": 2.0}
+
+
+def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
+    """Keep as many as serves the target best; `values` are 1 − probability, best first.
+
+    f1, f2: the first k whose expected F is highest. recall: what reaches the probability that kept
+    this share of the relevant hits. budget: all; the context budget then decides.
+    """
+    chances = 1.0 - np.clip(np.asarray(values, dtype=np.float64), 0.0, 1.0)
+    gaps, target = steps(values), settings.target
+    if target == "budget":
+        known = int((chances > 0).sum())
+        return Cut("calibrated", known, "the likeliest first, as the context budget allows", gaps)
+    if target == "recall":
+        share, least = threshold(settings)
+        kept = int((chances >= least - EPSILON).sum())
+        reason = f"kept probabilities ≥ {least:.3f}, which keep {share:.0%} of what is relevant"
+        return Cut("calibrated", kept, reason, gaps, limit=1.0 - least)
+    beyond = read(settings.calibration).beyond if settings.calibration else 0.0
+    expected = expected_f(chances, BETA[target], beyond)
+    first = max(pinned, 1)
+    kept = first + int(np.argmax(expected[first:] >= expected[first:].max() - EPSILON))
+    falls = f"falls after hit {kept}" if kept < len(values) else "never falls"
+    return Cut("calibrated", kept, f"expected {target.upper()} {expected[kept]:.2f} {falls}", gaps)
+
+
+def expected_f(chances: Floats, beta: float, beyond: float = 0.0) -> Floats:
+    """The expected F of keeping the first k, for k from 0 up, if each hit is relevant by its own
+    chance, and `beyond` chunks that are not among them. Exact: over how many of the kept, and how
+    many of the others, are relevant."""
+    n, weight = len(chances), beta * beta
+    behind = [np.ones(1)]
+    for chance in chances[::-1]:
+        behind.append(_one_more(behind[-1], chance))
+    kept, made = np.ones(1), np.zeros(n + 1)
+    for k, chance in enumerate(chances, start=1):
+        kept, lost = _one_more(kept, chance), behind[n - k]
+        found, missed = np.arange(k + 1)[:, None], np.arange(n - k + 1)[None, :]
+        f = (1 + weight) * found / (k + weight * (found + missed + beyond))
+        made[k] = kept @ f @ lost
+    return made
+
+
+def _one_more(counts: Floats, chance: float) -> Floats:
+    """The distribution of how many are relevant, with one hit more."""
+    return np.append(counts, 0.0) * (1 - chance) + np.append(0.0, counts) * chance
+
+
+def threshold(settings: Cutoff) -> tuple[float, float]:
+    """The share of relevant hits to keep, and the probability that keeps it: that of the next share
+    up for which there were labels enough. Raises SettingsError where there is none."""
+    calibration = read(settings.calibration)
+    shares = {float(share): least for share, least in calibration.keeps.items()}
+    fit = [share for share in sorted(shares) if share >= settings.recall - EPSILON]
+    if not fit:
+        missing = labels_for(settings.recall) - calibration.relevant
+        more = f"Label {missing} more relevant chunks" if missing > 0 else "Label more questions"
+        raise SettingsError(
+            f"{calibration.relevant} labels of relevant chunks are too few to promise "
+            f"{settings.recall:.0%} of what is relevant.",
+            remedy=f"{more} and tune again, or lower cutoff.recall.",
+        )
+    return fit[0], shares[fit[0]]
+
+
+def labels_for(recall: float) -> int:
+    """How many labels of relevant chunks a share of `recall` takes at least."""
+    return math.ceil(1 / (1 - recall) - EPSILON) - 1
+
+
+def weigh(hits: Sequence[Hit], look: LayerInput) -> tuple[float, ...] | None:
+    """1 − probability of each hit; 1 beyond the depth that was learned on. None while rerank scores
+    are missing. Raises SettingsError where nothing was learned, or with another model or space."""
+    settings = look.settings.cutoff
+    if not settings.calibration:
+        raise SettingsError("cutoff.strategy is calibrated, and nothing is learned.", remedy=REMEDY)
+    calibration = read(settings.calibration)
+    calibration.check_fits(look.pool, look.settings.quality)
+    near = hits[: calibration.depth]
+    found = features(near, look) if near else {}
+    if not calibration.features <= found.keys():
+        return None if near else ()
+    chances = calibration.probabilities(found)
+    return (*(1.0 - float(chance) for chance in chances), *[1.0] * (len(hits) - len(near)))
+
+
+SPEC = StrategySpec(
+    name="calibrated",
+    cut=cut,
+    about="what your labels taught; learned by tune.",
+    reads=("max_results", "min_results", "calibration", "target", "recall", "prefix"),
+    reads_pool=True,
+    weigh=weigh,
+)

@@ -1,0 +1,47 @@
+"""moving_avg: cut at the largest drop of a moving average.
+
+Source: `moving_avg` of Adaptive-k (Taguchi, Maekawa and Bhutani, EMNLP 2025);
+docs/design.md#cutoff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, largest, rising, steps
+from ragfilter.model import Cut
+
+if TYPE_CHECKING:
+    from ragfilter.layers.cutoff import Cutoff
+
+WINDOW = 3
+
+
+def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
+    """Cut where the mean of three neighbours rises most: a single outlier makes no cliff.
+
+    The step between the windows that begin at hits i and i + 1 is that of hit i, as in the source.
+    """
+    curve, gaps = rising(values, pinned), steps(values)
+    means = [fmean(curve[i : i + WINDOW]) for i in range(len(curve) - WINDOW + 1)]
+    free = [step for step in steps(means) if step.after_rank >= pinned and step.size > EPSILON]
+    # Where a later hit lies nearer than the one before it, there is no cliff.
+    winner = largest([step for step in free if gaps[step.after_rank - 1].size >= 0])
+    if winner is None:
+        return Cut("moving_avg", len(values), "no drop of the moving average; kept all", gaps)
+    rank = winner.after_rank
+    marked = tuple(replace(step, cliff=step.after_rank == rank) for step in gaps)
+    reason = f"the moving average drops most, by {winner.size:.3f}, after hit {rank}"
+    return cut_at("moving_avg", marked[rank - 1], reason, marked)
+
+
+SPEC = StrategySpec(
+    name="moving_avg",
+    cut=cut,
+    about="the largest drop of a moving average (adaptive-k).",
+    title="moving average",
+    cliff=lambda settings: "Largest drop of the average",
+)

@@ -1,0 +1,49 @@
+"""spike: cut where the curve bends back after its first bend.
+
+Source: `2diff_spike` of Adaptive-k (Taguchi, Maekawa and Bhutani, EMNLP 2025);
+docs/design.md#cutoff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from ragfilter.layers.strategies.adaptive_k import cut as largest_drop
+from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, rising, steps
+from ragfilter.model import Cut
+
+if TYPE_CHECKING:
+    from ragfilter.layers.cutoff import Cutoff
+
+
+def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: float) -> Cut:
+    """Cut where steps first shrink after they have grown: the second differences change their sign.
+
+    As in the source, the hit behind the bend is the last one kept, and where there is no bend, the
+    largest drop decides.
+    """
+    curve = rising(values, pinned)
+    sizes = [right - left for left, right in pairwise(curve)]
+    bends = [right - left for left, right in pairwise(sizes)]
+    grew = False
+    gaps = steps(values)
+    for place, bend in enumerate(bends):
+        rank = place + 2
+        if grew and bend < -EPSILON and rank >= pinned and gaps[rank - 1].size >= 0:
+            marked = tuple(replace(step, cliff=step.after_rank == rank) for step in gaps)
+            return cut_at("spike", marked[rank - 1], f"the curve bends after hit {rank}", marked)
+        grew = grew or bend > EPSILON
+    plain = settings.model_copy(update={"b_extra": 0})
+    made = largest_drop(values, plain, pinned, background)
+    return replace(made, strategy="spike", reason=f"no bend; {made.reason}")
+
+
+SPEC = StrategySpec(
+    name="spike",
+    cut=cut,
+    about="the first bend of the curve (adaptive-k, 2diff_spike).",
+    cliff=lambda settings: "Bend",
+)

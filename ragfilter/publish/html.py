@@ -1,0 +1,95 @@
+"""One HTML text from a template: styles and drawings inside it, and nothing it would fetch.
+
+Every value is escaped: a chunk's text is data. A policy inside the file forbids the browser every
+request as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from ragfilter import __version__
+from ragfilter.extras import extra
+from ragfilter.layers.registry import LAYERS
+from ragfilter.model import User
+from ragfilter.report.contrast import reason
+from ragfilter.settings.config import to_toml
+from ragfilter.text import numbers
+from ragfilter.text.characters import whole
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from ragfilter.stores.runs import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a report was made of, so that it can be made again."""
+
+    collection: str
+    collection_version: str
+    model: str
+    space: str
+    user: User
+    at: datetime
+
+    @property
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """Label and value, in order."""
+        return (
+            ("collection", f"{self.collection}, version {self.collection_version}"),
+            ("embedding model", f"{self.model}, {self.space}"),
+            ("seen as", viewed(self.user)),
+            ("made", f"{self.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC by ragfilter {__version__}"),
+        )
+
+
+def origin_of(run: Run) -> Origin:
+    """Where a run's figures are from."""
+    plan = run.plan
+    return Origin(
+        plan.collection, plan.collection_version, plan.model, plan.space, plan.viewer, run.at
+    )
+
+
+def render(template: str, **values: Any) -> str:
+    """The page of a template."""
+    made = _environment().get_template(template).render(layers=LAYERS, **values)
+    # Foreign text may hold what no file can: lone surrogates.
+    return whole(made)
+
+
+def viewed(user: User) -> str:
+    """For whom something was made, in words."""
+    if user.unrestricted:
+        return "everyone: clearance is off"
+    named = f", departments {', '.join(user.departments)}" if user.departments else ""
+    return f"level {user.level}{named}"
+
+
+@cache
+def _environment() -> Environment:
+    with extra("app"):
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("ragfilter.publish"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "count": numbers.count,
+        "counted": numbers.counted,
+        "tokens": numbers.tokens,
+        "money": numbers.money,
+        "distance": numbers.distance,
+        "reason": reason,
+        "toml": to_toml,
+    }
+    return made

@@ -1,0 +1,95 @@
+"""The reports of labelled queries: a run, or two sides over the same queries. Pure.
+
+They name questions and figures, and no chunk.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from ragfilter.evaluate import stored
+from ragfilter.evaluate.crossval import Interval, bootstrap
+from ragfilter.evaluate.matching import Duel
+from ragfilter.evaluate.records import QueryRecord
+from ragfilter.evaluate.runs import settings_of, variants_of
+from ragfilter.evaluate.table import FIXED, figures_of, fixed_k_scores, layer_gains, table
+from ragfilter.evaluate.variants import IN_FORCE
+from ragfilter.publish import drawing
+from ragfilter.publish.html import origin_of, render
+from ragfilter.publish.question import Called
+from ragfilter.stores.runs import Run
+
+MOST_QUERIES = 30
+LABELS = {
+    "precision": "precision", "recall": "recall", "f1": "F1", "f2": "F2", "ndcg": "nDCG",
+    "chunks": "chunks", "tokens": "tokens",
+}  # fmt: skip
+
+
+def of_run(run: Run, records: Sequence[QueryRecord]) -> str:
+    """A run: every alternative with its interval, what each layer buys, and what is lost."""
+    variants = variants_of(run)
+    rows = table(records, variants)
+    name, llm = stored.untitled(run.plan.query_set)
+    lost = sorted((each for each in records if each.lost), key=lambda each: -each.lost)
+    settings = settings_of(run)
+    return render(
+        "run.html",
+        run=run,
+        records=records,
+        said=_verdicts(run, records),
+        f1=drawing.intervals([(row.name, row.means["f1"]) for row in rows], IN_FORCE),
+        rows=rows,
+        labels=LABELS,
+        in_force=IN_FORCE,
+        gains=layer_gains(records, variants),
+        lost=lost[:MOST_QUERIES],
+        more=max(len(lost) - MOST_QUERIES, 0),
+        settings=settings,
+        command="ragfilter runs new --config ragfilter.toml --collection "
+        f"{shlex.quote(run.plan.collection)} --queries {shlex.quote(name)}"
+        + (" --with-llm" if llm else ""),
+        origin=origin_of(run),
+    )
+
+
+def of_duel(
+    made: Duel, names: tuple[Called, Called], run: Run
+) -> str:  # fmt: skip
+    """Two sides over the same queries; b is a row of `run`."""
+    changed = [each for each in made.changes if each.gain]
+    return render(
+        "duel.html",
+        duel=made,
+        paired=made.paired,
+        names=[each.name for each in names],
+        query_set=run.plan.query_set,
+        verdict=f"B is {_compared(made.paired.gain)} A in mean F1.",
+        gains=drawing.gains([each.gain for each in made.changes]),
+        changes=changed[:MOST_QUERIES],
+        more=max(len(changed) - MOST_QUERIES, 0),
+        settings=[(f"{letter}: {each.name}", each.settings, each.profile)
+                  for letter, each in zip("AB", names, strict=True)],
+        origin=origin_of(run),
+    )  # fmt: skip
+
+
+def _verdicts(run: Run, records: Sequence[QueryRecord]) -> list[str]:
+    said = []
+    if not run.complete:
+        said.append(f"The run was stopped after {run.done} of {run.plan.queries} questions.")
+    if len(records) > 1:
+        own = figures_of(records, IN_FORCE)["f1"]
+        gain = bootstrap(own - fixed_k_scores(records))
+        said.append(
+            f"The settings are {_compared(gain)} the {FIXED} (cross-validated): F1 "
+            f"{gain.mean:+.3f}, 95% interval {gain.low:+.3f} to {gain.high:+.3f}."
+        )
+    return said or ["One question says little: label more."]
+
+
+def _compared(gain: Interval) -> str:
+    if gain.low > 0:
+        return "better than"
+    return "worse than" if gain.high < 0 else "not told apart from"

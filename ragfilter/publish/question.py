@@ -1,0 +1,104 @@
+"""The reports of one question: under one set of settings, or under two. Pure.
+
+They hold what their user may see and nothing else: of a result made for an operator too.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ragfilter.answer.stream import Prices
+from ragfilter.engine.replay import unfiltered
+from ragfilter.model import Result
+from ragfilter.publish import drawing, told
+from ragfilter.publish.html import Origin, render
+from ragfilter.publish.told import Told
+from ragfilter.report import rows, seen
+from ragfilter.report.contrast import contrast
+from ragfilter.report.story import sentences, story
+from ragfilter.settings.schema import Settings
+
+MOST_DROPPED = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """Settings with their name, and the profile they began with."""
+
+    name: str
+    profile: str
+    settings: Settings
+
+
+def of_query(
+    result: Result,
+    profile: str,
+    origin: Origin,
+    *,
+    prices: Prices | None = None,
+    answers: Sequence[Told] = (),
+) -> str:
+    """What was asked, what was dropped and why, and what that does to prompt and answer."""
+    result = seen(result)
+    listed = rows(result)
+    texts = {hit.id: hit.chunk.text for hit in result.kept}
+    kept = sorted((row for row in listed if row.place is not None), key=lambda row: row.place or 0)
+    dropped = [row for row in listed if row.place is None]
+    k = result.settings.retrieval.k
+    plain = unfiltered(result.pool, result.settings, result.user)
+    account = story(result)
+    return render(
+        "query.html",
+        query=result.query,
+        said=sentences(account, prices.prompt if prices else 0.0),
+        sides=[
+            told.size(f"without the filter (first {k})", plain, prices),
+            told.size("with the filter", result.kept, prices),
+        ],
+        priced=prices is not None,
+        curve=drawing.curve(listed, k),
+        answers=answers,
+        kept=[(row, texts[row.id]) for row in kept],
+        falls=account.falls,
+        dropped=dropped[:MOST_DROPPED],
+        more=max(len(dropped) - MOST_DROPPED, 0),
+        settings=result.settings,
+        profile=profile,
+        command=f"ragfilter query {shlex.quote(result.query)} --collection "
+        f"{shlex.quote(result.pool.collection)} --config ragfilter.toml",
+        origin=origin,
+    )
+
+
+def of_two(
+    results: tuple[Result, Result],
+    names: tuple[Called, Called],
+    origin: Origin,
+    *,
+    prices: Prices | None = None,
+    answers: Sequence[Told] = (),
+) -> str:
+    """One question under two settings: who keeps what, and why the other does not."""
+    a, b = (seen(result) for result in results)
+    made = contrast(a, b)
+    price = prices.prompt if prices else 0.0
+    labels = [f"{letter}: {each.name}" for letter, each in zip("AB", names, strict=True)]
+    return render(
+        "contrast.html",
+        query=a.query,
+        names=[each.name for each in names],
+        said=[(label, sentences(story(each), price))
+              for label, each in zip(labels, (a, b), strict=True)],
+        sides=[told.size(label, each.kept, prices)
+               for label, each in zip(labels, (a, b), strict=True)],
+        priced=prices is not None,
+        lists=drawing.lists(made),
+        groups=[("Only A keeps", made.only("a")), ("Both keep", made.only("both")),
+                ("Only B keeps", made.only("b"))],
+        answers=answers,
+        settings=[(label, each.settings, each.profile)
+                  for label, each in zip(labels, names, strict=True)],
+        origin=origin,
+    )  # fmt: skip

@@ -1,0 +1,50 @@
+"""What several reports tell alike: a side's size, and an answer with what it cites. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ragfilter.answer.context import Context
+from ragfilter.answer.stream import Answer, Prices
+from ragfilter.model import Hit
+from ragfilter.report import tokens
+
+QUOTED = "quoted from the passages, without an LLM"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What one side sends: `cost` is that of 1,000 questions."""
+
+    name: str
+    chunks: int
+    tokens: int
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One answer as a report shows it."""
+
+    name: str
+    by: str
+    text: str
+    cites: tuple[tuple[int, str], ...]
+
+
+def size(name: str, hits: Sequence[Hit], prices: Prices | None) -> Size:
+    """A side's size in a prompt."""
+    total = tokens(hits)
+    return Size(name, len(hits), total, total * prices.prompt / 1000 if prices else 0.0)
+
+
+def told(name: str, answer: Answer, context: Context) -> Told:
+    """An answer from a context."""
+    titles = [hit.chunk.name for hit in context.chunks]
+    return Told(
+        name,
+        QUOTED if answer.extractive else f"by {answer.model}",
+        answer.text or answer.error,
+        tuple((n, titles[n - 1]) for n in answer.citations if n <= len(titles)),
+    )

@@ -1,0 +1,77 @@
+"""Two results of one query side by side: what only one of them keeps, and why the other did not.
+
+Pure. Both are told as their user sees them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ragfilter.model import Result
+from ragfilter.report.rows import Row, rows
+
+Keeper = Literal["a", "both", "b"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """A chunk that at least one of two results keeps, as each of them tells it. None: that result's
+    search did not find it."""
+
+    id: str
+    title: str
+    a: Row | None
+    b: Row | None
+
+    @property
+    def keeper(self) -> Keeper:
+        """Which of the two keeps it."""
+        if not _kept(self.a):
+            return "b"
+        return "both" if _kept(self.b) else "a"
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """Every chunk that is kept by a or b: a's in their order, then what only b keeps in b's."""
+
+    pairings: tuple[Pairing, ...]
+
+    def only(self, keeper: Keeper) -> tuple[Pairing, ...]:
+        """The chunks that this side alone keeps, or both do."""
+        return tuple(each for each in self.pairings if each.keeper == keeper)
+
+
+def contrast(a: Result, b: Result) -> Contrast:
+    """Compare what two results keep."""
+    mine, theirs = _by_id(a), _by_id(b)
+    pairings = [Pairing(i, row.title, row, theirs.get(i)) for i, row in _ordered(mine)]
+    pairings += [
+        Pairing(i, row.title, mine.get(i), row)
+        for i, row in _ordered(theirs)
+        if not _kept(mine.get(i))
+    ]
+    return Contrast(tuple(pairings))
+
+
+def reason(row: Row | None) -> str:
+    """Why a side keeps or drops a chunk, in its own words."""
+    if row is None:
+        return "not found by this search"
+    return f"{row.outcome} by {row.layer}: {row.reason}"
+
+
+def _by_id(result: Result) -> dict[str, Row]:
+    return {row.id: row for row in rows(result)}
+
+
+def _ordered(found: dict[str, Row]) -> Iterator[tuple[str, Row]]:
+    kept = [(row.place, i, row) for i, row in found.items() if row.place is not None]
+    for _, i, row in sorted(kept, key=lambda each: each[0]):
+        yield i, row
+
+
+def _kept(row: Row | None) -> bool:
+    return row is not None and row.kept

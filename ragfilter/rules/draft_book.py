@@ -1,0 +1,83 @@
+"""Drafts of rules that wait to be looked at, and the chunks that still wait for one.
+
+Source: docs/design.md#drafting. Every draft is kept before the next chunk is asked about, so a run
+that was paused, or whose process was killed, goes on where it stood.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from ragfilter import database
+from ragfilter.extras import extra
+from ragfilter.rules.draft import Draft, fields, of_fields
+
+with extra("chroma"):
+    import sqlalchemy as sa
+
+_drafts = sa.Table(
+    "rule_drafts",
+    sa.MetaData(),
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("collection", sa.Text, nullable=False),
+    sa.Column("chunk_id", sa.Text, nullable=False),
+    sa.Column("body", sa.Text),
+    sa.Column("drafted", sa.Boolean, nullable=False),
+    sa.UniqueConstraint("collection", "chunk_id"),
+)
+
+
+class DraftBook(database.Book):
+    """The drafts in the database at `url`."""
+
+    what = "drafts"
+    called = "Keeping drafts"
+    tables = (_drafts,)
+
+    def want(self, collection: str, chunk_ids: Sequence[str]) -> None:
+        """Let these chunks wait for a draft, and no others. Drafts that were made stay, and are not
+        made again; those that failed are."""
+        with self._writing() as connection:
+            connection.execute(
+                _drafts.delete().where(_drafts.c.collection == collection, ~_drafts.c.drafted)
+            )
+            rows = connection.execute(
+                sa.select(_drafts.c.chunk_id).where(_drafts.c.collection == collection)
+            )
+            there = {chunk_id for (chunk_id,) in rows}
+            new = [
+                {"collection": collection, "chunk_id": i, "body": None, "drafted": False}
+                for i in dict.fromkeys(chunk_ids)
+                if i not in there
+            ]
+            if new:
+                connection.execute(_drafts.insert(), new)
+
+    def waiting(self, collection: str) -> tuple[str, ...]:
+        """The chunks that nothing was drafted for yet, in their order."""
+        mine = (_drafts.c.collection == collection, _drafts.c.body.is_(None))
+        found = sa.select(_drafts.c.chunk_id).where(*mine).order_by(_drafts.c.id)
+        return tuple(chunk_id for (chunk_id,) in self._read(found))
+
+    def drafts(self, collection: str) -> tuple[Draft, ...]:
+        """What was drafted, also where it failed."""
+        mine = (_drafts.c.collection == collection, _drafts.c.body.is_not(None))
+        found = sa.select(_drafts.c.body).where(*mine).order_by(_drafts.c.id)
+        return tuple(of_fields(json.loads(body)) for (body,) in self._read(found))
+
+    def keep(self, collection: str, draft: Draft) -> None:
+        """Keep a draft of a chunk that waits for one. It is on the disk on return."""
+        mine = (_drafts.c.collection == collection, _drafts.c.chunk_id == draft.chunk_id)
+        body = json.dumps(dict(fields(draft)))
+        kept = _drafts.update().where(*mine).values(body=body, drafted=draft.rule is not None)
+        with self._writing() as connection:
+            connection.execute(kept)
+
+    def forget(self, collection: str, chunk_ids: Iterable[str]) -> None:
+        """Forget what was drafted for these chunks, and that they wait."""
+        mine = (_drafts.c.collection == collection, _drafts.c.chunk_id == sa.bindparam("gone"))
+        rows = [{"gone": chunk_id} for chunk_id in chunk_ids]
+        if rows:
+            with self._writing() as connection:
+                connection.execute(_drafts.delete().where(*mine), rows)

@@ -1,0 +1,117 @@
+"""What the journal holds: its tables, and their rows as values.
+
+Source: docs/design.md#journal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, cast
+
+from ragfilter import database
+from ragfilter.extras import extra
+
+with extra("chroma"):
+    import sqlalchemy as sa
+
+State = Literal["pending", "done", "undone", "rolled_back"]
+Kind = Literal["edit", "undo", "redo"]
+
+edits = sa.Table(
+    "rule_edits",
+    sa.MetaData(),
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("collection", sa.Text, nullable=False),
+    sa.Column("chunk_id", sa.Text, nullable=False),
+    sa.Column("before", sa.Text),
+    sa.Column("after", sa.Text),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("of", sa.Integer),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("batch", sa.Text),
+    sqlite_autoincrement=True,
+)
+exports = sa.Table(
+    "rule_exports",
+    sa.MetaData(),
+    sa.Column("collection", sa.Text, primary_key=True),
+    sa.Column("at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("edit", sa.Integer, nullable=False),
+)
+PENDING = edits.c.state == "pending"
+INDEXES = (
+    sa.Index(
+        "rule_edits_one_pending",
+        edits.c.collection,
+        edits.c.chunk_id,
+        unique=True,
+        sqlite_where=PENDING,
+        postgresql_where=PENDING,
+    ),
+    sa.Index("rule_edits_of_chunk", edits.c.collection, edits.c.chunk_id, edits.c.id),
+    sa.Index("rule_edits_of_edit", edits.c.of),
+    sa.Index("rule_edits_of_batch", edits.c.batch),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One entry. `before` and `after` are rule texts as stored, None for no rule; `at` is in UTC;
+    `of` is the id of the edit that an undo or redo is about."""
+
+    id: int
+    at: datetime
+    who: str
+    collection: str
+    chunk_id: str
+    before: str | None
+    after: str | None
+    kind: Kind
+    of: int | None
+    state: State
+    batch: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A change to be entered: a chunk's rule before and after, and the edit it undoes or redoes."""
+
+    chunk_id: str
+    before: str | None
+    after: str | None
+    of: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What was changed at once: one edit, or all of a batch, of which `edit` is the first. `done`
+    counts those in force."""
+
+    edit: Edit
+    size: int
+    done: int
+
+
+def to_row(
+    entry: Entry, who: str, collection: str, kind: Kind, batch: str | None
+) -> dict[str, object]:
+    return {
+        "at": datetime.now(UTC),
+        "who": who,
+        "collection": collection,
+        "chunk_id": entry.chunk_id,
+        "before": entry.before,
+        "after": entry.after,
+        "kind": kind,
+        "of": entry.of,
+        "state": "pending",
+        "batch": batch,
+    }
+
+
+def to_edit(row: sa.Row[Any]) -> Edit:
+    values = cast(dict[str, Any], dict(row._mapping))
+    return Edit(at=database.in_utc(values.pop("at")), **values)

@@ -1,0 +1,161 @@
+"""Which of two answers a person finds better, in the workspace's database, beside the labels.
+
+A vote is on a question and a pair of sides, whichever of them stood on the left: a side is its
+settings and the chunks that went into its prompt. One vote a person and pair; the last one counts.
+Source: docs/design.md#preferences.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from ragfilter import database
+from ragfilter.database import TEXT, TIME
+from ragfilter.extras import extra
+from ragfilter.text.characters import whole
+
+with extra("chroma"):
+    import sqlalchemy as sa
+
+Choice = Literal["first", "second", "both", "neither"]
+CHOICES: Mapping[Choice, str] = {
+    "first": "the first is better",
+    "second": "the second is better",
+    "both": "both fine",
+    "neither": "both poor",
+}
+_TURNED: Mapping[Choice, Choice] = {"first": "second", "second": "first"}
+
+_votes = database.table(
+    "preferences",
+    at=TIME,
+    who=TEXT,
+    collection=TEXT,
+    query=TEXT,
+    first=TEXT,
+    second=TEXT,
+    choice=TEXT,
+)
+_INDEX = sa.Index("preferences_of_query", _votes.c.collection, _votes.c.query)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A side of a pair: what its answer was made from. `chunks` are the ids in the prompt, in
+    order; `settings` are the changes from `profile`. `model`: whose answer it is."""
+
+    profile: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    chunks: tuple[str, ...] = ()
+    model: str = ""
+
+    @property
+    def text(self) -> str:
+        """The same side always has the same text."""
+        own = [self.profile, dict(self.settings), list(self.chunks), self.model]
+        return json.dumps(own, sort_keys=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """What one person said of a pair; `at` is in UTC."""
+
+    at: datetime
+    who: str
+    collection: str
+    query: str
+    first: Answered
+    second: Answered
+    choice: Choice
+
+    def seen_from(self, left: Answered) -> Choice:
+        """The choice, where `left` is the first."""
+        return self.choice if left.text == self.first.text else _turned(self.choice)
+
+
+class Preferences(database.Book):
+    """The votes in the database at `url`."""
+
+    what = "preferences"
+    called = "The book of preferences"
+    tables = (_votes,)
+    indexes = (_INDEX,)
+
+    def vote(
+        self,
+        collection: str,
+        query: str,
+        left: Answered,
+        right: Answered,
+        choice: Choice,
+        *,
+        who: str,
+    ) -> None:
+        """Enter a vote, instead of this person's earlier one on the pair."""
+        first, second = sorted((left, right), key=lambda side: side.text)
+        row = {
+            "who": whole(who),
+            "collection": collection,
+            "query": whole(query).strip(),
+            "first": first.text,
+            "second": second.text,
+        }
+        turned = choice if first is left else _turned(choice)
+        with self._writing() as connection:
+            same = [_votes.c[name] == value for name, value in row.items()]
+            connection.execute(_votes.delete().where(*same))
+            added = {**row, "at": datetime.now(UTC), "choice": turned}
+            connection.execute(_votes.insert().values(added))
+
+    def votes(self, collection: str, query: str | None = None) -> tuple[Vote, ...]:
+        """The votes on a question, or on all of a collection, oldest first."""
+        found = sa.select(_votes).where(_votes.c.collection == collection)
+        if query is not None:
+            found = found.where(_votes.c.query == whole(query).strip())
+        return tuple(map(_vote, self._read(found.order_by(_votes.c.id))))
+
+
+def on_pair(votes: Iterable[Vote], left: Answered, right: Answered) -> tuple[Vote, ...]:
+    """The votes on this very pair."""
+    pair = {left.text, right.text}
+    return tuple(each for each in votes if {each.first.text, each.second.text} == pair)
+
+
+def on_settings(votes: Iterable[Vote], left: Answered, right: Answered) -> Counter[Choice]:
+    """How often each was said of answers made with these two settings, over every question."""
+    tally: Counter[Choice] = Counter()
+    mine, theirs = _settings(left), _settings(right)
+    for each in votes:
+        pair = _settings(each.first), _settings(each.second)
+        if pair == (mine, theirs):
+            tally[each.choice] += 1
+        elif pair == (theirs, mine):
+            tally[_turned(each.choice)] += 1
+    return tally
+
+
+def _settings(side: Answered) -> str:
+    return json.dumps([side.profile, dict(side.settings)], sort_keys=True)
+
+
+def _turned(choice: Choice) -> Choice:
+    return _TURNED.get(choice, choice)
+
+
+def _vote(row: sa.Row[Any]) -> Vote:
+    values = dict(row._mapping)
+    first, second = (_side(values[name]) for name in ("first", "second"))
+    return Vote(
+        database.in_utc(values["at"]), values["who"], values["collection"], values["query"],
+        first, second, values["choice"],
+    )  # fmt: skip
+
+
+def _side(text: str) -> Answered:
+    profile, settings, chunks, model = json.loads(text)
+    return Answered(profile, settings, tuple(chunks), model)

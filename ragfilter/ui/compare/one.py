@@ -1,0 +1,234 @@
+"""One question under two settings: the two lists, who keeps what and why, and both answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from ragfilter.answer import context
+from ragfilter.answer.stream import Answer
+from ragfilter.engine.replay import replay
+from ragfilter.errors import RagfilterError
+from ragfilter.model import Result
+from ragfilter.report import seen, short_title, tokens
+from ragfilter.report.contrast import Contrast, Keeper, Pairing, contrast, reason
+from ragfilter.ui.compare import plot
+from ragfilter.ui.compare.sides import Side
+from ragfilter.ui.look import html, numbers, theme
+from ragfilter.ui.main import problems
+from ragfilter.ui.panels import answer, preference
+from ragfilter.ui.session import answers, pools, reports, state
+from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.visit import View
+
+ALL = "All"
+TITLE_WIDTH = 40
+KEEPERS: dict[str, Keeper] = {"Only A": "a", "Both": "both", "Only B": "b"}
+KEPT_BY = {keeper: label for label, keeper in KEEPERS.items()}
+
+
+def draw(view: View, sides: tuple[Side, Side]) -> None:
+    """Everything of one question."""
+    query, resources = view.asked.query, view.resources
+    try:
+        with st.spinner("Searching …"):
+            results = tuple(seen(result_of(view, side)) for side in sides)
+    except RagfilterError as error:
+        problems.show(error, retry=False)
+        return
+    a, b = results
+    made = contrast(a, b)
+    html.heading(query, level=1)
+    _strip(made, results)
+    for side, result in zip(sides, results, strict=True):
+        _waiting(side, result)
+    if not made.pairings:
+        html.draw(
+            '<p class="rf-empty"><b>Neither side keeps a chunk.</b> Choose a side that filters '
+            "less, such as profile unfiltered.</p>"
+        )
+        return
+    _lists(made)
+    _table(made, results)
+    html.heading("Answers")
+    pair = (
+        answers.Side("A", context.pack(a.kept, a.settings)),
+        answers.Side("B", context.pack(b.kept, b.settings)),
+    )
+    _report(view, (a, b), sides, pair)
+    with st.container(key="compare-answers", border=True):
+        answer.warm(query, pair, resources)
+        found = answer.both(query, pair, resources, _title, _show)
+        if found is not None:
+            voted = tuple(
+                answer.answered(each, said, side.profile, side.settings)
+                for each, said, side in zip(pair, found, sides, strict=True)
+            )
+            preference.draw(query, (voted[0], voted[1]), ("A", "B"), resources, own="compare")
+
+
+def result_of(view: View, side: Side) -> Result:
+    """The question under a side's settings. Raises RagfilterError."""
+    if side.settings == view.result.settings:
+        return view.result
+    user, resources = state.user(), view.resources
+    asked = pools.put(view.asked.query, view.asked.collection, side.settings, user, resources)
+    pool = pools.pool_of(asked, side.settings, resources)
+    result = replay(pool, side.settings, user)
+    if result.needs:
+        result = replay(
+            pools.settle(asked, pool, side.settings, user, resources), side.settings, user
+        )
+    return result
+
+
+def _strip(made: Contrast, results: Sequence[Result]) -> None:
+    facts = [
+        _fact(
+            f"{letter} keeps",
+            numbers.chunks(len(result.kept)),
+            numbers.tokens(tokens(result.kept)),
+        )
+        for letter, result in zip("AB", results, strict=True)
+    ]
+    facts += [_fact(label, str(len(made.only(keeper))), "")
+              for label, keeper in KEEPERS.items()]  # fmt: skip
+    html.draw(f'<section class="rf-strip" aria-label="Comparison">{"".join(facts)}</section>')
+
+
+def _fact(label: str, value: str, more: str) -> str:
+    return (
+        f'<div class="rf-fact"><span>{html.text(label)}</span><b>{html.text(value)} '
+        f"<i>{html.text(more)}</i></b></div>"
+    )
+
+
+def _waiting(side: Side, result: Result) -> None:
+    """What a side still lacks: models are asked on Inspect."""
+    letter = side.letter.upper()
+    if result.message:
+        html.draw(f'<p class="rf-aside">{letter}: {html.text(result.message)}</p>')
+    for need in result.needs:
+        html.draw(
+            f'<p class="rf-aside">{letter} falls back, since {html.text(need.layer)} waits: '
+            f"{html.text(need.why)}. Open Inspect with these settings to ask for it.</p>"
+        )
+
+
+def _lists(made: Contrast) -> None:
+    html.heading("Lists")
+    with st.container(key="compare-lists"):
+        st.plotly_chart(
+            plot.figure(made, dark=st.context.theme.type == "dark"),
+            key="compare-lists-chart",
+            theme=None,
+            config={"displayModeBar": False},
+            alt="The two ranked lists, joined where both keep a chunk",
+        )
+    _legend(made)
+    longest = max((row.place or 0 for e in made.pairings for row in (e.a, e.b) if row), default=0)
+    if longest > plot.MOST:
+        html.draw(f'<p class="rf-aside">The first {plot.MOST} of each; the table has all.</p>')
+
+
+def _legend(made: Contrast) -> None:
+    """What the marks stand for that are drawn."""
+    fell = [row.layer for each in made.pairings for row in (each.a, each.b)
+            if row is not None and not row.kept]  # fmt: skip
+    items = "".join(
+        f"<li>{html.sign(theme.LAYERS[name], f'layer-{name}')}dropped by {html.text(name)}</li>"
+        for name in dict.fromkeys(fell)
+    )
+    if items:
+        html.draw(f'<ul class="rf-legend">{items}</ul>')
+
+
+def _table(made: Contrast, results: Sequence[Result]) -> None:
+    html.heading("Chunks")
+    counts = {label: len(made.only(keeper)) for label, keeper in KEEPERS.items()}
+    wanted = st.segmented_control(
+        "Chunks shown",
+        [ALL, *KEEPERS],
+        key="compare-shown",
+        default=ALL,
+        required=True,
+        format_func=lambda each: f"{each} · {counts.get(each, len(made.pairings))}",
+        help="By who keeps them. Click a row to read its chunk.",
+    )
+    shown = [e for e in made.pairings if wanted in (None, ALL, KEPT_BY[e.keeper])]
+    if not shown:
+        html.draw('<p class="rf-empty"><b>No chunk is of this kind.</b> Choose All.</p>')
+        return
+    table = pd.DataFrame(
+        {
+            "kept by": [KEPT_BY[each.keeper] for each in shown],
+            "title": [short_title(each.title, TITLE_WIDTH) for each in shown],
+            "in A": [reason(each.a) for each in shown],
+            "in B": [reason(each.b) for each in shown],
+        }
+    )
+    config = {
+        "kept by": st.column_config.TextColumn("kept by", width=70),
+        "title": st.column_config.TextColumn("title", width=260),
+        "in A": st.column_config.TextColumn("in A", width=330, help="What A decided, and why."),
+        "in B": st.column_config.TextColumn("in B", width=330, help="What B decided, and why."),
+    }
+    with st.container(key="table"):
+        picked = st.dataframe(
+            table,
+            key=f"compare-rows-{wanted}",
+            hide_index=True,
+            row_height=32,
+            height=min(36 + 32 * len(table) + 3, 360),
+            on_select="rerun",
+            selection_mode=("single-row", "single-cell"),
+            column_config=config,
+        )
+    selection = picked["selection"]
+    chosen = [row for row, _ in selection["cells"]] or selection["rows"]
+    if chosen and chosen[0] < len(shown):
+        _chunk(shown[chosen[0]], results)
+
+
+def _chunk(each: Pairing, results: Sequence[Result]) -> None:
+    """The chunk of the row that was clicked."""
+    hit = next(hit for result in results for hit in result.kept if hit.id == each.id)
+    with st.container(key="compare-chunk", border=True):
+        html.draw(
+            f'<section class="rf-chunk"><h3>{html.text(each.title)}</h3>'
+            f'<p class="rf-facts"><span>{html.text(each.id)}</span></p></section>'
+        )
+        st.text(hit.chunk.text or "This chunk has no text.")
+
+
+def _title(side: answers.Side) -> None:
+    packed = side.context
+    html.draw(
+        f'<p class="rf-side"><b>{html.text(side.name)}</b><span>'
+        f"{numbers.chunks(len(packed.chunks))}, {numbers.tokens(packed.tokens)}</span></p>"
+    )
+
+
+def _show(
+    query: str, side: answers.Side, other: answers.Side, said: Answer, resources: Resources
+) -> None:
+    """The answer, and what it cites."""
+    cited = answer.words(query, side, other, said, resources)
+    titles = [hit.chunk.name for hit in side.context.chunks]
+    told = " · ".join(f"[{n}] {short_title(titles[n - 1], TITLE_WIDTH)}" for n in cited)
+    html.draw(f'<p class="rf-aside">{html.text(told)}</p>')
+
+
+def _report(
+    view: View,
+    results: tuple[Result, Result],
+    sides: tuple[Side, Side],
+    pair: tuple[answers.Side, answers.Side],
+) -> None:
+    """The comparison to take along."""
+    names = (sides[0].called, sides[1].called)
+    reports.button(
+        reports.of_two(view, results, names, pair), "ragfilter-compare.html", key="compare-report"
+    )

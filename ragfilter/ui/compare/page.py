@@ -1,0 +1,177 @@
+"""The Compare page: choose two sides, and one question or a query set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from ragfilter.errors import RagfilterError, SettingsError
+from ragfilter.evaluate import stored
+from ragfilter.stores.runs import Run
+from ragfilter.ui.compare import one, queries
+from ragfilter.ui.compare import sides as choosing
+from ragfilter.ui.compare.sides import Side
+from ragfilter.ui.evaluate import page as evaluation
+from ragfilter.ui.look import hint, html, numbers, prose
+from ragfilter.ui.main import ask, empty, problems
+from ragfilter.ui.session import link, state, visit
+from ragfilter.ui.session.visit import Visit
+from ragfilter.ui.sidebar import controls
+
+ONE, SET = "One question", "Query set"
+MOST_MB = 1
+REFUSED = "side-refused"
+
+
+def draw(here: Visit) -> None:
+    """The two sides, and what becomes of them."""
+    if not here.ready:
+        controls.draw(here, None)
+        empty.draw(here, None)
+        return
+    try:
+        runs = evaluation.saved_runs(here)
+        sets = stored.sets(here.resources.bench.labels, st.session_state.collection)
+    except RagfilterError as failed:
+        problems.show(failed)
+        return
+    sides = _bar(here, runs)
+    name = choosing.query_set()
+    _mode(sets, name)
+    if name:
+        state.share(more=choosing.parameters())
+        controls.draw(here, None)
+        queries.draw(here, sides, name, runs)
+        return
+    ask.box(here)
+    view, error = visit.look(here, choosing.parameters())
+    controls.draw(here, view)
+    if view is None:
+        empty.draw(here, error)
+        return
+    problems.incomplete(view.result.pool)
+    one.draw(view, sides)
+
+
+def _bar(here: Visit, runs: Mapping[int, Run]) -> tuple[Side, Side]:
+    """The two sides to choose, and what they differ in."""
+    a, b = (choosing.read(letter, here.settings, runs) for letter in link.SIDES)
+    # Of what a link asked for and could not be had.
+    problems.notices(state.notices())
+    with st.container(key="sides", horizontal=True, vertical_alignment="bottom", gap="small"):
+        _choice("a", here, runs)
+        st.button(
+            "Swap",
+            key="sides-swap",
+            icon=":material/swap_horiz:",
+            on_click=choosing.swap,
+            help="A becomes B, and B becomes A.",
+        )
+        st.button(
+            "Copy to B",
+            key="sides-copy",
+            icon=":material/content_copy:",
+            on_click=choosing.copy,
+            args=(a,),
+            help="B becomes what A is now. Of the settings in force it keeps a copy: what you "
+            "change on the left from here on is compared with it.",
+        )
+        _choice("b", here, runs)
+        with st.popover(
+            "File", key="sides-file", icon=":material/upload_file:",
+            help="Take a side from a settings file (TOML).",
+        ):  # fmt: skip
+            _files()
+    told = choosing.differences(a.settings, b.settings)
+    said = f"From A to B: {', '.join(told)}." if told else "A and B are the same settings."
+    html.draw(f'<p class="rf-aside">{html.text(said)}</p>')
+    return a, b
+
+
+def _choice(letter: str, here: Visit, runs: Mapping[int, Run]) -> None:
+    key, word = f"side-{letter}-box", choosing.chosen(letter)
+    words = dict.fromkeys([*choosing.words(letter, here.settings, runs), word])
+    labels = {each: choosing.named(each, letter, runs) for each in words}
+    if st.session_state.get(key) != word:
+        st.session_state[key] = word
+    st.selectbox(
+        letter.upper(),
+        list(words),
+        key=key,
+        format_func=lambda each: labels.get(each, each),
+        on_change=_choose,
+        args=(letter,),
+        width=330,
+        help="A profile, the settings on the left, those with another cutoff strategy, or a saved "
+        "run. B is judged against A.",
+    )
+
+
+def _choose(letter: str) -> None:
+    choosing.put(letter, st.session_state[f"side-{letter}-box"], {})
+
+
+def _files() -> None:
+    for letter in link.SIDES:
+        st.file_uploader(
+            f"Settings file for {letter.upper()}",
+            type="toml",
+            key=f"side-{letter}-file",
+            max_upload_size=MOST_MB,
+            on_change=_load,
+            args=(letter,),
+            help="As Settings downloads it, and as `ragfilter query --config` reads it.",
+        )
+    if st.session_state.get(REFUSED):
+        st.error(prose.message(st.session_state[REFUSED]))
+
+
+def _load(letter: str) -> None:
+    st.session_state[REFUSED] = ""
+    given = st.session_state[f"side-{letter}-file"]
+    if given is None:
+        return
+    try:
+        choosing.load(letter, given.getvalue(), given.name)
+    except SettingsError as error:
+        st.session_state[REFUSED] = str(error)
+
+
+def _mode(sets: Mapping[str, int], name: str) -> None:
+    """One question, or which query set."""
+    with st.container(
+        key="compare-mode", horizontal=True, vertical_alignment="bottom", gap="small"
+    ):
+        mode = SET if name else ONE
+        if st.session_state.get("compare-mode-box") != mode:
+            st.session_state["compare-mode-box"] = mode
+        st.segmented_control(
+            "Over", (ONE, SET), key="compare-mode-box", required=True,
+            on_change=_choose_mode, args=(evaluation.chosen_set(sets),),
+            label_visibility="collapsed",
+        )  # fmt: skip
+        hint.beside(
+            "One question: both lists side by side, and both answers. Query set: which side does "
+            "better over labelled questions."
+        )
+        if name:
+            _choose_set(sets, name)
+
+
+def _choose_set(sets: Mapping[str, int], name: str) -> None:
+    if st.session_state.get("compare-set-box") != name:
+        st.session_state["compare-set-box"] = name
+    st.selectbox(
+        "Questions",
+        list(sets) if name in sets else [name, *sets],
+        key="compare-set-box",
+        format_func=lambda each: f"{each} · {numbers.count(sets.get(each, 0))}",
+        on_change=lambda: choosing.put_query_set(st.session_state["compare-set-box"]),
+        width=260,
+        help="The query set to compare over.",
+    )
+
+
+def _choose_mode(name: str) -> None:
+    choosing.put_query_set(name if st.session_state["compare-mode-box"] == SET else "")

@@ -1,0 +1,132 @@
+"""Two ranked lists, joined where both keep a chunk; where only one does, the mark of the layer that
+dropped it in the other. Pure."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from ragfilter.report import Row, short_title
+from ragfilter.report.contrast import Contrast, Pairing, reason
+from ragfilter.ui.curve.figure import FONT
+from ragfilter.ui.curve.marks import Ink
+from ragfilter.ui.look import theme
+
+MOST = 25
+"""How many places of each list are drawn."""
+ROW, ABOVE, BELOW = 26, 34, 10
+"""Pixels a place takes, and above and below."""
+TITLE_WIDTH = 34
+LEFT, RIGHT, STUB = 0.4, 0.6, 0.07
+"""Where the lists stand, as shares of the width, and how far a stub leads from its list."""
+
+
+def height(contrast: Contrast) -> int:
+    """Pixels of the whole figure."""
+    return ABOVE + BELOW + ROW * max(_longest(contrast), 1)
+
+
+def figure(contrast: Contrast, *, dark: bool) -> dict[str, Any]:
+    """The two lists. `contrast` keeps at least one chunk."""
+    ink = Ink.of(dark)
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    for each in contrast.only("both"):
+        if _drawn(each.a) and _drawn(each.b):
+            xs += [LEFT, RIGHT, None]
+            ys += [_place(each.a), _place(each.b), None]
+    data: list[dict[str, Any]] = [
+        {"type": "scatter", "mode": "lines", "x": xs, "y": ys, "hoverinfo": "skip",
+         "line": {"color": ink.kept, "width": 1.6}, "opacity": 0.7},
+    ]  # fmt: skip
+    notes = [_note(LEFT, 0, "<b>A</b>", ink, "center"), _note(RIGHT, 0, "<b>B</b>", ink, "center")]
+    for x, letter, way in ((LEFT, "a", 1), (RIGHT, "b", -1)):
+        listed = [(e, row) for e in contrast.pairings if (row := _row(e, letter)) and _drawn(row)]
+        data += _points(listed, x, ink)
+        data += _stubs(listed, x, way, "b" if letter == "a" else "a", dark)
+        for each, row in listed:
+            title = escape(short_title(each.title, TITLE_WIDTH), quote=False)
+            anchor = "right" if way > 0 else "left"
+            shift = -14 * way
+            notes.append(_note(x, _place(row), title, ink, anchor, shift))
+    axis = {"visible": False, "fixedrange": True}
+    layout = {
+        "height": height(contrast), "margin": {"l": 4, "r": 4, "t": 4, "b": 4},
+        "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": FONT, "size": 12, "color": ink.text}, "showlegend": False,
+        "hoverlabel": {"bgcolor": ink.surface, "bordercolor": ink.line, "align": "left",
+                       "font": {"family": FONT, "size": 13, "color": ink.text}},
+        "xaxis": {**axis, "range": [0, 1]},
+        "yaxis": {**axis, "range": [_longest(contrast) + 0.6, -0.6]},
+        "annotations": notes, "hovermode": "closest", "dragmode": False,
+    }  # fmt: skip
+    return {"data": data, "layout": layout}
+
+
+def _points(listed: list[tuple[Pairing, Row]], x: float, ink: Ink) -> list[dict[str, Any]]:
+    return [{
+        "type": "scatter", "mode": "markers+text", "x": [x] * len(listed),
+        "y": [_place(row) for _, row in listed],
+        "text": [str(row.place) for _, row in listed],
+        "textfont": {"color": ink.surface, "size": 11},
+        "customdata": [_told(each) for each, _ in listed],
+        "hovertemplate": "%{customdata}<extra></extra>",
+        "marker": {"size": 20, "symbol": "circle", "color": ink.kept, "opacity": 1},
+    }]  # fmt: skip
+
+
+def _stubs(
+    listed: list[tuple[Pairing, Row]], x: float, way: int, other: str, dark: bool
+) -> list[dict[str, Any]]:
+    """A short line from every chunk that the other list lacks to the mark of what dropped it."""
+    made: list[dict[str, Any]] = []
+    for each, row in listed:
+        there = _row(each, other)
+        if each.keeper == "both" or there is None:
+            continue
+        mark = theme.LAYERS[there.layer]
+        colour, end, y = mark.colour(dark=dark), x + way * STUB, _place(row)
+        made.append({
+            "type": "scatter", "mode": "lines", "x": [x, end], "y": [y, y], "hoverinfo": "skip",
+            "line": {"color": colour, "width": 1, "dash": "dot"},
+        })  # fmt: skip
+        made.append({
+            "type": "scatter", "mode": "markers", "x": [end], "y": [y],
+            "customdata": [_told(each)], "hovertemplate": "%{customdata}<extra></extra>",
+            "marker": {"symbol": mark.symbol, "size": 9, "color": colour,
+                       "line": {"color": colour, "width": 1.6}},
+        })  # fmt: skip
+    return made
+
+
+def _told(each: Pairing) -> str:
+    title = escape(short_title(each.title, 60), quote=False)
+    said = [f"{letter.upper()}: {escape(reason(_row(each, letter)), quote=False)}"
+            for letter in ("a", "b")]  # fmt: skip
+    return "<br>".join([f"<b>{title}</b>", *said])
+
+
+def _note(
+    x: float, y: float, text: str, ink: Ink, anchor: str, shift: int = 0
+) -> dict[str, Any]:  # fmt: skip
+    return {
+        "x": x, "y": y, "text": text, "showarrow": False, "xanchor": anchor, "yanchor": "middle",
+        "xshift": shift, "font": {"size": 12, "color": ink.text},
+    }  # fmt: skip
+
+
+def _row(each: Pairing, letter: str) -> Row | None:
+    return each.a if letter == "a" else each.b
+
+
+def _place(row: Row | None) -> int:
+    return 0 if row is None or row.place is None else row.place
+
+
+def _drawn(row: Row | None) -> bool:
+    return 0 < _place(row) <= MOST
+
+
+def _longest(contrast: Contrast) -> int:
+    places = [_place(row) for each in contrast.pairings for row in (each.a, each.b)]
+    return min(max(places, default=0), MOST)

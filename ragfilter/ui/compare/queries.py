@@ -1,0 +1,228 @@
+"""Two settings over a query set: wins, losses and ties, and the questions that changed most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from zlib import crc32
+
+import pandas as pd
+import streamlit as st
+
+from ragfilter.errors import RagfilterError
+from ragfilter.evaluate import runs as running
+from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.matching import Duel, Found, duel, find
+from ragfilter.evaluate.variants import IN_FORCE
+from ragfilter.stores.runs import Run
+from ragfilter.text.numbers import counted
+from ragfilter.ui.compare import sides as choosing
+from ragfilter.ui.compare.sides import Side
+from ragfilter.ui.evaluate import page as evaluation
+from ragfilter.ui.evaluate import plots
+from ragfilter.ui.evaluate import running as measuring
+from ragfilter.ui.look import html
+from ragfilter.ui.main import problems
+from ragfilter.ui.session import reports, state
+from ragfilter.ui.session.visit import Visit
+
+GOES_ON = "compare-measuring"
+
+
+def draw(
+    visit: Visit, sides: tuple[Side, Side], name: str, runs: Mapping[int, Run]
+) -> None:  # fmt: skip
+    """Everything of a query set, once both sides are measured."""
+    given, why = evaluation.labelled(visit, name)
+    if given is None:
+        said = f"<b>{html.text(why.message)}</b> {html.text(why.remedy)}" if why else ""
+        html.draw(f'<p class="rf-empty">{said}</p>')
+        return
+    try:
+        found = [_found(side, visit, name, given, runs) for side in sides]
+        missing = [side for side, where in zip(sides, found, strict=True) if where is None]
+        if missing:
+            _measure(missing, visit, name, given)
+            return
+        made = _duel([each for each in found if each is not None], visit)
+    except RagfilterError as error:
+        problems.show(error, retry=False)
+        return
+    for note in _notes(sides, [each for each in found if each is not None], given):
+        html.draw(f'<p class="rf-aside">{html.text(note)}</p>')
+    if not made.paired.queries:
+        html.draw(
+            '<p class="rf-empty"><b>The two sides have no question in common.</b> Choose runs over '
+            "the same query set.</p>"
+        )
+        return
+    run = next(each.run for each in found[::-1] if each is not None)
+    names = (sides[0].called, sides[1].called)
+    _told(made)
+    reports.button(
+        reports.of_duel(made, names, run), "ragfilter-compare.html", key="compare-set-report"
+    )
+    _changes(made)
+
+
+def _found(
+    side: Side, visit: Visit, name: str, given: Labels, runs: Mapping[int, Run]
+) -> Found | None:
+    if side.run is not None:
+        return Found(side.run, IN_FORCE)
+    backends = visit.resources.backends(st.session_state.collection)
+    plan = running.plan(given, name, side.profile, side.settings, backends, state.user())
+    return next(
+        (each for each in find(side.settings, plan, runs.values()) if _holds(each, visit)), None
+    )
+
+
+def _holds(found: Found, visit: Visit) -> bool:
+    records = measuring.load(found.run.id, visit.resources).records
+    return all(found.variant in record.kept for record in records)
+
+
+def _duel(found: Sequence[Found], visit: Visit) -> Duel:
+    a, b = (measuring.load(each.run.id, visit.resources).records for each in found)
+    return duel(a, found[0].variant, b, found[1].variant)
+
+
+def _measure(missing: Sequence[Side], visit: Visit, name: str, given: Labels) -> None:
+    """Offer to measure what no run holds yet; one run after the other."""
+    letters = " and ".join(dict.fromkeys(side.letter.upper() for side in missing))
+    said = counted(len(given.qrels), "question")
+    html.draw(
+        f'<p class="rf-empty"><b>{letters} {"is" if len(missing) == 1 else "are"} not measured '
+        f"yet</b> over these questions.</p>"
+    )
+    pressed = st.button(
+        f"Measure {letters} over {said}",
+        key="compare-measure",
+        type="primary",
+        icon=":material/play_arrow:",
+        help="Measures these settings beside every strategy and profile, and saves it as a run. "
+        "One that was stopped goes on.",
+    )
+    if not (pressed or st.session_state.pop(GOES_ON, False)):
+        return
+    side = missing[0]
+    run = measuring.begin_with(visit, name, given, side.profile, side.settings)
+    failed = measuring.watch(run, visit.resources)
+    if failed is not None:
+        problems.show(failed, retry=False)
+        return
+    st.session_state[GOES_ON] = len(missing) > 1
+    st.rerun()
+
+
+def _notes(sides: Sequence[Side], found: Sequence[Found], given: Labels) -> list[str]:
+    """What a reader must know of the figures."""
+    a, b = (each.run.plan for each in found)
+    notes = []
+    if a.labels_version != b.labels_version:
+        notes.append("The two sides were measured with different labels: measure both again.")
+    if a.collection_version != b.collection_version:
+        notes.append("The collection changed between the two runs: measure both again.")
+    for side, each in zip(sides, found, strict=True):
+        if not each.run.complete:
+            done = f"{each.run.done} of {counted(each.run.plan.queries, 'question')}"
+            notes.append(f"{side.letter.upper()} is measured for {done} only.")
+    if len(given.qrels) < evaluation.FEW:
+        notes.append(f"Only {len(given.qrels)} labelled: mind the interval.")
+    return notes
+
+
+def _told(made: Duel) -> None:
+    paired, gain = made.paired, made.paired.gain
+    sure = "B is better" if gain.low > 0 else "B is worse" if gain.high < 0 else "not told apart"
+    facts = [
+        (f"F1 of B less A: {sure}", f"{gain.mean:+.3f}", f"{gain.low:+.3f} to {gain.high:+.3f}"),
+        ("B better", str(paired.wins), ""),
+        ("B worse", str(paired.losses), ""),
+        ("the same", str(paired.ties), ""),
+        ("paired permutation test", f"p {paired.p_value:.3f}", ""),
+        ("chunks, A and B", f"{made.mean('chunks', 0):.1f} → {made.mean('chunks', 1):.1f}", ""),
+        ("tokens, A and B", f"{made.mean('tokens', 0):,.0f} → {made.mean('tokens', 1):,.0f}", ""),
+    ]  # fmt: skip
+    body = "".join(
+        f'<div class="rf-fact"><span>{html.text(word)}</span><b>{html.text(value)} '
+        f"<i>{html.text(more)}</i></b></div>"
+        for word, value, more in facts
+    )
+    html.draw(f'<section class="rf-strip" aria-label="Comparison">{body}</section>')
+    worst = made.worst
+    if worst is None:
+        html.draw('<p class="rf-aside">No question is worse with B.</p>')
+        return
+    with st.container(key="compare-worst", horizontal=True, vertical_alignment="center"):
+        html.draw(
+            f'<p class="rf-verdict">Severest loss: <b>{worst.gain:+.3f}</b> '
+            f"{html.text(worst.query)}</p>"
+        )
+        st.button(
+            "Open",
+            key="compare-open-worst",
+            icon=":material/arrow_forward:",
+            on_click=_open,
+            args=(worst.query,),
+            help="Shows this question under both settings.",
+        )
+
+
+def _changes(made: Duel) -> None:
+    """The questions that changed, those that changed most first."""
+    rows = [each for each in made.changes if each.gain or len(set(each.chunks)) > 1]
+    if not rows:
+        html.draw('<p class="rf-empty"><b>No question changes.</b> Choose another side.</p>')
+        return
+    with st.container(key="compare-gains"):
+        st.plotly_chart(
+            plots.gains(made.changes, dark=st.context.theme.type == "dark"),
+            key="compare-gains-chart",
+            theme=None,
+            config={"displayModeBar": False},
+            alt="What every question gains or loses in F1, the greatest gain first",
+        )
+    table = pd.DataFrame(
+        {
+            "question": [each.query for each in rows],
+            "ΔF1": [each.gain for each in rows],
+            "F1 A": [each.f1[0] for each in rows],
+            "F1 B": [each.f1[1] for each in rows],
+            "chunks A": [each.chunks[0] for each in rows],
+            "chunks B": [each.chunks[1] for each in rows],
+            "tokens A": [each.tokens[0] for each in rows],
+            "tokens B": [each.tokens[1] for each in rows],
+        }
+    )
+    number = st.column_config.NumberColumn
+    config = {"question": st.column_config.TextColumn("question", width=420)}
+    config["ΔF1"] = number("ΔF1", format="%+.3f", help="F1 of B less that of A.")
+    config |= {name: number(name, format="%.3f") for name in ("F1 A", "F1 B")}
+    key = (
+        f"compare-questions-{crc32('|'.join(each.id for each in rows).encode('utf-8', 'replace'))}"
+    )
+    with st.container(key="table"):
+        st.dataframe(
+            table,
+            key=key,
+            hide_index=True,
+            height=min(36 + 32 * len(table) + 3, 460),
+            row_height=32,
+            on_select=partial(_pick, key, [each.query for each in rows]),
+            selection_mode=("single-row", "single-cell"),
+            column_config=config,
+        )
+
+
+def _pick(key: str, queries: list[str]) -> None:
+    selection = st.session_state[key]["selection"]
+    chosen = [row for row, _ in selection["cells"]] or selection["rows"]
+    if chosen and chosen[0] < len(queries):
+        _open(queries[chosen[0]])
+
+
+def _open(query: str) -> None:
+    """The question in the view of one."""
+    choosing.put_query_set("")
+    state.ask(query)

@@ -1,0 +1,211 @@
+"""The two sides of a comparison: what each stands for, and how one is chosen, swapped and copied.
+
+`compared` in the session holds what a link holds and is the only truth about them. A side is a word
+(a profile, the settings in force, a strategy, a run), or a profile with settings of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from ragfilter.errors import InputError, RagfilterError, SettingsError
+from ragfilter.evaluate.runs import settings_of
+from ragfilter.layers.strategies.registry import STRATEGIES
+from ragfilter.publish.question import Called
+from ragfilter.settings.profiles import PROFILES
+from ragfilter.settings.schema import Settings
+from ragfilter.stores.runs import Run
+from ragfilter.text.numbers import counted
+from ragfilter.ui.evaluate.measured import run_label
+from ragfilter.ui.session import link, state
+
+IN_FORCE, CUT_BY, RUN = "settings", "by-", "run-"
+OWN = "own"
+"""In the list of choices: the settings that the side has by now, which have no other name."""
+DEFAULTS = {"a": "unfiltered", "b": IN_FORCE}
+MOST_TOLD = 8
+LONGEST = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side, ready to be replayed. `profile` is what its settings began with."""
+
+    letter: str
+    word: str
+    name: str
+    profile: str
+    settings: Settings
+    run: Run | None = None
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What differs from its profile."""
+        return self.settings.changed_from(link.base(self.profile))
+
+    @property
+    def called(self) -> Called:
+        """The side as a report names it."""
+        return Called(self.name, self.profile, self.settings)
+
+
+def words(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> list[str]:
+    """What can be chosen for a side. A strategy that has to be learned is offered once it is."""
+    own = [OWN] if _own(letter) else []
+    learned = bool(in_force.cutoff.calibration)
+    cuts = [f"{CUT_BY}{each.name}" for each in STRATEGIES if each.weigh is None or learned]
+    return [IN_FORCE, *own, *PROFILES, *cuts, *(f"{RUN}{number}" for number in runs)]
+
+
+def chosen(letter: str) -> str:
+    """The word that stands in the list of choices."""
+    return OWN if _own(letter) else _word(letter)
+
+
+def named(word: str, letter: str, runs: Mapping[int, Run]) -> str:
+    """A choice as the list shows it."""
+    if word == OWN:
+        return f"{_word(letter)} with {counted(len(_own(letter)), 'change')}"
+    if word == IN_FORCE:
+        return "settings in force"
+    if word.startswith(CUT_BY):
+        return f"settings in force, cut by {word.removeprefix(CUT_BY)}"
+    if word.startswith(RUN):
+        number = int(word.removeprefix(RUN))
+        return f"run {run_label(runs[number])}" if number in runs else f"run {number}"
+    return f"profile {word}"
+
+
+def read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> Side:
+    """The side as it was chosen. What cannot be used is said, and replaced by the default.
+
+    Who asks is nothing that is compared, so clearance is on in both sides or in none.
+    """
+    try:
+        return _read(letter, _word(letter), _own(letter), in_force, runs)
+    except RagfilterError as error:
+        state.notice(f"Side {letter.upper()}: {error}")
+        put(letter, DEFAULTS[letter], {})
+        return _read(letter, DEFAULTS[letter], {}, in_force, runs)
+
+
+def put(letter: str, word: str, changes: Mapping[str, Any]) -> None:
+    """Choose a side."""
+    kept = {k: v for k, v in _compared().items() if k != letter and not k.startswith(f"{letter}.")}
+    st.session_state.compared = kept | link.write_side(letter, word, changes)
+    # Another comparison: its answers may be made.
+    st.session_state.fresh = True
+
+
+def load(letter: str, content: bytes, name: str) -> None:
+    """Take a side from a settings file. Raises SettingsError."""
+    profile, changes = link.from_file(content, name)
+    put(letter, profile, changes)
+
+
+def swap() -> None:
+    """A becomes B, and B becomes A."""
+    a, b = ((_word(letter), _own(letter)) for letter in link.SIDES)
+    put("a", *b)
+    put("b", *a)
+
+
+def copy(side: Side) -> None:
+    """B becomes what A is now. Of the settings in force it keeps a copy, so that what is changed
+    from here on is compared with it."""
+    live = side.word == IN_FORCE or side.word.startswith(CUT_BY)
+    put("b", *((side.profile, side.changes) if live else (side.word, _own("a"))))
+
+
+def query_set() -> str:
+    """The query set that is compared over; empty while one question is."""
+    return _compared().get(link.QUERY_SET, "")
+
+
+def put_query_set(name: str) -> None:
+    """Compare over a query set, or, without a name, over one question."""
+    kept = {k: v for k, v in _compared().items() if k != link.QUERY_SET}
+    st.session_state.compared = kept | ({link.QUERY_SET: name} if name else {})
+
+
+def parameters() -> dict[str, str]:
+    """What the link holds of the comparison."""
+    return {letter: _word(letter) for letter in link.SIDES} | _compared()
+
+
+def differences(a: Settings, b: Settings) -> list[str]:
+    """What the two sides differ in: ``cutoff.k 5 → 15``."""
+    paths = list(b.changed_from(a))
+    told = [f"{path} {_told(a.get(path))} → {_told(b.get(path))}" for path in paths[:MOST_TOLD]]
+    more = len(paths) - MOST_TOLD
+    return [*told, *([f"{counted(more, 'more setting')}"] if more > 0 else [])]
+
+
+def _read(
+    letter: str, word: str, own: Mapping[str, Any], in_force: Settings, runs: Mapping[int, Run]
+) -> Side:
+    profile, run = st.session_state.profile, None
+    if word == IN_FORCE:
+        settings = in_force
+    elif word.startswith(CUT_BY):
+        settings = _cut_by(word.removeprefix(CUT_BY), in_force)
+    elif word.startswith(RUN):
+        run = _run(word.removeprefix(RUN), runs)
+        profile, settings = run.plan.profile, settings_of(run)
+    elif word in PROFILES:
+        profile, settings = word, link.settings(word, own)
+    else:
+        raise SettingsError(
+            f"There is no {word!r} to compare with.", remedy="Choose one from the list."
+        )
+    if run is None:
+        settings = settings.with_values({"clearance.enabled": in_force.clearance.enabled})
+    key = OWN if own else word
+    return Side(letter, word, named(key, letter, runs), profile, settings, run)
+
+
+def _cut_by(name: str, in_force: Settings) -> Settings:
+    if name not in {strategy.name for strategy in STRATEGIES}:
+        raise SettingsError(
+            f"There is no cutoff strategy {name!r}.", remedy="Choose one from the list."
+        )
+    wanted = {"cutoff.enabled": True, "cutoff.strategy": name, "judge.enabled": False}
+    return in_force.with_values(wanted)
+
+
+def _run(number: str, runs: Mapping[int, Run]) -> Run:
+    run = runs.get(int(number)) if number.isdecimal() and len(number) < 10 else None
+    if run is None:
+        raise InputError(
+            f"There is no run {number} of this collection for this user.",
+            remedy="Choose another, or make one on Evaluate.",
+        )
+    return run
+
+
+def _compared() -> dict[str, str]:
+    found: dict[str, str] = st.session_state.compared
+    return found
+
+
+def _word(letter: str) -> str:
+    return _compared().get(letter, DEFAULTS[letter])
+
+
+def _own(letter: str) -> dict[str, str]:
+    """The settings of its own that a side has, by path; only a profile takes them."""
+    if _word(letter) not in PROFILES:
+        return {}
+    prefix = f"{letter}."
+    return {k.removeprefix(prefix): v for k, v in _compared().items() if k.startswith(prefix)}
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    told = f"{value:g}" if isinstance(value, float) else str(value) or "none"
+    return told if len(told) <= LONGEST else f"{told[:LONGEST]}…"

@@ -1,0 +1,200 @@
+// The lines of the curve, to be dragged or moved by keys, and its chunks, to be walked through by
+// keys. What each value keeps came from the server as steps; here they are only looked up.
+const make = (name, attributes = {}) => {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name)
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value)
+  return element
+}
+const clamp = (value, low, high) => Math.min(Math.max(value, low), high)
+const IDLE_MS = 250
+const HELD = 40 // pixels of a line, from its handle
+
+export default function ({ parentElement, data, setTriggerValue }) {
+  const root = parentElement.querySelector(".rf-drag")
+  const live = parentElement.querySelector("[aria-live]")
+  if (live.textContent !== data.told) live.textContent = data.told
+  root.curve ??= begin(root)
+  root.curve.show(data, setTriggerValue)
+}
+
+function begin(root) {
+  const svg = root.appendChild(make("svg"))
+  const marks = svg.appendChild(make("g", { "aria-hidden": "true" }))
+  const handles = new Map()
+  let data, send, timer, drawn
+  let walking = null // the chunk that keys have come to, and that the server does not show yet
+  let moving = null // { path, value, held }: what differs from the server's picture
+
+  // A value of an axis in pixels, and back. The figure has fixed margins and axes.
+  const along = axis => {
+    const { range: [from, to], domain: [low, high] } = data.axes[axis]
+    const [left, top, right, bottom] = data.margin
+    const [start, size] = axis === "x"
+      ? [left, svg.clientWidth - left - right]
+      : [data.height - bottom, top + bottom - data.height]
+    const begin = start + low * size, length = (high - low) * size
+    return {
+      pixel: value => begin + clamp((value - from) / (to - from), 0, 1) * length,
+      value: pixel => from + ((pixel - begin) / length) * (to - from),
+    }
+  }
+  const top = line => line.low + line.step * line.count
+  const snap = (line, value) =>
+    clamp(line.low + Math.round((value - line.low) / line.step) * line.step, line.low, top(line))
+  const now = line => (moving?.path === line.path ? moving.value : line.value)
+  const kept = (line, value) => line.steps.findLast(([from]) => from <= value + 1e-9)?.[1] ?? 0
+  const said = line => `${now(line).toFixed(line.digits)} keeps ${kept(line, now(line))}`
+
+  const move = (line, value, held) => {
+    moving = { path: line.path, value: snap(line, value), held }
+    drawn ||= requestAnimationFrame(draw)
+  }
+  const settle = () => {
+    clearTimeout(timer)
+    timer = null
+    if (!moving) return
+    moving.held = false
+    const line = data.lines.find(each => each.path === moving.path)
+    if (line && Math.abs(moving.value - line.value) > 1e-9)
+      send("moved", { path: line.path, value: Number(moving.value.toFixed(6)) })
+    else moving = null
+    draw()
+  }
+  const wait = () => {
+    clearTimeout(timer)
+    timer = setTimeout(settle, IDLE_MS)
+  }
+
+  function handle(path) {
+    const group = svg.appendChild(make("g", { class: "rf-handle", tabindex: 0, role: "slider" }))
+    group.append(make("title"), make("line", { class: "rf-hit" }), make("line"), make("circle", { r: 6 }), make("text"))
+    const mine = () => data.lines.find(each => each.path === path)
+    const at = event => {
+      const line = mine(), box = svg.getBoundingClientRect()
+      const pixel = line.axis === "x" ? event.clientX - box.left : event.clientY - box.top
+      return (along(line.axis).value(pixel) - line.base) / line.per
+    }
+    group.onpointerdown = event => {
+      if (event.button) return
+      group.setPointerCapture(event.pointerId)
+      move(mine(), now(mine()), true)
+    }
+    group.onpointermove = event => moving?.held && move(mine(), at(event), true)
+    group.onpointerup = settle
+    group.onpointercancel = () => { moving = null; draw() }
+    group.onkeydown = event => {
+      const line = mine()
+      const by = { ArrowUp: 1, ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1, PageUp: 10, PageDown: -10 }
+      const to = { Home: line.low, End: top(line) }
+      if (event.key in by) move(line, now(line) + by[event.key] * line.step, true)
+      else if (event.key in to) move(line, to[event.key], true)
+      else return
+      event.preventDefault()
+      event.stopPropagation()
+      wait()
+    }
+    group.onblur = () => timer && settle()
+    return group
+  }
+
+  function draw() {
+    drawn = null
+    if (!data || !svg.clientWidth) return
+    const [left, , right, bottom] = data.margin
+    svg.setAttribute("height", data.height)
+    for (const [path, group] of handles)
+      if (!data.lines.some(line => line.path === path)) { group.remove(); handles.delete(path) }
+    marks.replaceChildren()
+    step()
+    for (const line of data.lines) {
+      if (!handles.has(line.path)) handles.set(line.path, handle(line.path))
+      const group = handles.get(line.path), place = along(line.axis).pixel(line.base + line.per * now(line))
+      const [title, hit, rule, grip, name] = group.children
+      const ends = line.axis === "x"
+        ? { x1: place, x2: place, y1: along("y").pixel(Infinity), y2: along("y").pixel(-Infinity) }
+        : { x1: left, x2: svg.clientWidth - right, y1: place, y2: place }
+      for (const [key, value] of Object.entries(ends)) rule.setAttribute(key, value)
+      // Only its end is held, so that chunks under the line can be pointed at.
+      const held = line.axis === "x" ? { ...ends, y2: ends.y1 + HELD } : { ...ends, x1: ends.x2 - HELD }
+      for (const [key, value] of Object.entries(held)) hit.setAttribute(key, value)
+      grip.setAttribute("cx", ends.x2)
+      grip.setAttribute("cy", line.axis === "x" ? ends.y1 : place)
+      if (line.axis === "x") {
+        name.textContent = "k"
+        name.setAttribute("x", place + 10)
+        name.setAttribute("y", ends.y1 + 4)
+      }
+      title.textContent = `${line.label}: drag, or use the arrow keys`
+      group.dataset.axis = line.axis
+      group.toggleAttribute("data-moving", moving?.path === line.path)
+      for (const [key, value] of Object.entries({
+        label: `${line.label}, line of the curve`, valuemin: line.low, valuemax: top(line),
+        valuenow: now(line), valuetext: said(line),
+        orientation: line.axis === "x" ? "horizontal" : "vertical",
+      })) group.setAttribute(`aria-${key}`, value)
+      if (moving?.path === line.path) mark(line, ends)
+    }
+    root.toggleAttribute("data-moving", moving !== null)
+  }
+
+  // The result as it would be: what stays, what falls, and how many.
+  function mark(line, ends) {
+    const n = kept(line, now(line)), { range: [from, to] } = data.axes.x
+    for (const [i, [x, y]] of data.points.entries())
+      if (i >= data.pinned && x >= from && x <= to)
+        marks.append(make("circle", { class: i < n ? "rf-stays" : "rf-falls", r: data.size / 2,
+          cx: along("x").pixel(x), cy: along("y").pixel(y) }))
+    const cut = along("x").pixel(n + 0.5)
+    marks.append(make("line", { class: "rf-cut", x1: cut, x2: cut,
+      y1: along("y").pixel(Infinity), y2: along("y").pixel(-Infinity) }))
+    const text = line.axis === "x"
+      ? make("text", { x: ends.x1 + (ends.x1 > svg.clientWidth / 2 ? -8 : 8), y: ends.y1 + 14,
+          "text-anchor": ends.x1 > svg.clientWidth / 2 ? "end" : "start" })
+      : make("text", { x: ends.x2 - 8, y: ends.y1 - 7, "text-anchor": "end" })
+    text.textContent = `${line.label} ${said(line)}`
+    marks.append(text)
+  }
+
+  // Left and right open the chunk before or after on the curve.
+  const walk = svg.insertBefore(make("g", { class: "rf-walk", tabindex: 0, role: "slider",
+    "aria-label": "Chunks along the curve", "aria-valuemin": 1 }), marks)
+  walk.append(make("circle", { r: 10 }))
+  walk.onkeydown = event => {
+    const last = data.chunks.length - 1
+    const to = { ArrowRight: walked() + 1, ArrowLeft: walked() - 1, Home: 0, End: last }[event.key]
+    if (to === undefined) return
+    event.preventDefault()
+    event.stopPropagation()
+    walking = clamp(to, 0, last)
+    draw()
+    clearTimeout(timer)
+    timer = setTimeout(() => { timer = null; send("walked", walking) }, IDLE_MS)
+  }
+  function walked() {
+    return walking ?? data.open
+  }
+  function step() {
+    const here = data.chunks[Math.max(walked(), 0)]
+    walk.style.display = here ? "" : "none"
+    if (!here) return
+    const [x, y, title] = here, { range: [from, to] } = data.axes.x
+    walk.firstChild.setAttribute("visibility", x < from || x > to ? "hidden" : "visible")
+    walk.firstChild.setAttribute("cx", along("x").pixel(x))
+    walk.firstChild.setAttribute("cy", along("y").pixel(y))
+    walk.setAttribute("aria-valuemax", data.chunks.length)
+    walk.setAttribute("aria-valuenow", walked() + 1)
+    walk.setAttribute("aria-valuetext", walked() < 0 ? "none open" : title)
+  }
+
+  new ResizeObserver(draw).observe(svg)
+  return {
+    show(given, trigger) {
+      data = given
+      send = trigger
+      // Whoever still drags is not interrupted by a result of an earlier value.
+      if (!moving?.held) moving = null
+      if (!timer) walking = null
+      draw()
+    },
+  }
+}

@@ -1,0 +1,115 @@
+"""The curve's lines as handles: each is dragged in the browser, which looks up what it keeps. Keys
+move them too, and walk from chunk to chunk.
+
+The server sends the steps with the picture, so that dragging asks nobody. What is released is a
+change of the setting like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from importlib.resources import files
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from ragfilter.layers.strategies.registry import strategy
+from ragfilter.model import CutoffDetail, Result
+from ragfilter.report import short_title
+from ragfilter.report.steps import keeps
+from ragfilter.settings.schema import field
+from ragfilter.ui.curve.marks import best_of
+from ragfilter.ui.curve.points import Points
+from ragfilter.ui.session import state
+
+KEY, MOVES = "drag", "drag-moves"
+_mount = st.components.v2.component(
+    "ragfilter.curve",
+    # The count is told where it stays in the page; what is drawn anew is not read aloud.
+    html='<p class="rf-unseen" aria-live="polite"></p><div class="rf-drag"></div>',
+    js=files("ragfilter.ui.curve").joinpath("drag.js").read_text(encoding="utf-8"),
+    isolate_styles=False,
+)
+
+
+def draw(
+    result: Result, points: Points, detail: CutoffDetail | None, figure: go.Figure, *, told: str
+) -> None:
+    """Lay the handles over `figure`. `told` is what changed, for those who do not see it."""
+    data = overlay(result, points, detail, figure, st.session_state.chunk)
+    # Also where an undo has led back to the same picture, the browser is to let go of its own.
+    data |= {"told": told, "moves": st.session_state.get(MOVES, 0)}
+    ids = [row.id for row in points.rows]
+    _mount(key=KEY, data=data, height=data["height"], on_moved_change=_moved,
+           on_walked_change=partial(_walked, ids))  # fmt: skip
+
+
+def overlay(
+    result: Result,
+    points: Points,
+    detail: CutoffDetail | None,
+    figure: go.Figure,
+    chosen: str | None,
+) -> dict[str, Any]:
+    """What the browser needs: the lines with their steps, the points that reached the cut, every
+    chunk that the curve shows, which of them is `chosen`, and where the figure has its axes."""
+    layout = figure.layout
+    margin = layout.margin
+    at = {row.id: xy for row, *xy in zip(points.rows, points.x, points.y, strict=True)}
+    return {
+        "lines": [] if detail is None else lines(result, detail),
+        "points": [at[i] for i in points.entered if i in at],
+        "pinned": 0 if detail is None else result.trace("cutoff").count("pinned"),
+        "chunks": [[*at[row.id], short_title(row.title, 56)] for row in points.rows],
+        "open": next((i for i, row in enumerate(points.rows) if row.id == chosen), -1),
+        "size": min((t.marker.size for t in figure.data if t.name == "kept"), default=8.5),
+        "height": layout.height,
+        "margin": [margin.l, margin.t, margin.r, margin.b],
+        "axes": {
+            name: {"range": axis.range, "domain": axis.domain or (0, 1)}
+            for name, axis in (("x", layout.xaxis), ("y", layout.yaxis), ("y2", layout.yaxis2))
+        },
+    }
+
+
+def lines(result: Result, detail: CutoffDetail) -> list[dict[str, Any]]:
+    """The thresholds of the strategy that cut: each with the axis on which its line stands, and
+    the base and factor that make a place there of its value."""
+    reads = strategy(detail.cut.strategy).reads
+    best = best_of(detail)
+    places = {
+        "max_results": ("x", 0.5, 1.0),
+        "gap_threshold": ("y2", 0.0, 1.0),
+        "distance_offset": ("y", best, 1.0),
+        "relative_offset": ("y", best, (detail.background or best) - best),
+    }
+    return [
+        _line(result, name, *place)
+        for name, place in places.items()
+        if name in reads and place[-1] > 0
+    ]
+
+
+def _line(result: Result, name: str, axis: str, base: float, per: float) -> dict[str, Any]:
+    info, value = field(f"cutoff.{name}"), result.settings.get(f"cutoff.{name}")
+    low, step = info.low or 0, info.step or 1
+    # As far as the setting's slider goes.
+    count = round((max(info.ceiling or info.high or low, value) - low) / step)
+    values = tuple(info.type(round(low + step * i, 6)) for i in range(count + 1))
+    return {
+        "path": info.path, "label": info.label, "axis": axis, "base": base, "per": per,
+        "low": low, "step": step, "count": count, "digits": 0 if info.type is int else 3,
+        "value": value, "steps": keeps(result, name, values),
+    }  # fmt: skip
+
+
+def _walked(ids: Sequence[str]) -> None:
+    state.open_chunk(ids[st.session_state[KEY].walked])
+
+
+def _moved() -> None:
+    st.session_state[MOVES] = st.session_state.get(MOVES, 0) + 1
+    moved = st.session_state[KEY].moved
+    state.change({moved["path"]: field(moved["path"]).type(moved["value"])})

@@ -1,0 +1,238 @@
+"""The questions of a set, edited as text: one a line. Sets come from files, too, and from what was
+asked."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from ragfilter.errors import InputError, RagfilterError
+from ragfilter.evaluate import beir, stored
+from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.query_files import as_labels, read_questions, write
+from ragfilter.layers.clearance import viewer
+from ragfilter.stores.labels import ASKED, LABELLED, query_id
+from ragfilter.text.numbers import counted
+from ragfilter.ui.look import prose
+from ragfilter.ui.session import state
+from ragfilter.ui.session.visit import Visit
+
+HEIGHT = 260
+
+
+def draw(visit: Visit, name: str, sets: Mapping[str, int], given: Labels | None) -> None:
+    """The questions of the set `name`, to be edited and saved; `given` are its labelled ones."""
+    book, collection = visit.resources.bench.labels, st.session_state.collection
+    # A saved set, and another one, begin with what is stored.
+    turn = f"{collection}-{name}-{st.session_state.get('set-saved', 0)}"
+    # A demo's own questions stand in no book.
+    own = name in (LABELLED, ASKED) or not book.queries(collection, name)
+    there = stored.questions(book, collection, name) if sets[name] else {}
+    left, right = st.columns((1.6, 1), gap="medium")
+    with left:
+        title = st.text_input(
+            "Name of the set", "" if own else name, key=f"set-name-{turn}", persist_state="session",
+            placeholder="A name for your own set",
+            help="Another name renames the set. Of labelled, asked and a demo's questions a copy "
+            "is saved.",
+        )  # fmt: skip
+        text = st.text_area(
+            "Questions, one a line", "\n".join(there.values()), key=f"set-text-{turn}",
+            persist_state="session", height=HEIGHT,
+            help="Add, change or delete lines, then save. Labels belong to a question's words: "
+            "under other words it has none, and under the old words they are back.",
+        )  # fmt: skip
+        with st.container(key="set-actions", horizontal=True, gap="small"):
+            st.button(
+                "Save",
+                key="set-save",
+                type="primary",
+                on_click=_save,
+                args=(visit, None if own else name, turn, there),
+                disabled=not lines(text) or not title.strip(),
+                help="Keeps these questions under this name."
+                if title.strip()
+                else "Name the set first.",
+            )
+            st.button(
+                "Add asked questions",
+                key="set-from-history",
+                on_click=_add_asked,
+                args=(visit, f"set-text-{turn}"),
+                disabled=not sets[ASKED] or name == ASKED,
+                help="Adds what was asked on Inspect and is not in the list yet. Nothing is saved."
+                if sets[ASKED]
+                else "Nothing was asked yet, or the history is off (More).",
+            )
+            st.button(
+                "Remove set",
+                key="set-remove",
+                on_click=_remove,
+                args=(visit, name),
+                disabled=own,
+                help="Forgets the set. Labels stay with their questions."
+                if not own
+                else "This set is always there.",
+            )
+            if given is not None:
+                st.download_button(
+                    "Export",
+                    data=lambda: packed(given),
+                    file_name=f"{collection}-labels.zip",
+                    mime="application/zip",
+                    key="set-export",
+                    on_click="ignore",
+                    help="The questions and their labels as BEIR files, queries.jsonl and "
+                    "qrels.tsv.",
+                )
+    with right:
+        _files(visit)
+
+
+def lines(text: str) -> list[str]:
+    """The questions of a text, each once."""
+    return list(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
+
+
+def with_ids(questions: list[str], before: Mapping[str, str]) -> dict[str, str]:
+    """Questions by id: those that stay keep theirs, new ones get one from their words."""
+    known: dict[str, list[str]] = {}
+    for i, text in before.items():
+        known.setdefault(text.strip(), []).append(i)
+    return {i: text for text in questions for i in known.get(text, [query_id(text)])}
+
+
+def packed(labels: Labels) -> bytes:
+    """The BEIR files of labelled questions, as one zip."""
+    out = io.BytesIO()
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(out, "w") as archive:
+        for path in write(labels, Path(folder), "beir"):
+            archive.write(path, path.name)
+    return out.getvalue()
+
+
+def _files(visit: Visit) -> None:
+    """A set from files."""
+    emptied = st.session_state.get("set-saved", 0)
+    questions = st.file_uploader(
+        "From a file",
+        type=["jsonl", "csv", "txt"],
+        key=f"set-file-{emptied}",
+        help="BEIR's queries.jsonl, a CSV file with a column text, query or question, or a "
+        "question a line. The set is called like the file.",
+    )
+    qrels = st.file_uploader(
+        "With its labels",
+        type=["tsv", "txt"],
+        key=f"set-qrels-{emptied}",
+        help="BEIR's or TREC's qrels. They count as a labeller's who is called like the file.",
+    )
+    st.button(
+        "Import",
+        key="set-import",
+        on_click=_import,
+        args=(visit, questions, qrels),
+        disabled=questions is None,
+        help="Keeps the file's questions as a set." if questions else "Drop a file first.",
+    )
+
+
+def _save(visit: Visit, name: str | None, turn: str, before: Mapping[str, str]) -> None:
+    book, collection = visit.resources.bench.labels, st.session_state.collection
+    title = str(st.session_state[f"set-name-{turn}"]).strip()
+    questions = lines(st.session_state[f"set-text-{turn}"])
+    try:
+        if title != name and title in stored.sets(book, collection):
+            raise InputError(
+                f"There is a set {title!r} already.", remedy="Choose another name, or remove it."
+            )
+        book.put_set(collection, title, with_ids(questions, before))
+        if name is not None and title != name:
+            book.remove_set(collection, name)
+    except RagfilterError as error:
+        state.notice(str(error))
+        return
+    _saved(title)
+    st.toast(prose.message(f"Saved {title} with {counted(len(questions), 'question')}."))
+
+
+def _add_asked(visit: Visit, key: str) -> None:
+    try:
+        asked = visit.resources.bench.labels.queries(st.session_state.collection, ASKED)
+    except RagfilterError as error:
+        state.notice(str(error))
+        return
+    text = str(st.session_state.get(key) or "")
+    st.session_state[key] = "\n".join(lines("\n".join([text, *asked.values()])))
+
+
+def _remove(visit: Visit, name: str) -> None:
+    try:
+        visit.resources.bench.labels.remove_set(st.session_state.collection, name)
+    except RagfilterError as error:
+        state.notice(str(error))
+        return
+    _saved(None)
+    st.toast(prose.message(f"Removed the set {name}. The labels of its questions stay."))
+
+
+def _import(visit: Visit, questions: UploadedFile, qrels: UploadedFile | None) -> None:
+    bench, collection = visit.resources.bench, st.session_state.collection
+    try:
+        asked, rows = read_files(questions, qrels)
+        user = viewer(state.user(), visit.settings)
+        there = {i for i, c in bench.collection(collection).catalogue().items() if user.sees(c)}
+        if rows and not any(chunk in there for _, chunk, _ in rows):
+            raise InputError(
+                f"None of the labelled ids, such as {rows[0][1]!r}, is in the collection "
+                f"{collection!r}.",
+                remedy="Check that the labels and the collection belong together.",
+            )
+        title = Path(questions.name).stem
+        if title in stored.sets(bench.labels, collection):
+            raise InputError(
+                f"There is a set {title!r} already.", remedy="Rename the file, or remove the set."
+            )
+        bench.labels.put_set(collection, title, asked)
+        if qrels is not None:
+            bench.labels.add(collection, rows, who=qrels.name)
+    except RagfilterError as error:
+        state.notice(str(error))
+        return
+    missing = len({chunk for _, chunk, _ in rows if chunk not in there})
+    lost = f" {counted(missing, 'labelled id')} not in the collection." if missing else ""
+    _saved(title)
+    told = f"{counted(len(asked), 'question')} and {counted(len(rows), 'label')}"
+    st.toast(prose.message(f"Imported {title} with {told}.{lost}"))
+
+
+def read_files(
+    questions: UploadedFile, qrels: UploadedFile | None
+) -> tuple[dict[str, str], list[tuple[str, str, int]]]:
+    """The questions and labels of dropped files. Raises InputError that names file and line."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for kind, file in (("queries", questions), ("qrels", qrels)):
+            if file is not None:
+                paths.append(Path(folder, kind + Path(file.name).suffix))
+                paths[-1].write_bytes(file.getvalue())
+        try:
+            asked = read_questions(paths[0])
+            if qrels is None:
+                return asked, []
+            found = beir.known(asked, beir.read_qrels(paths[1]), paths[0], paths[1])
+        except InputError as error:
+            message = error.message.replace(f"{folder}/", "")
+            raise InputError(message, remedy=error.remedy) from None
+    return asked, as_labels(asked, found)
+
+
+def _saved(name: str | None) -> None:
+    st.session_state["query-set"] = name
+    st.session_state["set-saved"] = st.session_state.get("set-saved", 0) + 1

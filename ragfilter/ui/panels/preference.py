@@ -1,0 +1,87 @@
+"""Which of two answers is better, by a click: kept with the labels, one vote a person and pair."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import streamlit as st
+
+from ragfilter.errors import RagfilterError
+from ragfilter.stores.preferences import Answered, Choice, on_pair, on_settings
+from ragfilter.text.numbers import counted
+from ragfilter.ui.look import html
+from ragfilter.ui.main import problems
+from ragfilter.ui.session import state
+from ragfilter.ui.session.resources import Resources, open_resources
+
+Names = tuple[str, str]
+
+
+def draw(
+    query: str, pair: tuple[Answered, Answered], names: Names, resources: Resources, *, own: str
+) -> None:
+    """The four buttons, the vote that stands, and the tally. `names` are those of the columns,
+    `own` tells the buttons of two places apart."""
+    left, right = pair
+    if left.text == right.text or left.chunks == right.chunks:
+        # The same context: nothing to choose between.
+        return
+    collection = st.session_state.collection
+    try:
+        every = resources.bench.preferences.votes(collection)
+    except RagfilterError as error:
+        problems.show(error, retry=False)
+        return
+    here = on_pair((each for each in every if each.query == query.strip()), left, right)
+    mine = next((v.seen_from(left) for v in here if v.who == resources.deployment.user), None)
+    labels: dict[Choice, str] = {
+        "first": f"{names[0].capitalize()} is better",
+        "second": f"{names[1].capitalize()} is better",
+        "both": "Both fine",
+        "neither": "Both poor",
+    }
+    with st.container(
+        key=f"preference-{own}", horizontal=True, vertical_alignment="center", gap="small"
+    ):
+        for choice, label in labels.items():
+            st.button(
+                label,
+                key=f"prefer-{own}-{choice}",
+                type="primary" if choice == mine else "secondary",
+                on_click=_vote,
+                args=(collection, query, left, right, choice),
+                help="Your verdict on these two answers, kept with the labels. Another click "
+                "changes it.",
+            )
+    said = _said(Counter(v.seen_from(left) for v in here), on_settings(every, left, right), names)
+    html.draw(f'<p class="rf-aside" role="status">{html.text(said)}</p>')
+
+
+def _said(here: Counter[Choice], settings: Counter[Choice], names: Names) -> str:
+    if not here.total() and not settings.total():
+        return "No vote on these answers yet."
+    said = f"This pair: {_tally(here, names)}." if here.total() else "No vote on this pair yet."
+    if settings.total() > here.total():
+        said += f" These settings over all questions: {_tally(settings, names)}."
+    return said
+
+
+def _tally(tally: Counter[Choice], names: Names) -> str:
+    words: dict[Choice, str] = {
+        "first": f"for {names[0]}", "second": f"for {names[1]}",
+        "both": "both fine", "neither": "both poor",
+    }  # fmt: skip
+    told = ", ".join(f"{tally[choice]} {word}" for choice, word in words.items() if tally[choice])
+    return f"{counted(tally.total(), 'vote')}, {told}"
+
+
+def _vote(
+    collection: str, query: str, left: Answered, right: Answered, choice: Choice
+) -> None:  # fmt: skip
+    try:
+        resources = open_resources()
+        resources.bench.preferences.vote(
+            collection, query, left, right, choice, who=resources.deployment.user
+        )
+    except RagfilterError as error:
+        state.notice(str(error))

@@ -1,0 +1,250 @@
+"""Rules drafted by an LLM for the chunks that the filter shows: what it will cost, how far it is,
+and what was drafted, to be accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from zlib import crc32
+
+import streamlit as st
+
+from ragfilter.answer.stream import Prices
+from ragfilter.errors import RagfilterError
+from ragfilter.evaluate.proposed import Evidence, weigh
+from ragfilter.model import Chunk
+from ragfilter.protocols import Usage
+from ragfilter.rules.draft import Draft
+from ragfilter.rules.drafting import foresee, total
+from ragfilter.rules.lint import lint
+from ragfilter.text.numbers import counted
+from ragfilter.text.pace import in_words
+from ragfilter.ui.look import html, numbers
+from ragfilter.ui.panels.draft_note import NO_LLM, NO_LLM_MORE
+from ragfilter.ui.rules import desk, drafting_run, labelled, offers
+from ragfilter.ui.rules.desk import Desk
+from ragfilter.ui.rules.drafting_run import TROUBLE, Run
+from ragfilter.ui.rules.offers import Offer
+from ragfilter.ui.session import models
+
+BARE = "drafts-bare"
+SAMPLE = 40
+"""The cost is foretold from so many chunks of the selection."""
+LOOK_S = 1.0
+MOST_REASONS = 8
+
+
+def draw(work: Desk) -> None:
+    """Cost, progress, drafts."""
+    running = drafting_run.of(work.collection, work.resources)
+    under_way = running if running is not None and not running.job.done else None
+    if work.resources.bench.chat is None:
+        html.draw(f'<p class="rf-verdict">{html.text(NO_LLM)} {html.prose(NO_LLM_MORE)}</p>')
+    elif under_way is not None:
+        # Looked at again by itself as long as there is something to see.
+        st.fragment(_progress, run_every=LOOK_S)(under_way, work.collection, work.resources.prices)
+    else:
+        _told(running)
+        _begin(work)
+    made = [
+        d for d in work.resources.bench.drafts.drafts(work.collection) if d.chunk_id in work.chunks
+    ]
+    if made:
+        _review(work, made, busy=under_way is not None)
+
+
+def _begin(work: Desk) -> None:
+    """What drafting costs, and the buttons that begin it."""
+    book = work.resources.bench.drafts
+    sender = drafting_run.sender()
+    waiting = [i for i in book.waiting(work.collection) if i in work.chunks]
+    waiting = [i for i in waiting if sender.sees(work.chunks[i])]
+    there = {d.chunk_id for d in book.drafts(work.collection) if d.rule is not None}
+    bare = st.checkbox(
+        "Only chunks without a rule",
+        key=BARE,
+        value=True,
+        persist_state="session",
+        help="Otherwise also those whose rule you may want to replace.",
+    )
+    chosen = [
+        row.chunk
+        for row in desk.selected(work)
+        if row.id not in there and sender.sees(row.chunk) and not (bare and row.chunk.rule)
+    ]
+    if not chosen and not waiting:
+        html.draw(
+            '<p class="rf-empty"><b>Nothing to draft.</b> The filter under Chunks shows no chunk '
+            "that lacks a draft. Clear it, or take chunks that have a rule as well.</p>"
+        )
+        return
+    if chosen:
+        html.draw(f'<p class="rf-say">{_cost(work, chosen)}</p>')
+    with st.container(key="drafts-buttons", horizontal=True, gap="small"):
+        if waiting:
+            st.button(
+                f"Go on with the {counted(len(waiting), 'chunk')} left",
+                key="drafts-go-on",
+                type="primary",
+                icon=":material/play_arrow:",
+                on_click=drafting_run.go_on,
+                args=(work.collection,),
+                help="Drafts what was paused or interrupted.",
+            )
+        if chosen:
+            st.button(
+                f"Draft {counted(len(chosen), 'rule')}",
+                key="drafts-begin",
+                type="secondary" if waiting else "primary",
+                on_click=drafting_run.begin,
+                args=(work.collection, [chunk.id for chunk in chosen]),
+                help="For the chunks that the filter under Chunks shows. Nothing is saved.",
+            )
+
+
+def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
+    """About what the first answers take, judged by a sample, in words."""
+    resources = work.resources
+    chat = resources.bench.chat
+    step = -(-len(chosen) // SAMPLE)
+    try:
+        ids = [chunk.id for chunk in chosen[::step]]
+        whole = list(resources.bench.collection(work.collection).chunks(ids).values())
+        usage = foresee(whole, len(chosen), resources.bench.templates())
+    except RagfilterError as error:
+        return html.text(error)
+    name = models.called(chat.name) if chat is not None else ""
+    return (
+        f"For {counted(len(chosen), 'chunk')}, {html.text(name)} will read and write about "
+        f"<b>{html.text(_tokens(usage, resources.prices))}</b>, up to three times as much where "
+        "first answers have a fault. Each is asked about once, and once more with the fault named."
+    )
+
+
+def _tokens(usage: Usage, prices: Prices | None) -> str:
+    """``5,000 + 700 tokens, cost 0.0123``."""
+    cost = "" if prices is None else f", cost {numbers.money(prices.of(usage))}"
+    return f"{usage.prompt_tokens:,} + {numbers.tokens(usage.completion_tokens)}{cost}"
+
+
+def _progress(running: Run, collection: str, prices: Prices | None) -> None:
+    if running.job.done:
+        st.rerun()
+    done = len(running.made)
+    used = total(running.made, running.job.seconds).usage
+    left = in_words(running.job.seconds / done * (running.total - done) if done else None)
+    said = f"{done:,} of {running.total:,} drafted · {_tokens(used, prices)}"
+    st.progress(min(1.0, done / max(1, running.total)), text=f"{said}{left and ' · '}{left}")
+    stopping = running.job.stop.is_set()
+    st.button(
+        "Pausing …" if stopping else "Pause",
+        key="drafts-pause",
+        icon=":material/pause:",
+        on_click=drafting_run.pause,
+        args=(collection,),
+        disabled=stopping,
+        help="What is drafted stays. The chunk under way is asked about again later.",
+    )
+
+
+def _told(running: Run | None) -> None:
+    """What went wrong."""
+    trouble = st.session_state.get(TROUBLE)
+    failed = None if running is None else running.job.future.exception()
+    if failed is not None:
+        trouble = str(failed) if isinstance(failed, RagfilterError) else "An unexpected error."
+    if trouble:
+        html.draw(
+            f'<p class="rf-verdict rf-bad" role="alert"><b>Drafting stopped.</b> '
+            f"{html.text(trouble)} What was drafted is kept.</p>"
+        )
+
+
+def _review(work: Desk, made: Sequence[Draft], *, busy: bool) -> None:
+    """The drafts, and what accepting them does."""
+    figures = total(made, sum(draft.ms for draft in made) / 1000)
+    html.draw(
+        f'<p class="rf-verdict">{counted(figures.drafted, "draft")}, {figures.repaired} by a '
+        f"second answer, {figures.doubtful} with remarks; {figures.without} without a draft. "
+        f"{html.text(_tokens(figures.usage, work.resources.prices))}</p>"
+    )
+    _without(made)
+    drafted = [draft for draft in made if draft.rule is not None]
+    known = labelled.gathered(work) if drafted else None
+    evidence = Evidence() if known is None else _evidence(work, drafted)
+    offered = _offers(work, drafted, evidence)
+    if offered:
+        left, right = st.columns((1.2, 1), gap="medium")
+        with left:
+            more = {"template": [draft.category for draft in drafted]}
+            offers.table(work, offered, evidence, more)
+        with right:
+            offers.accept(work, offered, "drafted")
+    st.button(
+        "Forget these drafts",
+        key="drafts-forget",
+        on_click=drafting_run.forget,
+        args=(work.collection, [draft.chunk_id for draft in made]),
+        disabled=busy,
+        help="So that they can be drafted anew. Rules that were accepted stay.",
+    )
+    if not busy and drafted:
+        labelled.wait(work)
+
+
+def _without(made: Sequence[Draft]) -> None:
+    """Why chunks have no draft, each reason once."""
+    reasons: dict[str, list[str]] = {}
+    for draft in made:
+        if draft.rule is None:
+            reasons.setdefault(draft.error, []).append(draft.chunk_id)
+    listed = "".join(
+        f"<li>{html.text(ids[0])}{f' and {len(ids) - 1:,} more' if len(ids) > 1 else ''}: "
+        f"{html.text(reason)}</li>"
+        for reason, ids in list(reasons.items())[:MOST_REASONS]
+    )
+    if listed:
+        html.draw(
+            '<div class="rf-effect"><p class="rf-caption">Without a draft; drafting again tries '
+            f"them once more</p><ul>{listed}</ul></div>"
+        )
+
+
+def _offers(work: Desk, drafted: Sequence[Draft], evidence: Evidence) -> list[Offer]:
+    """The drafts with what the model's answer left open, what the linter says of all of them
+    together, and which labelled questions they would fail."""
+    chunks = {draft.chunk_id: work.chunks[draft.chunk_id] for draft in drafted}
+    doubts = {draft.chunk_id: list(draft.remarks) for draft in drafted}
+    titles = {i: chunk.title for i, chunk in chunks.items()}
+    for finding in lint({draft.chunk_id: draft.text for draft in drafted}, titles):
+        said = f"{finding.place}: {finding.problem}" if finding.place else finding.problem
+        if finding.severity != "note" and said not in doubts[finding.chunk_id]:
+            doubts[finding.chunk_id].append(said)
+    for chunk_id, queries in evidence.losses.items():
+        doubts[chunk_id] += [f"would drop what “{query}” needs" for query in queries]
+    return [
+        Offer(chunks[draft.chunk_id], draft.text, draft.category, tuple(doubts[draft.chunk_id]))
+        for draft in drafted
+    ]
+
+
+def _evidence(work: Desk, drafted: Sequence[Draft]) -> Evidence:
+    """What the drafts would do to the labelled questions; worked out once a set of drafts."""
+    known = labelled.gathered(work)
+    if known is None:
+        return Evidence()
+    mark = crc32("\n".join(f"{draft.chunk_id} {draft.text}" for draft in drafted).encode())
+    key = (
+        work.collection,
+        work.version,
+        work.user,
+        work.settings,
+        labelled.mark(work.collection),
+        mark,
+    )
+    found = work.resources.evidence.get(key)
+    if found is None:
+        with st.spinner("Trying the drafts on the labelled questions …"):
+            ruled = [replace(work.chunks[d.chunk_id], rule=d.text) for d in drafted]
+            found = work.resources.evidence.put(key, weigh(ruled, known))
+    return found

@@ -1,0 +1,114 @@
+"""Proposals for families of chunks: what tells the siblings apart, and what asking for it does."""
+
+from __future__ import annotations
+
+import threading
+
+import streamlit as st
+
+from ragfilter.evaluate.proposed import Suggested, likeness_of, suggest
+from ragfilter.stores.labels import ASKED
+from ragfilter.ui.look import html
+from ragfilter.ui.rules import labelled, offers
+from ragfilter.ui.rules.desk import Desk
+from ragfilter.ui.rules.offers import Offer
+from ragfilter.ui.session import background
+from ragfilter.ui.session.background import Job
+
+WANTED, FAMILY = "suggest-wanted", "suggest-family"
+TICK_S = 0.3
+
+
+def draw(work: Desk) -> None:
+    """Families, their proposals, and the buttons that accept them."""
+    html.draw(
+        '<p class="rf-aside">A family is a set of chunks whose titles differ in one number that '
+        "words say something about, or in one name, and whose texts resemble each other. No LLM "
+        "is asked.</p>"
+    )
+    if st.session_state.get(WANTED) != work.collection:
+        st.button(
+            "Find families",
+            key="suggest-find",
+            type="primary",
+            on_click=lambda: st.session_state.update({WANTED: work.collection}),
+            help="Reads every chunk once. Nothing is saved.",
+        )
+        return
+    known = labelled.gathered(work) if labelled.told(work) else None
+    if known is None and labelled.labels(work.collection) is not None:
+        labelled.wait(work)
+        return
+    job = _job(work)
+    if not job.done:
+        place = st.empty()
+        while not job.done:
+            place.html(
+                f'<p class="rf-aside" role="status">Looking for families … {job.seconds:.0f} s</p>'
+            )
+            job.wait(TICK_S)
+        st.rerun()
+    made = job.value()
+    if not made.families:
+        html.draw(
+            '<p class="rf-empty"><b>No families.</b> No three chunks have titles that differ in '
+            "one number or name only, such as “Armor Class 6” and “Armor Class 7”, and texts "
+            "alike.</p>"
+        )
+        return
+    _family(work, made)
+
+
+def _job(work: Desk) -> Job[Suggested]:
+    resources = work.resources
+    known = labelled.gathered(work)
+    collection = resources.bench.collection(work.collection)
+    mark = labelled.mark(work.collection)
+    # Not by version: accepting one family must not have the others looked for anew.
+    content = collection.content or work.version
+    key = (work.collection, content, work.user, work.settings, mark, known is None)
+    job = resources.suggested.get(key)
+    if job is None:
+        ids, user = list(work.chunks), work.user
+        asked = list(resources.bench.labels.queries(work.collection, ASKED).values())
+
+        def look(_: threading.Event) -> Suggested:
+            chunks = [c for c in collection.chunks(ids).values() if user.sees(c)]
+            return suggest(chunks, asked, known, likeness_of(resources.bench.embedder))
+
+        job = resources.suggested.put(key, background.start(look))
+    return job
+
+
+def _family(work: Desk, made: Suggested) -> None:
+    by_pattern = {family.pattern: family for family in made.families}
+    pattern = st.selectbox(
+        "Family",
+        list(by_pattern),
+        key=FAMILY,
+        persist_state="session",
+        format_func=lambda name: f"{name} · {len(by_pattern[name].members)}",
+        help="The titles' pattern; # stands for the number, * for the name in which they differ.",
+    )
+    family = by_pattern[pattern]
+    proposals = [p for p in made.proposals if p.family == pattern and p.chunk.id in work.chunks]
+    losses = made.evidence.losses
+    offered = [
+        Offer(
+            p.chunk,
+            p.rule,
+            p.value,
+            (
+                *filter(None, (p.doubt,)),
+                *(f"would drop what “{query}” needs" for query in losses.get(p.chunk.id, ())),
+            ),
+        )
+        for p in proposals
+    ]
+    left, right = st.columns((1.2, 1), gap="medium")
+    with left:
+        names = ", ".join(family.names) or "–"
+        more = {"value": [p.value for p in proposals], "names": [names for _ in proposals]}
+        offers.table(work, offered, made.evidence, more)
+    with right:
+        offers.accept(work, offered, "of this family")

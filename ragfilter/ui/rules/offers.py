@@ -1,0 +1,146 @@
+"""Proposed rules, from wherever: accepted all at once, one by one, or edited first. Nothing is
+stored unasked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import streamlit as st
+
+from ragfilter.evaluate.proposed import Evidence
+from ragfilter.model import Chunk
+from ragfilter.report import short_title
+from ragfilter.rules.rule import parse, pretty
+from ragfilter.text.numbers import counted
+from ragfilter.ui.look import html
+from ragfilter.ui.rules import bulk, desk, diff, effect, saving
+from ragfilter.ui.rules.desk import Desk
+
+ONE, DOUBTS = "suggest-one", "suggest-doubts"
+HEIGHT = 440
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A rule proposed for a chunk: what it is called in the list, and what speaks against it."""
+
+    chunk: Chunk
+    rule: str
+    label: str
+    doubts: tuple[str, ...] = ()
+
+
+def table(
+    work: Desk, offers: Sequence[Offer], evidence: Evidence, more: Mapping[str, list[str]]
+) -> None:
+    """The offers with their row of the matrix; `more` are further columns."""
+    rows = [evidence.rows.get(each.rule) for each in offers]
+    column = st.column_config
+    st.dataframe(
+        pd.DataFrame(
+            {
+                **more,
+                "chunk": [short_title(each.chunk.name, desk.TITLE_WIDTH) for each in offers],
+                "now": [_now(work, each) for each in offers],
+                "doubts": ["; ".join(each.doubts) for each in offers],
+                "blocks": [None if row is None else row.blocks for row in rows],
+                "passes": [None if row is None else row.passes for row in rows],
+                "conflicts": [None if row is None else len(row.conflicts) for row in rows],
+                "would drop": [len(evidence.losses.get(each.chunk.id, ())) for each in offers],
+            }
+        ),
+        key="suggest-table",
+        hide_index=True,
+        height=HEIGHT,
+        placeholder="–",
+        column_config={
+            "conflicts": column.NumberColumn(
+                "conflicts", help="Blocks of chunks that are labelled relevant."
+            ),
+            "would drop": column.NumberColumn(
+                "would drop", help="Labelled questions that would lose this chunk."
+            ),
+        },
+    )
+
+
+def accept(work: Desk, offers: Sequence[Offer], whose: str) -> None:
+    """What accepting them does, and the buttons. `whose` names the rules: ``of this family``."""
+    bulk.said()
+    new = [each for each in offers if work.chunks[each.chunk.id].rule != each.rule]
+    sure = [each for each in new if not each.doubts]
+    with_doubts = len(sure) < len(new) and st.checkbox(
+        f"With the {len(new) - len(sure)} in doubt",
+        key=DOUBTS,
+        help="What speaks against them is said in the table.",
+    )
+    taken = new if with_doubts else sure
+    effect.of_changes(work, {each.chunk.id: each.rule for each in taken})
+    st.button(
+        f"Accept {counted(len(taken), 'rule')} {whose}",
+        key="suggest-accept",
+        type="primary",
+        on_click=_accept,
+        args=(work, taken),
+        disabled=not taken,
+        help="Saves them as one step, which can be undone under History.",
+    )
+    _one(work, offers)
+
+
+def _now(work: Desk, each: Offer) -> str:
+    stored = work.chunks[each.chunk.id].rule
+    if stored == each.rule:
+        return "accepted"
+    return "another rule" if stored else "no rule"
+
+
+def _one(work: Desk, offers: Sequence[Offer]) -> None:
+    by_id = {each.chunk.id: each for each in offers}
+    chosen = st.selectbox(
+        "One chunk",
+        list(by_id),
+        key=ONE,
+        format_func=lambda i: f"{by_id[i].label} · {by_id[i].chunk.name}" if i in by_id else "",
+        help="See one proposal, accept it alone, or edit it first.",
+    )
+    if chosen not in by_id:
+        return
+    each = by_id[chosen]
+    stored = work.chunks[each.chunk.id].rule
+    with st.container(key="suggest-actions", horizontal=True, gap="small"):
+        st.button(
+            "Accept this one",
+            key="suggest-one-accept",
+            on_click=_accept,
+            args=(work, [each]),
+            disabled=stored == each.rule,
+            help="Saves this rule alone.",
+        )
+        st.button(
+            "Edit first",
+            key="suggest-edit",
+            on_click=_edit,
+            args=(each, stored),
+            help="Puts it into the editor under Chunks. Nothing is saved.",
+        )
+    for doubt in each.doubts:
+        html.draw(f'<p class="rf-aside"><b>Doubt:</b> {html.text(doubt)}</p>')
+    diff.draw(each.chunk.name, stored, each.rule)
+
+
+def _accept(work: Desk, offers: Sequence[Offer]) -> None:
+    bulk.save(
+        work,
+        {each.chunk.id: each.rule for each in offers},
+        {each.chunk.id: work.chunks[each.chunk.id].rule for each in offers},
+        "accept proposals",
+    )
+
+
+def _edit(each: Offer, stored: str | None) -> None:
+    saving.put(each.chunk.id, pretty(parse(each.rule)), stored)
+    desk.open_(each.chunk.id)
+    st.session_state["rules-part"] = "Chunks"

@@ -1,0 +1,71 @@
+"""Which questions a click on the map changes: what each keeps before and after."""
+
+from __future__ import annotations
+
+from typing import Any
+from zlib import crc32
+
+import pandas as pd
+import streamlit as st
+
+from ragfilter.evaluate.changes import Change, changes
+from ragfilter.settings.schema import Settings
+from ragfilter.ui.evaluate.opening import inspect
+from ragfilter.ui.look import html
+from ragfilter.ui.session import state
+from ragfilter.ui.tune.gathered import Gathered
+
+
+def remember(before: Settings) -> None:
+    """Hold on to the settings that a click replaced."""
+    st.session_state.before_click = before
+
+
+def draw(found: Gathered, settings: Settings) -> None:
+    """The questions that keep other chunks than before the last click, the worst first; a click on
+    a row opens it."""
+    before = st.session_state.get("before_click")
+    if before is None or before == settings:
+        html.draw(
+            '<p class="rf-empty"><b>No click yet.</b> After a click on the map the questions that '
+            "keep other chunks than before stand here.</p>"
+        )
+        return
+    made = changes(found.pools, found.labels.qrels, before, settings, state.user())
+    every = len(found.pools)
+    if not made:
+        html.draw(f'<p class="rf-empty">All {every} questions keep the same chunks as before.</p>')
+        return
+    better = sum(each.gain > 0 for each in made)
+    worse = sum(each.gain < 0 for each in made)
+    html.draw(
+        f'<p class="rf-say"><b>{len(made)} of {every} questions change</b> against before the '
+        f"click: {better} better, {worse} worse.</p>"
+    )
+    picked = st.dataframe(
+        pd.DataFrame([_row(found.labels.queries[each.id], each) for each in made]),
+        key=f"changed-{crc32('|'.join(e.id for e in made).encode('utf-8', 'replace'))}",
+        hide_index=True,
+        on_select="rerun",
+        selection_mode=("single-row", "single-cell"),
+        column_config={
+            "question": st.column_config.TextColumn("question", width=420),
+            "ΔF1": st.column_config.NumberColumn("ΔF1", format="%+.3f"),
+        },
+    )
+    selection: Any = picked["selection"]
+    chosen = [row for row, _ in selection["cells"]] or selection["rows"]
+    if chosen and chosen[0] < len(made):
+        query = found.labels.queries[made[chosen[0]].id]
+        inspect(query, st.session_state.profile, st.session_state.changes)
+
+
+def _row(query: str, each: Change) -> dict[str, Any]:
+    return {
+        "question": query,
+        "ΔF1": each.gain,
+        "relevant lost": each.lost,
+        "relevant won": each.won,
+        "kept before": each.before,
+        "kept now": each.after,
+    }

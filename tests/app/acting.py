@@ -1,0 +1,92 @@
+"""Where on a page text from outside does more than stand there.
+
+A page is walked element by element, and every string that Streamlit is sent is taken for Markdown
+but where `PLAIN` says otherwise: a new place is covered before anyone thinks of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from google.protobuf.message import Message
+from hostile import CANARY
+from streamlit_markdown import acts, fetches
+
+PLAIN = {
+    "BidiComponent.json", "Code.code_text", "Text.body", "TextInput.default", "TextInput.value",
+    "TextArea.default", "TextArea.value", "MultiSelect.options", "MultiSelect.raw_values",
+    "Selectbox.options", "Selectbox.raw_value", "DownloadButton.url",
+}  # fmt: skip
+"""Strings that Streamlit shows as they are."""
+
+
+def strings(message: Message) -> Iterator[tuple[str, str]]:
+    """Every string in what is sent for an element, with the names of its message and field."""
+    for field, value in message.ListFields():
+        for each in value if field.is_repeated else (value,):
+            if isinstance(each, Message):
+                yield from strings(each)
+            elif isinstance(each, str):
+                yield f"{message.DESCRIPTOR.name}.{field.name}", each
+
+
+def hover_texts(spec: str) -> Iterator[str]:
+    """What plotly shows of a figure; the first of a point's data is its id, which stays unseen."""
+
+    def walk(value: Any) -> Iterator[str]:
+        if isinstance(value, dict):
+            for name, each in value.items():
+                rows = (
+                    [r[1:] for r in each if isinstance(r, list)] if name == "customdata" else each
+                )
+                yield from walk(rows)
+        elif isinstance(value, list):
+            for each in value:
+                yield from walk(each)
+        elif isinstance(value, str):
+            yield value
+
+    yield from walk(json.loads(spec))
+
+
+OURS = (
+    "article|b|br|code|dd|div|dl|dt|em|h1|h2|h3|i|li|mark|ol|p|pre|section|small|span|style|table|tbody"
+    "|td|th|thead|tr|ul"
+)
+
+
+def markup(html: str) -> list[str]:
+    """Tags that the page itself never writes."""
+    return re.findall(rf"<(?!/?(?:{OURS})\b)", html)
+
+
+OWN_MARKDOWN = {
+    "code_inline", "strong_open", "strong_close", "hardbreak",
+    "bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close",
+}  # fmt: skip
+"""What our own messages and labels are made of; none of it is more than a look."""
+
+
+def active(page: Any, *, formatted: bool = False) -> list[tuple[str, str, Any]]:
+    """Where on the page text from outside does anything. `formatted`: what an LLM wrote may be."""
+    found: list[tuple[str, str, Any]] = []
+    for node in page.at:
+        proto = getattr(node, "proto", None)
+        for name, text in strings(proto) if isinstance(proto, Message) else ():
+            bad: Any = ()
+            if name == "PlotlyChart.spec":
+                bad = [t for t in hover_texts(text) if CANARY in t and markup(t)]
+            elif CANARY not in text or name in PLAIN or name.endswith(".id"):
+                continue
+            elif name == "Html.body":
+                bad = markup(text)
+            elif name == "Markdown.body" and formatted:
+                bad = fetches(text)
+            else:
+                bad = acts(re.sub(r":(gray|small)\[", "[", text)) - OWN_MARKDOWN
+            if bad:
+                found.append((name, text, bad))
+    return found

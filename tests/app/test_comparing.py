@@ -1,0 +1,219 @@
+"""The Compare page on the demo: one question and a query set under two settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_every_control_explains_itself import unexplained
+
+from ragfilter.engine.retrieve import run
+from ragfilter.ingest import demo
+from ragfilter.report import short_title
+from ragfilter.settings import config
+from ragfilter.ui.compare.one import TITLE_WIDTH
+from ragfilter.ui.session import resources
+
+pytestmark = pytest.mark.model
+
+CLERIC = demo.queries()["cleric-ac6"]
+FEW = 4
+
+
+@pytest.fixture(scope="module")
+def place(copy_demo: Callable[[], Path]) -> Path:
+    return copy_demo()
+
+
+@pytest.fixture
+def page(open_page: Callable[..., Any], place: Path) -> Callable[..., Any]:
+    """The Compare page as a link opens it, with the query set few: labelled questions."""
+
+    def open_(**params: str) -> Any:
+        page = open_page({"collection": "demo", "profile": "full", **params}, workspace=place)
+        book = resources.open_resources().bench.labels
+        if "few" not in book.sets("demo"):
+            labelled = [i for i in demo.queries() if i in demo.qrels()][-FEW:]
+            book.put_set("demo", "few", {i: demo.queries()[i] for i in labelled})
+            labels = [(demo.queries()[i], chunk, grade) for i in labelled
+                      for chunk, grade in demo.qrels()[i].items()]  # fmt: skip
+            book.add("demo", labels, who="ann")
+        page.at.switch_page("pages/compare.py")
+        return page.run()
+
+    return open_
+
+
+def strip(page: Any) -> str:
+    return next(text for text in page.html if text.startswith(("A keeps", "F1 of B")))
+
+
+def test_two_lists_of_one_question(page: Callable[..., Any]) -> None:
+    shown = page(q=CLERIC)
+    assert strip(shown).split()[:6] == ["A", "keeps", "15", "chunks", "2,329", "tokens"]
+    assert strip(shown).endswith("Only A 13 Both 2 Only B 0")
+    table = shown.at.dataframe[0].value
+    assert list(table["kept by"]).count("Both") == 2
+    both = table[table["kept by"] == "Both"]
+    assert set(both["title"]) == {short_title(title, TITLE_WIDTH) for title in _kept()}
+    only = table[table["kept by"] == "Only A"]
+    assert all(reason.startswith("dropped by ") for reason in only["in B"])
+    assert [*unexplained(shown.at.main)] == ["text_input Question"]
+    # Both answers, each from its own side.
+    assert any(text.startswith("A 15 chunks") for text in shown.html)
+    assert any(text.startswith("B 2 chunks") for text in shown.html)
+
+
+def test_sides_are_swapped_and_copied_and_the_link_holds_them(page: Callable[..., Any]) -> None:
+    shown = page(q=CLERIC).press("sides-swap")
+    assert strip(shown).endswith("Only A 0 Both 2 Only B 13")
+    assert _link(shown) == {"a": "settings", "b": "unfiltered"}
+    # A copy of what is in force stays as it is while the settings go on.
+    shown.press("sides-copy").slide("cutoff.max_results", 1)
+    assert _link(shown) == {"a": "settings", "b": "full"}
+    assert strip(shown).endswith("Only A 0 Both 1 Only B 1")
+    assert any("cutoff.max_results 1 → 15" in text for text in shown.html)
+
+
+def test_a_side_of_its_own_comes_by_link(page: Callable[..., Any]) -> None:
+    shown = page(q=CLERIC, **{"a": "full", "a.cutoff.max_results": "1", "b": "by-otsu"})
+    box = shown.at.selectbox(key="side-a-box")
+    assert box.options[1] == "full with 1 change"
+    assert strip(shown).startswith("A keeps 1 chunk")
+    assert any("cutoff.strategy relative → otsu" in text for text in shown.html)
+
+
+def test_a_side_comes_from_a_settings_file(page: Callable[..., Any]) -> None:
+    shown = page(q=CLERIC)
+    good = b'profile = "full"\n[cutoff]\nmax_results = 1\n'
+    shown.at.file_uploader(key="side-a-file").set_value(("own.toml", good, "application/toml"))
+    shown.run()
+    assert _link(shown) == {"a": "full", "a.cutoff.max_results": "1", "b": "settings"}
+    assert strip(shown).startswith("A keeps 1 chunk")
+    bad = b"[cutoff]\nmagic = 1\n"
+    shown.at.file_uploader(key="side-b-file").set_value(("bad.toml", bad, "application/toml"))
+    shown.run()
+    assert any("cutoff.magic" in error.replace("\\", "") for error in shown.errors)
+    assert _link(shown)["b"] == "settings"
+
+
+def test_what_was_not_learned_is_not_offered_and_by_link_it_says_how(
+    page: Callable[..., Any],
+) -> None:
+    shown = page(q=CLERIC, b="by-calibrated")
+    assert not any("calibrated" in o for o in shown.at.selectbox(key="side-a-box").options)
+    assert any("nothing is learned" in error for error in shown.errors)
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"a": "magic"}, "no 'magic'"),
+        ({"a": "run-77"}, "no run 77"),
+        ({"b": "by-magic"}, "no cutoff strategy 'magic'"),
+        ({"a": "full", "a.cutoff.max_results": "many"}, "cutoff.max"),
+    ],
+)
+def test_what_a_link_wants_and_is_not_there_is_said(
+    page: Callable[..., Any], params: dict[str, str], said: str
+) -> None:
+    shown = page(q=CLERIC, **params)
+    assert any(said in warning.replace("\\", "") for warning in shown.warnings)
+    assert strip(shown).endswith("Only A 13 Both 2 Only B 0")
+
+
+def test_a_hidden_chunk_is_on_neither_side(page: Callable[..., Any]) -> None:
+    question = "Where is the beholder's hidden vault?"
+    shown = page(q=question, a="unfiltered")
+    collection = resources.open_resources().bench.collection("demo")
+    hidden = [i for i, chunk in collection.catalogue().items() if chunk.clearance]
+    titles = {chunk.title for chunk in collection.chunks(hidden).values()}
+    assert titles.isdisjoint(shown.at.dataframe[0].value["title"])
+    # Without clearance, where the settings in force have none, a plain search finds one.
+    shown.run().switch("clearance", False)
+    assert not titles.isdisjoint(shown.at.dataframe[0].value["title"])
+
+
+def test_a_query_set_is_measured_and_compared(page: Callable[..., Any]) -> None:
+    shown = page(set="few")
+    assert any("A is not measured yet" in t or "A and B are not" in t for t in shown.html)
+    shown.press("compare-measure")
+    assert "paired permutation test p" in strip(shown)
+    better, worse = _count(shown, "B better"), _count(shown, "B worse")
+    assert better + worse + _count(shown, "the same") == FEW
+    # The run of B holds A as a row: it was measured once.
+    assert len(resources.open_resources().bench.runs.saved("demo")) == 1
+    table = shown.at.dataframe[0].value
+    assert (table["ΔF1"].round(9) == (table["F1 B"] - table["F1 A"]).round(9)).all()
+    assert list(table["ΔF1"].abs()) == sorted(table["ΔF1"].abs(), reverse=True)
+    assert [*unexplained(shown.at.main)] == []
+    assert "B is " in shown.downloads["ragfilter-compare.html"]()
+    # Sides the other way round win and lose the other way round.
+    shown.press("sides-swap")
+    assert (_count(shown, "B better"), _count(shown, "B worse")) == (worse, better)
+
+
+def test_a_saved_run_is_a_side_and_its_severest_loss_opens(page: Callable[..., Any]) -> None:
+    shown = page(set="few")
+    if "compare-measure" in shown.buttons:
+        shown.press("compare-measure")
+    number = resources.open_resources().bench.runs.saved("demo")[0].id
+    # It was made for A, which keeps the first 15.
+    shown.at.selectbox(key="side-b-box").set_value(f"run-{number}")
+    shown.run().at.selectbox(key="side-a-box").set_value("settings")
+    shown.run()
+    assert _link(shown) == {"a": "settings", "b": f"run-{number}", "set": "few"}
+    worst = shown.at.dataframe[0].value.sort_values("ΔF1").iloc[0]
+    assert worst["ΔF1"] < 0
+    shown.press("compare-open-worst")
+    assert shown.at.text_input(key="question").value == worst["question"]
+    assert strip(shown).startswith("A keeps")
+
+
+def test_a_query_set_that_is_not_there_says_what_is(page: Callable[..., Any]) -> None:
+    shown = page(set="nothing")
+    assert any("no query set 'nothing'" in t and "There are: demo, few" in t for t in shown.html)
+
+
+def test_a_vote_on_the_two_answers_is_counted_and_changed(page: Callable[..., Any]) -> None:
+    shown = page(q=CLERIC).press("prefer-compare-second")
+    assert any("This pair: 1 vote, 1 for B." in text for text in shown.html)
+    shown.press("prefer-compare-neither")
+    assert any("This pair: 1 vote, 1 both poor." in text for text in shown.html)
+    # The same two contexts on Inspect, the other way round.
+    shown.at.switch_page("pages/inspect.py")
+    shown.run()
+    assert any("This pair: 1 vote, 1 both poor." in text for text in shown.html)
+    shown.press("prefer-inspect-first")
+    (vote,) = resources.open_resources().bench.preferences.votes("demo")
+    assert len(vote.first.chunks + vote.second.chunks) == 17
+    assert {vote.first.profile, vote.second.profile} == {"full", "unfiltered"}
+
+
+def test_reports_come_from_every_page(page: Callable[..., Any]) -> None:
+    shown = page(q=CLERIC)
+    two = shown.downloads["ragfilter-compare.html"]()
+    assert "<h3>Only A keeps: 13</h3>" in two
+    assert two.count("quoted from the passages, without an LLM") == 2
+    one = shown.downloads["ragfilter.html"]()
+    assert "Of 200 passages found, 2 are needed." in one
+    assert "without the filter" in one
+
+
+def _kept() -> list[str]:
+    """The titles that profile full keeps."""
+    settings = config.load(profile="full", environ={}).settings
+    result = run(CLERIC, settings, resources.open_resources().bench.backends("demo"), wide=True)
+    return [hit.chunk.title for hit in result.kept]
+
+
+def _link(page: Any) -> dict[str, str]:
+    params = dict(page.at.query_params)
+    own = {k: v[0] if isinstance(v, list) else v for k, v in params.items()}
+    return {k: v for k, v in own.items() if k in ("a", "b", "set") or k.startswith(("a.", "b."))}
+
+
+def _count(page: Any, word: str) -> int:
+    return int(strip(page).partition(f"{word} ")[2].split()[0])

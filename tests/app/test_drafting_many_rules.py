@@ -1,0 +1,254 @@
+"""An LLM drafts rules for a selection on the Rules page. The endpoint is a real server on loopback.
+
+Its answers: 7 and 3 tokens a call, at 100 and 200 a thousand.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults import Handler, Server, says, servers
+from rules_page import open_rules
+from waiting import PATIENT_S
+
+from ragfilter.rules.draft_book import DraftBook
+from ragfilter.ui.session import resources
+from ragfilter.workbench import Workbench
+
+pytestmark = pytest.mark.model
+
+SECRET = "secret-treasure-maps"
+DRAGON = '{"contain_one_of": [["dragon", "dragons"]]}'
+STORED = '{"contain_one_of":[["dragon","dragons"]]}'
+ABSENT = '{"contain_one_of": [["submarine"]]}'
+TEMPLATE = """\
+version = 1
+[recognise]
+title = ['\\bdragons?\\b']
+[prompt]
+holds = "The dragon's colour."
+[example]
+title = "Green Dragon"
+rule = '{"contain": "green dragon"}'
+"""
+
+
+@pytest.fixture(scope="module")
+def workspace(copy_demo: Callable[[], Path]) -> Path:
+    return copy_demo()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with servers() as start:
+        yield start(says(DRAGON))
+
+
+@pytest.fixture
+def endpoint(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    server.behave = says(DRAGON)
+    server.asked.clear()
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setenv("OPENAI_MODEL", "small-model")
+    monkeypatch.setenv("RAGFILTER_ANSWER_TIMEOUT_S", str(PATIENT_S))
+    monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "100000")
+    monkeypatch.setenv("RAGFILTER_PRICE_COMPLETION", "200000")
+    return server
+
+
+@pytest.fixture
+def page(open_page: Callable[..., Any], workspace: Path, endpoint: Server) -> Iterator[Any]:
+    """The Suggest part over the chunks about dragons; drafts and rules are taken back."""
+    page = drafts_of(open_page(workspace=workspace), "dragon")
+    before = rules()
+    yield page
+    bench().drafts.forget("demo", list(before))
+    bench().collection("demo").set_rules({i: r for i, r in before.items() if rules()[i] != r})
+
+
+def drafts_of(opened: Any, words: str, way: str = "LLM drafts") -> Any:
+    page = open_rules(opened)
+    page.at.text_input(key="rules-text").set_value(words)
+    page.run()
+    page.choose("rules-part", "Suggest")
+    return page.choose("suggest-way", way)
+
+
+def bench() -> Workbench:
+    found: Workbench = resources.open_resources().bench
+    return found
+
+
+def rules() -> dict[str, str | None]:
+    return {i: chunk.rule for i, chunk in bench().collection("demo").catalogue().items()}
+
+
+def told(page: Any) -> str:
+    return "\n".join(page.html)
+
+
+def drafted(page: Any) -> Any:
+    """The page once the run has ended, with the labelled questions gathered."""
+    running = resources.open_resources().drafting.get("demo")
+    running.job.wait(PATIENT_S)
+    return page.run().run()
+
+
+def asked(server: Server) -> list[str]:
+    prompts = (call["body"]["messages"][1]["content"] for call in server.asked)
+    return [prompt.partition("<chunk>\ntitle: ")[2].partition("\n")[0] for prompt in prompts]
+
+
+def frame(page: Any) -> Any:
+    (found,) = [f.value for f in page.at.dataframe if "would drop" in f.value]
+    return found
+
+
+def test_without_an_llm_the_page_says_what_is_missing(
+    open_page: Callable[..., Any], workspace: Path
+) -> None:
+    page = drafts_of(open_page(workspace=workspace), "dragon")
+    assert "Drafting needs an LLM: set OPENAI_API_KEY" in told(page)
+    assert "drafts-begin" not in page.buttons
+
+
+def test_the_cost_is_told_first_and_drafts_are_accepted_as_one_step(
+    page: Any, endpoint: Server
+) -> None:
+    n = int(page.at.button(key="drafts-begin").label.split()[1])
+    assert 2 < n < 60
+    assert f"For {n} chunks, small-model will read and write about " in told(page)
+    assert "cost " in told(page)
+    assert endpoint.asked == []
+    before = rules()
+    drafted(page.press("drafts-begin"))
+    assert len(endpoint.asked) >= n
+    assert rules() == before
+    found = frame(page)
+    assert len(found) == n
+    calls = len(endpoint.asked)
+    # 7 tokens at 0.1 and 3 at 0.2 each.
+    assert f"{7 * calls:,} + {3 * calls:,} tokens, cost {1.3 * calls:.4f}" in told(page)
+    sure = [i for i, doubts in enumerate(found["doubts"]) if not doubts]
+    assert 0 < len(sure) < n
+    assert page.at.button(key="suggest-accept").label.startswith(f"Accept {len(sure)} rule")
+    page.press("suggest-accept")
+    after = rules()
+    assert sum(after[i] != before[i] for i in after) == len(sure)
+    assert {after[i] for i in after if after[i] != before[i]} == {STORED}
+    (step,) = bench().journal.steps("demo", limit=1)
+    assert (step.size, step.done) == (len(sure), len(sure))
+    assert list(frame(page)["now"]).count("accepted") == len(sure)
+    page.press("suggest-edit")
+    assert page.at.session_state["rules-part"] == "Chunks"
+
+
+def test_a_run_is_paused_and_goes_on(page: Any, endpoint: Server) -> None:
+    def slow(handler: Handler, body: dict[str, Any]) -> None:
+        if len(endpoint.asked) > 2:
+            endpoint.over.wait(0.2)
+        says(DRAGON)(handler, body)
+
+    endpoint.behave = slow
+    n = int(page.at.button(key="drafts-begin").label.split()[1])
+    page.press("drafts-begin")
+    while len(bench().drafts.drafts("demo")) < 2:
+        time.sleep(0.01)
+    drafted(page.press("drafts-pause"))
+    first = bench().drafts.drafts("demo")
+    left = len(bench().drafts.waiting("demo"))
+    assert 2 <= len(first) < n
+    assert len(first) + left == n
+    assert f"Go on with the {left} chunks left" in page.at.button(key="drafts-go-on").label
+    endpoint.behave = says(DRAGON)
+    drafted(page.press("drafts-go-on"))
+    every = bench().drafts.drafts("demo")
+    assert every[: len(first)] == first
+    assert len({draft.chunk_id for draft in every}) == n
+
+
+def test_after_a_crash_the_page_offers_to_go_on(page: Any, endpoint: Server) -> None:
+    """What a killed process leaves behind: the drafts that were kept, and the chunks that wait."""
+    book = DraftBook(bench().workspace.database_url)
+    ids = [i for i in rules() if "dragon" in i][:3]
+    book.want("demo", ids)
+    book.close()
+    page.run()
+    assert page.at.button(key="drafts-go-on").label == "Go on with the 3 chunks left"
+    drafted(page.press("drafts-go-on"))
+    assert {draft.chunk_id for draft in bench().drafts.drafts("demo")} == set(ids)
+
+
+def test_an_endpoint_that_refuses_ends_the_run_and_nothing_is_lost(
+    page: Any, endpoint: Server
+) -> None:
+    endpoint.behave = lambda handler, _: handler.reply(401, "{}")
+    drafted(page.press("drafts-begin"))
+    assert "Drafting stopped." in told(page)
+    assert "What was drafted is kept." in told(page)
+    assert "Without a draft; drafting again tries them once more" in told(page)
+    endpoint.behave = says(ABSENT)
+    drafted(page.press("drafts-begin"))
+    found = frame(page)
+    assert all("requires what the chunk itself does not contain" in d for d in found["doubts"])
+    assert page.at.button(key="suggest-accept").disabled
+    page.press("drafts-forget")
+    assert bench().drafts.drafts("demo") == ()
+
+
+def test_a_chunk_that_the_user_may_not_see_is_neither_sent_nor_told_of(
+    open_page: Callable[..., Any], workspace: Path, endpoint: Server
+) -> None:
+    link = {"profile": "adaptive-gap", "clearance.enabled": "true"}
+    page = drafts_of(open_page(link, workspace=workspace), "treasure")
+    chunk = bench().collection("demo").chunks([SECRET])[SECRET]
+    assert not page.at.session_state["user"].sees(chunk)
+    # An operator sees it in the table; it is not sent all the same.
+    page.at.session_state["operator"] = True
+    page.run()
+    bench().drafts.want("demo", [SECRET])
+    page.run()
+    assert "drafts-go-on" not in page.buttons
+    if "drafts-begin" in page.buttons:
+        drafted(page.press("drafts-begin"))
+    assert chunk.title not in asked(endpoint)
+    bench().drafts.forget("demo", list(rules()))
+
+
+def test_a_category_is_written_tried_on_three_chunks_and_kept(
+    open_page: Callable[..., Any], workspace: Path, endpoint: Server
+) -> None:
+    page = drafts_of(open_page(workspace=workspace), "dragon", "Templates")
+    page.at.text_area(key="category-text").set_value("version = ")
+    page.run()
+    assert "it is no TOML" in told(page)
+    assert page.at.button(key="category-save").disabled
+    page.at.text_area(key="category-text").set_value(TEMPLATE)
+    page.at.text_input(key="category-name").set_value("../dragon")
+    page.run().press("category-save")
+    assert "'../dragon' is no name for a category." in told(page).replace("&#x27;", "'")
+    page.at.text_input(key="category-name").set_value("dragon")
+    page.run()
+    assert page.at.button(key="category-try").label == "Try on 3 chunks"
+    page.press("category-try")
+    resources.open_resources().tried.get(page.at.session_state["category-tried"]).job.wait(
+        PATIENT_S
+    )
+    page.run()
+    assert len(set(asked(endpoint))) == 3
+    assert "The dragon's colour." in endpoint.asked[0]["body"]["messages"][1]["content"]
+    assert told(page).count('{"contain_one_of":[["dragon","dragons"]]}') == 3
+    page.press("category-save")
+    kept = workspace / "templates" / "dragon.toml"
+    assert kept.read_text(encoding="utf-8") == TEMPLATE
+    assert "dragon" in [template.category for template in bench().templates()]
+    (table,) = [f.value for f in page.at.dataframe if "category" in f.value]
+    assert next(iter(table["category"])) == "dragon"
+    page.at.selectbox(key="category-chosen").set_value("general")
+    page.run()
+    assert "Harbour Dues" in page.at.text_area(key="category-text").value
+    kept.unlink()

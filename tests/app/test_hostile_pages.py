@@ -1,0 +1,112 @@
+"""Text from outside is shown as text on every page but Inspect, which has a file of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from acting import active
+from hostile import CANARY, CHUNKS, HOSTILE, IDS, NAME, build
+
+from ragfilter.rules import edits
+from ragfilter.ui.evaluate.results import VIEWS
+from ragfilter.ui.rules.workbench import PARTS
+from ragfilter.ui.session import resources
+
+pytestmark = pytest.mark.model
+
+QUESTIONS = {f"{i} {text}": f"What is in the vault? {text}" for i, text in enumerate(HOSTILE[:6])}
+SET = HOSTILE[0]
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("hostile"))
+
+
+@pytest.fixture
+def page(open_page: Callable[..., Any], workspace: Path) -> Any:
+    """A session on a collection whose labels, query sets, rules and editors are hostile too."""
+    page = open_page({"profile": "query-must"}, workspace=workspace)
+    bench = resources.open_resources().bench
+    if SET not in bench.labels.sets(NAME):
+        bench.labels.put_set(NAME, SET, QUESTIONS)
+        labels = [(q, c.id, i % 2) for q in QUESTIONS.values() for i, c in enumerate(CHUNKS[:9])]
+        bench.labels.add(NAME, labels, who=HOSTILE[1])
+        for chunk_id, text in zip(IDS, HOSTILE, strict=True):
+            rule = json.dumps({"contain_one_of": [[text, "the vault"]]})
+            store = bench.collection(NAME)
+            edits.save(
+                store, bench.journal, chunk_id=chunk_id, rule=rule, expected=None, who=HOSTILE[1]
+            )
+    return page
+
+
+def rules(page: Any) -> Iterator[Any]:
+    yield page.run()
+    for chunk_id in IDS:
+        page.at.session_state["rules-open"] = chunk_id
+        yield page.run()
+    for part in PARTS:
+        yield page.choose("rules-part", part).run()
+        if part == "Suggest":
+            yield page.press("suggest-find").run()
+        if part == "Tester":
+            page.at.text_area(key="tester-text").set_value("\n".join(QUESTIONS.values()))
+            yield page.run()
+        if part == "Files":
+            lines = [
+                f'{{"id": "{HOSTILE[0]} zqx", "query_must": {{"{HOSTILE[1]}": 1}}}}',
+                HOSTILE[2],
+            ]
+            file = (f"{HOSTILE[0]}.jsonl", "\n".join(lines).encode(), "text/plain")
+            page.at.file_uploader(key="files-file").set_value(file)
+            yield page.run()
+        if part == "History":
+            (frame,) = [f.value for f in page.at.dataframe if "who" in f.value]
+            page.at.session_state["history-open"] = int(frame["edit"][0])
+            yield page.run()
+
+
+def evaluate(page: Any) -> Iterator[Any]:
+    page.at.selectbox(key="query-set-box").set_value(SET)
+    yield page.run()
+    yield page.press("evaluate")
+    for view in VIEWS:
+        yield page.choose("view-box", view)
+
+
+def tune(page: Any) -> Iterator[Any]:
+    page.at.selectbox(key="query-set-box").set_value(SET)
+    yield page.run()
+    yield page.press("map")
+    yield page.press("suggest")
+
+
+def collections(page: Any) -> Iterator[Any]:
+    files = [(f"{text}.md", f"# {text}\n\n{text}".encode(), "text/plain") for text in HOSTILE[:4]]
+    page.at.file_uploader[0].set_value([*files, ("zqx.jsonl", b'{"text": 1}\n', "text/plain")])
+    yield page.run()
+    page.at.selectbox(key="manage-name").set_value(NAME)
+    yield page.run()
+
+
+@pytest.mark.parametrize("walk", [rules, evaluate, tune, collections], ids=lambda w: w.__name__)
+def test_text_from_outside_does_nothing(page: Any, walk: Callable[[Any], Iterator[Any]]) -> None:
+    page.at.switch_page(f"pages/{walk.__name__}.py")
+    seen = 0
+    for each in walk(page.run()):
+        assert active(each) == []
+        seen += CANARY in each.sent
+    assert seen > 1
+
+
+def test_the_stage_does_nothing_with_it(open_page: Callable[..., Any], workspace: Path) -> None:
+    asked = {"profile": "query-must", "q": f"What is in the vault? {HOSTILE[0]}", "present": "true"}
+    page = open_page(asked, workspace=workspace)
+    for each in (page, page.press("scene-back"), page.press("scene-flip")):
+        assert active(each) == []
+        assert CANARY in each.sent

@@ -1,0 +1,174 @@
+"""Questions and labels on Evaluate: sets edited, imported, removed; disagreements; an LLM's labels
+after their cost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults import Handler, Serve
+from test_every_control_explains_itself import unexplained
+from test_judging_on_the_page import stop_the_app
+
+from ragfilter.stores.labels import LabelBook, query_id
+from ragfilter.ui.session import resources
+
+pytestmark = pytest.mark.model
+
+MINE = {"q1": "What is a beholder?", "q2": "Tell me about owlbears", "q3": "How big is a giant?"}
+
+
+@pytest.fixture(scope="module")
+def place(copy_demo: Callable[[], Path]) -> Path:
+    return copy_demo()
+
+
+@pytest.fixture
+def page(open_page: Callable[..., Any], place: Path) -> Any:
+    """Questions and labels of the set mine, on the Evaluate page."""
+    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place)
+    book().put_set("demo", "mine", MINE)
+    page.at.switch_page("pages/evaluate.py")
+    page.run().at.selectbox(key="query-set-box").set_value("mine")
+    page.run().at.toggle(key="sets-open").set_value(True)
+    return page.run()
+
+
+def book() -> LabelBook:
+    return resources.open_resources().bench.labels
+
+
+def text(page: Any) -> Any:
+    return next(area for area in page.at.text_area if area.label == "Questions, one a line")
+
+
+def name(page: Any) -> Any:
+    return next(box for box in page.at.text_input if box.label == "Name of the set")
+
+
+def file(page: Any, label: str) -> Any:
+    return next(box for box in page.at.file_uploader if box.label == label)
+
+
+def test_questions_are_added_reworded_and_removed_and_the_set_is_renamed(page: Any) -> None:
+    assert text(page).value.splitlines() == list(MINE.values())
+    assert [*unexplained(page.at.main)] == []
+    text(page).set_value(
+        "Tell me about owlbears\n\nWhat is a beholder, then?\nTell me about owlbears"
+    )
+    name(page).set_value("ours")
+    page.press("set-save")
+    sets = book().sets("demo")
+    assert "mine" not in sets
+    assert book().queries("demo", "ours") == {
+        "q2": "Tell me about owlbears",
+        query_id("What is a beholder, then?"): "What is a beholder, then?",
+    }
+    assert page.at.selectbox(key="query-set-box").value == "ours"
+    name(page).set_value("demo")
+    page.press("set-save")
+    assert any("There is a set 'demo' already" in text for text in page.warnings)
+    assert "ours" in book().sets("demo")
+    page.press("set-remove")
+    assert "ours" not in book().sets("demo")
+
+
+def test_a_set_that_is_always_there_is_saved_as_a_copy_with_what_was_asked(page: Any) -> None:
+    for question in ("Who bakes?", "Tell me about owlbears"):
+        book().remember("demo", question)
+    page.run().press("set-from-history")
+    assert text(page).value.splitlines() == [*MINE.values(), "Who bakes?"]
+    assert list(book().queries("demo", "mine").values()) == list(MINE.values())
+    page.at.selectbox(key="query-set-box").set_value("asked")
+    page.run()
+    assert page.at.button(key="set-save").disabled
+    assert page.at.button(key="set-remove").disabled
+    name(page).set_value("history")
+    page.run().press("set-save")
+    assert list(book().queries("demo", "history").values()) == [
+        "Who bakes?", "Tell me about owlbears",
+    ]  # fmt: skip
+
+
+def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
+    chunk = next(iter(resources.open_resources().bench.collection("demo").catalogue()))
+    questions, qrels = file(page, "From a file"), file(page, "With its labels")
+    questions.set_value(("bakery.csv", b"question,id\nwho bakes?,b1\nwho rows?,b2\n", "text/csv"))
+    qrels.set_value(("bakery.tsv", f"b1\t{chunk}\t2\nb1\tgone\t1\n".encode(), "text/plain"))
+    page.run().press("set-import")
+    assert book().queries("demo", "bakery") == {"b1": "who bakes?", "b2": "who rows?"}
+    [label, _] = book().standing("demo", "who bakes?")
+    assert (label.chunk_id, label.grade, label.who) == (chunk, 2, "bakery.tsv")
+    assert any("1 labelled id not in the" in toast.value for toast in page.at.toast)
+    notes = " ".join(page.html)
+    assert "1 question of this set left out for want of a label" in notes
+    assert "1 labelled chunk not in the collection (any more), such as gone" in notes
+    questions = file(page, "From a file")
+    questions.set_value(("bad.csv", b"name\nx\n", "text/csv"))
+    page.run().press("set-import")
+    assert any("queries.csv has no column of questions" in text for text in page.warnings)
+
+
+def test_disagreements_are_listed_and_a_click_opens_the_chunk(page: Any) -> None:
+    chunk = next(iter(resources.open_resources().bench.collection("demo").catalogue()))
+    question = MINE["q2"]
+    book().mark("demo", question, [chunk], 2, who="ann")
+    page.choose("sets-part", "Labels")
+    assert any("No two people disagree" in text for text in page.html)
+    book().mark("demo", question, [chunk], 0, who="bob")
+    page.run()
+    [row] = page.at.dataframe[0].value.to_dict("records")
+    assert (row["question"], row["said"]) == (question, "ann: relevant, bob: not relevant")
+    assert any("No LLM is configured" in text for text in page.html)
+    assert [*unexplained(page.at.main)] == []
+
+
+def test_an_llm_labels_after_its_cost_is_said(
+    open_page: Callable[..., Any],
+    place: Path,
+    opened: dict[str, Any],
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # One process owns a workspace, and with an LLM it is another deployment.
+    stop_the_app(opened)
+    llm = serve(keep_the_first)
+    monkeypatch.setenv("OPENAI_BASE_URL", llm.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    monkeypatch.setenv("OPENAI_MODEL", "labeller")
+    page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place)
+    book().put_set("demo", "one", {"q2": MINE["q2"]})
+    page.at.switch_page("pages/evaluate.py")
+    page.run().at.selectbox(key="query-set-box").set_value("one")
+    page.at.toggle(key="sets-open").set_value(True)
+    page.run().choose("sets-part", "Labels")
+    before = len(book().standing("demo", MINE["q2"]))
+    page.press("propose-cost")
+    assert any("1 question, " in words and "calls, about " in words for words in page.html)
+    assert llm.asked == []
+    assert [*unexplained(page.at.main)] == []
+    page.press("propose")
+    labels = book().standing("demo", MINE["q2"])
+    made = [label for label in labels if label.source == "llm"]
+    assert len(made) == len(labels) - before >= 10
+    assert {label.who for label in made} == {"labeller"}
+    assert sum(label.grade == 2 for label in made) == len(llm.asked)
+    assert "labeller (LLM)" in " ".join(page.html)
+    assert not any("An LLM's labels count here" in words for words in page.html)
+    page.at.toggle(key="with-llm-box").set_value(True)
+    assert any("An LLM's labels count here" in words for words in page.run().html)
+    options = page.at.selectbox(key="query-set-box").options
+    assert any(option.startswith("one, with LLM labels · ") for option in options)
+    stop_the_app(opened)
+
+
+def keep_the_first(handler: Handler, body: dict[str, Any]) -> None:
+    asked = re.findall(r"^id: (.*)$", body["messages"][-1]["content"], re.MULTILINE)
+    lines = [f"{i} -> {'DISCARD' if place else 'KEEP'}" for place, i in enumerate(asked)]
+    handler.start()
+    handler.piece("\n".join(lines))
+    handler.piece(None, "stop")
+    handler.event("[DONE]")

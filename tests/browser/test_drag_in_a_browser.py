@@ -1,0 +1,64 @@
+"""The threshold's line is dragged in the curve, and moved by keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
+
+
+def test_a_line_is_dragged_in_the_curve(open_tab: Callable[..., object]) -> None:
+    tab = open_tab({"profile": "full", "q": CLERIC}).rest().expect_kept(2)
+    asked = tab.gathered()
+    line = tab.page.get_by_role("slider", name="Relative offset, line of the curve")
+    expect(line).to_have_attribute("aria-valuetext", "0.350 keeps 2")
+    # While it is dragged, the browser alone tells what would stay.
+    box = line.locator("circle").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    tab.page.mouse.move(x, y)
+    tab.page.mouse.down()
+    tab.page.mouse.move(x - 60, y - 80, steps=5)
+    told = re.fullmatch(r"(\d\.\d+) keeps (\d+)", line.get_attribute("aria-valuetext"))
+    value, kept = float(told[1]), int(told[2])
+    assert value > 0.5
+    assert kept > 2
+    expect(tab.keyed("curve-box").locator(".rf-stays")).to_have_count(kept - 1)  # less the pin
+    tab.expect_kept(2)
+    # Released, the server's result is the same, and the store was not asked.
+    tab.page.mouse.up()
+    tab.expect_kept(kept)
+    assert tab.gathered() == asked
+    expect(tab.keyed("curve-box").locator(".rf-stays")).to_have_count(0)
+    expect(tab.strip).to_contain_text(f"Best + {value:.2f}")
+    # Keys: one step each, ten a page; the focus stays.
+    line.press("Home")
+    tab.expect_kept(1)  # only the pin
+    expect(line).to_be_focused()
+    line.press("PageUp")
+    line.press("ArrowUp")
+    expect(line).to_have_attribute("aria-valuenow", "0.11")
+    # Once the server knows of it, it can be undone.
+    expect(tab.strip).to_contain_text("Best + 0.11")
+    tab.rest().page.locator(".stMain").press("Control+z")
+    expect(line).not_to_have_attribute("aria-valuenow", "0.11")
+    # Along the curve, keys open one chunk after the other.
+    walk = tab.rest().page.get_by_role("slider", name="Chunks along the curve")
+    walk.press("Home")
+    expect(tab.chunk).to_contain_text("Opponent Armor Class 6")
+    walk.press("ArrowRight")
+    second = walk.get_attribute("aria-valuetext")
+    assert second != "none open"
+    expect(tab.chunk).to_contain_text(second.rpartition("… ")[2])
+    expect(walk).to_be_focused()
+    # In the table too.
+    tab.rest().click_row(0, "reason")
+    for row in (1, 2):
+        tab.rest().page.keyboard.press("ArrowDown")
+        opened = tab.cell(row, "title").text_content().strip()
+        expect(tab.chunk).to_contain_text(opened.rpartition("… ")[2])

@@ -1,0 +1,162 @@
+"""Learning from labels: what is found, what is promised, and where nothing can be learned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ragfilter.errors import InputError
+from ragfilter.evaluate import target
+from ragfilter.evaluate.crossval import assign_folds
+from ragfilter.evaluate.learn import Example, Source, calibrate, example, learn
+from ragfilter.evaluate.target import Target
+from ragfilter.evaluate.tune import tune
+from ragfilter.layers.calibration import Calibration, read
+from ragfilter.model import PUBLIC, Chunk, Hit, Pool
+from ragfilter.settings.schema import Settings
+
+PLAIN = Settings().with_values({"cutoff.min_results": 1})
+RANDOM = np.random.default_rng(7)
+
+
+def pool(n: int) -> tuple[Pool, dict[str, int]]:
+    """Sixty hits at even distances. What shares the question's word is relevant, wherever it
+    stands, which no cut of the order can tell."""
+    told = {int(i) for i in RANDOM.choice(30, size=3, replace=False)}
+    hits = tuple(
+        Hit(
+            Chunk(f"c{i}", f"about topic{n}" if i in told else f"about other{i}"),
+            0.3 + 0.01 * i,
+            i + 1,
+        )
+        for i in range(60)
+    )
+    return Pool(f"topic{n} please", "c", "l2", hits, embedder="m"), {f"c{i}": 1 for i in told}
+
+
+MADE = {f"q{n}": pool(n) for n in range(24)}
+POOLS = {i: each for i, (each, _) in MADE.items()}
+QRELS = {i: labels for i, (_, labels) in MADE.items()}
+
+
+def examples() -> list[Example]:
+    return [example(POOLS[i], QRELS[i], PLAIN, PUBLIC) for i in POOLS]
+
+
+def test_what_no_cut_can_tell_is_learned() -> None:
+    made = tune(POOLS, QRELS, PLAIN, rerank=False, source=Source("v1", "2026-11-22"))
+    assert made.strategies["calibrated"].f1 > 0.95
+    assert made.after.f1 > 0.95
+    assert made.best_fixed_k.f1 < 0.4
+    assert made.beats_fixed_k
+    assert made.settings.cutoff.strategy == "calibrated"
+    assert all(gain.of.low > 0 for gain in made.over_strategies.values())
+    about = read(made.settings.cutoff.calibration)
+    assert (about.collection, about.embedder, about.space, about.reranker) == ("c", "m", "l2", "")
+    assert (about.labels, about.date, about.queries, about.relevant) == ("v1", "2026-11-22", 24, 72)
+    assert "score" not in about.weights
+
+
+def test_a_query_is_measured_by_what_was_learned_without_it() -> None:
+    """Labels by chance teach nothing about queries that were held out."""
+    shuffled = {
+        name: {f"c{i}": 1 for i in RANDOM.choice(30, size=3, replace=False)} for name in POOLS
+    }
+    made = tune(POOLS, shuffled, PLAIN, rerank=False)
+    assert made.strategies["calibrated"].f1 < 0.3
+    assert not made.beats_fixed_k
+
+
+def test_the_dial_keeps_its_share_on_queries_that_were_held_out() -> None:
+    made = tune(POOLS, QRELS, PLAIN, rerank=False)
+    assert {"0.5", "0.9"} <= made.dial.keys()
+    assert made.dial["0.9"] >= 0.8
+    assert made.dial["0.5"] <= made.dial["0.9"] <= 1
+
+
+def test_thresholds_are_those_that_keep_their_share_of_the_labels() -> None:
+    each = examples()
+    learned = learn({PLAIN: each}, POOLS["q0"], Source(), Target())
+    keeps = read(learned.settings.cutoff.calibration).keeps
+    assert list(keeps) == ["0.5", "0.6", "0.7", "0.75", "0.8", "0.85", "0.9", "0.95", "0.98"]
+    assert sorted(keeps.values(), reverse=True) == list(keeps.values())
+
+
+def test_both_kinds_of_model_are_rounded_and_readable() -> None:
+    about = Calibration(
+        collection="c", embedder="m", space="l2", reranker="", labels="", queries=24, relevant=72,
+        date="", depth=50, intercept=0.0,
+    )  # fmt: skip
+    for boosted in (False, True):
+        made = calibrate(examples(), about, ["words", "way"], boosted=boosted)
+        text = made.to_json()
+        assert read(text) == made
+        assert len(text) < 12_000
+        chances = made.probabilities({"words": np.array([1.0, 0.0]), "way": np.array([0.2, 0.2])})
+        assert chances[0] > 0.5 > chances[1]
+
+
+@pytest.mark.parametrize(
+    ("n", "labels", "why"),
+    [
+        (9, "own", "at least 10 labelled queries"),
+        (24, "all", "relevant and irrelevant hits"),
+        (24, "unknown", "relevant and irrelevant hits"),
+    ],
+)
+def test_where_nothing_can_be_learned_the_rest_is_tuned_and_why_is_said(
+    n: int, labels: str, why: str
+) -> None:
+    names = list(POOLS)[:n]
+    others = {
+        "all": {f"c{i}": 1 for i in range(60)},
+        "unknown": {"nowhere": 1},
+    }
+    qrels = {i: others.get(labels, QRELS[i]) for i in names}
+    made = tune({i: POOLS[i] for i in names}, qrels, PLAIN, rerank=False)
+    assert why in made.why_not
+    assert "calibrated" not in made.strategies
+    assert not made.settings.cutoff.calibration
+
+
+def test_queries_without_hits_are_no_obstacle() -> None:
+    empty = replace(POOLS["q0"], hits=())
+    made = tune({**POOLS, "none": empty}, {**QRELS, "none": {"x": 1}}, PLAIN, rerank=False)
+    assert made.strategies["calibrated"].f1 > 0.9
+
+
+def test_fewest_tokens_at_a_recall() -> None:
+    made = tune(POOLS, QRELS, PLAIN, target=Target("tokens", 0.9), rerank=False)
+    assert made.after.recall >= 0.8
+    assert made.after.tokens < made.best_fixed_k.tokens
+    assert made.gain.of.mean == pytest.approx(made.best_fixed_k.tokens - made.after.tokens)
+
+
+def test_a_recall_is_held_before_tokens_are_saved() -> None:
+    tables = {
+        "recall": np.array([[0.5, 0.9, 0.8], [0.7, 0.9, 1.0]]),
+        "tokens": np.array([[10.0, 90.0, 50.0], [10.0, 90.0, 60.0]]),
+    }
+    # Means 0.6, 0.9, 0.9.
+    assert Target("tokens", 0.6).choose(tables) == 0
+    assert Target("tokens", 0.8).choose(tables) == 2
+    assert Target("tokens", 1.0).choose(tables) == 2
+    # Each by the other's row.
+    assert [*Target("tokens", 0.65).held_out(tables, assign_folds(2, 2))] == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("f1", Target("f1")), ("f2", Target("f2")), ("tokens@0.8", Target("tokens", 0.8))],
+)
+def test_targets_as_they_are_written(text: str, expected: Target) -> None:
+    assert target.read(text) == expected
+    assert str(expected) == text
+
+
+@pytest.mark.parametrize("text", ["f9", "tokens", "tokens@", "tokens@0", "tokens@1.5", "f1@0.5"])
+def test_what_is_no_target(text: str) -> None:
+    with pytest.raises(InputError, match="There is no measure"):
+        target.read(text)

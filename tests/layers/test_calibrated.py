@@ -1,0 +1,210 @@
+"""What was learned is applied: probabilities, expected F, the recall dial, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from math import exp, prod
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragfilter.engine.replay import replay
+from ragfilter.errors import SettingsError
+from ragfilter.layers.calibration import Calibration, Split, read
+from ragfilter.layers.strategies.calibrated import expected_f, labels_for
+from ragfilter.model import Chunk, CutoffDetail, Hit, Pool, Result
+from ragfilter.settings.config import load, to_toml
+from ragfilter.settings.schema import Settings
+
+LEARNED: dict[str, Any] = {
+    "collection": "here", "embedder": "model", "space": "l2", "reranker": "", "labels": "v",
+    "queries": 30, "relevant": 60, "date": "2026-11-22", "depth": 10, "intercept": 2.0,
+    "weights": {"way": -8.0}, "keeps": {"0.5": 0.7, "0.9": 0.2},
+}  # fmt: skip
+
+
+def calibration(**values: Any) -> str:
+    return Calibration(**{**LEARNED, **values}).to_json()
+
+
+def settings(text: str, **values: Any) -> Settings:
+    """The cutoff alone, with what was learned."""
+    given = {"strategy": "calibrated", "calibration": text, "max_results": 50, "min_results": 0}
+    return Settings().with_values({f"cutoff.{k}": v for k, v in {**given, **values}.items()})
+
+
+# Ways of 0, 0.1, 0.2, … 0.9, and 1.0 for the far half: log-odds of 2.0, 1.2, 0.4, −0.4 …
+POOL = Pool(
+    "a question", "here", "l2",
+    tuple(Hit(Chunk(f"c{i}", f"text {i}"), 0.5 + 0.1 * min(i, 10), i + 1) for i in range(60)),
+    embedder="model",
+)  # fmt: skip
+
+
+def detail(result: Result) -> CutoffDetail:
+    found = result.trace("cutoff").detail
+    assert isinstance(found, CutoffDetail)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("chances", "beta", "beyond", "expected"),
+    [
+        ([1, 1, 0], 1, 0, [0, 2 / 3, 1, 4 / 5]),
+        ([1, 1, 0], 2, 0, [0, 5 / 9, 1, 10 / 11]),
+        ([0.5], 1, 0, [0, 0.5]),
+        # Alone: half of (1 + 2/3) / 2. Both: a quarter of 1, half of 2/3.
+        ([0.5, 0.5], 1, 0, [0, 5 / 12, 7 / 12]),
+        # One more elsewhere: 2/(1+2) and 2/(2+2).
+        ([1, 0], 1, 1, [0, 2 / 3, 1 / 2]),
+    ],
+)
+def test_expected_f(
+    chances: list[float], beta: float, beyond: float, expected: list[float]
+) -> None:
+    assert expected_f(np.array(chances), beta, beyond) == pytest.approx(expected)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6), st.sampled_from([1.0, 2.0]))
+def test_expected_f_is_the_mean_over_everything_that_may_be_relevant(
+    chances: list[float], beta: float
+) -> None:
+    made = expected_f(np.array(chances), beta)
+    for k in range(1, len(chances) + 1):
+        mean = 0.0
+        for labels in product((0, 1), repeat=len(chances)):
+            likely = prod(c if y else 1 - c for c, y in zip(chances, labels, strict=True))
+            found, wanted = sum(labels[:k]), sum(labels)
+            mean += likely * (1 + beta**2) * found / (k + beta**2 * wanted)
+        assert made[k] == pytest.approx(mean)
+
+
+def test_each_hit_gets_its_probability_and_the_cut_its_reason() -> None:
+    result = replay(POOL, settings(calibration()))
+    values = detail(result).values
+    assert values[0] == pytest.approx(1 - 1 / (1 + exp(-2.0)))
+    assert values[3] == pytest.approx(1 - 1 / (1 + exp(0.4)))
+    assert set(values[10:]) == {1.0}
+    assert detail(result).value_name == "1 − probability"
+    kept = len(result.kept)
+    assert [hit.id for hit in result.kept] == [f"c{i}" for i in range(kept)]
+    decided = {d.chunk_id: d for d in result.trace("cutoff").decisions}
+    assert f"falls after hit {kept}" in detail(result).cut.reason
+    assert decided["c0"].reason.startswith("probability 0.88; expected F1 ")
+    assert decided["c9"].reason.startswith("after the cut: probability 0.01; expected F1 ")
+    assert decided["c10"].reason == "beyond the first 10 that are weighed"
+
+
+def test_f2_keeps_at_least_as_many_as_f1() -> None:
+    f1, f2 = (len(replay(POOL, settings(calibration(), target=aim)).kept) for aim in ("f1", "f2"))
+    assert f1 < f2
+
+
+def test_the_likeliest_come_first_unless_the_order_is_kept() -> None:
+    # The farther, the likelier.
+    turned = calibration(intercept=-4.0, weights={"way": 8.0})
+    assert [h.id for h in replay(POOL, settings(turned)).kept][:2] == ["c9", "c8"]
+    first = replay(POOL, settings(turned, prefix=True)).kept
+    assert [h.id for h in first] == [f"c{i}" for i in range(10)]
+
+
+def test_trees_are_walked() -> None:
+    tree = Split(
+        feature="way", at=0.25, low=1.0, high=Split(feature="way", at=0.35, low=0.5, high=-9.0)
+    )
+    grown = calibration(intercept=0.0, weights={}, trees=(tree, 1.0))
+    chances = read(grown).probabilities({"way": np.array([0.2, 0.25, 0.3, 0.4])})
+    assert chances == pytest.approx([1 / (1 + exp(-x)) for x in (2.0, 2.0, 1.5, -8.0)])
+    assert [h.id for h in replay(POOL, settings(grown)).kept] == ["c0", "c1", "c2", "c3"]
+
+
+@pytest.mark.parametrize(("recall", "kept"), [(0.5, 2), (0.51, 4), (0.9, 4)])
+def test_the_dial_keeps_what_reaches_its_threshold(recall: float, kept: int) -> None:
+    # Probabilities 0.88, 0.77, 0.60, 0.40, 0.23, 0.12: from 0.7 on two, from 0.2 on five.
+    result = replay(
+        POOL, settings(calibration(keeps={"0.5": 0.7, "0.9": 0.3}), target="recall", recall=recall)
+    )
+    assert len(result.kept) == kept
+    assert "what is relevant" in detail(result).cut.reason
+
+
+def test_a_share_without_labels_enough_is_refused_with_the_number_that_is_missing() -> None:
+    few = calibration(relevant=12, keeps={"0.9": 0.2})
+    with pytest.raises(SettingsError, match="Label 7 more relevant chunks"):
+        replay(POOL, settings(few, target="recall", recall=0.95))
+
+
+@pytest.mark.parametrize(("share", "labels"), [(0.5, 1), (0.9, 9), (0.95, 19), (0.98, 49)])
+def test_how_many_labels_a_share_takes(share: float, labels: int) -> None:
+    assert labels_for(share) == labels
+
+
+def test_within_a_budget_the_likeliest_stand_first() -> None:
+    given = settings(calibration(), target="budget").with_values({"context.max_context_tokens": 80})
+    result = replay(POOL, given)
+    assert 0 < len(result.kept) < 10
+    assert len(detail(result).ids[: detail(result).cut.kept]) == 10
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"space": "cosine"}, "distances l2, not cosine"),
+        ({"embedder": "another"}, "the embedding model model, not another"),
+    ],
+)
+def test_another_model_or_space_is_refused(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message) as error:
+        replay(replace(POOL, **changed), settings(calibration()))
+    assert "ragfilter tune" in error.value.remedy
+
+
+def test_another_reranker_is_refused_and_missing_scores_are_said() -> None:
+    scored = settings(calibration(reranker="late_interaction", weights={"score": 3.0}))
+    result = replay(POOL, scored)
+    assert detail(result).cut.strategy == "gap"
+    assert "needs rerank scores" in result.trace("cutoff").note
+    with pytest.raises(SettingsError, match="the reranker late_interaction, not none"):
+        replay(POOL, scored.with_values({"quality.reranker": "none"}))
+
+
+def test_without_anything_learned_there_is_a_remedy() -> None:
+    with pytest.raises(SettingsError, match="nothing is learned") as error:
+        replay(POOL, settings(""))
+    assert "ragfilter tune" in error.value.remedy
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"collection": "x"}', calibration().replace('"way"', '"taste"')]
+)
+def test_what_is_no_calibration_is_refused_in_one_line(text: str, tmp_path: Any) -> None:
+    file = tmp_path / "tuned.toml"
+    file.write_text(f"[cutoff]\ncalibration = '{text}'\n", "utf-8")
+    with pytest.raises(SettingsError, match=r"cutoff.calibration \(from .*line 2\): no calib"):
+        load(file=file, environ={})
+
+
+def test_a_settings_file_carries_it_as_a_table_and_gives_it_back(tmp_path: Any) -> None:
+    tree = Split(feature="way", at=0.25, low=1.0, high=-0.5)
+    given = settings(calibration(trees=(tree, 0.25)))
+    file = tmp_path / "tuned.toml"
+    file.write_text(to_toml(given, "adaptive-gap"), "utf-8")
+    assert "[cutoff.calibration.weights]\nway = -8.0\n" in file.read_text("utf-8")
+    loaded = load(file=file, environ={}).settings
+    assert loaded.cutoff.calibration == given.cutoff.calibration
+    assert replay(POOL, loaded).kept == replay(POOL, given.with_values({"retrieval.k": 5})).kept
+
+
+def test_pins_stay_and_stand_first() -> None:
+    rule = '{"contain": "question"}'
+    hits = tuple(
+        replace(h, chunk=replace(h.chunk, rule=rule)) if h.id == "c9" else h for h in POOL.hits
+    )
+    given = settings(calibration(), max_results=50).with_values(
+        {"query_must.enabled": True, "query_must.pin": True}
+    )
+    assert [h.id for h in replay(replace(POOL, hits=hits), given).kept][:2] == ["c9", "c0"]

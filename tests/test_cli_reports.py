@@ -1,0 +1,76 @@
+"""`ragfilter report` and `ragfilter labels preferences`, end to end on a small collection."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_cli_labels_and_runs import place as place
+from test_cli_labels_and_runs import run as run
+
+from ragfilter.stores.preferences import Answered, Preferences
+
+pytestmark = pytest.mark.model
+
+
+def test_a_query_is_reported_alone_and_against_a_profile(run: Any, tmp_path: Path) -> None:
+    asked = ("report", "query", "what does a cat do", "-c", "small", "--set", "retrieval.k=2")
+    code, out, _ = run(*asked, "--answer", "--out", str(tmp_path / "one.html"))
+    assert (code, out) == (0, f"{tmp_path / 'one.html'}\n")
+    one = (tmp_path / "one.html").read_text("utf-8")
+    assert "<h1>what does a cat do</h1>" in one
+    assert "<h3>without the filter</h3>" in one
+    assert "A cat hunts mice at night." in one
+    code, out, _ = run(*asked, "--against", "unfiltered")
+    assert code == 0
+    assert "One question under two settings: A is unfiltered, B is these settings" in out
+    assert re.search(r"Only A keeps: \d", out)
+
+
+def test_runs_are_reported_alone_and_against_each_other(run: Any, place: Path) -> None:
+    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
+    numbers = []
+    for more in (["-p", "unfiltered"], ["-p", "adaptive-gap"]):
+        code, out, _ = run("runs", "new", "-c", "small", *files, *more, "--json")
+        assert code == 0
+        numbers.append(str(json.loads(out)["run"]))
+    code, out, _ = run("report", "run", numbers[1])
+    assert code == 0
+    assert "<h1>adaptive-gap on small</h1>" in out
+    assert '<tr class="strong"><td>settings in force</td>' in out
+    code, out, _ = run("report", "compare", *numbers)
+    assert code == 0
+    assert f"<h1>run {numbers[1]} (B) against run {numbers[0]} (A)</h1>" in out
+    assert "what does a cat do" in out
+    code, _, err = run("report", "run", "99")
+    assert (code, "There is no run 99." in err) == (2, True)
+
+
+def test_a_report_that_cannot_be_written_says_so(run: Any, tmp_path: Path) -> None:
+    asked = ("report", "query", "what does a cat do", "-c", "small")
+    code, _, err = run(*asked, "--out", str(tmp_path / "missing" / "one.html"))
+    assert code == 2
+    assert "Choose another place with --out." in err
+
+
+def test_preferences_are_listed(run: Any, place: Path) -> None:
+    code, out, _ = run("labels", "preferences", "-c", "small")
+    assert (code, "no votes yet" in out) == (0, True)
+    book = Preferences(f"sqlite:///{place / 'ws' / 'ragfilter.db'}")
+    left, right = (
+        Answered("full", {}, ("cat-0",), "m"),
+        Answered("unfiltered", {}, ("boat-0",), "m"),
+    )
+    book.vote("small", "bread", left, right, "first", who="ann")
+    book.close()
+    code, out, _ = run("labels", "preferences", "-c", "small", "--json")
+    (vote,) = json.loads(out)
+    assert (vote["query"], vote["who"], vote["choice"]) == ("bread", "ann", "first")
+    assert vote["first"] == {
+        "profile": "full", "settings": {}, "chunks": ["cat-0"], "model": "m",
+    }  # fmt: skip
+    code, out, _ = run("labels", "preferences", "-c", "small")
+    assert "full, 1 chunk (first) or unfiltered, 1 chunk (second): the first is better" in out

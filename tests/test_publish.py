@@ -1,0 +1,195 @@
+"""Reports: one HTML text that asks nobody for anything, and holds what its user may see."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from ragfilter.answer.stream import Prices
+from ragfilter.engine.replay import replay
+from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate.matching import duel
+from ragfilter.evaluate.records import Curve, Kept, QueryRecord
+from ragfilter.evaluate.variants import IN_FORCE, variants
+from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, Result, User
+from ragfilter.publish import drawing, measured, question
+from ragfilter.publish.html import Origin
+from ragfilter.publish.question import Called
+from ragfilter.publish.told import Told
+from ragfilter.report.contrast import contrast, reason
+from ragfilter.settings.config import Given, merge
+from ragfilter.settings.profiles import profile
+from ragfilter.settings.schema import Settings
+from ragfilter.stores.runs import Plan, Run
+
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+ORIGIN = Origin("rules", "v1", "all-MiniLM-L6-v2", "l2", PUBLIC, AT)
+EVIL = '<img src=x onerror="alert(1)"> {{ 7 * 7 }} [here](https://evil.example) \ud800'
+DISTANCES = (0.10, 0.14, 0.17, 0.60, 0.63, 0.90)
+
+
+def settings(name: str, **values: Any) -> Settings:
+    paths = {key.replace("__", "."): value for key, value in values.items()}
+    return merge([Given(name, profile(name).values), Given("test", paths)])[0]
+
+
+GAP = settings("adaptive-gap", clearance__enabled=True)
+PLAIN = settings("unfiltered", clearance__enabled=True, retrieval__k=5)
+
+
+def result(own: Settings, user: User = PUBLIC) -> Result:
+    """Six hits with a cliff after the third; the fourth is secret, the second is hostile."""
+    chunks = [
+        Chunk(f"c{n}", f"text {n}", title=f"title {n}", clearance=3 if n == 4 else 0)
+        for n in range(1, 7)
+    ]
+    chunks[1] = replace(chunks[1], title=EVIL, text=EVIL)
+    hits = tuple(
+        Hit(chunk, distance, rank)
+        for rank, (chunk, distance) in enumerate(zip(chunks, DISTANCES, strict=True), start=1)
+    )
+    return replay(Pool(f"Who? {EVIL}", "rules", "l2", hits), own, user)
+
+
+class Tags(HTMLParser):
+    """Every tag with its attributes, and the text that is shown."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def pages() -> dict[str, str]:
+    called = (Called(f"A {EVIL}", "unfiltered", PLAIN), Called("B", "adaptive-gap", GAP))
+    told = [Told("with the filter", "quoted", EVIL, ((1, EVIL),))]
+    records = [record("q1", 3, 1), record("q2", 1, 1)]
+    plan = Plan("rules", EVIL, "adaptive-gap", {}, PUBLIC, "v1", "l1", "m", "l2", 2)
+    run = Run(7, AT, "ann", plan, 2)
+    return {
+        "query": question.of_query(result(GAP), "adaptive-gap", ORIGIN, answers=told),
+        "two": question.of_two((result(PLAIN), result(GAP)), called, ORIGIN, answers=told),
+        "run": measured.of_run(run, records),
+        "duel": measured.of_duel(duel(records, "unfiltered", records, IN_FORCE), called, run),
+    }
+
+
+def record(name: str, kept: int, relevant: int) -> QueryRecord:
+    """A question of which every variant keeps `kept` chunks, and the settings in force one."""
+    found = Kept(kept, relevant, 0, 1.0, 100 * kept, 0.1)
+    every = {v.name: found for v in variants(settings("adaptive-gap"))}
+    every[IN_FORCE] = Kept(1, 1, 0, 1.0, 100, 0.1)
+    curve = Curve((0.1, 0.2, 0.3), (1, 0, 0), (100, 200, 300))
+    return QueryRecord(name, f"{name} {EVIL}", 1, 1.0, 1, curve, every)
+
+
+@pytest.mark.parametrize("name", ["query", "two", "run", "duel"])
+def test_a_report_asks_nobody_and_takes_text_as_text(name: str) -> None:
+    page = pages()[name]
+    page.encode("utf-8")
+    read = Tags(page)
+    assert {"script", "link", "img", "a", "iframe", "object"}.isdisjoint(t for t, _ in read.tags)
+    for _, attributes in read.tags:
+        assert not {"src", "href", "onerror", "onload", "style", "action"} & attributes.keys()
+    assert not re.search(r"url\(|@import", page)
+    policy = next(a["content"] for t, a in read.tags if a.get("http-equiv"))
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'"
+    # To the letter, and not as a template.
+    assert '<img src=x onerror="alert(1)"> {{ 7 * 7 }}' in read.text
+    assert len(page) < 100_000
+
+
+def test_what_a_query_was_asked_and_why_what_fell() -> None:
+    page = question.of_query(
+        result(GAP), "adaptive-gap", ORIGIN, prices=Prices(2.0, 0.0), answers=()
+    )
+    text = Tags(page).text
+    assert "Of 5 passages found, 3 are needed." in text
+    assert "2 came after the cliff" in text
+    assert "embedding model all-MiniLM-L6-v2, l2" in text
+    assert "--collection rules --config ragfilter.toml" in text
+    assert 'profile = "adaptive-gap"' in text
+    # Chunks and tokens before and after, and 1,000 questions' cost at 2 for a million tokens.
+    rows = re.findall(r"<tr><td>(with[^<]*)</td>" + r'<td class="n">([\d.,]+)</td>' * 3, page)
+    assert [(name, chunks) for name, chunks, *_ in rows] == [
+        ("without the filter (first 5)", "5"), ("with the filter", "3"),
+    ]  # fmt: skip
+    for _, _, tokens, cost in rows:
+        assert float(cost) == pytest.approx(int(tokens) * 2 / 1000, abs=1e-4)
+
+
+@pytest.mark.parametrize("user", [PUBLIC, User(2), UNRESTRICTED])
+def test_a_report_holds_what_its_user_may_see(user: User) -> None:
+    kept_secret = user != UNRESTRICTED
+    made = result(settings("unfiltered", clearance__enabled=kept_secret), user)
+    called = Called("x", "unfiltered", made.settings)
+    both = question.of_two((made, made), (called, called), ORIGIN)
+    for page in (question.of_query(made, "unfiltered", ORIGIN), both):
+        assert ("title 4" in page) is not kept_secret
+        assert ("text 4" in page or "title 4" in page) is not kept_secret
+
+
+def test_two_results_are_told_apart() -> None:
+    made = contrast(result(PLAIN), result(GAP))
+    assert [each.id for each in made.only("both")] == ["c1", "c2", "c3"]
+    assert [each.id for each in made.only("a")] == ["c5", "c6"]
+    assert made.only("b") == ()
+    assert reason(made.only("a")[0].b).startswith("dropped by cutoff: ")
+    assert reason(None) == "not found by this search"
+    turned = contrast(result(GAP), result(PLAIN))
+    assert [each.id for each in turned.only("b")] == ["c5", "c6"]
+
+
+@pytest.mark.parametrize(
+    ("query_set", "command"),
+    [("mine", "--queries mine"), ("mine, with LLM labels", "--queries mine --with-llm")],
+)
+def test_a_run_names_the_command_that_repeats_it(query_set: str, command: str) -> None:
+    plan = Plan("rules", query_set, "adaptive-gap", {}, PUBLIC, "v1", "l1", "m", "l2", 1)
+    page = Tags(measured.of_run(Run(7, AT, "ann", plan, 1), [record("q1", 3, 1)]))
+    assert f"--collection rules {command} " in f"{page.text} "
+
+
+def test_the_drawings_stand_inside_their_frames() -> None:
+    made = contrast(result(PLAIN), result(GAP))
+    every = [
+        drawing.lists(made),
+        drawing.gains([0.5, -1.0, 0.0]),
+        drawing.intervals([("a", Interval(0.5, 0.2, 0.8)), ("b", Interval(1.0, 1.0, 1.0))], "a"),
+    ]
+    for each in every:
+        xs = [x for line in each.lines for x in (line.x1, line.x2)] + [p.x for p in each.points]
+        ys = [y for line in each.lines for y in (line.y1, line.y2)] + [p.y for p in each.points]
+        assert min(xs) >= 0
+        assert max(xs) <= each.width
+        assert min(ys) >= 0
+        assert max(ys) <= each.height
+    # Three chunks are joined; a gain goes up, a loss down.
+    assert sum(line.css == "kept" for line in every[0].lines) == 3
+    bars = [line for line in every[1].lines if line.css.startswith("bar")]
+    up, down = bars[0], bars[-1]
+    assert up.y2 < up.y1
+    assert down.y2 > down.y1
+
+
+def test_a_query_without_a_hit_is_told() -> None:
+    empty = replay(Pool("Who?", "rules", "l2", ()), GAP, PUBLIC)
+    text = Tags(question.of_query(empty, "adaptive-gap", ORIGIN)).text
+    assert "Nothing is kept." in text
+    assert "Nothing was dropped." in text

@@ -1,0 +1,44 @@
+"""Settings saved under a name: kept as files that `--config` reads, found by their name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ragfilter.cli import app
+from ragfilter.errors import InputError, SettingsError
+from ragfilter.settings import saved
+
+STRICT = 'profile = "adaptive-gap"\n\n[cutoff]\nmax_results = 3\n'
+
+
+def test_what_was_saved_is_listed_found_replaced_and_forgotten(tmp_path: Path) -> None:
+    assert saved.names(tmp_path) == []
+    saved.save(tmp_path, "strict", "")
+    saved.save(tmp_path, "strict", STRICT)
+    saved.save(tmp_path, "A 2", STRICT)
+    assert saved.names(tmp_path) == ["A 2", "strict"]
+    assert saved.find(tmp_path, "strict").read_text() == STRICT
+    saved.delete(tmp_path, "strict")
+    saved.delete(tmp_path, "strict")
+    assert saved.names(tmp_path) == ["A 2"]
+    with pytest.raises(SettingsError, match=r"No settings are saved under 'strict'.* A 2\."):
+        saved.find(tmp_path, "strict")
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "a\\b", "-x", "x.", "é", "a" * 65])
+def test_no_name_leads_out_of_the_workspace(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="cannot name settings"):
+        saved.save(tmp_path / "workspace", name, STRICT)
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_the_command_line_takes_a_name_wherever_the_workspace_stands(tmp_path: Path) -> None:
+    saved.save(tmp_path, "strict", STRICT + "gap_threshold = 9\n")
+    for order in (["--config", "strict", "--data-dir", str(tmp_path)],
+                  ["--data-dir", str(tmp_path), "--config", "strict"]):  # fmt: skip
+        done = CliRunner().invoke(app, ["query", "owl", *order], catch_exceptions=True)
+        # The saved file is read, so that its mistake is told.
+        assert "strict.toml, line 5" in f"{done.output}{done.exception}"

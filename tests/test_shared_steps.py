@@ -1,0 +1,67 @@
+"""A law: what layers made of a pool under some settings changes nothing under others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragfilter.engine.replay import Steps, replay
+from ragfilter.layers.registry import SWITCHES
+from ragfilter.layers.strategies.registry import STRATEGIES
+from ragfilter.model import Chunk, Entity, Hit, Pool, Result, User
+from ragfilter.settings.config import load
+from ragfilter.settings.profiles import PROFILES
+from ragfilter.settings.schema import Settings
+
+RULES = (None, '{"contain": "troll"}', '{"contain": "ogre"}')
+HITS = tuple(
+    Hit(
+        Chunk(
+            f"c{n}", f"the troll of the year {n} fights {'an ogre' if n % 3 else 'alone'}",
+            title=f"Troll {n}", rule=RULES[n % 3], clearance=n % 4, refs=(f"c{n + 1}",),
+        ),
+        0.3 + (n * n) / 4000, n + 1, "entity:ogre" if n > 55 else "query", (n * 7 % 60) / 60,
+    )
+    for n in range(60)
+)  # fmt: skip
+POOL = Pool(
+    "troll vs ogre 17", "c", "l2", HITS, complete=True, reranker="late_interaction",
+    entities=(Entity("troll", ("c3", "c1")), Entity("ogre", ("c57", "c58"))),
+)  # fmt: skip
+VALUES = st.fixed_dictionaries(
+    {},
+    optional={
+        **{f"{name}.enabled": st.booleans() for name in SWITCHES},
+        "retrieval.k": st.sampled_from([3, 15]),
+        "retrieval.pool_size": st.sampled_from([50, 60]),
+        # One that is learned needs what was learned.
+        "cutoff.strategy": st.sampled_from([s.name for s in STRATEGIES if s.weigh is None]),
+        "cutoff.max_results": st.sampled_from([4, 20]),
+        "quality.mode": st.sampled_from(["when_poor", "always"]),
+        "quality.reranker": st.sampled_from(["none", "late_interaction"]),
+        "words.weight": st.sampled_from([0.0, 1.5]),
+        "query_must.pin": st.booleans(),
+        "entities.per_entity": st.sampled_from([1, 2]),
+        "context.max_context_tokens": st.sampled_from([60, 4000]),
+    },
+)
+SETTINGS = st.builds(
+    lambda profile, values: load(profile=profile, environ={}).settings.with_values(values),
+    st.sampled_from(list(PROFILES)),
+    VALUES,
+)
+
+
+@given(st.lists(st.tuples(SETTINGS, st.sampled_from([0, 2])), min_size=2, max_size=5))
+@settings(max_examples=40)
+def test_steps_shared_between_replays_change_nothing(given: list[tuple[Settings, int]]) -> None:
+    steps: Steps = {}
+    for each, level in given:
+        shared = replay(POOL, each, User(level), steps=steps)
+        assert timeless(shared) == timeless(replay(POOL, each, User(level)))
+
+
+def timeless(result: Result) -> Result:
+    return replace(result, traces=tuple(replace(trace, ms=0.0) for trace in result.traces))

@@ -1,0 +1,45 @@
+"""The two joined lists, as a figure."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import pytest
+
+from ragfilter.engine.replay import replay
+from ragfilter.evaluate.runs import base_of
+from ragfilter.model import Chunk, Hit, Pool, Result
+from ragfilter.report.contrast import contrast
+from ragfilter.ui.compare import plot
+
+DISTANCES = (0.10, 0.14, 0.17, 0.60, 0.63)
+
+
+def result(profile: str, n: int = len(DISTANCES)) -> Result:
+    """Hits with a cliff after the third, the first of which has a hostile title."""
+    hits = tuple(
+        Hit(Chunk(f"c{i}", "text", title="<b>x</b>" if i == 1 else f"title {i}"), distance, i)
+        for i, distance in enumerate(DISTANCES[:n], start=1)
+    )
+    return replay(Pool("Who?", "rules", "l2", hits), base_of(profile))
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_what_both_keep_is_joined_and_the_rest_ends_at_its_layer(dark: bool) -> None:
+    made = contrast(result("unfiltered"), result("adaptive-gap"))
+    drawn = plot.figure(made, dark=dark)
+    go.Figure(drawn)  # plotly refuses what it does not know.
+    joined, *rest = drawn["data"]
+    assert joined["y"] == [1, 1, None, 2, 2, None, 3, 3, None]
+    marks = [trace for trace in rest if trace["mode"] == "markers"]
+    assert [trace["y"] for trace in marks] == [[4], [5]]
+    assert all("B: dropped by cutoff" in trace["customdata"][0] for trace in marks)
+    texts = [note["text"] for note in drawn["layout"]["annotations"]]
+    assert texts.count("&lt;b&gt;x&lt;/b&gt;") == 2
+    assert len(texts) == 2 + 5 + 3
+
+
+def test_what_the_other_search_did_not_find_has_no_layer() -> None:
+    made = contrast(result("unfiltered"), result("unfiltered", 3))
+    drawn = plot.figure(made, dark=False)
+    assert [trace["mode"] for trace in drawn["data"]] == ["lines", "markers+text", "markers+text"]
+    assert drawn["layout"]["height"] == plot.height(made)

@@ -1,0 +1,97 @@
+"""What dragging a line looks up: the same as the server would decide for every value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragfilter.model import Result
+from ragfilter.report import rows
+from ragfilter.report.steps import keeps
+from ragfilter.settings.schema import field
+from ragfilter.ui.curve import drag
+from ragfilter.ui.curve import figure as curve
+from ragfilter.ui.curve import points as curve_points
+from tests.ui.test_curve import CLIFFS, result
+
+FAR = tuple(0.1 + 0.01 * i for i in range(60))
+"""Background: the mean of the farther half, 0.1 + 0.01 × 44.5 = 0.545."""
+
+
+def overlaid(made: Result) -> dict[str, Any]:
+    detail = curve_points.cut_of(made)
+    shown = rows(made)
+    points = curve_points.place(made, shown, detail)
+    return drag.overlay(made, points, detail, curve.figure(made, shown), "c2")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "steps"),
+    [
+        # The largest eligible gap is 0.15, after hit 5. Without a cliff: 0.1 + 0.4 keeps 4.
+        ("gap_threshold", (0.0, 0.1, 0.15, 0.155, 0.2), ((0.0, 5), (0.155, 4))),
+        # There is a cliff, so that the offset changes nothing.
+        ("distance_offset", (0.0, 0.4, 0.8), ((0.0, 5),)),
+        # Of the first 2 nothing is cut; of the first 5 the cliff of 0.13 cuts 3, of 6 that of 0.15.
+        ("max_results", (1, 2, 3, 4, 5, 6), ((1, 1), (2, 2), (3, 3), (6, 5))),
+    ],
+)
+def test_steps_worked_by_hand(name: str, values: tuple[float, ...], steps: tuple[Any, ...]) -> None:
+    made = result(CLIFFS, **{"cutoff.distance_offset": 0.4})
+    assert keeps(made, name, values) == steps
+
+
+@given(
+    gaps=st.lists(st.sampled_from((0.0, 0.01, 0.03, 0.1, 0.12, 0.3)), min_size=1, max_size=70),
+    strategy=st.sampled_from(("gap", "fixed", "autocut", "adaptive_k", "otsu", "relative")),
+    threshold=st.sampled_from((0.0, 0.1, 0.2)),
+    k=st.integers(1, 12),
+)
+def test_every_step_is_what_the_filter_decides(
+    gaps: list[float], strategy: str, threshold: float, k: int
+) -> None:
+    distances = [0.2]
+    for gap in gaps:
+        distances.append(distances[-1] + gap)
+    settings = {
+        "cutoff.strategy": strategy,
+        "cutoff.gap_threshold": threshold,
+        "cutoff.max_results": k,
+    }
+    made = result(tuple(distances), **settings)
+    for line in overlaid(made)["lines"]:
+        steps = line["steps"]
+        for value in (line["low"], line["value"], *(v for v, _ in steps)):
+            kept = [n for start, n in steps if start <= value + 1e-9][-1]
+            again = result(tuple(distances), **settings | {line["path"]: value})
+            assert kept == len(again.kept), (line["path"], value)
+
+
+def test_each_line_stands_where_the_figure_draws_it() -> None:
+    lines = {line["path"]: line for line in overlaid(result(CLIFFS))["lines"]}
+    assert list(lines) == ["cutoff.max_results", "cutoff.gap_threshold", "cutoff.distance_offset"]
+    stands = {path: line["base"] + line["per"] * line["value"] for path, line in lines.items()}
+    assert stands == {
+        "cutoff.max_results": 6.5,
+        "cutoff.gap_threshold": 0.1,
+        "cutoff.distance_offset": 0.5,
+    }
+    relative = overlaid(result(FAR, **{"cutoff.strategy": "relative"}))["lines"][1]
+    assert relative["path"] == "cutoff.relative_offset"
+    # 0.1 + 0.3 × (0.545 − 0.1)
+    assert relative["base"] + relative["per"] * relative["value"] == pytest.approx(0.2335)
+    assert field(relative["path"]).ceiling == relative["low"] + relative["step"] * relative["count"]
+
+
+def test_where_nothing_cuts_there_is_no_line() -> None:
+    assert overlaid(result(CLIFFS, **{"cutoff.enabled": False}))["lines"] == []
+
+
+def test_keys_walk_through_what_the_curve_shows_in_its_order() -> None:
+    given = overlaid(result(CLIFFS))
+    assert given["chunks"][:2] == [[1.0, 0.1, "Chunk 1"], [2.0, 0.3, "Chunk 2"]]
+    assert len(given["chunks"]) == len(CLIFFS)
+    assert given["open"] == 1
