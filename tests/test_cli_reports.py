@@ -51,9 +51,10 @@ def test_runs_are_reported_alone_and_against_each_other(run: Any, place: Path) -
 
 def test_a_report_that_cannot_be_written_says_so(run: Any, tmp_path: Path) -> None:
     asked = ("report", "query", "what does a cat do", "-c", "small")
-    code, _, err = run(*asked, "--out", str(tmp_path / "missing" / "one.html"))
+    (tmp_path / "taken").write_text("a file, not a folder")
+    code, _, err = run(*asked, "--out", str(tmp_path / "taken" / "one.html"))
     assert code == 2
-    assert "Choose another place with --out." in err
+    assert "Use another file with --out." in err
 
 
 def test_preferences_are_listed(run: Any, place: Path) -> None:

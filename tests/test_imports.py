@@ -14,7 +14,8 @@ PACKAGE = Path(__file__).resolve().parents[1] / "ragfilter"
 
 # Each part may import itself and the parts named here; the rest of the world is not restricted.
 GROUND = {
-    "errors", "extras", "model", "protocols", "text", "deadline", "database", "settings.field",
+    "errors", "extras", "files", "model", "protocols", "text", "deadline", "database",
+    "settings.field",
 }  # fmt: skip
 CORE = GROUND | {"models", "rules", "answer", "judge", "layers", "settings"}
 WIRING = CORE | {"engine", "stores", "ingest"}
@@ -22,6 +23,7 @@ ALL = WIRING | {"report", "evaluate", "publish", "workbench", "indexing"}
 ALLOWED = {
     "errors": set(),
     "extras": {"errors"},
+    "files": {"errors"},
     "text": set(),
     "deadline": set(),
     "database": {"errors", "extras", "text"},
@@ -34,7 +36,7 @@ ALLOWED = {
     "judge": GROUND | {"models", "answer"},
     "layers": GROUND | {"models", "rules", "answer", "judge"},
     # The settings are composed of the layers' sections.
-    "settings": {"errors", "extras", "text", "settings.field", "layers"},
+    "settings": {"errors", "extras", "files", "text", "settings.field", "layers"},
     "engine": CORE,
     "ingest": GROUND | {"rules"},
     "stores": GROUND | {"ingest", "rules"},

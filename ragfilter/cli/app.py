@@ -37,6 +37,19 @@ app = typer.Typer(
 )
 
 
+def make_group(name: str, about: str) -> typer.Typer:
+    """A group of commands, which prints its help where none of them is named."""
+    group = typer.Typer(help=about, invoke_without_command=True, **LOOK)
+
+    @group.callback()
+    def help_(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            parts.emit(f"{context.get_help()}\n")
+
+    app.add_typer(group, name=name)
+    return group
+
+
 def command(
     group: typer.Typer = app, name: str | None = None, **given: Any
 ) -> Callable[[Command], Command]:

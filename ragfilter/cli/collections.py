@@ -10,9 +10,10 @@ import typer
 from ragfilter.cli import parts, remedies
 from ragfilter.cli.app import LOOK, app, command
 from ragfilter.cli.logs import start_logging
-from ragfilter.cli.options import DataDir, Json, Verbose, Viewing, in_words
+from ragfilter.cli.options import OTHER_OUT, DataDir, Json, Verbose, Viewing, in_words
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
+from ragfilter.files import write_text
 from ragfilter.text.numbers import chunks, counted
 
 if TYPE_CHECKING:
@@ -75,7 +76,6 @@ def export(
     Where the clearance layer is on, only what the user may see is written.
     """
     user = viewing.viewer
-    from ragfilter.rules import rule_files as files
     from ragfilter.stores.export import export as lines
 
     with parts.open_for(data_dir, "collections") as bench:
@@ -90,7 +90,7 @@ def export(
     if out is None:
         parts.emit("".join(made))
     else:
-        files.write(out, "".join(made))
+        write_text(out, "".join(made), remedy=OTHER_OUT)
         parts.emit(f"{name}: {chunks(len(made))} written to {out}\n")
 
 

@@ -12,6 +12,7 @@ from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Json, Labelled, Place
 from ragfilter.errors import InputError
+from ragfilter.files import write_text
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.baseline import Drop
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BROKEN = 1
+OTHER_FILE = "Name another file."
 SHOWN = 10
 
 
@@ -107,7 +109,8 @@ def gate(
     if junit is not None:
         from ragfilter.evaluate.junit import junit as as_junit
 
-        _write(junit, as_junit(f"ragfilter gate {place.collection}", cases(checks, drops)))
+        suite = as_junit(f"ragfilter gate {place.collection}", cases(checks, drops))
+        write_text(junit, suite, remedy=OTHER_FILE)
     n = len(made.rows)
     if as_json:
         head = {"collection": place.collection, "profile": loaded.profile, "queries": n}
@@ -116,7 +119,8 @@ def gate(
         head_line = f"{place.collection}, profile {loaded.profile}: {n} labelled queries\n"
         parts.emit(head_line + text(checks) + drops_text(drops))
     if update and baseline is not None:
-        _write(baseline, baselines.dumps(baselines.of_rows(made.rows, about)))
+        kept = baselines.dumps(baselines.of_rows(made.rows, about))
+        write_text(baseline, kept, remedy=OTHER_FILE)
     return 0 if _passed(checks, drops) else BROKEN
 
 
@@ -201,15 +205,6 @@ def _read_drop(given: str) -> Limit:
             remedy=f"Use one of: {', '.join(DROPPING)}.",
         )
     return limit
-
-
-def _write(path: Path, content: str) -> None:
-    try:
-        path.write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be written: {error.strerror or error}.", remedy="Name another file."
-        ) from None
 
 
 def text(checks: tuple[Check, ...]) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragfilter.cli import parts
-from ragfilter.cli.app import LOOK, app, command
+from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import Json, Place, Viewing, in_words
 from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
@@ -25,12 +25,7 @@ if TYPE_CHECKING:
 
 DEPTH = 10
 
-labels = typer.Typer(
-    help="Import, export, list and propose the labels of a collection.",
-    invoke_without_command=True,
-    **LOOK,
-)
-app.add_typer(labels, name="labels")
+labels = make_group("labels", "Import, export, list and propose the labels of a collection.")
 
 SetName = Annotated[
     str,
@@ -39,12 +34,6 @@ SetName = Annotated[
         callback=in_words,
     ),
 ]  # fmt: skip
-
-
-@labels.callback()
-def _group(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        parts.emit(f"{context.get_help()}\n")
 
 
 @command(labels, "import")

@@ -131,6 +131,7 @@ Except = Annotated[
 ]
 # Above it a number no longer fits into what takes it: SQLite, a slice.
 MOST = 1_000_000_000
+OTHER_OUT = "Use another file with --out."
 Limit = Annotated[
     int | None,
     typer.Option("--limit", min=1, max=MOST, help="Only the first N of those queries."),

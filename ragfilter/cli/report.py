@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragfilter.cli import parts
-from ragfilter.cli.app import LOOK, app, command
-from ragfilter.cli.options import MOST, DataDir, Filtering, Place
+from ragfilter.cli.app import command, make_group
+from ragfilter.cli.options import OTHER_OUT, DataDir, Filtering, Place
+from ragfilter.cli.runs import OtherId, RunId
 from ragfilter.errors import InputError
+from ragfilter.files import write_text
 
 if TYPE_CHECKING:
     from ragfilter.engine.backends import Backends
@@ -23,23 +25,14 @@ if TYPE_CHECKING:
     from ragfilter.publish.told import Told
     from ragfilter.workbench import Workbench
 
-report = typer.Typer(
-    help="Write a self-contained HTML report: of a query, a run, or two runs compared.",
-    invoke_without_command=True,
-    **LOOK,
+report = make_group(
+    "report", "Write a self-contained HTML report: of a query, a run, or two runs compared."
 )
-app.add_typer(report, name="report")
 
 Out = Annotated[
     Path | None,
     typer.Option("--out", "-o", help="The file to write. Without it, standard output."),
 ]
-
-
-@report.callback()
-def _group(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        parts.emit(f"{context.get_help()}\n")
 
 
 @command(report)
@@ -87,9 +80,9 @@ def query(
     _write(made, out)
 
 
-@command(report)
-def run(
-    number: Annotated[int, typer.Argument(metavar="RUN", max=MOST, help="Number of the run.")],
+@command(report, "run")
+def run_(
+    number: RunId,
     data_dir: DataDir = None,
     out: Out = None,
 ) -> None:
@@ -110,12 +103,8 @@ def run(
 
 @command(report)
 def compare(
-    a: Annotated[
-        int, typer.Argument(metavar="RUN", max=MOST, help="Number of the run that is side A.")
-    ],
-    b: Annotated[
-        int, typer.Argument(metavar="OTHER", max=MOST, help="The run that is compared with it.")
-    ],
+    run: RunId,
+    other: OtherId,
     data_dir: DataDir = None,
     out: Out = None,
 ) -> None:
@@ -127,12 +116,12 @@ def compare(
     from ragfilter.publish.question import Called
 
     with parts.open_for(data_dir, "report") as bench:
-        runs = [bench.runs.get(number) for number in (a, b)]
+        runs = [bench.runs.get(number) for number in (run, other)]
         records = [records_of(each, bench.runs) for each in runs]
     made = duel(records[0], IN_FORCE, records[1], IN_FORCE)
     if not made.paired.queries:
         raise InputError(
-            f"Runs {a} and {b} have no query in common.",
+            f"Runs {run} and {other} have no query in common.",
             remedy="Compare runs over the same query set.",
         )
     first, second = (
@@ -173,11 +162,6 @@ def _told(name: str, result: Result, bench: Workbench) -> Told:
 def _write(page: str, out: Path | None) -> None:
     if out is None:
         parts.emit(page)
-        return
-    try:
-        out.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"{out} cannot be written: {error.strerror}.", remedy="Choose another place with --out."
-        ) from None
-    parts.emit(f"{out}\n")
+    else:
+        write_text(out, page, remedy=OTHER_OUT)
+        parts.emit(f"{out}\n")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragfilter.cli import parts
-from ragfilter.cli.app import LOOK, app, command
+from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import MOST, DataDir, Filtering, Json, Place, QrelsFile, in_words
 from ragfilter.cli.table import table as columns
 from ragfilter.errors import InputError
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 SHOWN = ("precision", "recall", "f1", "f2", "ndcg")
 
-runs = typer.Typer(
-    help="Measure settings over labelled queries; list, show, compare and remove saved runs.",
-    invoke_without_command=True,
-    **LOOK,
+runs = make_group(
+    "runs", "Measure settings over labelled queries; list, show, compare and remove saved runs."
 )
-app.add_typer(runs, name="runs")
 
 RunId = Annotated[int, typer.Argument(metavar="RUN", max=MOST, help="Number of the run.")]
+OtherId = Annotated[
+    int, typer.Argument(metavar="OTHER", max=MOST, help="The run to compare it with.")
+]
 Queries = Annotated[
     str,
     typer.Option(
@@ -44,12 +44,6 @@ Queries = Annotated[
         callback=in_words,
     ),
 ]
-
-
-@runs.callback()
-def _group(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        parts.emit(f"{context.get_help()}\n")
 
 
 @command(runs)
@@ -156,9 +150,7 @@ def remove(
 @command(runs)
 def compare(
     run: RunId,
-    other: Annotated[
-        int, typer.Argument(metavar="OTHER", max=MOST, help="The run to compare it with.")
-    ],
+    other: OtherId,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:

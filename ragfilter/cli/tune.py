@@ -11,17 +11,16 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Filtering, Json, Labelled, Place
+from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Labelled, Place
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
+from ragfilter.files import write_text
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.crossval import Interval
     from ragfilter.evaluate.tune import Gain, Means, Tuning
 
 log = logging.getLogger(__name__)
-
-OTHER_OUT = "Give another --out."
 
 
 @command()
@@ -106,7 +105,7 @@ def tune(
             f"# Distances: {next(iter(pools.values())).space}, by {embedder}. "
             "Tune again for another model or space.\n"
         )
-        _write(out, about + to_toml(made.settings, loaded.profile))
+        write_text(out, about + to_toml(made.settings, loaded.profile), remedy=OTHER_OUT)
     changed = made.settings.changed_from(loaded.settings)
     file = None if out is None else str(out)
     if as_json:
@@ -220,12 +219,3 @@ def _row(name: str, means: Means) -> tuple[str, ...]:
 def _round(value: float) -> str:
     """Tokens are no fractions."""
     return f"{value:,.0f}" if value > 1 else f"{value:.3f}"
-
-
-def _write(path: Path, content: str) -> None:
-    try:
-        path.write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be written: {error.strerror or error}.", remedy=OTHER_OUT
-        ) from None

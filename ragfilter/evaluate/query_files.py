@@ -10,11 +10,13 @@ from typing import Literal
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Labels, Qrels, read_queries
+from ragfilter.files import write_text
 from ragfilter.ingest.files import read_lines
 from ragfilter.stores.labels import query_id
 
 Form = Literal["beir", "trec"]
 TEXT = ("text", "query", "question")
+OTHER_FOLDER = "Name another folder."
 ID = ("_id", "id", "query_id", "query-id")
 
 
@@ -43,14 +45,8 @@ def write(labels: Labels, folder: Path, form: Form) -> tuple[Path, Path]:
     qrels = folder / ("qrels.tsv" if form == "beir" else "qrels.txt")
     asked = [{"_id": i, "text": text} for i, text in labels.queries.items()]
     lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in asked)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        queries.write_text(lines, encoding="utf-8")
-        qrels.write_text(_qrels(labels.qrels, form), encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"{folder} cannot be written: {error.strerror or error}.", remedy="Name another folder."
-        ) from None
+    write_text(queries, lines, remedy=OTHER_FOLDER)
+    write_text(qrels, _qrels(labels.qrels, form), remedy=OTHER_FOLDER)
     return queries, qrels
 
 

@@ -14,7 +14,6 @@ one with ``null`` removes the rule.
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
@@ -92,21 +91,6 @@ def csv_text(chunks: Iterable[Chunk]) -> str:
 def is_csv(path: Path | None) -> bool:
     """Whether a file is read and written as CSV."""
     return path is not None and path.suffix.lower() == ".csv"
-
-
-def write(path: Path, text: str) -> None:
-    """Write the file, whole or not at all. Raises InputError."""
-    part = path.with_name(f"{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise InputError(
-            f"{path} cannot be written: {error.strerror or error}.",
-            remedy="Use another file with --out.",
-        ) from None
 
 
 def read(path: Path) -> dict[str, str | None]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from pathlib import Path
 
 from ragfilter.errors import InputError, SettingsError
+from ragfilter.files import write_text
 
 FOLDER = "settings"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,62}[A-Za-z0-9]|[A-Za-z0-9]")
@@ -43,20 +43,8 @@ def find(workspace: Path, name: str) -> Path:
 
 def save(workspace: Path, name: str, toml: str) -> None:
     """Save settings, in place of any of the same name. Raises InputError."""
-    file = path(workspace, name)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        # Whole or not at all, whatever happens while it is written.
-        with tempfile.NamedTemporaryFile(
-            "w", dir=file.parent, delete=False, encoding="utf-8"
-        ) as to:
-            to.write(toml)
-        Path(to.name).replace(file)
-    except OSError as error:
-        raise InputError(
-            f"{file} cannot be written: {error.strerror or error}.",
-            remedy="Make room, or make the workspace folder writable.",
-        ) from None
+    remedy = "Make room, or make the workspace folder writable."
+    write_text(path(workspace, name), toml, remedy=remedy)
 
 
 def delete(workspace: Path, name: str) -> None:

@@ -9,8 +9,9 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Place, Viewing, Where
+from ragfilter.cli.options import OTHER_OUT, Place, Viewing, Where
 from ragfilter.cli.rules.group import rules, select_rules
+from ragfilter.files import write_text
 
 
 @command(rules)
@@ -34,7 +35,7 @@ def export(
     if out is None:
         parts.emit(text)
     else:
-        files.write(out, text)
+        write_text(out, text, remedy=OTHER_OUT)
         parts.emit(f"{place.collection}: {len(chosen.chunks)} rules written to {out}\n")
         if not where:
             with place.open("rules") as bench:

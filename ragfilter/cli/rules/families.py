@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.cli import parts
-from ragfilter.cli.options import Chosen, Place, Viewing
+from ragfilter.cli.options import OTHER_OUT, Chosen, Place, Viewing
 from ragfilter.cli.rules.effect import effect_document, effect_text
 from ragfilter.errors import InputError
+from ragfilter.files import write_text
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ def suggest_families(
     from ragfilter.evaluate import run
     from ragfilter.evaluate.effect import make_labelled
     from ragfilter.evaluate.proposed import likeness_of, suggest
-    from ragfilter.rules import rule_files
 
     if out is not None and out.exists():
         raise InputError(f"{out} exists.", remedy="Name another file with --out.")
@@ -58,7 +58,7 @@ def suggest_families(
     records = [record(each, made) for each in made.proposals]
     if out is not None:
         lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in records)
-        rule_files.write(out, "".join(lines))
+        write_text(out, "".join(lines), remedy=OTHER_OUT)
     if as_json:
         parts.emit(parts.dumps(_document(place.collection, made, records)))
     else:

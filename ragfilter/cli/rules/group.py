@@ -12,30 +12,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragfilter.cli import parts
-from ragfilter.cli.app import LOOK, app
+from ragfilter.cli.app import make_group
 from ragfilter.cli.options import Place, Viewing, in_words
 
 if TYPE_CHECKING:
     from ragfilter.cli.rules.select import Selection
 
 FOUND = 1
-rules = typer.Typer(
-    help="Draft, check, export, import, undo and redo query_must rules.",
-    invoke_without_command=True,
-    **LOOK,
-)
-app.add_typer(rules, name="rules")
+rules = make_group("rules", "Draft, check, export, import, undo and redo query_must rules.")
 
 OneChunk = Annotated[
     str | None,
     typer.Argument(metavar="CHUNK", help="Only this chunk's edits.", callback=in_words),
 ]
-
-
-@rules.callback()
-def _group(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        parts.emit(f"{context.get_help()}\n")
 
 
 def select_rules(place: Place, viewing: Viewing, where: Sequence[str] | None) -> Selection:

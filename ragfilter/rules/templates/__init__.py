@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from ragfilter.errors import InputError, RuleError
+from ragfilter.files import write_text
 from ragfilter.model import Chunk
 from ragfilter.rules.rule import Rule, parse
 from ragfilter.text.normalise import normalise
@@ -97,16 +98,7 @@ def write(folder: Path, category: str, text: str) -> Path:
         )
     read(text, name=f"{category}{SUFFIX}")
     path = folder / f"{category}{SUFFIX}"
-    part = path.with_suffix(".part")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        raise InputError(
-            f"The template cannot be kept in {folder}: {error.strerror or error}.",
-            remedy="Name a folder that can be written in RAGFILTER_RULE_TEMPLATES.",
-        ) from None
+    write_text(path, text, remedy="Name a folder that can be written in RAGFILTER_RULE_TEMPLATES.")
     return path
 
 

@@ -1,0 +1,29 @@
+"""Text files that others read: each is written whole, or left as it was."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from uuid import uuid4
+
+from ragfilter.errors import InputError
+
+
+def write_text(path: Path, text: str, *, remedy: str) -> None:
+    """Write a file in UTF-8, in place of any that was there; its folder is made where it is
+    missing. Raises InputError with this remedy."""
+    part = path.with_name(f".{uuid4().hex}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file():
+            # A device or a pipe, such as /dev/stdout: nothing can take its place.
+            path.write_text(text, encoding="utf-8")
+            return
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise InputError(
+            f"{path} cannot be written: {error.strerror or error}.", remedy=remedy
+        ) from None

@@ -1,0 +1,40 @@
+"""Files are written whole, or left as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragfilter.errors import InputError
+from ragfilter.files import write_text
+
+
+def test_a_file_is_replaced_and_its_folder_made(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "one.txt"
+    for text in ("first", "zweite Zeile – ü\n"):
+        write_text(path, text, remedy="")
+        assert path.read_text(encoding="utf-8") == text
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["folder", "taken/one.txt", "x" * 300])
+def test_what_cannot_be_written_is_told_and_nothing_is_left(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(InputError, match=r"cannot be written: .+ Name another file\."):
+        write_text(tmp_path / name, "text", remedy="Name another file.")
+    assert {each.name for each in tmp_path.iterdir()} == {"folder", "taken"}
+
+
+def test_half_characters_leave_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "one.txt"
+    path.write_text("old")
+    with pytest.raises(UnicodeEncodeError):
+        write_text(path, "\ud83d", remedy="")
+    assert path.read_text() == "old"
+
+
+def test_a_device_stays_one() -> None:
+    write_text(Path("/dev/null"), "text", remedy="")
+    assert Path("/dev/null").is_char_device()
