@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ragfilter.cli.parts import parse_set
 from ragfilter.cli.settings import markdown
 from ragfilter.errors import SettingsError
-from ragfilter.settings.config import Given, load, to_toml, variable_with
+from ragfilter.settings.config import Given, load, to_toml
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings, field, fields
 
@@ -261,4 +261,4 @@ def test_the_settings_reference_is_up_to_date() -> None:
 def test_the_variable_behind_a_value_is_named(
     environ: dict[str, str], path: str, value: object, name: str
 ) -> None:
-    assert variable_with(path, value, environ) == name
+    assert load(profile="full", environ=environ).variable(path, value) == name

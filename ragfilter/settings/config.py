@@ -76,6 +76,12 @@ class Config:
     profile: str
     origins: Mapping[str, str]
 
+    def variable(self, path: str, value: Any) -> str:
+        """The environment variable that gives a setting this value; empty where none does."""
+        origin = self.origins.get(path, "")
+        given = origin.startswith(FROM_ENVIRONMENT) and self.settings.get(path) == value
+        return origin.removeprefix(FROM_ENVIRONMENT).strip() if given else ""
+
 
 def load(
     *,
@@ -228,18 +234,6 @@ def read_environment(environ: Mapping[str, str], *, reranker: str) -> list[Given
             )
         given.append(Given(f"{FROM_ENVIRONMENT} {name}", {known[name]: value}))
     return given
-
-
-def variable_with(path: str, value: Any, environ: Mapping[str, str] | None = None) -> str:
-    """The environment variable that gives `path` this value; empty where none does."""
-    try:
-        given = read_environment(os.environ if environ is None else environ, reranker="none")
-        there = [place for place in given if path in place.values]
-        if not there or merge(given)[0].get(path) != value:
-            return ""
-    except SettingsError:
-        return ""
-    return there[-1].origin.removeprefix(f"{FROM_ENVIRONMENT} ")
 
 
 def reads(name: str) -> bool:

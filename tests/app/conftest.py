@@ -23,6 +23,7 @@ from waiting import PATIENT_S, PROCESS_S
 
 from ragfilter.engine.retrieve import run
 from ragfilter.errors import RagfilterError, SettingsError
+from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Result
 from ragfilter.models.chat import OpenAIChat
 from ragfilter.models.embedder import SentenceEmbedder
@@ -48,6 +49,9 @@ PORTS: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
 """Everything through which the page can ask a store or a model."""
 
 
+BOXES = ("others", *(f"more-{layer.name}" for layer in LAYERS))
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """The Inspect page in one session, read as a user reads it. No run may end in an exception."""
@@ -57,6 +61,10 @@ class Page:
     """What the download buttons hold ready, by file name, as of the last run of any page."""
 
     def run(self) -> Page:
+        # Every box of the sidebar is open: the inside of a closed one is not drawn.
+        for box in BOXES:
+            if box not in self.at.session_state:
+                self.at.session_state[box] = True
         self.at.run()
         assert not self.at.exception, [e.value for e in self.at.exception]
         return self

@@ -175,3 +175,13 @@ def test_the_first_look_never_exceeds_the_last(open_page: Callable[..., Any]) ->
     page.slide("quality.max_top_k", 5)
     assert page.changes == {"quality.min_top_k": 5, "quality.max_top_k": 5}
     assert page.warnings == []
+
+
+def test_a_closed_box_costs_nothing(open_page: Callable[..., Any]) -> None:
+    page = open_page({"profile": "adaptive-gap", "q": OWLBEARS})
+    inside = key("cutoff.min_results")
+    assert inside in {slider.key for slider in page.at.slider}
+    page.at.session_state["more-cutoff"] = False
+    page.run()
+    assert inside not in {slider.key for slider in page.at.slider}
+    assert page.at.session_state["changes"] == {}

@@ -70,10 +70,12 @@ class Tab:
         return self.rest()
 
     def rest(self) -> Tab:
-        """Wait until the server has nothing more to do for this page."""
+        """Wait until the server has nothing more to do for this page, nor has the browser: until
+        it has drawn everything, it may miss a key or a click."""
         expect(self.page.locator(".stApp")).to_have_attribute(
             "data-test-script-state", "notRunning"
         )
+        self.page.evaluate("() => new Promise(done => requestIdleCallback(done))")
         return self
 
     def keyed(self, key: str, what: str = "") -> Locator:
@@ -164,15 +166,22 @@ class Tab:
     def click_row(self, row: int, column: str = "") -> str:
         """Click a column of a row of the table (0 is the first), or the box before it; returns the
         row's title."""
+        title = (self.cell(row, "title").text_content() or "").strip()
+        self.click_canvas(ACROSS[column], row)
+        return title
+
+    def click_canvas(self, across: int, row: int) -> None:
+        """Click in a row of the table, so many pixels from its left edge, once it stands still: a
+        chart above it may still be on its way."""
         canvas = self.keyed("table").get_by_test_id("data-grid-canvas")
         canvas.scroll_into_view_if_needed()
-        title = (self.cell(row, "title").text_content() or "").strip()
+        self.rest()
+        # Resolves once its box is the same in two pictures.
+        canvas.element_handle().wait_for_element_state("stable")
         box = canvas.bounding_box()
         assert box is not None
-        across = ACROSS[column]
         assert across < box["width"]
-        self.page.mouse.click(box["x"] + across, box["y"] + 36 + 32 * row + 16)
-        return title
+        self.page.mouse.click(box["x"] + across, box["y"] + 36 + 32 * row + 16, delay=50)
 
     @property
     def selected_row(self) -> Locator:

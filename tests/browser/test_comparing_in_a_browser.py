@@ -79,11 +79,8 @@ def test_two_settings_are_compared_and_taken_along(
     expect(told.locator("h1")).to_have_text("profile unfiltered (B) against settings in force (A)")
     told.context.close()
     # A click on the question that changed most opens it under both settings.
-    canvas = tab.keyed("table").get_by_test_id("data-grid-canvas")
-    canvas.scroll_into_view_if_needed()
-    box = canvas.bounding_box()
-    assert box is not None
-    page.mouse.click(box["x"] + 150, box["y"] + 36 + 16, delay=50)
+    expect(tab.keyed("compare-gains-chart").locator("path").first).to_be_attached()
+    tab.click_canvas(150, row=0)
     expect(tab.keyed("question", "input")).to_be_visible()
     expect(strip).to_contain_text("A keeps")
     assert "set=" not in page.url

@@ -17,7 +17,7 @@ from ragfilter.report.contrast import Contrast, Keeper, Pairing, contrast, reaso
 from ragfilter.ui.compare import plot
 from ragfilter.ui.compare.sides import Side
 from ragfilter.ui.look import html, numbers, theme
-from ragfilter.ui.main import problems
+from ragfilter.ui.main import grid, problems
 from ragfilter.ui.panels import answer, preference
 from ragfilter.ui.session import answers, pools, reports, state
 from ragfilter.ui.session.resources import Resources
@@ -186,10 +186,9 @@ def _table(made: Contrast, results: Sequence[Result]) -> None:
             selection_mode=("single-row", "single-cell"),
             column_config=config,
         )
-    selection = picked["selection"]
-    chosen = [row for row, _ in selection["cells"]] or selection["rows"]
-    if chosen and chosen[0] < len(shown):
-        _chunk(shown[chosen[0]], results)
+    row = grid.clicked(picked, len(shown))
+    if row is not None:
+        _chunk(shown[row], results)
 
 
 def _chunk(each: Pairing, results: Sequence[Result]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from zlib import crc32
 
 import pandas as pd
 import streamlit as st
@@ -22,7 +21,7 @@ from ragfilter.ui.evaluate import page as evaluation
 from ragfilter.ui.evaluate import plots
 from ragfilter.ui.evaluate import running as measuring
 from ragfilter.ui.look import html
-from ragfilter.ui.main import problems
+from ragfilter.ui.main import grid, problems
 from ragfilter.ui.session import reports, state
 from ragfilter.ui.session.visit import Visit
 
@@ -199,9 +198,7 @@ def _changes(made: Duel) -> None:
     config = {"question": st.column_config.TextColumn("question", width=420)}
     config["ΔF1"] = number("ΔF1", format="%+.3f", help="F1 of B less that of A.")
     config |= {name: number(name, format="%.3f") for name in ("F1 A", "F1 B")}
-    key = (
-        f"compare-questions-{crc32('|'.join(each.id for each in rows).encode('utf-8', 'replace'))}"
-    )
+    key = grid.key_of("compare-questions", (each.id for each in rows))
     with st.container(key="table"):
         st.dataframe(
             table,
@@ -216,10 +213,9 @@ def _changes(made: Duel) -> None:
 
 
 def _pick(key: str, queries: list[str]) -> None:
-    selection = st.session_state[key]["selection"]
-    chosen = [row for row, _ in selection["cells"]] or selection["rows"]
-    if chosen and chosen[0] < len(queries):
-        _open(queries[chosen[0]])
+    row = grid.clicked(st.session_state[key], len(queries))
+    if row is not None:
+        _open(queries[row])
 
 
 def _open(query: str) -> None:

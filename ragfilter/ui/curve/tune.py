@@ -9,6 +9,7 @@ from ragfilter.model import Result
 from ragfilter.report.limits import first_step, limits
 from ragfilter.settings.schema import field
 from ragfilter.ui.look import html, numbers
+from ragfilter.ui.session import state
 from ragfilter.ui.sidebar import setting
 
 VIEW = "tune"
@@ -30,8 +31,9 @@ def draw(result: Result) -> None:
     """The settings in one row. Its height is kept where there are none."""
     shown = paths(result)
     with st.container(key="tune", horizontal=True, vertical_alignment="top", gap="small"):
+        own = state.own()
         for path in shown:
-            setting.draw(field(path), result.settings, view=VIEW, label=SHORT.get(path, ""))
+            setting.draw(field(path), result.settings, own, view=VIEW, label=SHORT.get(path, ""))
         if not shown:
             html.draw(
                 '<p class="rf-hint">The cutoff is off, and the judge decides how many stay. Switch '

@@ -19,7 +19,7 @@ from ragfilter.stores.labels import GRADES, Label, conflicts, visible_labels
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import opening
 from ragfilter.ui.look import html, numbers
-from ragfilter.ui.main import problems
+from ragfilter.ui.main import grid, problems
 from ragfilter.ui.session import background, state
 from ragfilter.ui.session.background import Job
 from ragfilter.ui.session.visit import Visit
@@ -79,8 +79,8 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk], visit:
             on_select="rerun", selection_mode=("single-row", "single-cell"),
             column_config={"question": st.column_config.TextColumn("question", width=320)},
         )  # fmt: skip
-    row = opening.clicked(picked)
-    if row is not None and row < len(parted):
+    row = grid.clicked(picked, len(parted))
+    if row is not None:
         state.open_chunk(parted[row][0].chunk_id)
         opening.inspect(parted[row][0].query, st.session_state.profile, st.session_state.changes)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from zlib import crc32
 
 import pandas as pd
 import streamlit as st
@@ -12,19 +11,18 @@ import streamlit as st
 from ragfilter.evaluate import stored
 from ragfilter.stores.runs import Run
 from ragfilter.ui.evaluate.measured import QueryRow
+from ragfilter.ui.main import grid
 from ragfilter.ui.session import state
 
 INSPECT = "pages/inspect.py"
 COMPARE = "pages/compare.py"
 
 
-def grid(table: pd.DataFrame, rows: Sequence[QueryRow], run: Run) -> None:
+def draw_questions(table: pd.DataFrame, rows: Sequence[QueryRow], run: Run) -> None:
     """The table of questions; a click on a row opens it."""
-    # A new key only where other rows stand in the table.
-    key = crc32("|".join(row.id for row in rows).encode("utf-8", "replace"))
     picked = st.dataframe(
         table,
-        key=f"questions-{run.id}-{key}",
+        key=grid.key_of(f"questions-{run.id}", (row.id for row in rows)),
         hide_index=True,
         height=460,
         row_height=32,
@@ -47,16 +45,9 @@ def grid(table: pd.DataFrame, rows: Sequence[QueryRow], run: Run) -> None:
             ),
         },
     )
-    row = clicked(picked)
-    if row is not None and row < len(rows):
+    row = grid.clicked(picked, len(rows))
+    if row is not None:
         inspect(rows[row].query, run.plan.profile, run.plan.changes)
-
-
-def clicked(picked: Any) -> int | None:
-    """The row of a table that was clicked."""
-    selection = picked["selection"]
-    chosen = [row for row, _ in selection["cells"]] or selection["rows"]
-    return int(chosen[0]) if chosen else None
 
 
 def inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:

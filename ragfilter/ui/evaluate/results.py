@@ -207,7 +207,7 @@ def _questions(measured: Measured) -> None:
         html.draw('<p class="rf-empty"><b>No question is of this kind.</b> Choose All.</p>')
         return
     with st.container(key="table"):
-        opening.grid(_frame(rows), rows, measured.run)
+        opening.draw_questions(_frame(rows), rows, measured.run)
 
 
 def _frame(rows: tuple[QueryRow, ...]) -> pd.DataFrame:

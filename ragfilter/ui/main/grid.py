@@ -3,7 +3,7 @@ are ticked, as many as one likes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 from zlib import crc32
@@ -22,8 +22,7 @@ def draw(
     """Draw `table`, whose rows are the chunks `ids`. With `pick`, a click hands it the chunk, and
     `chosen` is the one that is open; else the session's chunk is. With `ticked`, those rows are
     selected, and `tick` is handed the ones that are."""
-    # A new key only where other rows stand in the table, so that a slider moves nothing.
-    key = f"{name}-{crc32('|'.join(ids).encode())}"
+    key = key_of(name, ids)
     key = key if ticked is None else f"{key}-several"
     now = dict(st.session_state.get(key, {}).get("selection", {}))
     if ticked is None:
@@ -50,6 +49,18 @@ def draw(
         column_config=columns,
         placeholder="–",
     )
+
+
+def key_of(name: str, ids: Iterable[str]) -> str:
+    """A new key only where other rows stand in the table, so that a slider moves nothing."""
+    return f"{name}-{crc32('|'.join(ids).encode('utf-8', 'replace'))}"
+
+
+def clicked(table: Any, rows: int) -> int | None:
+    """The row that was clicked in a table of so many rows: in one of its cells, or before them."""
+    selection = table["selection"]
+    chosen = [row for row, _ in selection["cells"]] or selection["rows"]
+    return int(chosen[0]) if chosen and chosen[0] < rows else None
 
 
 def _open_row(

@@ -4,7 +4,6 @@ place."""
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -14,6 +13,7 @@ from ragfilter.rules import steps
 from ragfilter.rules.journal_rows import Step
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html
+from ragfilter.ui.main import grid
 from ragfilter.ui.rules import diff
 from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.session import state
@@ -107,10 +107,9 @@ def _chunk(work: Desk, step: Step) -> str:
 
 
 def _pick(key: str, ids: list[int]) -> None:
-    picked: Any = st.session_state[key]["selection"]
-    rows = [row for row, _ in picked["cells"]] or picked["rows"]
-    if rows and rows[0] < len(ids):
-        st.session_state[OPEN] = ids[rows[0]]
+    row = grid.clicked(st.session_state[key], len(ids))
+    if row is not None:
+        st.session_state[OPEN] = ids[row]
         st.session_state.pop(SAID, None)
 
 

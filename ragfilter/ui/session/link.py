@@ -15,7 +15,7 @@ from typing import Any
 from ragfilter.errors import SettingsError
 from ragfilter.model import PUBLIC, User
 from ragfilter.settings import config, profiles
-from ragfilter.settings.config import Given
+from ragfilter.settings.config import Config, Given
 from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
 
@@ -167,10 +167,10 @@ def beginning(profile: str, environ: Mapping[str, str] | None = None) -> dict[st
 
     Raises SettingsError.
     """
-    return own(profile, environ).changed_from(base(profile))
+    return own(profile, environ).settings.changed_from(base(profile))
 
 
-def own(profile: str, environ: Mapping[str, str] | None = None) -> Settings:
+def own(profile: str, environ: Mapping[str, str] | None = None) -> Config:
     """The profile as the environment wants it: what a reset goes back to.
 
     Raises SettingsError.
@@ -180,9 +180,8 @@ def own(profile: str, environ: Mapping[str, str] | None = None) -> Settings:
 
 
 @lru_cache(maxsize=64)
-def _own(profile: str, environ: frozenset[tuple[str, str]]) -> Settings:
-    # Asked for by every control of every run.
-    return config.load(profile=profile, environ=dict(environ)).settings
+def _own(profile: str, environ: frozenset[tuple[str, str]]) -> Config:
+    return config.load(profile=profile, environ=dict(environ))
 
 
 def settings(profile: str, changes: Mapping[str, Any]) -> Settings:

@@ -15,6 +15,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ragfilter.errors import SettingsError
 from ragfilter.model import User
+from ragfilter.settings.config import Config
 from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
 from ragfilter.ui.session import link
@@ -235,14 +236,14 @@ def _step(source: list[Any], target: list[Any]) -> None:
         st.session_state.profile, st.session_state.changes = source.pop()
 
 
-def profile_value(path: str) -> Any:
-    """What a reset would set."""
-    return link.own(st.session_state.profile).get(path)
+def own() -> Config:
+    """What a reset goes back to."""
+    return link.own(st.session_state.profile)
 
 
 def changed() -> int:
     """How many settings a reset would bring back."""
-    return len(settings().changed_from(link.own(st.session_state.profile)))
+    return len(settings().changed_from(own().settings))
 
 
 def ask(query: str) -> None:

@@ -6,6 +6,7 @@ and of those only what its present choices use.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
@@ -14,6 +15,7 @@ from ragfilter.layers.registry import LAYERS, SWITCHES
 from ragfilter.layers.spec import LayerSpec
 from ragfilter.report import LayerSummary, Summary, visible
 from ragfilter.settings import profiles
+from ragfilter.settings.config import Config
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.ui.look import html
 from ragfilter.ui.panels import clearance, costs, judge_words
@@ -22,6 +24,9 @@ from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View, Visit
 from ragfilter.ui.sidebar import files, setting
 from ragfilter.ui.sidebar.setting import key as key
+
+if TYPE_CHECKING:
+    from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 OTHERS = tuple(dict.fromkeys(f.section for f in fields() if f.section not in SWITCHES))
 """The sections without a switch."""
@@ -109,7 +114,7 @@ def draw(visit: Visit, view: View | None) -> None:
 
 
 def _layers(visit: Visit, view: View | None) -> None:
-    settings, resources = visit.settings, visit.resources
+    settings, own, resources = visit.settings, state.own(), visit.resources
     summary = None if view is None else view.summary
     judged = "" if view is None else judge_words.card(view.result, resources.prices)
     lines = {} if summary is None else {layer.name: layer for layer in summary.layers}
@@ -122,13 +127,13 @@ def _layers(visit: Visit, view: View | None) -> None:
             aside = _side_by_side(summary) if name == "cutoff" and summary is not None else ""
             if name == "judge":
                 aside = judged or JUDGE_COSTS
-            _card(layer, settings, lines.get(name), resources, aside)
-    with st.expander(", ".join(OTHERS).capitalize(), key="others"):
-        for section in OTHERS:
+            _card(layer, settings, own, lines.get(name), resources, aside)
+    with _box(", ".join(OTHERS).capitalize(), key="others") as box:
+        for section in OTHERS if box.open else ():
             html.draw(f'<p class="rf-caption">{section.capitalize()}</p>')
             for info in fields():
                 if info.section == section:
-                    setting.draw(info, settings)
+                    setting.draw(info, settings, own)
     with st.container(key="settings-actions", horizontal=True, gap="small"):
         _link(view)
         files.load(resources.deployment.data_dir)
@@ -152,6 +157,7 @@ def _link(view: View | None) -> None:
 def _card(
     layer: LayerSpec,
     settings: Settings,
+    own: Config,
     line: LayerSummary | None,
     resources: Resources,
     aside: str,
@@ -189,12 +195,18 @@ def _card(
             used = [field(f"{name}.{each}") for each in layer.used(settings)]
             for info in used:
                 if info.name in layer.first:
-                    setting.draw(info, settings)
+                    setting.draw(info, settings, own)
             more = [info for info in used if info.name not in layer.first]
             if more:
-                with st.expander("More", key=f"more-{name}", type="compact"):
-                    for info in more:
-                        setting.draw(info, settings)
+                with _box("More", key=f"more-{name}", type="compact") as box:
+                    for info in more if box.open else ():
+                        setting.draw(info, settings, own)
+
+
+def _box(label: str, **given: Any) -> ExpanderContainer:
+    """A box whose inside is only drawn while it is open: every widget costs each run of the page a
+    millisecond or more, and half of the sidebar's are in closed boxes."""
+    return st.expander(label, on_change="rerun", **given)
 
 
 def _side_by_side(summary: Summary) -> str:

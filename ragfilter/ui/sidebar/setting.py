@@ -8,7 +8,7 @@ import streamlit as st
 
 from ragfilter.layers.calibration import read
 from ragfilter.layers.strategies.registry import STRATEGIES
-from ragfilter.settings import config
+from ragfilter.settings.config import Config
 from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.look import html, numbers
@@ -33,29 +33,34 @@ def key(path: str, view: str = "set") -> str:
     return f"{view}-{path.replace('.', '-')}"
 
 
-def draw(info: FieldInfo, settings: Settings, *, view: str = "set", label: str = "") -> None:
-    """The setting's widget. Where its value is not the profile's, it is marked, and a button beside
-    the label goes back."""
-    own = state.profile_value(info.path)
+def draw(
+    info: FieldInfo, settings: Settings, own: Config, *, view: str = "set", label: str = ""
+) -> None:
+    """The setting's widget. Where its value is not that of `own`, the profile as the environment
+    wants it, it is marked, and a button beside the label goes back."""
     value = settings.get(info.path)
     if info.table:
         # Nothing that is typed: it is learned, or loaded with a settings file.
         told = read(value).summary if value else "nothing learned yet: see Tune"
         html.draw(f'<p class="rf-aside">{html.text(info.label)}: {html.text(told)}</p>')
         return
-    changed = value != own
+    before = own.settings.get(info.path)
+    changed = value != before
     # The same place whether it is changed or not: a widget that moves loses the focus.
     with st.container(key=f"box-{key(info.path, view)}", gap=None):
         _widget(info, value, view, f"● {label or info.label}" if changed
                 else label or info.label)  # fmt: skip
+        variable = own.variable(info.path, value) if view == "set" else ""
+        if variable:
+            html.draw(f'<p class="rf-aside">from the variable {html.text(variable)}</p>')
         if changed:
             st.button(
-                said(info, own),
+                said(info, before),
                 key=f"back-{key(info.path, view)}",
                 icon=":material/undo:",
                 type="tertiary",
                 on_click=state.change,
-                args=({info.path: own},),
+                args=({info.path: before},),
                 help="Back to the profile's value.",
             )
 
@@ -129,6 +134,3 @@ def _widget(info: FieldInfo, value: Any, view: str, label: str) -> None:
         step = info.type(info.step or 1)
         form = "%d" if info.type is int else "%.1f" if info.unit == "times" else "%.3f"
         st.slider(label, low, high, step=step, format=form, **given)
-    variable = config.variable_with(info.path, value) if view == "set" else ""
-    if variable:
-        html.draw(f'<p class="rf-aside">from the variable {html.text(variable)}</p>')

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from zlib import crc32
 
 import pandas as pd
 import streamlit as st
@@ -12,6 +11,7 @@ from ragfilter.evaluate.changes import Change, changes
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.evaluate.opening import inspect
 from ragfilter.ui.look import html
+from ragfilter.ui.main import grid
 from ragfilter.ui.session import state
 from ragfilter.ui.tune.gathered import Gathered
 
@@ -44,7 +44,7 @@ def draw(found: Gathered, settings: Settings) -> None:
     )
     picked = st.dataframe(
         pd.DataFrame([_row(found.labels.queries[each.id], each) for each in made]),
-        key=f"changed-{crc32('|'.join(e.id for e in made).encode('utf-8', 'replace'))}",
+        key=grid.key_of("changed", (each.id for each in made)),
         hide_index=True,
         on_select="rerun",
         selection_mode=("single-row", "single-cell"),
@@ -53,10 +53,9 @@ def draw(found: Gathered, settings: Settings) -> None:
             "ΔF1": st.column_config.NumberColumn("ΔF1", format="%+.3f"),
         },
     )
-    selection: Any = picked["selection"]
-    chosen = [row for row, _ in selection["cells"]] or selection["rows"]
-    if chosen and chosen[0] < len(made):
-        query = found.labels.queries[made[chosen[0]].id]
+    row = grid.clicked(picked, len(made))
+    if row is not None:
+        query = found.labels.queries[made[row].id]
         inspect(query, st.session_state.profile, st.session_state.changes)
 
 
