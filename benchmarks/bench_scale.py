@@ -4,7 +4,7 @@ Chroma, numpy and the seed's literal `$nin` loop answer the same queries in the 
 dimensions, half of the chunks with one of 1,500 distinct rules, a quarter above the user's
 clearance. The vectors lie near a space of 24 dimensions, as those of real texts do.
 
-    python benchmarks/bench_scale.py [--chunks 100000] [--folder DIR] [--json]
+    PYTHONPATH=. python benchmarks/bench_scale.py [--chunks 100000] [--folder DIR] [--json]
 
 `--folder` keeps the collection for another run. `found` is the share of the exact answer (every
 chunk compared) that came back, over all queries; `short` counts queries with fewer than k.

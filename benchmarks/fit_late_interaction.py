@@ -1,6 +1,6 @@
 """Fits and checks the mapping of late interaction's raw score to 0..1, and measures what it gains.
 
-    python benchmarks/fit_late_interaction.py FOLDER
+    PYTHONPATH=. python benchmarks/fit_late_interaction.py FOLDER
 
 FOLDER holds corpus.jsonl, queries.jsonl and qrels.tsv (BEIR form; Cranfield is the one the
 constants in `ragfilter.models.rerankers` come from). Every other labelled query, from the first,
