@@ -60,7 +60,11 @@ def draw(visit: Visit) -> None:
     failed = running.watch(chosen, visit.resources)
     if failed is not None:
         problems.show(failed, retry=False)
-    results.draw(running.load(chosen.id, visit.resources), visit)
+    measured = running.load(chosen.id, visit.resources)
+    if measured.run.done != chosen.done:
+        # The list of runs still tells how far it was.
+        st.rerun()
+    results.draw(measured, visit)
 
 
 def chosen_set(sets: Mapping[str, int]) -> str:

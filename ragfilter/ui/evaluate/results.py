@@ -141,7 +141,7 @@ def _notes(measured: Measured, visit: Visit) -> list[str]:
 
 def _rows(measured: Measured, visit: Visit, *, intervals: bool) -> None:
     prices = visit.resources.prices
-    columns: dict[str, list[Any]] = {"": [row.name for row in measured.rows]}
+    columns: dict[str, list[Any]] = {"settings": [row.name for row in measured.rows]}
     for name, label in LABELS.items():
         if name == "cost":
             if prices is not None:
@@ -151,9 +151,8 @@ def _rows(measured: Measured, visit: Visit, *, intervals: bool) -> None:
             continue
         found = [row.means[name] for row in measured.rows]
         columns[label] = [_told(name, each) if intervals else each.mean for each in found]
-    columns["about"] = [row.about for row in measured.rows]
     table = pd.DataFrame(columns)
-    config: dict[str, Any] = {"": st.column_config.TextColumn("", width=170, pinned=True)}
+    config: dict[str, Any] = {"settings": st.column_config.TextColumn(width=170, pinned=True)}
     for name, label in LABELS.items():
         about = HELP.get(name)
         config[label] = (
@@ -166,6 +165,9 @@ def _rows(measured: Measured, visit: Visit, *, intervals: bool) -> None:
             table, key="evaluation-rows", hide_index=True, row_height=32,
             height=36 + 32 * len(table) + 3, column_config=config,
         )  # fmt: skip
+    # Below the table: in its last column it would be cut off.
+    told = (f"<b>{html.text(r.name)}</b>: {html.text(r.about)}" for r in measured.rows if r.about)
+    html.draw(f'<p class="rf-aside">{"<br>".join(told)}</p>')
 
 
 def _layers(measured: Measured) -> None:

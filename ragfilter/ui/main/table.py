@@ -41,10 +41,10 @@ def draw(view: View) -> None:
             "Filter",
             key="filter",
             persist_state="session",
-            placeholder="Filter by title, id, type, layer or reason",
+            placeholder="Title, id, type, layer, reason",
             label_visibility="collapsed",
             icon=":material/search:",
-            width=330,
+            width=230,
         )
         shown = _matching(_ordered(rows, order), wanted or "")
         st.markdown(f":small[:gray[{numbers.count(len(shown))} of {numbers.chunks(len(rows))}]]")

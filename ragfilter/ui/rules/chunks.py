@@ -20,6 +20,8 @@ from ragfilter.ui.rules import desk, matrix, open_chunk
 from ragfilter.ui.rules.desk import OPEN, PAGE, SOURCES, TEXT, TYPES, Desk
 
 HEIGHT = 640
+TITLE_WIDTH = 27
+"""What the column shows of a title in capitals."""
 WORDS = (*STATES, "draft", "changed")
 SIGNS = {
     "invalid": ("✕", theme.LAYERS["query_must"]),
@@ -139,7 +141,7 @@ def _pager(page: int, pages: int, found: int, total: int) -> None:
 def _frame(rows: Sequence[Row], figures: Mapping[str, RuleRow]) -> pd.DataFrame:
     columns: dict[str, list[Any]] = {
         "state": [[f"{SIGNS[w][0]} {w}" for w in row.words.split(", ")] for row in rows],
-        "title": [short_title(row.chunk.name, desk.TITLE_WIDTH) for row in rows],
+        "title": [short_title(row.chunk.name, TITLE_WIDTH) for row in rows],
         "rule": [brief(row.chunk.rule) for row in rows],
     }
     if figures:
