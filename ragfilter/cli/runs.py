@@ -241,6 +241,7 @@ def _shown(run: Run, saved: Any) -> tuple[dict[str, Any], str]:
     )
     if rows:
         text += columns(("", *SHOWN, "chunks", "tokens", "ms"), [_line(row) for row in rows])
+        text += "".join(f"{row.name}: {row.about}\n" for row in rows if row.about)
         text += "\nF1 95% interval, and F1 if what has no label were relevant\n"
         text += columns(("", "low", "high", "at most"), [
             (row.name, f"{row.means['f1'].low:.3f}", f"{row.means['f1'].high:.3f}",

@@ -30,6 +30,7 @@ from ragfilter.evaluate.crossval import (
 from ragfilter.evaluate.records import Kept, QueryRecord
 from ragfilter.evaluate.sweep import DEEPEST
 from ragfilter.evaluate.variants import Group, Variant
+from ragfilter.layers.calibration import read
 
 FOLDS = 5
 MEASURES = (
@@ -246,4 +247,12 @@ def _gain(
 
 
 def _about(variant: Variant) -> str:
-    return f"the first {variant.settings.retrieval.k}" if variant.plain else ""
+    settings = variant.settings
+    if variant.plain:
+        return f"the first {settings.retrieval.k}"
+    if settings.cutoff.enabled and settings.cutoff.strategy == "calibrated":
+        return (
+            f"{read(settings.cutoff.calibration).summary}; over those its figures are better than "
+            "over new ones, and Tune says how good it is on queries held out"
+        )
+    return ""

@@ -23,6 +23,7 @@ from ragfilter.evaluate.measuring import labels_version, measure, visible
 from ragfilter.evaluate.records import QueryRecord, document, gain, read, record
 from ragfilter.evaluate.table import figures_of, frontier, layer_gains, prefixes, table, within
 from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED, variants
+from ragfilter.layers.calibration import Calibration
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
@@ -47,6 +48,22 @@ def one(labels: dict[str, int], settings: Settings = GAP, **given: Any) -> Query
 def row(records: list[QueryRecord], name: str, settings: Settings = GAP) -> dict[str, float]:
     found = next(each for each in table(records, variants(settings)) if each.name == name)
     return {measure: interval.mean for measure, interval in found.means.items()}
+
+
+def test_what_was_learned_is_told_to_be_better_over_its_own_questions() -> None:
+    learned = Calibration(
+        collection="c", embedder="", space="l2", reranker="", labels="v1",
+        queries=149, relevant=300, date="2026-11-22", depth=50, intercept=-1.0,
+        weights={"rank": -0.1},
+    )  # fmt: skip
+    settings = GAP.with_values(
+        {"cutoff.strategy": "calibrated", "cutoff.calibration": learned.to_json()}
+    )
+    about = {each.name: each.about for each in table([one(OWLBEARS, settings)], variants(settings))}
+    told = "1 weights learned from 149 queries of c; over those its figures are better than over"
+    assert about[IN_FORCE].startswith(told)
+    assert about["calibrated"] == about[IN_FORCE]
+    assert about["gap"] == ""
 
 
 def test_the_owlbears() -> None:
