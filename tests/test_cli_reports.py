@@ -75,3 +75,16 @@ def test_preferences_are_listed(run: Any, place: Path) -> None:
     }  # fmt: skip
     code, out, _ = run("labels", "preferences", "-c", "small")
     assert "full, 1 chunk (first) or unfiltered, 1 chunk (second): the first is better" in out
+
+
+def test_a_vote_on_what_is_hidden_is_left_out(run: Any, place: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.jsonl"
+    secret.write_text('{"id": "plan", "text": "The plan of the vault.", "clearance": 2}\n')
+    assert run("index", str(secret), "-c", "secret")[0] == 0
+    book = Preferences(f"sqlite:///{place / 'ws' / 'ragfilter.db'}")
+    sides = Answered("full", {}, ("plan",), "m"), Answered("unfiltered", {}, (), "m")
+    book.vote("secret", "Where is the vault?", *sides, "first", who="ann")
+    book.close()
+    for who, votes in (("0", 0), ("1", 0), ("2", 1)):
+        _, out, _ = run("labels", "preferences", "-c", "secret", "--level", who, "--json")
+        assert len(json.loads(out)) == votes
