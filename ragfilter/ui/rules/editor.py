@@ -4,6 +4,7 @@ at their place, findings with their mend, save, undo and redo."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.resources import files
 
 import streamlit as st
 
@@ -21,6 +22,12 @@ from ragfilter.ui.session.resources import Resources
 HEIGHT = 148
 MOST_FINDINGS = 6
 VIEWS = JSON, FORM = "JSON", "Form"
+_while_typing = st.components.v2.component(
+    "ragfilter.rule_typing",
+    html='<p class="rf-typing" role="status"></p>',
+    js=files("ragfilter.ui.rules").joinpath("while_typing.js").read_text(encoding="utf-8"),
+    isolate_styles=False,
+)
 Preview = Callable[[str | None], None]
 """Draws what a rule, as it would be stored, does."""
 
@@ -92,6 +99,7 @@ def _json(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
         help="All parts must hold: contain_one_of (groups of alternatives), contain, "
         "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
     )
+    _while_typing(key="rule-typing")
 
 
 def _buttons(
