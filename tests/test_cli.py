@@ -16,10 +16,13 @@ from waiting import PROCESS_S
 
 from ragfilter import workbench as bench
 from ragfilter.cli import main, parts
+from ragfilter.cli.index import text as index_text
 from ragfilter.engine import retrieve as gather
+from ragfilter.indexing.order import Done
 from ragfilter.rules import edits
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import fields
+from ragfilter.stores.index import IndexReport
 from ragfilter.stores.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -719,6 +722,22 @@ def test_a_failed_answer_leaves_the_result_and_says_so(
 
 
 @pytest.mark.model
+@pytest.mark.parametrize(
+    ("report", "counts"),
+    [
+        (IndexReport("demo", 9, unchanged=9), "9 unchanged"),
+        (IndexReport("demo", 9, added=2, changed=1, unchanged=6, written=3),
+         "2 added, 1 changed, 6 unchanged"),
+        (IndexReport("demo", 9, unchanged=9, written=9), "9 unchanged, 9 restored from the copy"),
+        (IndexReport("demo", 9, added=2, unchanged=7, written=9),
+         "2 added, 7 unchanged, 7 restored from the copy"),
+        (IndexReport("demo", 9, written=9), "9 restored from the copy"),
+    ],
+)  # fmt: skip
+def test_index_says_what_it_restored(report: IndexReport, counts: str) -> None:
+    assert index_text(Done(report)) == f"demo: 9 chunks ({counts}), 0.0 s\n"
+
+
 def test_indexing_again_embeds_nothing_and_keeps_edited_rules(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -187,6 +187,8 @@ def document(done: Done) -> dict[str, Any]:
 def text(done: Done) -> str:
     """The same in words."""
     report = done.report
+    # Of a collection that was found incomplete or damaged, all of it is written.
+    restored = report.written - report.added - report.changed
     counts = [
         f"{number} {word}"
         for number, word in (
@@ -194,6 +196,7 @@ def text(done: Done) -> str:
             (report.changed, "changed"),
             (report.unchanged, "unchanged"),
             (report.not_in_source, "no longer in the source"),
+            (restored, "restored from the copy"),
         )
         if number
     ]
