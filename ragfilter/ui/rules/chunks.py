@@ -20,7 +20,7 @@ from ragfilter.ui.rules import desk, matrix, open_chunk
 from ragfilter.ui.rules.desk import OPEN, PAGE, SOURCES, TEXT, TYPES, Desk
 
 HEIGHT = 640
-TITLE_WIDTH = 27
+TITLE_WIDTH = 31
 """What the column shows of a title in capitals."""
 WORDS = (*STATES, "draft", "changed")
 SIGNS = {
