@@ -104,10 +104,7 @@ def test_label_evaluate_tune_and_take_the_settings_to_the_command_line(
     expect(tab.page.locator(".rf-strip[aria-label=Evaluation]")).to_contain_text("Oracle")
     tab.rest().choose("view-box", "Questions")
     expect(tab.keyed("queries-bar")).to_contain_text("20 questions")
-    tab.rest()
-    table = tab.keyed("table").get_by_test_id("data-grid-canvas")
-    # A layer over the canvas takes the click.
-    table.click(position={"x": 150, "y": 36 + 16}, force=True)
+    tab.open_question()
     # The question opens in Inspect.
     expect(tab.kept).to_be_visible()
     texts = {demo.queries()[i] for i in TWENTY}
