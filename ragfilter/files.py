@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,15 +14,19 @@ from ragfilter.errors import InputError
 def write_text(path: Path, text: str, *, remedy: str) -> None:
     """Write a file in UTF-8, in place of any that was there; its folder is made where it is
     missing. Raises InputError with this remedy."""
-    part = path.with_name(f".{uuid4().hex}.part")
+    # A link stays one: what it leads to is replaced.
+    real = Path(os.path.realpath(path))
+    part = real.with_name(f".{uuid4().hex}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        real.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and not path.is_file():
             # A device or a pipe, such as /dev/stdout: nothing can take its place.
             path.write_text(text, encoding="utf-8")
             return
         part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        if real.exists():
+            shutil.copymode(real, part)
+        part.replace(real)
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)

@@ -38,3 +38,13 @@ def test_half_characters_leave_the_old_file(tmp_path: Path) -> None:
 def test_a_device_stays_one() -> None:
     write_text(Path("/dev/null"), "text", remedy="")
     assert Path("/dev/null").is_char_device()
+
+
+def test_a_link_stays_one_and_a_file_keeps_who_may_read_it(tmp_path: Path) -> None:
+    real, link = tmp_path / "kept" / "real.txt", tmp_path / "link.txt"
+    write_text(real, "old", remedy="")
+    real.chmod(0o600)
+    link.symlink_to(real)
+    write_text(link, "new", remedy="")
+    assert link.is_symlink()
+    assert (real.read_text(), real.stat().st_mode & 0o777) == ("new", 0o600)
