@@ -52,29 +52,41 @@ WATCH = """([event, what]) => {
   }[what];
   window.waited = new Promise(done => addEventListener(event, begun => {
     const before = seen(), from = performance.now();
+    let touched = false;
+    const touches = new MutationObserver(() => touched = true);
+    touches.observe(document.body, {
+      subtree: true, childList: true, attributes: true, characterData: true,
+    });
     const look = () => {
-      if (seen() && seen() !== before) return done(performance.now() - from);
-      if (performance.now() - from > 20000) return done(-1);
-      requestAnimationFrame(look);
+      const now = touched && seen(), late = performance.now() - from > 20000;
+      touched = false;
+      if (!(now && now !== before) && !late) return requestAnimationFrame(look);
+      touches.disconnect();
+      done(late ? -1 : performance.now() - from);
     };
     look();
   }, {once: true, capture: true}));
 }"""
 """Resolves `waited` in the frame in which the curve (or the open chunk) first differs from what it
-was at the event."""
+was at the event. Looks only where the page was touched, since a look costs milliseconds itself."""
 
 
 COUNT = """() => {
   let before = "", pictures = 0, first = 0, last = 0
+  delete window.dragged
+  addEventListener("pointerup", () => {
+    window.dragged = (1000 * (pictures - 1)) / (last - first)
+  }, {once: true, capture: true})
   const look = now => {
+    if (window.dragged) return
     const seen = document.querySelector(".rf-drag").innerHTML
     if (seen !== before) { pictures++; first ||= now; last = now; before = seen }
-    window.dragged = (1000 * (pictures - 1)) / (last - first)
     requestAnimationFrame(look)
   }
   requestAnimationFrame(look)
 }"""
-"""Keeps in `dragged` how many different pictures of the handles a second there were."""
+"""Leaves in `dragged`, when the mouse is let go, how many different pictures of the handles a second
+there were."""
 
 
 @contextmanager
@@ -155,9 +167,8 @@ def drag(page: Page) -> float:
     page.evaluate(COUNT)
     for end in (y - 120, y, y - 120, y):
         page.mouse.move(x, end, steps=30)
-    pictures = float(page.evaluate("window.dragged"))
     page.mouse.up()
-    return pictures
+    return float(page.evaluate("window.dragged"))
 
 
 def click_row(page: Page, i: int) -> None:
