@@ -117,16 +117,22 @@ def replay(
     )
 
 
-def as_user(result: Result) -> Result:
+def as_user(result: Result, *, steps: Steps | None = None) -> Result:
     """The result as its user sees it: of the same pool, without what clearance hides.
 
     Ranks, gaps, counts and reasons are then those of what is there for the user, so that nothing
     tells where a hidden chunk stands. Only that the clearance is insufficient is still said.
+    `steps` are those of the result's own replay.
     """
     user, pool = result.user, result.pool
     if all(user.sees(hit.chunk) for hit in pool.hits):
         return result
-    made = replay(clearance.visible(pool, user), result.settings, user)
+    steps = {} if steps is None else steps
+    key = (as_user, user)
+    if key not in steps:
+        steps[key] = clearance.visible(pool, user), {}
+    visible, own = steps[key]
+    made = replay(visible, result.settings, user, steps=own)
     if result.status == "insufficient_clearance":
         made = replace(made, status=result.status, message=result.message)
     return made

@@ -86,13 +86,13 @@ class RuleBook:
             known = written.get((term, mode))
             if known is None:
                 fresh = len(numbers["word"]) + len(numbers["substring"])
-                known = numbers[mode].setdefault(prepared(term, mode), fresh)
+                known = numbers[mode].setdefault(_prepared_term(term, mode), fresh)
                 written[term, mode] = known
             return known
 
         for text in dict.fromkeys(text for text in rules if text):
             try:
-                rule = parse(text)
+                rule = _parsed(text)
             except RuleError as error:
                 self.errors[text] = error
                 continue
@@ -204,6 +204,11 @@ class Scan:
 def prepared(text: str, mode: Match) -> str:
     """Term or query as the mode compares it: an occurrence is then plainly a substring."""
     return mark_words(normalise(text)) if mode == "word" else whole(text).lower()
+
+
+# Every question has a book of its own, but the rules of a collection are the same.
+_parsed = lru_cache(maxsize=4096)(parse)
+_prepared_term = lru_cache(maxsize=16384)(prepared)
 
 
 @lru_cache(maxsize=4)

@@ -102,6 +102,15 @@ def test_the_view_around_the_cut_shows_what_was_almost_kept(
     assert around == pytest.approx(window)
 
 
+def test_only_what_the_axes_show_is_drawn() -> None:
+    figure = drawn(result(FLAT, **{"cutoff.max_results": 30}), window=(9.6, 12.4))
+    assert points(figure) == {"kept": ([10, 11, 12], [0.68, 0.70, 0.72])}
+    line, bars = figure["data"][0], figure["data"][-1]
+    # The line runs on to both edges.
+    assert list(line["x"]) == [9, 10, 11, 12, 13]
+    assert list(bars["x"]) == [10.5, 11.5]
+
+
 def test_a_far_pin_stands_first_as_the_cutoff_saw_it() -> None:
     hits = [
         Hit(Chunk(f"c{rank}", title="A mammoth" if rank == 40 else "A giant"), distance, rank)

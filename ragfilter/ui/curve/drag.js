@@ -134,7 +134,9 @@ function begin(root) {
       })) group.setAttribute(`aria-${key}`, value)
       if (moving?.path === line.path) mark(line, ends)
     }
-    root.toggleAttribute("data-moving", moving !== null)
+    // The style sheet fades what the server drew. (Asked by :has(), each change of the chart would cost
+    // a look through all of it.)
+    root.closest(".st-key-curve-box")?.toggleAttribute("data-moving", moving !== null)
   }
 
   // The result as it would be: what stays, what falls, and how many.

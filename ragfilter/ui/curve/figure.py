@@ -8,6 +8,7 @@ the step into which they fell.
 from __future__ import annotations
 
 import textwrap
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -46,10 +47,18 @@ def figure(
     notes: Shapes = []
     top = 0.0
     size = _size(high - low)
-    data = [_line(points, ink), *_dots(points, dark, size), *_ring(points, chosen, ink)]
+    # The axes do not move, so what lies outside could never be seen: 200 hits would cost the
+    # browser most of what a change takes.
+    shown = [i for i, x in enumerate(points.x) if low <= x <= high]
+    data = [
+        _line(points, (low, high), ink),
+        *_dots(points, shown, dark, size),
+        *_ring(points, chosen, ink),
+    ]
     span = _span(seen, result, detail)
     if detail is not None:
-        data.append(marks.steps(detail, ink, width=max(0.46, 0.009 * (high - low))))
+        width = max(0.46, 0.009 * (high - low))
+        data.append(marks.steps(detail, (low, high), ink, width=width))
         marks.cut_marks(shapes, notes, result.settings.cutoff, detail, span, ink)
         top = marks.steps_top(detail)
     elif points.entered:
@@ -62,14 +71,17 @@ def figure(
     return go.Figure(whole, _validate=False)
 
 
-def _line(points: Points, ink: Ink) -> dict[str, Any]:
-    """Through what reached the cut; through all where nothing cuts."""
+def _line(points: Points, window: tuple[float, float], ink: Ink) -> dict[str, Any]:
+    """Through what reached the cut; through all where nothing cuts. One point beyond each end of
+    the window, so that the line runs to the edge."""
     entered = set(points.entered)
     pairs = [
         (x, y)
         for row, x, y in zip(points.rows, points.x, points.y, strict=True)
         if (not entered or row.id in entered) and row.outcome != "pinned"
     ]
+    xs = [x for x, _ in pairs]
+    pairs = pairs[max(bisect_left(xs, window[0]) - 1, 0) : bisect_right(xs, window[1]) + 1]
     return {
         "type": "scatter",
         "mode": "lines",
@@ -85,10 +97,11 @@ def _size(width: float) -> float:
     return 11.0 if width <= 40 else 8.5 if width <= 110 else 6.5
 
 
-def _dots(points: Points, dark: bool, size: float) -> list[dict[str, Any]]:
+def _dots(points: Points, shown: Sequence[int], dark: bool, size: float) -> list[dict[str, Any]]:
     """One trace for each way a hit can have ended, the kept ones last and so on top."""
     groups: dict[tuple[str, str], list[int]] = {}
-    for i, row in enumerate(points.rows):
+    for i in shown:
+        row = points.rows[i]
         name = row.layer if row.outcome == "dropped" else row.outcome
         kind = "dropped" if row.outcome == "dropped" else "stays"
         groups.setdefault((kind, name), []).append(i)

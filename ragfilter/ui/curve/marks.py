@@ -44,12 +44,15 @@ class Ink:
         )
 
 
-def steps(detail: CutoffDetail, ink: Ink, *, width: float) -> dict[str, Any]:
-    """The gaps between neighbours in the cutoff's list, as bars `width` places wide."""
+def steps(
+    detail: CutoffDetail, window: tuple[float, float], ink: Ink, *, width: float
+) -> dict[str, Any]:
+    """The gaps between neighbours in the cutoff's list, as bars `width` places wide; those of the
+    places that are seen."""
     xs, ys, colours, hover, patterns = [], [], [], [], []
     winner = detail.cut.cliff_after_rank
     for gap in detail.cut.gaps:
-        if gap.size < 0:
+        if gap.size < 0 or not window[0] <= gap.after_rank + 0.5 <= window[1]:
             continue
         strong = gap.after_rank == winner
         size = numbers.distance(gap.size)

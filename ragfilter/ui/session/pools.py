@@ -7,7 +7,7 @@ later change of settings lacks stays a `Pending`, which the page offers as a but
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ragfilter.engine.complete import complete, joined, look_up, unfailed
 from ragfilter.engine.replay import count_clean, replay
@@ -19,6 +19,7 @@ from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.state import Asked, Reach
 
 MAX_STEPS = 3
+Replay = Callable[[Pool, Settings, User], Result]
 
 
 def reach(settings: Settings, user: User) -> Reach:
@@ -62,18 +63,21 @@ def settle(
     resources: Resources,
     *,
     score: bool = True,
+    replay: Replay = replay,
 ) -> Pool:
     """The pool with the rerank scores that the settings want (but for `score`), and what the LLM
     said before of the same prompt; it is never asked here. A reranking that failed is tried again,
-    since asking is the act."""
+    since asking is the act. `replay` may keep what it decided for the page, which asks next."""
     pool = unfailed(pool, "rerank")
     backends = resources.backends(asked.collection)
+    result = replay(pool, settings, user)
     for _ in range(MAX_STEPS if score else 0):
-        needs = [need for need in replay(pool, settings, user).needs if need.kind == "rerank"]
+        needs = [need for need in result.needs if need.kind == "rerank"]
         if not needs:
             break
         pool = complete(pool, needs, settings, backends, user)
-    pool = look_up(pool, replay(pool, settings, user).needs, settings, backends, user)
+        result = replay(pool, settings, user)
+    pool = look_up(pool, result.needs, settings, backends, user)
     return keep(asked, pool, resources)
 
 

@@ -70,7 +70,9 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
             found = pools.pool_of(asked, settings, resources)
             # A link says whether it was shared before scores were fetched.
             scored = not st.session_state.pop("unscored", False)
-            found = pools.settle(asked, found, settings, user, resources, score=scored)
+            found = pools.settle(
+                asked, found, settings, user, resources, score=scored, replay=state.replays().of
+            )
         st.session_state.fresh = True
         _remember(asked, question)
         _record(asked, resources)

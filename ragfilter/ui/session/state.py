@@ -19,6 +19,7 @@ from ragfilter.settings.config import Config
 from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
 from ragfilter.ui.session import link
+from ragfilter.ui.session.replays import Replays
 
 OPERATOR = "operator"
 MOST_STEPS = 200
@@ -83,6 +84,7 @@ def begin() -> None:
         shared={},
         present=opened.present,
         compared=dict(opened.compared),
+        replays=Replays(),
     )
     st.session_state.filter = opened.look.get(link.FILTER, "")
 
@@ -144,6 +146,12 @@ def whole_link(nameable: Collection[str]) -> dict[str, str]:
         link.VIEW: OPERATOR if st.session_state.operator else "",
     }
     return shared | {name: value for name, value in look.items() if value}
+
+
+def replays() -> Replays:
+    """The replays of this session."""
+    kept: Replays = st.session_state.replays
+    return kept
 
 
 def settings() -> Settings:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from ragfilter.engine.replay import replay
 from ragfilter.errors import RagfilterError
 from ragfilter.model import Result, User
-from ragfilter.report import Row, Summary, rows, seen, summary
+from ragfilter.report import Row, Summary, rows, summary
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import questions, state
@@ -60,7 +59,7 @@ class View:
     @cached_property
     def mine(self) -> Result:
         """The result as its user sees it."""
-        return seen(self.result)
+        return state.replays().as_user(self.result)
 
     @property
     def shown(self) -> Result:
@@ -111,7 +110,7 @@ def look(
         if pool is None or asked is None:
             state.share(more=more)
             return None, None
-        result = replay(pool, visit.settings, state.user())
+        result = state.replays().of(pool, visit.settings, state.user())
     except RagfilterError as error:
         return None, error
     state.share(unscored=any(need.kind == "rerank" for need in result.needs), more=more)
