@@ -85,8 +85,8 @@ COUNT = """() => {
   }
   requestAnimationFrame(look)
 }"""
-"""Leaves in `dragged`, when the mouse is let go, how many different pictures of the handles a second
-there were."""
+"""Leaves in `dragged`, when the mouse is let go, how many different pictures of the handles there
+were a second."""
 
 
 @contextmanager

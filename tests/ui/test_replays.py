@@ -77,4 +77,5 @@ def test_a_later_setting_decides_no_earlier_layer_again() -> None:
         if one.decisions is two.decisions and one.enabled
     }  # fmt: skip
     assert {"clearance", "query_must", "quality"} <= same
-    assert "cutoff" in names and "cutoff" not in same
+    assert "cutoff" in names
+    assert "cutoff" not in same
