@@ -1,7 +1,7 @@
 """What a reader waits for on the Inspect page: a real server, a real Chromium, the demo. In ms.
 
 From the release of the mouse or key to the picture that shows what it changed, as the browser's own
-clock has it; medians over RUNS. A slider's wait holds 200 ms of Streamlit's own debounce. A row is
+clock has it; medians over RUNS. A row is
 clicked on its title, since elsewhere the table waits 150 ms for more. First, how many different
 pictures a second the curve shows while its threshold is dragged. With a number, that many
 sliders are moved first, and the server's memory is told before and after:
