@@ -17,6 +17,7 @@ from ragfilter.ui.evaluate.measured import FILTERS, Measured, QueryRow, matching
 from ragfilter.ui.look import hint, html, numbers
 from ragfilter.ui.session import reports
 from ragfilter.ui.session.visit import Visit
+from ragfilter.ui.sidebar import setting
 
 VIEWS = ROWS, LAYERS, QUESTIONS, PLOTS = "Rows", "Layers", "Questions", "Plots"
 LABELS = {
@@ -32,6 +33,9 @@ HELP = {
     "cost": "Context tokens of 1,000 questions at the price that is set.",
     "tokens": "Estimated tokens of the kept chunks in a prompt.",
 }
+KINDS = {"plain": "search alone", "strategy": "cutoff strategy", "profile": "profile"}
+"""What the name of a row is the name of: the profile unfiltered is not the plain search with the k
+in force."""
 CHART = {"displayModeBar": False}
 
 
@@ -141,7 +145,10 @@ def _notes(measured: Measured, visit: Visit) -> list[str]:
 
 def _rows(measured: Measured, visit: Visit, *, intervals: bool) -> None:
     prices = visit.resources.prices
-    columns: dict[str, list[Any]] = {"settings": [row.name for row in measured.rows]}
+    columns: dict[str, list[Any]] = {
+        "settings": [setting.word(row.name) for row in measured.rows],
+        "kind": [KINDS.get(row.group, "") for row in measured.rows],
+    }
     for name, label in LABELS.items():
         if name == "cost":
             if prices is not None:
@@ -152,7 +159,10 @@ def _rows(measured: Measured, visit: Visit, *, intervals: bool) -> None:
         found = [row.means[name] for row in measured.rows]
         columns[label] = [_told(name, each) if intervals else each.mean for each in found]
     table = pd.DataFrame(columns)
-    config: dict[str, Any] = {"settings": st.column_config.TextColumn(width=170, pinned=True)}
+    config: dict[str, Any] = {
+        "settings": st.column_config.TextColumn(width=150, pinned=True),
+        "kind": st.column_config.TextColumn(width=110, help="What the settings' name is from."),
+    }
     for name, label in LABELS.items():
         about = HELP.get(name)
         config[label] = (

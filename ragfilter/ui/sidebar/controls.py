@@ -176,7 +176,7 @@ def _card(
             disabled=no_llm and not on,
             width="stretch",
         )
-        acting = line.line if line is not None else "waiting for a question"
+        acting = line.line if line is not None else "acts on every question"
         said = NO_LLM if no_llm else acting if on else layer.off(settings)
         drops = on and line is not None and line.n_out < line.n_in
         sign = html.sign(layer.mark, f"layer-{name}") if drops else ""
