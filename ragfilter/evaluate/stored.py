@@ -9,10 +9,10 @@ from ragfilter.evaluate.agreement import Agreement, agreement
 from ragfilter.evaluate.beir import Labels, Qrels
 from ragfilter.evaluate.labels import DEMOS
 from ragfilter.evaluate.labels import load as load_files
-from ragfilter.stores.labels import ASKED, settle
+from ragfilter.stores.labels import ASKED, LABELLED, settle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ragfilter.stores.labels import Label, LabelBook
 
@@ -87,3 +87,20 @@ def load(book: LabelBook, collection: str, name: str, *, llm: bool = False) -> L
             "import`." + (" Asked questions get labels there too." if name == ASKED else ""),
         )
     return Labels(queries, qrels)
+
+
+def everything(book: LabelBook, collection: str) -> Labels | None:
+    """Every labelled question: a demo's own, and those that people have labelled; None where there
+    is none. Raises StoreError."""
+    queries: dict[str, str] = {}
+    qrels: dict[str, Mapping[str, int]] = {}
+    for name in (collection, LABELLED):
+        try:
+            found = load(book, collection, name)
+        except InputError:
+            continue
+        known = {text.strip() for text in queries.values()}
+        for query_id, text in found.labelled.items():
+            if text.strip() not in known:
+                queries[query_id], qrels[query_id] = text, found.qrels[query_id]
+    return Labels(queries, qrels) if qrels else None

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rules_page import open_rules, settled
 
+from ragfilter.evaluate import labels
 from ragfilter.rules import edits
 from ragfilter.ui.session import resources
 
@@ -145,6 +146,23 @@ def test_losing_what_is_labelled_relevant_asks_once_more(page: Any) -> None:
     assert stored(MATRIX) == '{"contain":"wizard"}'
     page.press("rule-undo")
     assert stored(MATRIX) == before
+
+
+def test_what_was_labelled_in_the_workspace_counts_beside_the_demos_own(
+    open_page: Callable[..., Any], copy_demo: Callable[[], Path]
+) -> None:
+    page = open_rules(open_page(workspace=copy_demo()))
+    bench = resources.open_resources().bench
+    labelled = {i for grades in labels.load("demo", None).qrels.values() for i in grades}
+    chunks = bench.collection("demo").catalogue()
+    lone = next(c for c in chunks.values() if c.id not in labelled and c.clearance == 0)
+    open_chunk(page, lone.id)
+    write(page, '{"contain":"zebra"}')
+    assert "loses relevant" not in told(page)
+    bench.labels.add("demo", [(f"What is said of {lone.title}?", lone.id, 2)], who="curator")
+    assert "loses relevant" in told(settled(page.run()))
+    bench.labels.add("demo", [(f"What is said of {lone.title}?", lone.id, 0)], who="curator")
+    assert "loses relevant" not in told(settled(page.run()))
 
 
 def test_the_second_of_two_sees_the_conflict_and_both_texts(page: Any) -> None:

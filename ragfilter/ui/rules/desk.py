@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 
 import streamlit as st
 
+from ragfilter.evaluate import stored
+from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.measuring import visible
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.protocols import Catalogue
@@ -25,7 +29,7 @@ MANY, SHOWN_EVERY = 2_000, 500
 TEXT, TYPES, SOURCES, STATES = "rules-text", "rules-types", "rules-sources", "rules-states"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Desk:
     """`user` is whose eyes look, `chunks` is what they may see."""
 
@@ -35,6 +39,17 @@ class Desk:
     user: User
     resources: Resources
     chunks: Catalogue
+
+    @cached_property
+    def labels(self) -> Labels | None:
+        """The workspace's labels of what may be seen, with a demo's own; None where there are none.
+        Raises StoreError."""
+        bench = self.resources.bench
+        every = stored.everything(bench.labels, self.collection)
+        if every is None:
+            return None
+        seen = visible(every, bench.collection(self.collection).catalogue(), self.user)
+        return seen if seen.qrels else None
 
     def chunk(self, chunk_id: str | None) -> Chunk | None:
         """A chunk that may be seen, whole; None where there is none."""

@@ -239,7 +239,7 @@ def _evidence(work: Desk, drafted: Sequence[Draft]) -> Evidence:
         work.version,
         work.user,
         work.settings,
-        labelled.mark(work.collection),
+        labelled.mark(work),
         mark,
     )
     found = work.resources.evidence.get(key)

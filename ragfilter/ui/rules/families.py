@@ -36,7 +36,7 @@ def draw(work: Desk) -> None:
         )
         return
     known = labelled.gathered(work) if labelled.told(work) else None
-    if known is None and labelled.labels(work.collection) is not None:
+    if known is None and labelled.labels(work) is not None:
         labelled.wait(work)
         return
     job = _job(work)
@@ -63,7 +63,7 @@ def _job(work: Desk) -> Job[Suggested]:
     resources = work.resources
     known = labelled.gathered(work)
     collection = resources.bench.collection(work.collection)
-    mark = labelled.mark(work.collection)
+    mark = labelled.mark(work)
     # Not by version: accepting one family must not have the others looked for anew.
     content = collection.content or work.version
     key = (work.collection, content, work.user, work.settings, mark, known is None)

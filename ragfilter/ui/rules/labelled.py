@@ -1,5 +1,6 @@
-"""The questions that rules are measured on: labelled ones (a demo's own, or files dropped on the
-page) and, apart, those that were asked. They are gathered in the background, once."""
+"""The questions that rules are measured on: labelled ones (on Inspect, a demo's own, or files
+dropped on the page) and, apart, those that were asked. They are gathered in the background,
+once."""
 
 from __future__ import annotations
 
@@ -11,7 +12,6 @@ from zlib import crc32
 import streamlit as st
 
 from ragfilter.errors import InputError, RagfilterError
-from ragfilter.evaluate import labels as known_labels
 from ragfilter.evaluate import run
 from ragfilter.evaluate.beir import Labels, read
 from ragfilter.evaluate.effect import Labelled, make_labelled
@@ -26,8 +26,8 @@ TICK_S = 0.3
 MOST_ASKED = 200
 """Of the questions asked the last so many are taken."""
 NONE = (
-    "Without labelled questions nobody can tell what a change would lose. Add queries.jsonl and "
-    "qrels.tsv under Matrix."
+    "Without labelled questions nobody can tell what a change would lose. Label chunks on Inspect, "
+    "or add queries.jsonl and qrels.tsv under Matrix."
 )
 NONE_ASKED = (
     "No question was asked of this collection yet. Ask some under Inspect; they are counted here, "
@@ -35,12 +35,11 @@ NONE_ASKED = (
 )
 
 
-def labels(collection: str) -> Labels | None:
-    """The labels for a collection: those dropped in this session, else a demo's own."""
+def labels(work: Desk) -> Labels | None:
+    """The labels that rules are measured on: those dropped in this session, else the workspace's
+    and a demo's own."""
     dropped: dict[str, Labels] = st.session_state.setdefault(DROPPED, {})
-    if collection in dropped:
-        return dropped[collection]
-    return known_labels.load(collection, None) if collection in known_labels.DEMOS else None
+    return dropped.get(work.collection) or work.labels
 
 
 def history(work: Desk) -> Labels | None:
@@ -49,9 +48,9 @@ def history(work: Desk) -> Labels | None:
     return Labels(dict(list(every.items())[-MOST_ASKED:]), {}) if every else None
 
 
-def mark(collection: str) -> int:
+def mark(work: Desk) -> int:
     """A number that changes with the labels."""
-    return _mark(labels(collection))
+    return _mark(labels(work))
 
 
 def drop(collection: str, queries: bytes, qrels: bytes) -> None:
@@ -101,7 +100,7 @@ def wait(work: Desk, *, asked: bool = False) -> None:
 
 def told(work: Desk, *, asked: bool = False) -> bool:
     """Whether there are such questions; where not, how to get some is drawn."""
-    if (history(work) if asked else labels(work.collection)) is None:
+    if (history(work) if asked else labels(work)) is None:
         html.draw(f'<p class="rf-aside">{NONE_ASKED if asked else NONE}</p>')
         return False
     job = _job(work, asked=asked)
@@ -126,7 +125,7 @@ def _mark(found: Labels | None) -> int:
 
 
 def _job(work: Desk, *, asked: bool) -> Job[Labelled] | None:
-    found = history(work) if asked else labels(work.collection)
+    found = history(work) if asked else labels(work)
     if found is None:
         return None
     store = work.resources.bench.collection(work.collection)

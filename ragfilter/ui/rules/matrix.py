@@ -104,7 +104,7 @@ def draw(work: Desk) -> None:
 
 
 def _key(work: Desk) -> tuple[object, ...]:
-    mark = labelled.mark(work.collection)
+    mark = labelled.mark(work)
     return work.version, work.collection, work.user, work.settings, mark
 
 
