@@ -48,7 +48,7 @@ def draw(here: Visit) -> None:
     view, error = visit.look(here, choosing.parameters())
     controls.draw(here, view)
     if view is None:
-        empty.draw(here, error)
+        empty.draw(here, error, empty.COMPARE)
         return
     problems.incomplete(view.result.pool)
     one.draw(view, sides)

@@ -18,11 +18,26 @@ from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 from ragfilter.ui.sidebar import examples
 
+Start = tuple[str, str, tuple[str, ...]]
+INSPECT: Start = (
+    "Ask a question to see the filter at work",
+    "One wide search finds candidates, and the layers on the left drop what the question does not "
+    "need. Thresholds act immediately, and every chunk says why it was kept or dropped.",
+    ("Type a question above, or pick an example.", "Look for the cliff in the curve.",
+     "Move a threshold, or open a chunk and edit its rule."),
+)  # fmt: skip
+COMPARE: Start = (
+    "Ask a question to see what each side keeps",
+    "Both sides filter what the same search finds. Lines join the chunks that both keep.",
+    ("Choose A and B above.", "Type a question, or pick an example.",
+     "See what only one side keeps, and both answers."),
+)  # fmt: skip
+"""How to begin, where no question was asked: a heading, a paragraph, and steps."""
 COMMAND_WIDTH = 640
 """Pixels: as wide as the text above it."""
 
 
-def draw(visit: Visit, error: RagfilterError | None) -> None:
+def draw(visit: Visit, error: RagfilterError | None, start: Start = INSPECT) -> None:
     """Say why there is no result, and offer what would bring one."""
     name, built = st.session_state.collection, False
     if error is not None:
@@ -32,23 +47,16 @@ def draw(visit: Visit, error: RagfilterError | None) -> None:
     elif not visit.ready:
         _empty_collection(name)
     else:
-        built = _no_question(visit)
+        built = _no_question(visit, start)
     if built:
         questions.forget_collections()
         st.rerun()
 
 
-def _no_question(visit: Visit) -> bool:
+def _no_question(visit: Visit, start: Start) -> bool:
     """Nothing was asked yet: how to begin, what the examples show, and the demos that are not there
     yet. True once one of those has been built."""
-    _place(
-        "no-question",
-        "Ask a question to see the filter at work",
-        "One wide search finds candidates, and the layers on the left drop what the question does "
-        "not need. Thresholds act immediately, and every chunk says why it was kept or dropped.",
-        ("Type a question above, or pick an example.", "Look for the cliff in the curve.",
-         "Move a threshold, or open a chunk and edit its rule."),
-    )  # fmt: skip
+    _place("no-question", *start)
     offered = examples.of(st.session_state.collection, visit.resources)
     told = [example for example in offered if example.shows]
     if told:

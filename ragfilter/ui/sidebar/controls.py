@@ -176,17 +176,18 @@ def _card(
             disabled=no_llm and not on,
             width="stretch",
         )
-        acting = line.line if line is not None else "acts on every question"
+        acting = "" if line is None else line.line
         said = NO_LLM if no_llm else acting if on else layer.off(settings)
         drops = on and line is not None and line.n_out < line.n_in
         sign = html.sign(layer.mark, f"layer-{name}") if drops else ""
         # Room is kept free where the text changes with a slider of the same card.
         room = {"quality": "rf-two", "cutoff": "rf-two", "judge": "rf-five"}.get(name, "")
         also = f"<span>{html.text(aside)}</span>" if on and aside and name == "judge" else ""
-        html.draw(
-            f'<p class="rf-line {room if on else ""}" title="{html.text(said)}">{sign}'
-            f"{html.text(said)}{also}</p>"
-        )
+        if said or also:
+            html.draw(
+                f'<p class="rf-line {room if on else ""}" title="{html.text(said)}">{sign}'
+                f"{html.text(said)}{also}</p>"
+            )
         if on:
             if name == "clearance":
                 clearance.draw_choice()

@@ -80,7 +80,9 @@ def draw(visit: Visit) -> None:
     if found is None or not x:
         html.draw(
             '<p class="rf-empty"><b>No map yet.</b> Map replays all labelled questions under many '
-            "values of the settings chosen above. A click on the map then sets the sliders.</p>"
+            "values of the settings chosen above. A click on the map then sets the sliders. "
+            "<b>Suggest settings</b> tries strategies and thresholds itself, and shows what they "
+            "gain on questions that they were not tuned on.</p>"
         )
         return
     _draw_map(visit, found, x, y, measure)
