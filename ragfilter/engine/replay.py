@@ -65,7 +65,7 @@ def replay(
             traces.append(LayerTrace(layer.name, False, len(hits), len(hits)))
             continue
         # By identity: `steps` holds what came before, and hashing it would take long.
-        own = settings.section(layer.section) if layer.section else None
+        own = tuple(settings.section(kind) for kind in (layer.section, *layer.reads) if kind)
         key = (layer.name, own, settings.retrieval, id(before))
         if key not in steps:
             started = perf_counter()
@@ -75,7 +75,7 @@ def replay(
             made = layer.apply(hits, look)
             came = {hit.id for hit in hits}
             new = tuple(hit for hit in made.hits if hit.id not in came)
-            steps[key] = made, new, (perf_counter() - started) * 1000
+            steps.setdefault(key, (made, new, (perf_counter() - started) * 1000))
         step, new, ms = before = steps[key]
         traces.append(
             LayerTrace(

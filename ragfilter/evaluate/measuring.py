@@ -63,11 +63,14 @@ def gather_for(text: str, variants: Sequence[Variant], backends: Backends, user:
 
 
 def visible(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Labels:
-    """The labels without those of chunks that `user` may not see: figures must not tell of them.
-    Queries that have none left are left out."""
+    """The labels without those of chunks that `user` may not see: figures must not tell of them,
+    nor of chunks that are gone and may have been hidden. Queries that have none left are left out.
+    """
+    if user.unrestricted:
+        return labels
     qrels = {}
     for query_id, grades in labels.qrels.items():
-        kept = {i: g for i, g in grades.items() if i not in catalogue or user.sees(catalogue[i])}
+        kept = {i: g for i, g in grades.items() if i in catalogue and user.sees(catalogue[i])}
         if kept:
             qrels[query_id] = kept
     return Labels(labels.queries, qrels)

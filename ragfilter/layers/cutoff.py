@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from ragfilter.errors import SettingsError
 from ragfilter.layers.base import BACKGROUND_FROM, LayerInput, LayerOutput
 from ragfilter.layers.calibration import checked, read
-from ragfilter.layers.quality import UNSCORED
+from ragfilter.layers.quality import UNSCORED, Quality
 from ragfilter.layers.spec import LayerSpec, Mark, kept_of
 from ragfilter.layers.strategies.base import EPSILON, far_end
 from ragfilter.layers.strategies.calibrated import BETA
@@ -342,6 +342,8 @@ SPEC: LayerSpec = LayerSpec(
     mark=Mark("○", "circle-open", "#76849b", "#828083"),
     apply=apply,
     section=Cutoff,
+    # What was learned with one reranker is refused with another.
+    reads=(Quality,),
     off=lambda settings: f"off; the first {settings.retrieval.k} stay",
     line=_line,
     first=(

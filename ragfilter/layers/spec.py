@@ -47,6 +47,8 @@ class LayerSpec:
     apply: Layer
     section: type[Section] | None = None
     """Its settings, under `name`; a field `enabled` is its switch and says what the layer does."""
+    reads: tuple[type[Section], ...] = ()
+    """Other layers' settings that it reads, where those layers may be off."""
     acts: Callable[[Settings], bool] = lambda settings: True
     """Whether a layer without a switch takes part."""
     line: Callable[[LayerTrace, Result], str] = kept_of

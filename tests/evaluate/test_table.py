@@ -252,7 +252,7 @@ def test_labels_of_hidden_chunks_do_not_count() -> None:
     labels = Labels(
         {"a": "x", "b": "y"}, {"a": {"open": 1, "shut": 2, "gone": 1}, "b": {"shut": 1}}
     )
-    assert visible(labels, catalogue, User(1)).qrels == {"a": {"open": 1, "gone": 1}}
+    assert visible(labels, catalogue, User(1)).qrels == {"a": {"open": 1}}
     assert visible(labels, catalogue, UNRESTRICTED) == labels
 
 

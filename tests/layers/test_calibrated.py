@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.engine.replay import replay
+from ragfilter.engine.replay import Steps, replay
 from ragfilter.errors import SettingsError
 from ragfilter.layers.calibration import Calibration, Split, read
 from ragfilter.layers.strategies.calibrated import expected_f, labels_for
@@ -168,8 +168,11 @@ def test_another_reranker_is_refused_and_missing_scores_are_said() -> None:
     result = replay(POOL, scored)
     assert detail(result).cut.strategy == "gap"
     assert "needs rerank scores" in result.trace("cutoff").note
-    with pytest.raises(SettingsError, match="the reranker late_interaction, not none"):
-        replay(POOL, scored.with_values({"quality.reranker": "none"}))
+    shared: Steps = {}
+    replay(POOL, scored, steps=shared)
+    for steps in (None, shared):
+        with pytest.raises(SettingsError, match="the reranker late_interaction, not none"):
+            replay(POOL, scored.with_values({"quality.reranker": "none"}), steps=steps)
 
 
 def test_without_anything_learned_there_is_a_remedy() -> None:

@@ -28,6 +28,17 @@ def overlaid(made: Result) -> dict[str, Any]:
     return drag.overlay(made, points, detail, curve.figure(made, shown), "c2")
 
 
+@pytest.mark.parametrize(("window", "size"), [((14.3, 24.7), 11.0), ((14.3, 60.7), 8.5)])
+def test_the_markers_are_as_large_as_in_the_chart_also_where_nothing_kept_is_seen(
+    window: tuple[float, float], size: float
+) -> None:
+    made = result(FAR)
+    shown, detail = rows(made), curve_points.cut_of(made)
+    points = curve_points.place(made, shown, detail)
+    figure = curve.figure(made, shown, window=window)
+    assert drag.overlay(made, points, detail, figure, None)["size"] == size
+
+
 @pytest.mark.parametrize(
     ("name", "values", "steps"),
     [

@@ -20,6 +20,7 @@ from ragfilter.model import CutoffDetail, Result
 from ragfilter.report import short_title
 from ragfilter.report.steps import keeps
 from ragfilter.settings.schema import field
+from ragfilter.ui.curve.figure import marker_size
 from ragfilter.ui.curve.marks import best_of
 from ragfilter.ui.curve.points import Points
 from ragfilter.ui.session import state
@@ -64,7 +65,7 @@ def overlay(
         "pinned": 0 if detail is None else result.trace("cutoff").count("pinned"),
         "chunks": [[*at[row.id], short_title(row.title, 56)] for row in points.rows],
         "open": next((i for i, row in enumerate(points.rows) if row.id == chosen), -1),
-        "size": min((t.marker.size for t in figure.data if t.name == "kept"), default=8.5),
+        "size": marker_size(layout.xaxis.range[1] - layout.xaxis.range[0]),
         "height": layout.height,
         "margin": [margin.l, margin.t, margin.r, margin.b],
         "axes": {

@@ -46,7 +46,7 @@ def figure(
     shapes: Shapes = []
     notes: Shapes = []
     top = 0.0
-    size = _size(high - low)
+    size = marker_size(high - low)
     # The axes do not move, so what lies outside could never be seen: 200 hits would cost the
     # browser most of what a change takes.
     shown = [i for i, x in enumerate(points.x) if low <= x <= high]
@@ -92,8 +92,8 @@ def _line(points: Points, window: tuple[float, float], ink: Ink) -> dict[str, An
     }
 
 
-def _size(width: float) -> float:
-    """The marker's size in pixels: smaller where more ranks share the axis."""
+def marker_size(width: float) -> float:
+    """The size of a kept hit's marker in pixels: smaller where more ranks share the axis."""
     return 11.0 if width <= 40 else 8.5 if width <= 110 else 6.5
 
 

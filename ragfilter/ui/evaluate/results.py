@@ -17,7 +17,6 @@ from ragfilter.ui.evaluate.measured import FILTERS, Measured, QueryRow, matching
 from ragfilter.ui.look import hint, html, numbers
 from ragfilter.ui.session import reports
 from ragfilter.ui.session.visit import Visit
-from ragfilter.ui.sidebar import setting
 
 VIEWS = ROWS, LAYERS, QUESTIONS, PLOTS = "Rows", "Layers", "Questions", "Plots"
 LABELS = {
@@ -146,7 +145,7 @@ def _notes(measured: Measured, visit: Visit) -> list[str]:
 def _rows(measured: Measured, visit: Visit, *, intervals: bool) -> None:
     prices = visit.resources.prices
     columns: dict[str, list[Any]] = {
-        "settings": [setting.word(row.name) for row in measured.rows],
+        "settings": [row.name for row in measured.rows],
         "kind": [KINDS.get(row.group, "") for row in measured.rows],
     }
     for name, label in LABELS.items():
@@ -161,7 +160,7 @@ def _rows(measured: Measured, visit: Visit, *, intervals: bool) -> None:
     table = pd.DataFrame(columns)
     config: dict[str, Any] = {
         "settings": st.column_config.TextColumn(width=150, pinned=True),
-        "kind": st.column_config.TextColumn(width=110, help="What the settings' name is from."),
+        "kind": st.column_config.TextColumn(width=110, help="What the name stands for."),
     }
     for name, label in LABELS.items():
         about = HELP.get(name)

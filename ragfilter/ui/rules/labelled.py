@@ -1,11 +1,12 @@
-"""The questions that rules are measured on: labelled ones (on Inspect, a demo's own, or files
-dropped on the page) and, apart, those that were asked. They are gathered in the background,
-once."""
+"""The questions that rules are measured on: labelled ones (the workspace's with a demo's own, or
+files dropped on the page) and, apart, those that were asked. They are gathered in the background,
+without the judge."""
 
 from __future__ import annotations
 
 import tempfile
 import threading
+from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
@@ -23,8 +24,8 @@ from ragfilter.ui.session.background import Job
 
 DROPPED, TRIES = "rules-labels", "rules-tries"
 TICK_S = 0.3
-MOST_ASKED = 200
-"""Of the questions asked the last so many are taken."""
+MOST_ASKED, MOST_LABELLED = 200, 500
+"""Of the questions asked the last so many are taken, of the labelled ones the first."""
 NONE = (
     "Without labelled questions nobody can tell what a change would lose. Label chunks on Inspect, "
     "or add queries.jsonl and qrels.tsv under Matrix."
@@ -78,7 +79,9 @@ def gathered(work: Desk, *, asked: bool = False) -> Labelled | None:
     held: tuple[object, Labelled] | None = work.resources.renewed.get(key)
     if held is None:
         held = work.resources.renewed.put(key, (job, made.renew(work.chunks)))
-    return held[1]
+    found = None if asked else labels(work)
+    # A new label of a known question asks for no new search.
+    return held[1] if found is None else replace(held[1], qrels=found.qrels)
 
 
 def wait(work: Desk, *, asked: bool = False) -> None:
@@ -113,6 +116,12 @@ def told(work: Desk, *, asked: bool = False) -> bool:
         )
         st.button("Gather again", key="rules-gather", on_click=_again, help="Tries once more.")
         return False
+    found = None if asked else labels(work)
+    if found is not None and len(found.qrels) > MOST_LABELLED:
+        html.draw(
+            f'<p class="rf-aside">Measured on the first {MOST_LABELLED} of '
+            f"{len(found.qrels):,} labelled questions.</p>"
+        )
     return True
 
 
@@ -129,13 +138,17 @@ def _job(work: Desk, *, asked: bool) -> Job[Labelled] | None:
     if found is None:
         return None
     store = work.resources.bench.collection(work.collection)
-    settings = work.settings.with_values({"query_must.enabled": True})
+    # Hundreds of questions would each ask the LLM.
+    settings = work.settings.with_values({"query_must.enabled": True, "judge.enabled": False})
+    wanted = {i: text for i, text in found.queries.items() if asked or i in found.qrels}
+    if not asked:
+        wanted = dict(list(wanted.items())[:MOST_LABELLED])
     tries = st.session_state.get(TRIES, 0)
-    key = (work.collection, store.content, settings, work.user, _mark(found), tries)
+    mark = crc32(repr(wanted).encode())
+    key = (work.collection, store.content, settings, work.user, mark, tries)
     job = work.resources.labelled.get(key)
     if job is None:
         backends = work.resources.backends(work.collection)
-        wanted = {i: text for i, text in found.queries.items() if asked or i in found.qrels}
 
         def gather(stop: threading.Event) -> Labelled:
             def going_on(done: int, total: int) -> None:

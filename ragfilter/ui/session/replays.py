@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ragfilter.engine.replay import Steps, as_user, replay
 from ragfilter.model import Pool, Result, User
@@ -14,17 +14,20 @@ MOST = 300
 
 @dataclass(slots=True)
 class Replays:
-    """Replays of one pool after another. For one thread, as a session's page is."""
+    """Replays of one pool after another."""
 
-    _pool: Pool | None = None
-    _steps: Steps = field(default_factory=dict)
+    # One value, since a run that is being stopped may still be here beside the next.
+    _last: tuple[Pool | None, Steps] = (None, {})
 
     def of(self, pool: Pool, settings: Settings, user: User) -> Result:
         """`replay` of the pool."""
-        if pool is not self._pool or len(self._steps) > MOST:
-            self._pool, self._steps = pool, {}
-        return replay(pool, settings, user, steps=self._steps)
+        last, steps = self._last
+        if pool is not last or len(steps) > MOST:
+            steps = {}
+            self._last = pool, steps
+        return replay(pool, settings, user, steps=steps)
 
     def as_user(self, result: Result) -> Result:
         """`as_user` of a result."""
-        return as_user(result, steps=self._steps if result.pool is self._pool else None)
+        last, steps = self._last
+        return as_user(result, steps=steps if result.pool is last else None)

@@ -1,4 +1,4 @@
-"""What one browser session remembers: plain values only, under few names.
+"""What one browser session remembers: plain values, and the replays of the page, under few names.
 
 `changes` holds the settings that differ from the profile and is the only truth about them; widgets
 show it and write to it through callbacks, so a control that is not drawn loses nothing.
