@@ -738,6 +738,7 @@ def test_index_says_what_it_restored(report: IndexReport, counts: str) -> None:
     assert index_text(Done(report)) == f"demo: 9 chunks ({counts}), 0.0 s\n"
 
 
+@pytest.mark.slow
 def test_indexing_again_embeds_nothing_and_keeps_edited_rules(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,6 +12,9 @@ from faults import Handler, Serve
 
 from ragfilter.cli import main
 
+# Indexes a collection, and evaluates it.
+pytestmark = pytest.mark.slow
+
 CHUNKS = {
     "cat-0": "The cat sleeps in the sun.", "cat-1": "A cat hunts mice at night.",
     "boat-0": "A rowing boat crosses the river.", "boat-1": "The boat has a leak.",

@@ -16,6 +16,9 @@ from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
 from ragfilter.workbench import open_workbench
 
+# Each fits models on every fold.
+pytestmark = pytest.mark.slow
+
 TOPICS = {
     "cat": ["The cat sleeps in the sun.", "A cat hunts mice at night.", "Cats purr when content."],
     "boat": ["A rowing boat crosses the river.", "The boat has a leak."],

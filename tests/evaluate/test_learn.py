@@ -17,6 +17,9 @@ from ragfilter.layers.calibration import Calibration, read
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool
 from ragfilter.settings.schema import Settings
 
+# Each fits models on every fold.
+pytestmark = pytest.mark.slow
+
 PLAIN = Settings().with_values({"cutoff.min_results": 1})
 RANDOM = np.random.default_rng(7)
 

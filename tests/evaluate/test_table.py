@@ -107,6 +107,7 @@ def test_nothing_kept_of_nothing_found_is_right_where_nothing_is_relevant() -> N
         assert (found["precision"], found["f1"], found["ndcg"]) == (value, value, value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [UNFILTERED, "otsu", IN_FORCE, "best prefix"])
 def test_figures_are_those_of_ir_measures(name: str, cranfield: Path) -> None:
     """On the labels of Cranfield, over rankings at random that hold some of what is relevant."""

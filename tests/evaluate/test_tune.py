@@ -12,6 +12,9 @@ from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 
+# Each fits models on every fold.
+pytestmark = pytest.mark.slow
+
 FULL = load(profile="full", environ={}).settings
 PLAIN = Settings().with_values({"cutoff.min_results": 1, "retrieval.k": 15})
 
