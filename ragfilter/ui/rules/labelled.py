@@ -51,7 +51,8 @@ def history(work: Desk) -> Labels | None:
 
 def mark(work: Desk) -> int:
     """A number that changes with the labels."""
-    return _mark(labels(work))
+    found = labels(work)
+    return 0 if found is None else crc32(repr((found.queries, found.qrels)).encode())
 
 
 def drop(collection: str, queries: bytes, qrels: bytes) -> None:
@@ -127,10 +128,6 @@ def told(work: Desk, *, asked: bool = False) -> bool:
 
 def _again() -> None:
     st.session_state[TRIES] = st.session_state.get(TRIES, 0) + 1
-
-
-def _mark(found: Labels | None) -> int:
-    return 0 if found is None else crc32(repr((found.queries, found.qrels)).encode())
 
 
 def _job(work: Desk, *, asked: bool) -> Job[Labelled] | None:

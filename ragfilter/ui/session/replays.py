@@ -17,17 +17,19 @@ class Replays:
     """Replays of one pool after another."""
 
     # One value, since a run that is being stopped may still be here beside the next.
-    _last: tuple[Pool | None, Steps] = (None, {})
+    _last: tuple[Pool, Steps] | None = None
 
     def of(self, pool: Pool, settings: Settings, user: User) -> Result:
         """`replay` of the pool."""
-        last, steps = self._last
-        if pool is not last or len(steps) > MOST:
-            steps = {}
-            self._last = pool, steps
-        return replay(pool, settings, user, steps=steps)
+        return replay(pool, settings, user, steps=self._steps(pool))
 
     def as_user(self, result: Result) -> Result:
         """`as_user` of a result."""
-        last, steps = self._last
-        return as_user(result, steps=steps if result.pool is last else None)
+        return as_user(result, steps=self._steps(result.pool))
+
+    def _steps(self, pool: Pool) -> Steps:
+        """Those of the pool so far; none where it is another one, or they are too many."""
+        last = self._last
+        if last is None or last[0] is not pool or len(last[1]) > MOST:
+            self._last = last = pool, {}
+        return last[1]
