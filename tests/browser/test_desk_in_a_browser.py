@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -40,3 +41,18 @@ def test_the_engineers_desk(open_tab: Callable[..., object]) -> None:
     expect(tab.keyed("ask-row", "input")).to_have_value(CLERIC)
     tab.rest().page.go_forward()
     tab.expect_kept(3)
+
+
+def test_the_sidebar_shows_what_is_in_force_on_every_page(open_tab: Callable[..., Any]) -> None:
+    tab = open_tab({"profile": "full"}).rest()
+    layers = ("clearance", "query_must", "cutoff", "judge")
+    for page in ("Evaluate", "Tune", "Compare", "Inspect"):
+        tab.page.get_by_role("link", name=page, exact=True).click()
+        expect(tab.page.get_by_role("link", name=page, exact=True)).to_have_attribute(
+            "aria-current", "page"
+        )
+        tab.rest()
+        for layer in layers:
+            box = tab.page.locator(f".st-key-set-{layer}-enabled input[type='checkbox']").first
+            expect(box).to_be_checked(checked=layer != "judge")
+        expect(tab.keyed("user-level", "input").first).to_have_value("0")

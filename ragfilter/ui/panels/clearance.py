@@ -29,8 +29,7 @@ def draw_choice() -> None:
     """View as user or operator, with what that means now."""
     operator = bool(st.session_state.operator)
     chosen = OPERATOR if operator else USER
-    if st.session_state.get("view-as") != chosen:
-        st.session_state["view-as"] = chosen
+    state.show("view-as", chosen)
     st.segmented_control(
         "View as",
         (USER, OPERATOR),
@@ -51,7 +50,7 @@ def _draw_user() -> None:
     user = state.user()
     found = people.groups(open_resources())
     people.choose("seen-as", people.offered(found))
-    _show(LEVEL, user.level)
+    state.show(LEVEL, user.level)
     st.slider(
         "User's clearance",
         0,
@@ -60,7 +59,7 @@ def _draw_user() -> None:
         on_change=_change_user,
         help="Chunks of a higher level are hidden. Unit: level.",
     )
-    _show(DEPARTMENTS, list(user.departments))
+    state.show(DEPARTMENTS, list(user.departments))
     st.multiselect(
         "User's departments",
         list(dict.fromkeys((*found.departments, *user.departments))),
@@ -73,11 +72,6 @@ def _draw_user() -> None:
     )
     if not st.session_state.operator and (said := people.note(found, user)):
         html.draw(f'<p class="rf-line">{html.text(said)}</p>')
-
-
-def _show(where: str, value: object) -> None:
-    if st.session_state.get(where) != value:
-        st.session_state[where] = value
 
 
 def _change_user() -> None:

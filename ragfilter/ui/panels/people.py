@@ -81,8 +81,7 @@ def offered(found: Groups) -> Mapping[str, User]:
 def choose(key: str, users: Mapping[str, User]) -> None:
     """Choose one of the users by name."""
     now = next((name for name, user in users.items() if user == state.user()), None)
-    if st.session_state.get(key) != now:
-        st.session_state[key] = now
+    state.show(key, now)
     st.selectbox(
         "Seen as",
         list(users),

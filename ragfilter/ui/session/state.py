@@ -89,6 +89,17 @@ def begin() -> None:
     st.session_state.filter = opened.look.get(link.FILTER, "")
 
 
+def show(where: str, value: Any) -> None:
+    """Let a widget show `value`, without disturbing one that does. On another page a widget of the
+    same key is a new one, which begins with its default."""
+    context = get_script_run_ctx()
+    page = context.page_script_hash if context is not None else ""
+    shown: dict[str, str] = st.session_state.setdefault("shown_on", {})
+    if shown.get(where) != page or st.session_state.get(where) != value:
+        st.session_state[where] = value
+        shown[where] = page
+
+
 def _went_back() -> bool:
     """Whether the browser moved in its history. Only it can tell: while a run is still under way,
     the address may lag behind in any case."""

@@ -46,7 +46,7 @@ def choose(visit: Visit) -> None:
     with st.sidebar:
         with st.container(key="choices", gap="small"):
             brand()
-            setting.show("collection-box", st.session_state.collection)
+            state.show("collection-box", st.session_state.collection)
             st.selectbox(
                 "Collection",
                 names,
@@ -57,7 +57,7 @@ def choose(visit: Visit) -> None:
                 on_change=_choose_collection,
                 disabled=not names,
             )
-            setting.show("profile-box", st.session_state.profile)
+            state.show("profile-box", st.session_state.profile)
             st.selectbox(
                 "Profile",
                 list(profiles.PROFILES),
@@ -166,7 +166,7 @@ def _card(
     no_llm = cost == "LLM call" and resources.bench.chat is None
     info = field(f"{name}.enabled")
     with st.container(key=f"layer-{name}", border=True, gap=None):
-        setting.show(key(info.path), on)
+        state.show(key(info.path), on)
         st.toggle(
             f"{layer.title} · {cost}",
             key=key(info.path),

@@ -79,12 +79,6 @@ def word(choice: str) -> str:
     return WORDS.get(choice, choice)
 
 
-def show(where: str, value: Any) -> None:
-    """Let a widget show `value`, without disturbing one that does."""
-    if st.session_state.get(where) != value:
-        st.session_state[where] = value
-
-
 def changed(path: str, view: str = "set", shown: Any = None) -> None:
     """A widget's callback: what it says becomes the setting. `shown` is what it was drawn with."""
     value = st.session_state[key(path, view)]
@@ -109,7 +103,7 @@ def _late(path: str, view: str, shown: Any) -> bool:
 
 def _widget(info: FieldInfo, value: Any, view: str, label: str) -> None:
     where = key(info.path, view)
-    show(where, value)
+    state.show(where, value)
     given: dict[str, Any] = {
         "key": where,
         "help": f"{info.help} Unit: {info.unit}." if info.unit else info.help,
