@@ -113,12 +113,13 @@ class Tab:
 
     @property
     def kept(self) -> Locator:
-        """The headline: ``4 kept of 200 retrieved``."""
-        return self.page.locator(".rf-kept")
+        """The headline: ``4 kept of 200 retrieved``. While the page is drawn anew, that of the run
+        before may stand below it for a moment."""
+        return self.page.locator(".rf-kept").first
 
     @property
     def strip(self) -> Locator:
-        return self.page.locator(".rf-strip")
+        return self.page.locator(".rf-strip").first
 
     @property
     def chunk(self) -> Locator:

@@ -43,22 +43,6 @@ def test_the_engineers_desk(open_tab: Callable[..., object]) -> None:
     tab.expect_kept(3)
 
 
-def test_what_comes_and_goes_above_the_curve_leaves_the_rest_in_place(
-    open_tab: Callable[..., Any],
-) -> None:
-    tab = open_tab({"profile": "full", "q": CLERIC}).rest()
-    places = [tab.keyed(key) for key in ("curve-box", "panel", "answer-bar")]
-    for place in places:
-        place.evaluate("place => { place.sameAsBefore = true }")
-    # The search has a line while it lasts, and so has a word that no chunk mentions.
-    box = tab.keyed("ask-row", "input")
-    box.fill("How bright is a lightsaber?")
-    box.press("Enter")
-    expect(tab.page.get_by_text("Nothing kept mentions “lightsaber”.")).to_be_visible()
-    tab.rest()
-    assert [place.evaluate("place => place.sameAsBefore") for place in places] == [True] * 3
-
-
 def test_the_sidebar_shows_what_is_in_force_on_every_page(open_tab: Callable[..., Any]) -> None:
     tab = open_tab({"profile": "full"}).rest()
     layers = ("clearance", "query_must", "cutoff", "judge")

@@ -47,9 +47,8 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
 
 def incomplete(pool: Pool) -> None:
     """Above a result: that better chunks may be missing from it, and why."""
-    with st.container():
-        if pool.incomplete:
-            st.warning(prose.message(pool.incomplete))
+    if pool.incomplete:
+        st.warning(prose.message(pool.incomplete))
 
 
 def failed(result: Result) -> None:
@@ -73,11 +72,10 @@ def failed(result: Result) -> None:
 def notices(found: tuple[list[str], list[str]]) -> None:
     """The values that were ignored, in one message, and whatever else is to be said."""
     ignored, said = found
-    with st.container():
-        if ignored:
-            listed = "\n".join(f"- {prose.message(each)}" for each in ignored[:MOST])
-            if len(ignored) > MOST:
-                listed += f"\n- and {len(ignored) - MOST} more"
-            st.warning(f"Some values were ignored:\n\n{listed}")
-        for each in said:
-            st.warning(prose.message(each))
+    if ignored:
+        listed = "\n".join(f"- {prose.message(each)}" for each in ignored[:MOST])
+        if len(ignored) > MOST:
+            listed += f"\n- and {len(ignored) - MOST} more"
+        st.warning(f"Some values were ignored:\n\n{listed}")
+    for each in said:
+        st.warning(prose.message(each))

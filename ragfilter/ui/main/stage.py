@@ -38,8 +38,7 @@ def begin(view: View) -> DeltaGenerator:
 
 def finish(view: View, beside: DeltaGenerator) -> None:
     """Draw the rest. An answer may take its time, so the panel that holds it comes last."""
-    with st.container():
-        problems.failed(view.result)
+    problems.failed(view.result)
     html.heading("Chunks")
     if labels.hides(view):
         html.draw(BLIND)

@@ -37,10 +37,8 @@ def draw(view: View) -> None:
         f'<section class="rf-strip" aria-label="Result">{"".join(facts)}'
         f'<ol class="rf-funnel">{_funnel(result, summary)}</ol></section>'
     )
-    # A place that is always there: the stage below it would be built anew as a line comes or goes.
-    with st.container():
-        _missing(view)
-        _fitted(view)
+    _missing(view)
+    _fitted(view)
 
 
 def _missing(view: View) -> None:

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.engine.replay import replay
 from ragfilter.errors import RagfilterError
@@ -60,14 +59,11 @@ def label(info: CollectionInfo) -> str:
 
 def pool(settings: Settings, resources: Resources) -> Pool | None:
     """The pool of the question in force, None where there is none. Raises RagfilterError."""
-    # Always there: what follows would move when it comes or goes, and the browser would build the
-    # whole page anew.
-    place = st.empty()
     pending, user = st.session_state.pending, state.user()
     question = _question(pending)
     if pending and question:
         asking.forget()
-        with _waiting(place, "Searching …"):
+        with _waiting("Searching …"):
             # Loaded first, so that the search's time is the search's.
             resources.bench.embedder_of(st.session_state.collection).prepare()
             asked = pools.put(question, st.session_state.collection, settings, user, resources)
@@ -88,20 +84,15 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
         return None
     found = pools.pool_of(asked_before, settings, resources)
     if st.session_state.pop("settle", False):
-        with _waiting(place, "Scoring …"):
+        with _waiting("Scoring …"):
             found = pools.settle(asked_before, found, settings, user, resources)
         st.session_state.fresh = True
     wish = asking.wished()
-    return found if wish is None else _meet(wish, found, asked_before, settings, resources, place)
+    return found if wish is None else _meet(wish, found, asked_before, settings, resources)
 
 
 def _meet(
-    wish: Wish,
-    found: Pool,
-    asked: state.Asked,
-    settings: Settings,
-    resources: Resources,
-    place: DeltaGenerator,
+    wish: Wish, found: Pool, asked: state.Asked, settings: Settings, resources: Resources
 ) -> Pool:
     """The pool with what a button asked for."""
     found = asking.before(found, wish)
@@ -111,7 +102,7 @@ def _meet(
         word = "Asking the LLM …" if wish.kind == "judge" else "Scoring …"
         work = partial(pools.meet, asked, found, wanted, settings, user, resources)
         try:
-            with _waiting(place, word):
+            with _waiting(word):
                 found = asking.wait(wish, work, resources.jobs)
         except Exception:
             asking.forget()
@@ -123,8 +114,9 @@ def _meet(
 
 
 @contextmanager
-def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
-    """Say in `place` what is being done, and offer to stop it."""
+def _waiting(word: str) -> Iterator[None]:
+    """Say what is being done, and offer to stop it."""
+    place = st.empty()
     row = place.container(key="waiting", horizontal=True, vertical_alignment="center", gap="small")
     try:
         with row:
