@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from rule_runs import GOOD, OTHER, Run, make_workspace
 
+from ragfilter.cli import main
+
 pytestmark = pytest.mark.model
 
 QUERIES = {"c": "cleric against armor class 6", "t": "how does a troll heal"}
@@ -55,6 +57,20 @@ def test_the_matrix_of_labelled_questions_and_of_a_log(
     assert made["labelled"]["rules"][0] == good
     (logged,) = (r for r in made["history"]["rules"] if r["chunk_ids"] == ["cleric-6"])
     assert (logged["blocks"], logged["passes"], logged["delta_f1"]) == (1, 1, None)
+
+
+def test_the_labels_of_the_workspace(run: Run, labels: list[str], folder: Path) -> None:
+    place = ["-c", "small", "--data-dir", str(folder)]
+    assert main(["labels", "import", *labels[:4], *place, "--set-name", "mine"]) == 0
+    from_files = run.json("matrix", *labels)
+    for name in ("mine", "labelled"):
+        made = run.json("matrix", "--queries", name, "--profile", "query-must")["labelled"]
+        assert [(row["chunk_ids"], row["blocks"], row["delta_f1"]) for row in made["rules"]] == [
+            (row["chunk_ids"], row["blocks"], row["delta_f1"])
+            for row in from_files["labelled"]["rules"]
+        ]
+    run("matrix", "--queries", "yours", code=2)
+    assert "has no query set 'yours'" in run.err
 
 
 def test_the_table(run: Run, labels: list[str]) -> None:

@@ -111,6 +111,10 @@ GapThreshold = Annotated[
 
 # labelled queries
 
+SET_HELP = (
+    "Path of queries.jsonl, or the name of a query set: labelled, asked, demo, adsapi, or one that "
+    "was imported."
+)
 QueriesFile = Annotated[
     str, typer.Option("--queries", help="Path of queries.jsonl, or demo or adsapi for their own.")
 ]

@@ -24,6 +24,7 @@ from ragfilter.text.pace import Pace, in_words
 if TYPE_CHECKING:
     from ragfilter.answer.context import Context
     from ragfilter.answer.stream import Answer, Prices
+    from ragfilter.cli.options import Chosen
     from ragfilter.engine.backends import Backends
     from ragfilter.evaluate.beir import Labels
     from ragfilter.model import Result
@@ -155,6 +156,43 @@ def unknown_labels(labels: Labels, backends: Backends, user: User, settings: Set
             len(missing), total, verb, where.name, missing[0],
         )  # fmt: skip
     return list(missing)
+
+
+def read_labels(
+    chosen: Chosen,
+    queries: str,
+    qrels: str | None,
+    bench: Workbench,
+    collection: str,
+    user: User,
+    settings: Settings,
+    *,
+    llm: bool = False,
+) -> Labels:
+    """The labelled queries of two files, of a demo, or of a set that the workspace knows, with the
+    labels that `user` may see. What the collection does not hold is told.
+
+    Raises InputError where no label is left.
+    """
+    from ragfilter.evaluate import labels, stored
+    from ragfilter.evaluate.measuring import visible
+    from ragfilter.layers.clearance import viewer
+
+    # A demo may be indexed under another name.
+    elsewhere = queries in labels.DEMOS and queries != collection
+    if qrels is not None or elsewhere or Path(queries).is_file():
+        found = labels.load(queries, qrels)
+    else:
+        found = stored.load(bench.labels, collection, queries, llm=llm)
+    found = labels.choose(found, only=chosen.only or (), leave_out=chosen.leave_out or ())
+    where = backends(bench, collection)
+    unknown_labels(found, where, user, settings)
+    found = visible(found, where.collection.catalogue() or {}, viewer(user, settings))
+    if not found.qrels:
+        raise InputError(
+            "The user may see none of the labelled chunks.", remedy="Ask with --level N."
+        )
+    return found
 
 
 def answer_of(result: Result, bench: Workbench) -> tuple[Answer, Context]:

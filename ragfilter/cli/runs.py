@@ -6,23 +6,29 @@ Source: docs/design.md#evaluate.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command, make_group
-from ragfilter.cli.options import MOST, DataDir, Filtering, Json, Place, QrelsFile, in_words
+from ragfilter.cli.options import (
+    MOST,
+    SET_HELP,
+    Chosen,
+    DataDir,
+    Filtering,
+    Json,
+    Place,
+    QrelsFile,
+    in_words,
+)
 from ragfilter.cli.table import table as columns
-from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
-    from ragfilter.evaluate.beir import Labels
     from ragfilter.evaluate.paired import Paired
     from ragfilter.evaluate.table import Gain, Row
-    from ragfilter.stores.labels import LabelBook
     from ragfilter.stores.runs import Run
 
 SHOWN = ("precision", "recall", "f1", "f2", "ndcg")
@@ -39,8 +45,7 @@ Queries = Annotated[
     str,
     typer.Option(
         "--queries",
-        help="Path of queries.jsonl, or the name of a query set: labelled, asked, demo, adsapi, or "
-        "one that was imported.",
+        help=SET_HELP,
         callback=in_words,
     ),
 ]
@@ -66,7 +71,6 @@ def new(
     user, collection = filtering.user, place.collection
     from ragfilter.evaluate import runs as running
     from ragfilter.evaluate import stored
-    from ragfilter.evaluate.measuring import visible
     from ragfilter.layers.clearance import viewer
     from ragfilter.stores.labels import visible_labels
 
@@ -78,17 +82,14 @@ def new(
 
     with place.open("runs") as bench:
         backends = parts.backends(bench, collection)
-        labels = labels_of(queries, qrels, bench.labels, collection, llm=llm)
-        parts.unknown_labels(labels, backends, user, loaded.settings)
-        catalogue = bench.collection(collection).catalogue()
-        labels = visible(labels, catalogue, viewer(user, loaded.settings))
-        if not labels.qrels:
-            raise InputError(
-                "The user may see none of the labelled chunks.", remedy="Ask with --level N."
-            )
+        labels = parts.read_labels(
+            Chosen(), queries, qrels, bench, collection, user, loaded.settings, llm=llm
+        )
         if llm:
             seen_labels = visible_labels(
-                bench.labels.standing(collection), catalogue, viewer(user, loaded.settings)
+                bench.labels.standing(collection),
+                bench.collection(collection).catalogue(),
+                viewer(user, loaded.settings),
             )
             parts.tell(stored.agreed(seen_labels).told)
         name = stored.title(queries, llm=llm)
@@ -169,17 +170,6 @@ def compare(
         parts.emit(parts.dumps(heads | document(made)))
     else:
         parts.emit(paired_text(made, f"run {run}", f"run {other}"))
-
-
-def labels_of(
-    queries: str, qrels: str | None, book: LabelBook, collection: str, *, llm: bool = False
-) -> Labels:
-    """The labelled queries of two files, of a demo, or of a set that the workspace knows."""
-    from ragfilter.evaluate import labels, stored
-
-    if qrels is not None or Path(queries).is_file():
-        return labels.load(queries, qrels)
-    return stored.load(book, collection, queries, llm=llm)
 
 
 def head(run: Run) -> dict[str, Any]:

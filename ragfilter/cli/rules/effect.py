@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragfilter.cli import parts
-from ragfilter.cli.options import Chosen, Filtering, Place, QrelsFile
+from ragfilter.cli.options import SET_HELP, Chosen, Filtering, Place, QrelsFile
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class Saving:
         str | None,
         typer.Option(
             "--queries",
-            help="Labelled queries (path of queries.jsonl, or demo or adsapi for their own), to "
-            "see what the change does to them before it is saved.",
+            help="Labelled queries, to see what the change does to them before it is saved. "
+            f"{SET_HELP}",
         ),
     ] = None
     qrels: QrelsFile = None
@@ -90,9 +90,8 @@ def _effect_of(
     from ragfilter.evaluate.effect import measure_effect
 
     settings, user = filtering.load().settings, filtering.user
-    known = Chosen().choose(*labelled)
+    known = parts.read_labels(Chosen(), *labelled, bench, place.collection, user, settings)
     backends = parts.backends(bench, place.collection)
-    parts.unknown_labels(known, backends, user, settings)
     pools = run.gather_all(
         known.labelled, settings, backends, user, progress=parts.progress("queries")
     )

@@ -47,9 +47,10 @@ def suggest_families(
         parts.tell(selected.notice)
         known, likeness = None, None
         if queries is not None:
-            read = Chosen().choose(queries, qrels)
+            read = parts.read_labels(
+                Chosen(), queries, qrels, bench, place.collection, viewing.user, given
+            )
             backends = parts.backends(bench, place.collection)
-            parts.unknown_labels(read, backends, viewing.user, given)
             show = parts.progress("queries")
             pools = run.gather_all(read.labelled, given, backends, viewing.user, progress=show)
             known = make_labelled(pools, read.qrels, given, viewing.user)

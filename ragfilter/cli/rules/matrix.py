@@ -10,7 +10,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Chosen, Filtering, Json, Place, QrelsFile, in_words
+from ragfilter.cli.options import SET_HELP, Chosen, Filtering, Json, Place, QrelsFile, in_words
 from ragfilter.cli.rules.group import rules
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.rule_matrix import Matrix, RuleRow
 
 MOST_CROWDING = 10
-QUERIES_HELP = "Path of labelled queries.jsonl, or demo or adsapi for their own."
 
 
 @command(rules)
@@ -36,7 +35,7 @@ def matrix(
             callback=in_words,
         ),
     ] = None,
-    queries: Annotated[str | None, typer.Option("--queries", help=QUERIES_HELP)] = None,
+    queries: Annotated[str | None, typer.Option("--queries", help=SET_HELP)] = None,
     qrels: QrelsFile = None,
     questions: Annotated[
         Path | None,
@@ -56,15 +55,18 @@ def matrix(
     from ragfilter.layers.clearance import viewer
 
     asked: dict[str, tuple[Mapping[str, str], Any]] = {}
-    if queries is not None:
-        labels = chosen.choose(queries, qrels)
-        asked["labelled"] = labels.labelled, labels.qrels
     if questions is not None:
         lines = enumerate(read_lines(questions), start=1)
         asked["history"] = {str(number): line for number, line in lines if line.strip()}, {}
     made: dict[str, Matrix | tuple[RuleRow, ...]] = {}
-    with place.backends("rules") as backends:
+    with place.open("rules") as bench:
+        backends = parts.backends(bench, place.collection)
         catalogue = backends.collection.catalogue() or {}
+        if queries is not None:
+            labels = parts.read_labels(
+                chosen, queries, qrels, bench, place.collection, user, settings
+            )
+            asked = {"labelled": (labels.labelled, labels.qrels)} | asked
         rule = None
         if chunk is not None:
             viewed = viewer(user, settings)
@@ -73,8 +75,6 @@ def matrix(
             rule = catalogue[chunk].rule
             if not rule:
                 raise InputError(f"The chunk {chunk!r} has no rule.", remedy="Name another.")
-        if queries is not None:
-            parts.unknown_labels(labels, backends, user, settings)
         for name, (texts, known) in asked.items():
             pools = run.gather_all(
                 texts, settings, backends, user, progress=parts.progress(f"{name} questions")

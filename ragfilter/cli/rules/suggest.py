@@ -17,7 +17,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Json, Place, QrelsFile, Viewing, Where
+from ragfilter.cli.options import SET_HELP, Json, Place, QrelsFile, Viewing, Where
 from ragfilter.cli.rules.group import rules
 from ragfilter.errors import InputError, SettingsError
 
@@ -42,8 +42,8 @@ def suggest(
         str | None,
         typer.Option(
             "--queries",
-            help="With --families: labelled queries (path of queries.jsonl, or demo or adsapi for "
-            "their own), to learn names from and to measure the proposals.",
+            help="With --families: labelled queries, to learn names from and to measure the "
+            f"proposals. {SET_HELP}",
         ),
     ] = None,
     qrels: QrelsFile = None,
