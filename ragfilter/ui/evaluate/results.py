@@ -146,7 +146,6 @@ def _rows(measured: Measured, visit: Visit, *, intervals: bool) -> None:
     prices = visit.resources.prices
     columns: dict[str, list[Any]] = {
         "settings": [row.name for row in measured.rows],
-        "kind": [KINDS.get(row.group, "") for row in measured.rows],
     }
     for name, label in LABELS.items():
         if name == "cost":
@@ -157,6 +156,8 @@ def _rows(measured: Measured, visit: Visit, *, intervals: bool) -> None:
             continue
         found = [row.means[name] for row in measured.rows]
         columns[label] = [_told(name, each) if intervals else each.mean for each in found]
+    # Last: in a narrow window the figures are what counts.
+    columns["kind"] = [KINDS.get(row.group, "") for row in measured.rows]
     table = pd.DataFrame(columns)
     config: dict[str, Any] = {
         "settings": st.column_config.TextColumn(width=150, pinned=True),

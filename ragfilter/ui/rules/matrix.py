@@ -147,14 +147,15 @@ def _chunks(work: Desk, ids: Sequence[str]) -> str:
 def _table(key: str, names: Sequence[str], rows: Sequence[RuleRow], rules: Sequence[str]) -> None:
     column = st.column_config
     figures = {
+        # What harms first: a narrow window shows the first columns.
+        "conflicts": [len(row.conflicts) for row in rows],
+        "ΔF1 without": [row.delta_f1 for row in rows],
+        "Δrecall without": [row.delta_recall for row in rows],
         "queries": [row.queries for row in rows],
         "blocks": [row.blocks for row in rows],
         "passes": [row.passes for row in rows],
         "overlap": [row.overlap for row in rows],
-        "conflicts": [len(row.conflicts) for row in rows],
         "precision": [row.precision for row in rows],
-        "ΔF1 without": [row.delta_f1 for row in rows],
-        "Δrecall without": [row.delta_recall for row in rows],
         "fires": [row.fires for row in rows],
     }
     forms = {"precision": "%.2f", "ΔF1 without": "%+.4f", "Δrecall without": "%+.4f"}

@@ -1,0 +1,100 @@
+"""A curator takes the demo without rules to the quality of the handwritten ones, from the page
+alone, and sees that no labelled question loses what it needs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from ragfilter.cli import main
+from ragfilter.evaluate import run
+from ragfilter.evaluate.effect import Labelled, make_labelled
+from ragfilter.ingest import demo
+from ragfilter.settings.config import load
+from ragfilter.workbench import open_workspace
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+CASTES = ("clerics", "fighters", "magic-users", "thieves")
+"""One attack matrix each, for the opponents' armor classes from -10 to 10."""
+RESTORED = 0.95
+"""Of the noise reduction of all handwritten rules, wanted of those that the page proposes."""
+OpenTab = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def written(copy_demo: Callable[[], Path]) -> Labelled:
+    """The demo's labelled questions under its handwritten rules."""
+    settings = load(profile="query-must", environ={}).settings
+    queries, qrels = demo.queries(), demo.qrels()
+    with open_workspace(copy_demo()) as bench:
+        asked = {i: text for i, text in queries.items() if i in qrels}
+        pools = run.gather_all(asked, settings, bench.backends("demo"))
+    return make_labelled(pools, qrels, settings)
+
+
+@pytest.fixture
+def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
+    """The demo, without a single rule."""
+    place = copy_demo()
+    bare = ["rules", "bulk", "--remove", "--where", "rule=any", "--yes", "-c", "demo"]
+    assert main([*bare, "--data-dir", str(place)]) == 0
+    return serve_app(RAGFILTER_DATA_DIR=str(place))
+
+
+@pytest.mark.parametrize("width", [1440, 900])
+def test_a_demo_without_rules_is_taken_to_the_handwritten_quality(
+    open_tab: OpenTab, written: Labelled, tmp_path: Path, width: int
+) -> None:
+    tab = open_tab({"profile": "query-must", "collection": "demo"}, width=width).rest()
+    tab.page.get_by_role("link", name="Rules").click()
+    tab.rest().choose("rules-part", "Suggest")
+    tab.rest().click("suggest-find")
+    families = tab.keyed("suggest-family").get_by_role("combobox")
+    effect = tab.page.locator(".rf-effect")
+    for caste in CASTES:
+        expect(families).to_be_visible()
+        tab.rest()
+        families.click()
+        tab.page.get_by_role("option", name=re.compile(f"attack matrix for {caste}")).click()
+        accept = tab.keyed("suggest-accept", "button")
+        expect(accept).to_have_text(re.compile("Accept 21 rules"))
+        expect(effect).to_contain_text("labelled question")
+        expect(effect.locator(".rf-lost")).to_have_count(0)
+        tab.rest().click("suggest-accept")
+        expect(tab.page.locator(".rf-verdict.rf-good")).to_contain_text("Saved: 21 rules")
+        # What was accepted has nothing more to accept.
+        expect(accept).to_be_disabled()
+    tab.rest().choose("rules-part", "Matrix")
+    expect(tab.keyed("rules-work")).to_contain_text("84 rules over 156 labelled questions")
+    assert set(column(tab, "conflicts")) == {"0"}
+    tab.rest().choose("rules-part", "Files")
+    with tab.rest().page.expect_download() as waiting:
+        tab.click("files-jsonl")
+    waiting.value.save_as(tmp_path / "rules.jsonl")
+    lines = (tmp_path / "rules.jsonl").read_text("utf-8").splitlines()
+    accepted = {record["id"]: json.dumps(record["query_must"]) for record in map(json.loads, lines)}
+    assert len(accepted) == 84
+    bare = written.with_changes(dict.fromkeys(record["id"] for record in demo.records()))
+    before, by_hand, after = map(noise_reduction, (bare, written, bare.with_changes(accepted)))
+    assert after - before >= RESTORED * (by_hand - before) > 0
+    assert [row.query for row in bare.effect(accepted).rows if row.lost_relevant] == []
+
+
+def column(tab: Any, name: str) -> list[str]:
+    """The cells of a column of the matrix, for those who do not see the picture of it."""
+    grid = tab.rest().keyed("rules-work").locator("table[role='grid']").first
+    head = grid.locator("th", has_text=re.compile(rf"^{name}$"))
+    cells = grid.locator(f"td[aria-colindex='{head.get_attribute('aria-colindex')}']")
+    expect(cells.first).to_be_attached()
+    return list(cells.all_inner_texts())
+
+
+def noise_reduction(labelled: Labelled) -> float:
+    return run.score(labelled.pools, labelled.qrels, labelled.settings).noise_reduction or 0.0
