@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,6 +51,7 @@ def test_an_alias_is_the_same_object_and_may_hold_itself() -> None:
     assert tree["a"][1] is tree["a"]
 
 
+@pytest.mark.slow
 def test_a_bomb_of_aliases_neither_explodes_nor_hangs() -> None:
     lines = ["openapi: 3.0.0", "components:", "  schemas:", "    S0: &a0 {type: string}"]
     for i in range(1, 40):
