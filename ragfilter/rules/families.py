@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import takewhile
 
 from ragfilter.model import Chunk
 from ragfilter.rules.named import Name, find_named
@@ -63,6 +64,15 @@ class Family:
     pattern: str
     members: tuple[Member, ...]
     names: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The pattern as the titles write it: ``Attack Matrix - Armor Class #``."""
+        titles = [member.chunk.title.split() for member in self.members]
+        head = _shared(titles)
+        tail = _shared(words[len(head) :][::-1] for words in titles)
+        sign = "#" if isinstance(self.members[0].value, Value) else "*"
+        return " ".join((*head, sign, *tail[::-1])) if head or tail else self.pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +186,12 @@ def _members(alike: Sequence[Chunk]) -> Iterator[Member]:
         fitting = [value for value in found if str(value.number) == number]
         if len(fitting) == 1 and counts[number] == 1:
             yield Member(chunk, fitting[0])
+
+
+def _shared(rows: Iterable[Sequence[str]]) -> list[str]:
+    """What all rows begin with."""
+    columns = zip(*rows, strict=False)
+    return [column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)]
 
 
 def _resemble(texts: Iterable[str]) -> bool:

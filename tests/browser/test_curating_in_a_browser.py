@@ -21,7 +21,7 @@ from ragfilter.workbench import open_workspace
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
-CASTES = ("clerics", "fighters", "magic-users", "thieves")
+CASTES = ("CLERICS", "FIGHTERS", "MAGIC-USERS", "THIEVES")
 """One attack matrix each, for the opponents' armor classes from -10 to 10."""
 RESTORED = 0.95
 """Of the noise reduction of all handwritten rules, wanted of those that the page proposes."""
@@ -62,7 +62,7 @@ def test_a_demo_without_rules_is_taken_to_the_handwritten_quality(
         expect(families).to_be_visible()
         tab.rest()
         families.click()
-        tab.page.get_by_role("option", name=re.compile(f"attack matrix for {caste}")).click()
+        tab.page.get_by_role("option", name=re.compile(f"ATTACK MATRIX FOR {caste}")).click()
         accept = tab.keyed("suggest-accept", "button")
         expect(accept).to_have_text(re.compile("Accept 21 rules"))
         expect(effect).to_contain_text("labelled question")

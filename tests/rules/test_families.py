@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
@@ -40,6 +41,23 @@ def test_families_have_one_pattern_one_number_and_texts_alike() -> None:
 def price(what: str) -> Chunk:
     text = f"What a merchant in town asks for {what}, and what a smuggler takes for the same."
     return Chunk(what, text, f"Price List - {what.title()}")
+
+
+@pytest.mark.parametrize(
+    ("titles", "title"),
+    [
+        (("Matrix - AC 10", "Matrix - AC 9", "Matrix - AC -1"), "Matrix - AC #"),
+        (("Level 1 spells", "Level 2 spells", "Level 3 spells"), "Level # spells"),
+        (("Part 1, AC 4", "Part 1, AC 5", "Part 1, AC 6"), "Part 1, AC #"),
+        # Written differently, they have only their pattern in common.
+        (("LEVEL 1 SPELLS", "level 2 spells", "Level 3 Spells"), "level # spells"),
+    ],
+)
+def test_a_family_is_called_as_its_titles_are_written(titles: Sequence[str], title: str) -> None:
+    (family,) = find_families(
+        Chunk(str(i), f"The same text, but for {i}.", each) for i, each in enumerate(titles)
+    )
+    assert family.title == title
 
 
 def test_titles_that_differ_in_a_name_are_a_family_and_each_rule_asks_for_its_own() -> None:

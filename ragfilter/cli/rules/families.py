@@ -103,7 +103,7 @@ def _document(collection: str, made: Suggested, records: list[dict[str, Any]]) -
 def _text(collection: str, made: Suggested, out: Path | None) -> str:
     lines = []
     for family in made.families:
-        lines.append(f"{family.pattern}: {counted(len(family.members), 'chunk')}")
+        lines.append(f"{family.title}: {counted(len(family.members), 'chunk')}")
         lines.append(f"  names: {', '.join(family.names) or 'none'}")
         lines.append(f"  values: {', '.join(m.value.named for m in family.members)}")
         example = next(p for p in made.proposals if p.family == family.pattern)

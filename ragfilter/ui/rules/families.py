@@ -87,8 +87,8 @@ def _family(work: Desk, made: Suggested) -> None:
         list(by_pattern),
         key=FAMILY,
         persist_state="session",
-        format_func=lambda name: f"{name} · {len(by_pattern[name].members)}",
-        help="The titles' pattern; # stands for the number, * for the name in which they differ.",
+        format_func=lambda name: f"{by_pattern[name].title} · {len(by_pattern[name].members)}",
+        help="The title; # stands for the number, * for the name in which they differ.",
     )
     family = by_pattern[pattern]
     proposals = [p for p in made.proposals if p.family == pattern and p.chunk.id in work.chunks]
