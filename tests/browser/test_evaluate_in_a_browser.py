@@ -117,6 +117,8 @@ def test_label_evaluate_tune_and_take_the_settings_to_the_command_line(
     expect(points.nth(2000)).to_be_attached()
     tab.rest()
     assert "cutoff.gap_threshold" not in tab.page.url
+    points.nth(1925).scroll_into_view_if_needed()
+    tab.rest()
     square = points.nth(1925).bounding_box()
     tab.page.mouse.click(square["x"] + square["width"] / 2, square["y"] + square["height"] / 2)
     expect(tab.page).to_have_url(re.compile("cutoff.gap_threshold="))
