@@ -7,7 +7,8 @@ the same and whose patterns resemble each other are kin; what stands in the patt
 of the others are its names ("clerics, druids and monks").
 
 A proposal asks for one of the names, where there is kin, and for the value, in the spellings that
-the collection's texts and the questions use.
+the collection's texts and the questions use. Where titles are phrases of words alone ("Adult Red
+Dragon"), the words they share are names too: "red" alone would hold for much else.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from difflib import SequenceMatcher
 from itertools import takewhile
 
 from ragfilter.model import Chunk
-from ragfilter.rules.named import Name, find_named
+from ragfilter.rules.named import Name, find_named, telling
 from ragfilter.rules.rule import Rule, canonical
 from ragfilter.rules.values import (
     COMMON,
@@ -37,10 +38,11 @@ from ragfilter.text.normalise import normalise
 FEWEST = 3
 """So many chunks of one pattern make a family."""
 ALIKE = 0.5
-"""The share of words that the texts of a family have in common, and the patterns of kin."""
+"""The share of a text's words that its family has in common, and of those of kin's patterns."""
 NEAR = 0.8
 """From this likeness on (difflib's ratio) another context is a spelling of the same."""
 NAME_ALONE = "it asks for a name alone, which questions about other things may hold too"
+NO_NAME = "a question about the whole family, which names none of it, would drop its chunks"
 MOST_TEXTS = 20_000
 """Contexts are looked up in so many texts at most."""
 
@@ -109,7 +111,7 @@ def find_families(chunks: Iterable[Chunk]) -> tuple[Family, ...]:
     for pattern, siblings in find_named([c for c in chunks if c.id not in counted], FEWEST):
         if _resemble(chunk.text for chunk, _ in siblings):
             members = tuple(Member(chunk, name) for chunk, name in siblings)
-            named.append(Family(" ".join(pattern), members))
+            named.append(Family(" ".join(pattern), members, _phrase(pattern)))
     return tuple(sorted(named, key=lambda family: (-len(family.members), family.pattern)))
 
 
@@ -132,21 +134,24 @@ def propose(
                 for form in forms(name)
             )
         )
+        crossed = _crossed(family)
         for member in family.members:
-            value = (
-                spellings(member.value, contexts[member.value.words])
-                if isinstance(member.value, Value)
-                else forms(member.value.named)
-            )
-            groups = (names, value) if names else (value,)
+            asked: tuple[tuple[str, ...], ...]
+            if isinstance(member.value, Value):
+                asked, doubt = (spellings(member.value, contexts[member.value.words]),), ""
+            else:
+                parts = member.value.words if crossed else (member.value.named,)
+                # What stands before a noun has no plural of its own: red dragons.
+                written = _hyphens if names and not family.pattern.endswith("*") else forms
+                asked, doubt = tuple(map(written, parts)), NO_NAME if names else NAME_ALONE
             made.append(
                 Proposal(
                     member.chunk,
                     family.pattern,
-                    canonical(Rule(contain_one_of=groups)),
+                    canonical(Rule(contain_one_of=(names, *asked) if names else asked)),
                     names,
                     member.value.named,
-                    NAME_ALONE if isinstance(member.value, Name) else "",
+                    doubt,
                 )
             )
     return tuple(made)
@@ -159,9 +164,12 @@ def forms(name: str) -> tuple[str, ...]:
         if name.endswith(plural) and len(name) - len(plural) >= 2:
             single = name[: -len(plural)] + singular
             break
-    made = [single, name if name != single else plural_of(name)]
-    made += [form.replace("-", " ") for form in made if "-" in form]
-    return tuple(dict.fromkeys(made))
+    return _hyphens(single, name if name != single else plural_of(name))
+
+
+def _hyphens(*names: str) -> tuple[str, ...]:
+    """The names, and each without its hyphens."""
+    return tuple(dict.fromkeys((*names, *(name.replace("-", " ") for name in names))))
 
 
 def plural_of(name: str) -> str:
@@ -188,6 +196,22 @@ def _members(alike: Sequence[Chunk]) -> Iterator[Member]:
             yield Member(chunk, fitting[0])
 
 
+def _phrase(pattern: Sequence[str]) -> tuple[str, ...]:
+    """What tells something in a pattern of words alone: no sign sets the name apart from them."""
+    words = [token for token in pattern if token != "*"]
+    return tuple(telling(words)) if all(word[0].isalpha() for word in words) else ()
+
+
+def _crossed(family: Family) -> bool:
+    """Whether the names are of two words that each stand in several of them: adult black, adult
+    red, young red. A question may have them in any order, and other words between them."""
+    names = [member.value.words for member in family.members]
+    columns = list(zip(*names, strict=False))
+    return all(len(words) == len(columns) == 2 for words in names) and all(
+        len(set(column)) < len(column) for column in columns
+    )
+
+
 def _shared(rows: Iterable[Sequence[str]]) -> list[str]:
     """What all rows begin with."""
     columns = zip(*rows, strict=False)
@@ -195,10 +219,12 @@ def _shared(rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def _resemble(texts: Iterable[str]) -> bool:
-    """Whether the texts share most of their words, numbers apart."""
+    """Whether half of a text's words, numbers apart, stand in at least half of the texts, on
+    average. Not in all of them: one odd text would break up a large family."""
     bags = [{t for t in tokens(text) if t[0].isalpha()} for text in texts]
-    common = set.intersection(*bags)
-    return len(common) >= ALIKE * sum(map(len, bags)) / len(bags)
+    counts = Counter(word for bag in bags for word in bag)
+    common = {word for word, n in counts.items() if n >= len(bags) / 2}
+    return sum(len(bag & common) for bag in bags) >= ALIKE * sum(map(len, bags))
 
 
 def _words(pattern: str) -> set[str]:

@@ -41,7 +41,9 @@ def find_named(
             if counts[hash(pattern)] >= fewest:
                 groups[pattern][name].append(at)
     taken: set[int] = set()
-    for pattern, by_name in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])):
+    # Of two patterns for the same chunks the one with the shorter name says more.
+    most = sorted(groups.items(), key=lambda group: (-len(group[1]), -len(group[0]), group[0]))
+    for pattern, by_name in most:
         alone = {name: ids[0] for name, ids in by_name.items() if len(ids) == 1}
         free = {name: at for name, at in alone.items() if at not in taken}
         if len(free) >= fewest:

@@ -9,7 +9,7 @@ import pytest
 
 from ragfilter.ingest import demo
 from ragfilter.model import Chunk
-from ragfilter.rules.families import NAME_ALONE, find_families, forms, propose
+from ragfilter.rules.families import NAME_ALONE, NO_NAME, find_families, forms, propose
 
 
 def table(who: str, number: int) -> Chunk:
@@ -75,6 +75,61 @@ def test_titles_that_differ_in_a_name_are_a_family_and_each_rule_asks_for_its_ow
     # Numbers come first, a title in two patterns counts once, and two of a kind are too few.
     assert [len(f.members) for f in find_families([*goods, *CLERICS])] == [3, 3]
     assert find_families(goods[:2]) == ()
+
+
+def beasts(*titles: str) -> list[Chunk]:
+    text = "Bite: one target is hit and takes damage. Speed, armor and hit points of the"
+    return [Chunk(title, f"{text} {title}.", title) for title in titles]
+
+
+@pytest.mark.parametrize(
+    ("titles", "pattern", "rule"),
+    [
+        # The words that the titles share belong to the name: "black" alone is any black thing.
+        (
+            ("Black Bear", "Brown Bear", "Polar Bear"),
+            "* bear", [["bear", "bears"], ["black"]],
+        ),
+        (
+            ("Swarm of Bats", "Swarm of Rats", "Swarm of Wasps"),
+            "swarm of *", [["swarm", "swarms"], ["bat", "bats"]],
+        ),
+        # Two words that each stand in several names are asked for one by one.
+        (
+            ("Adult Black Dragon", "Adult Red Dragon", "Young Black Dragon", "Young Red Dragon"),
+            "* dragon", [["dragon", "dragons"], ["adult"], ["black"]],
+        ),
+        (
+            ("Giant Fire Beetle", "Giant Rat", "Giant Half-Red Newt"),
+            "giant *", [["giant", "giants"], ["fire beetle", "fire beetles"]],
+        ),
+        # A sign sets the name apart; of two patterns the one with the shorter name.
+        (
+            ("Vampire, Bat Form", "Vampire, Mist Form", "Vampire, Wolf Form"),
+            "vampire , * form", [["bat", "bats"]],
+        ),
+    ],
+)  # fmt: skip
+def test_titles_that_are_phrases_give_the_words_they_share_as_names(
+    titles: Sequence[str], pattern: str, rule: list[list[str]]
+) -> None:
+    (family,) = find_families(beasts(*titles))
+    assert family.pattern == pattern
+    first, *_ = propose([family], ())
+    assert json.loads(first.rule) == {"contain_one_of": rule}
+    assert first.doubt == (NO_NAME if family.names else NAME_ALONE)
+
+
+def test_one_text_that_differs_does_not_break_up_a_family() -> None:
+    *alike, last = beasts("Black Bear", "Brown Bear", "Polar Bear", "Cave Bear")
+    other = Chunk(
+        last.id, "Extinct since the ice came; bones were found in many places.", "Cave Bear"
+    )
+    (family,) = find_families([*alike, other])
+    assert len(family.members) == 4
+    told = ("Old trees.", "A roof leaks when rain falls.", "Nobody went north after noon.")
+    unlike = [Chunk(c.id, text, c.title) for c, text in zip(alike, told, strict=True)]
+    assert find_families(unlike) == ()
 
 
 def test_two_chunks_or_equal_numbers_are_no_family() -> None:
