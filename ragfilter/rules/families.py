@@ -42,7 +42,7 @@ ALIKE = 0.5
 NEAR = 0.8
 """From this likeness on (difflib's ratio) another context is a spelling of the same."""
 NAME_ALONE = "it asks for a name alone, which questions about other things may hold too"
-NO_NAME = "a question about the whole family, which names none of it, would drop its chunks"
+NO_NAME = "a question about the whole family would drop it"
 MOST_TEXTS = 20_000
 """Contexts are looked up in so many texts at most."""
 

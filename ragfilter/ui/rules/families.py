@@ -35,9 +35,9 @@ def draw(work: Desk) -> None:
             help="Reads every chunk once. Nothing is saved.",
         )
         return
-    known = labelled.gathered(work) if labelled.told(work) else None
-    if known is None and labelled.labels(work) is not None:
-        labelled.wait(work)
+    if labelled.gathered(work) is None and labelled.labels(work) is not None:
+        if labelled.told(work):
+            labelled.wait(work)
         return
     job = _job(work)
     if not job.done:
