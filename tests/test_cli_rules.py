@@ -589,6 +589,27 @@ def test_lint_with_an_error_is_exit_code_one(run: Run) -> None:
     assert run.json("lint", "--where", "type=monster")["errors"] == 0
 
 
+def test_lint_of_a_file_needs_no_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RAGFILTER_DATA_DIR", str(tmp_path / "none"))
+    file = write(
+        tmp_path / "rules.jsonl",
+        {"id": "a", "title": "Clerics, druids and monks", "query_must": json.loads(SPREAD)},
+        {"id": "b", "query_must": "{"},
+        {"id": "c"},
+    )
+    assert main(["rules", "lint", "--rules", file]) == 1
+    error, first, better, last = capsys.readouterr().out.splitlines()
+    assert error.startswith("error: b line 1, column 2: this is not valid JSON")
+    assert first.startswith("warning: a contain_one_of[0]: A query must name all of")
+    assert better.strip() == 'better: {"contain_one_of":[["cleric","druid","monk"]]}'
+    assert last == f"{file}: 2 rules, 1 error, 1 warning, 0 notes"
+    assert main(["rules", "lint", "--rules", file, "--fix"]) == 2
+    assert "--rules only checks a file." in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
 # -- export and import -----------------------------------------------------------------------------
 
 
@@ -607,9 +628,12 @@ def test_export_and_import_again(run: Run, tmp_path: Path) -> None:
     assert run.rule("troll") == OTHER
 
 
-def test_an_unreadable_rule_is_exported_as_it_is(run: Run) -> None:
+def test_an_unreadable_rule_is_exported_as_it_is(run: Run, tmp_path: Path) -> None:
     store_rule(run.folder, "boat", "{broken")
-    assert json.loads(run("export", "--where", "id=boat"))["query_must"] == "{broken"
+    out = tmp_path / "rules.jsonl"
+    run("export", "--where", "id=boat", "--out", str(out))
+    assert json.loads(out.read_text())["query_must"] == "{broken"
+    assert run("import", str(out)).startswith("small: 0 rules saved, 1 unchanged")
 
 
 def test_a_secret_is_not_exported_for_a_user_who_may_not_see_it(run: Run) -> None:
@@ -646,7 +670,8 @@ def test_import_names_what_it_refuses_and_saves_the_rest(run: Run, tmp_path: Pat
         "refused: line 3 (boat): contain_one_of[0]: the group is empty, so no query could meet it. "
         "Add a term or remove the group.",
         "refused: line 4 (ghost): the collection has no such chunk",
-        "refused: line 5: this is not JSON",
+        "refused: line 5: column 1: this is not valid JSON (Expecting value). Look for a missing "
+        "comma, quote or bracket there or just before.",
         "refused: line 6: the id is missing or is not text",
         "small: 3 rules saved, 1 unchanged, 2 lines without a rule skipped, 4 refused",
     ]
@@ -656,6 +681,21 @@ def test_import_names_what_it_refuses_and_saves_the_rest(run: Run, tmp_path: Pat
     assert run.rule("boat") is None
     assert run("undo", "troll").endswith(f"the rule of troll is {OTHER}\n")
     assert run.rule("troll") == OTHER
+
+
+def test_a_bad_line_is_named_though_its_chunk_comes_again(run: Run, tmp_path: Path) -> None:
+    file = write(
+        tmp_path / "in.jsonl",
+        {"id": "boat", "query_must": {"contain_one_of": [[]]}},
+        '{"id": "boat", "id": "troll", "query_must": {"contain": "x"}}',
+        {"id": "boat", "query_must": {"contain": "first"}},
+        {"id": "boat", "query_must": {"contain": "boat"}},
+    )
+    printed = run("import", file, code=1).splitlines()
+    assert printed[0].startswith("refused: line 1 (boat): contain_one_of")
+    assert printed[1] == "refused: line 2: id: the key appears 2 times. Keep one of them."
+    assert printed[2].startswith("small: 1 rule saved, 0 unchanged")
+    assert run.rule("boat") == '{"contain":"boat"}'
 
 
 def test_an_import_is_one_step_that_is_undone_whole(run: Run, tmp_path: Path) -> None:

@@ -84,6 +84,16 @@ def test_a_file_that_cannot_be_read_is_refused_whole(
     assert run.err.count("\n") == 1
 
 
+def test_the_forms_in_which_spreadsheets_write_a_header(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "rules.csv"
+    file.write_bytes(
+        b'sep=;\r\nID;Title;Query_Must\r\nboat;;"{""contain"":""boat""}"\r\nno;;{}\r\n'
+    )
+    printed = run("import", str(file), code=1)
+    assert "refused: line 4 (no): the collection has no such chunk" in printed
+    assert run.rule("boat") == '{"contain":"boat"}'
+
+
 def test_rules_of_a_csv_file_can_be_tested(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "rules.csv"
     run("export", "--out", str(out))

@@ -107,7 +107,9 @@ def _of_text(text: str, title: str) -> Iterator[Finding]:
     try:
         rule = parse(text)
     except RuleError as error:
-        yield Finding("", "unreadable", error.place, str(error))
+        # The finding names the place by itself.
+        problem = str(error).removeprefix(f"{error.place}: ")
+        yield Finding("", "unreadable", error.place, problem)
         return
     if not any(terms(rule)):
         problem = "The rule asks for nothing, so the chunk always passes; remove it."

@@ -66,7 +66,7 @@ def parse(text: str) -> Rule:
             f"the rule has {size:,} bytes, the limit is {MAX_BYTES:,}.",
             remedy="Shorten it, or give the chunks that need other terms rules of their own.",
         )
-    data = _load(text)
+    data = load(text)
     if isinstance(data, dict) and data.keys() == {"query_must"}:
         data = data["query_must"]
     if not isinstance(data, dict):
@@ -144,6 +144,14 @@ def parts(rule: Rule) -> Iterator[str]:
     yield from (place for place, _ in terms(rule) if place not in alone)
 
 
+def written(rule: Rule, place: str) -> str:
+    """The term or group at `place` in JSON, as the rule has it."""
+    value: Any = _parts(rule)
+    for step in re.findall(r"\w+", place):
+        value = value[int(step) if step.isdigit() else step]
+    return json.dumps(value, ensure_ascii=False)
+
+
 def without(rule: Rule, place: str) -> str:
     """Canonical text of `rule` without the term or group at `place`."""
 
@@ -194,7 +202,9 @@ def _parts(rule: Rule) -> dict[str, Any]:
     return {key: value for key, value in parts.items() if value not in ((), None)}
 
 
-def _load(text: str) -> Any:
+def load(text: str) -> Any:
+    """The value of JSON text. Raises RuleError with the place: no JSON, a key that stands twice,
+    NaN, or what is nested too deeply."""
     try:
         return json.loads(text, object_pairs_hook=_no_twins, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
@@ -218,7 +228,7 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise RuleError(
                 f"the key appears {sum(k == key for k, _ in pairs)} times.",
                 place=shorten(key),
-                remedy="Put all its terms under one.",
+                remedy="Keep one of them.",
             )
         found[key] = value
     return found

@@ -4,8 +4,8 @@ spreadsheets.
 One object a line with `id` and `query_must`, the rule as an object or as text. So are drafts
 (`rules suggest --out`) and the records that `index` reads. On import a line without `query_must`,
 and a draft that failed, are skipped; ``"query_must": null`` removes the chunk's rule. Of several
-lines for one chunk the last counts. A draft with remarks is held back unless they are accepted:
-nobody may have seen them.
+good lines for one chunk the last counts; a bad one is refused in any case. A draft with remarks is
+held back unless they are accepted: nobody may have seen them.
 
 A CSV file has the columns `id`, `title` and `query_must`, the rule as JSON text. A spreadsheet does
 not tell an empty cell from one that is not there, so a line without `query_must` is skipped, and
@@ -17,6 +17,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +25,13 @@ from typing import Any
 
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
-from ragfilter.rules.rule import canonical, parse
+from ragfilter.rules.rule import canonical, load, parse
 from ragfilter.text.characters import whole
 
 ID_KEYS = ("id", "_id", "chunk_id")
 RULE_KEY = "query_must"
 REMARKS_KEY = "remarks"
+_SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +95,13 @@ def is_csv(path: Path | None) -> bool:
     return path is not None and path.suffix.lower() == ".csv"
 
 
-def read(path: Path) -> dict[str, str | None]:
-    """The rules of the file at `path`, by chunk id; those that cannot be read stay as they are.
+def read(path: Path) -> dict[str, Chunk]:
+    """The chunks of the file at `path` by id, with their titles and rules alone; a rule that cannot
+    be read stays as it is.
 
     Raises InputError that names the first line that is not one of a chunk.
     """
-    found: dict[str, str | None] = {}
+    found: dict[str, Chunk] = {}
     for record in _records(path):
         if isinstance(record, Refusal):
             raise InputError(
@@ -107,7 +110,8 @@ def read(path: Path) -> dict[str, str | None]:
             )
         _, chunk_id, fields = record
         value = fields.get(RULE_KEY)
-        found[chunk_id] = value if value is None or isinstance(value, str) else json.dumps(value)
+        rule = value if value is None or isinstance(value, str) else json.dumps(value)
+        found[chunk_id] = Chunk(chunk_id, "", str(fields.get("title") or ""), rule=rule)
     return found
 
 
@@ -117,24 +121,23 @@ def plan(path: Path, stored: dict[str, str | None], *, with_doubts: bool = False
     Without `with_doubts` drafts that have some are held back. Writes nothing. Raises InputError
     where the file cannot be read at all.
     """
-    wanted: dict[str, Change | Refusal | None] = {}
-    unnamed: list[Refusal] = []
+    wanted: dict[str, Change] = {}
+    refusals: list[Refusal] = []
     skipped = 0
     for record in _records(path):
         found = record if isinstance(record, Refusal) else _change(*record, stored)
         if found is None:
             skipped += 1
-        elif found.chunk_id:
-            wanted[found.chunk_id] = found
         elif isinstance(found, Refusal):
-            unnamed.append(found)
-    changes = [item for item in wanted.values() if isinstance(item, Change)]
-    refusals = unnamed + [item for item in wanted.values() if isinstance(item, Refusal)]
+            refusals.append(found)
+        else:
+            wanted[found.chunk_id] = found
+    changes = wanted.values()
     new = [change for change in changes if change.before != change.after]
     return Plan(
         changes=tuple(change for change in new if with_doubts or not change.doubts),
         held=tuple(change for change in new if change.doubts and not with_doubts),
-        refusals=tuple(sorted(refusals, key=lambda refusal: refusal.line)),
+        refusals=tuple(refusals),
         unchanged=sum(change.before == change.after for change in changes),
         skipped=skipped,
     )
@@ -149,7 +152,10 @@ def _change(
         return Refusal(number, chunk_id, "the collection has no such chunk")
     value = record[RULE_KEY]
     after = None
-    if value is not None:
+    if isinstance(value, str) and value == stored[chunk_id]:
+        # Also one that cannot be read: it is exported as it is stored.
+        after = value
+    elif value is not None:
         try:
             after = canonical(parse(value if isinstance(value, str) else json.dumps(value)))
         except (RuleError, RecursionError) as error:
@@ -180,9 +186,9 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
         if not line.strip():
             continue
         try:
-            record: Any = json.loads(line)
-        except (ValueError, RecursionError):
-            yield number, "this is not JSON"
+            record: Any = load(line)
+        except RuleError as error:
+            yield number, str(error).removeprefix("line 1, ")
             continue
         yield number, record if isinstance(record, dict) else "this is not a JSON object"
 
@@ -191,7 +197,11 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """The cells of every row of a CSV file by column, or what is wrong with it. Raises InputError:
     no header, or a row that leaves open where the next one begins."""
     text = _read_text(path)
-    separator = max(",;\t", key=text.lstrip("\n").partition("\n")[0].count)
+    told = _SEPARATOR.match(text)
+    # Excel's own first line is no row, but counts as a line.
+    text = text if told is None else "\n" + text[told.end() :]
+    head = text.lstrip("\n").partition("\n")[0]
+    separator = told[1] if told is not None else max(",;\t", key=head.count)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     names: list[str] = []
     # A cell may hold line ends: a row is named by its first line.
@@ -202,7 +212,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
             if not any(cell.strip() for cell in cells):
                 continue
             if not names:
-                names = [cell.strip() for cell in cells]
+                names = [cell.strip().lower() for cell in cells]
                 if RULE_KEY not in names or not {*ID_KEYS} & {*names}:
                     raise InputError(
                         f"{path}, line {number}: the header does not name id and {RULE_KEY}.",

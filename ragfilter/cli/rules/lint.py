@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +15,7 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Json, Place, Where
 from ragfilter.cli.rules.effect import Saved, Saving, effect_document, effect_text
 from ragfilter.cli.rules.group import FOUND, rules
+from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
@@ -40,9 +42,23 @@ def lint(
         list[str] | None,
         typer.Option("--kind", help="With --fix, only findings of this kind; repeat it."),
     ] = None,
+    rules_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--rules",
+            help="Check the rules of this file (JSONL or CSV, as exported) instead of a "
+            "collection's. Needs no workspace.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> int:
     """Find rules that do not work as intended, and mend them. Exits with 1 if errors remain."""
+    if rules_file is not None:
+        if fix or where:
+            raise InputError(
+                "--rules only checks a file.", remedy="Leave out --fix and --where, or import it."
+            )
+        return _lint_file(rules_file, as_json=as_json)
     viewer = filtering.viewer
     from ragfilter.cli.rules.select import select
     from ragfilter.rules.lint import lint as find
@@ -81,10 +97,25 @@ def lint(
     return FOUND if errors or not saved.wanted else 0
 
 
-def lint_document(collection: str, rules: int, findings: Sequence[Finding]) -> dict[str, Any]:
+def _lint_file(path: Path, *, as_json: bool) -> int:
+    from ragfilter.rules.lint import lint as find
+    from ragfilter.rules.rule_files import read
+
+    chunks = {i: chunk for i, chunk in read(path).items() if chunk.rule}
+    texts = {i: chunk.rule or "" for i, chunk in chunks.items()}
+    findings = find(texts, {i: chunk.title for i, chunk in chunks.items()})
+    if as_json:
+        parts.emit(parts.dumps(lint_document(str(path), len(texts), findings)))
+    else:
+        parts.emit(lint_text(str(path), len(texts), findings))
+    return FOUND if any(finding.severity == "error" for finding in findings) else 0
+
+
+def lint_document(name: str, rules: int, findings: Sequence[Finding]) -> dict[str, Any]:
+    """`name` is that of a collection or file."""
     counts = Counter(finding.severity for finding in findings)
     return {
-        "collection": collection,
+        "collection": name,
         "rules": rules,
         **{f"{severity}s": counts[severity] for severity in SEVERITIES},
         "findings": [asdict(f) | {"severity": f.severity} for f in findings],

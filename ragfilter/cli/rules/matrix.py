@@ -58,6 +58,8 @@ def matrix(
     if questions is not None:
         lines = enumerate(read_lines(questions), start=1)
         asked["history"] = {str(number): line for number, line in lines if line.strip()}, {}
+        if not asked["history"][0]:
+            raise InputError(f"{questions} has no questions.", remedy="Write one a line.")
     made: dict[str, Matrix | tuple[RuleRow, ...]] = {}
     with place.open("rules") as bench:
         backends = parts.backends(bench, place.collection)
@@ -105,7 +107,10 @@ def _document(made: dict[str, Matrix | tuple[RuleRow, ...]]) -> dict[str, Any]:
 
 def _text(one: Matrix | tuple[RuleRow, ...]) -> str:
     if isinstance(one, tuple):
-        return _rows(one, "part", [row.place for row in one])
+        from ragfilter.rules.rule import parse, shorten, written
+
+        named = [f"{row.place} {shorten(written(parse(row.rule), row.place))}" for row in one]
+        return _rows(one, "part", named)
     text = _rows(one.rules, "chunks", [_named(row.chunk_ids) for row in one.rules])
     if one.crowding:
         head = ("without a rule", "retrieved", "irrelevant", "kept wrongly")

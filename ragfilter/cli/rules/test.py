@@ -44,7 +44,7 @@ def run_expectations(
         from ragfilter.rules import rule_files as files
 
         named = {i: None for expectation in expected for i, _ in expectation.wanted}
-        known = named | files.read(rules_file)
+        known = named | {i: chunk.rule for i, chunk in files.read(rules_file).items()}
     else:
         user = viewing.viewer
         with place.open("rules") as bench:

@@ -111,13 +111,7 @@ def _preview(work: Desk, say: str, plan: Plan) -> None:
             "filter shows no chunk that this is for.</p>"
         )
         return
-    measured = effect.of_changes(work, plan.after)
-    losing = measured is not None and measured.loses_relevant
-    sure = not losing or st.checkbox(
-        "Save although labelled questions lose what they need",
-        key=SURE,
-        help="They are listed above, in red.",
-    )
+    sure = effect.confirm(work, plan.after, SURE)
     st.button(
         f"Save {counted(len(plan.after), 'rule')}",
         key="bulk-save",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import streamlit as st
+
 from ragfilter.errors import RuleError
 from ragfilter.evaluate.effect import Changes, Effect, QueryEffect
 from ragfilter.model import Chunk
@@ -13,6 +15,9 @@ from ragfilter.ui.look import html
 from ragfilter.ui.rules import editor, labelled
 from ragfilter.ui.rules.desk import Desk
 
+UNKNOWN = (
+    "The labelled questions were still being gathered: what they would lose was not known yet."
+)
 MOST_ROWS = 8
 MOST_NAMES = 5
 
@@ -35,6 +40,23 @@ def of_changes(work: Desk, changes: Changes) -> Effect | None:
     return effect
 
 
+def confirm(work: Desk, changes: Changes, key: str) -> bool:
+    """Draw what `changes` would do; whether they may be saved. Asks once more where a labelled
+    question would lose what it needs, and where that is not known yet."""
+    effect = of_changes(work, changes)
+    if effect is None:
+        return not labelled.pending(work) or st.checkbox(
+            "Save before it is known what labelled questions lose",
+            key=f"{key}-unknown",
+            help="They are still being gathered. In a moment the page shows what would change.",
+        )
+    return not effect.loses_relevant or st.checkbox(
+        "Save although labelled questions lose what they need",
+        key=key,
+        help="They are listed above, in red.",
+    )
+
+
 def guard(work: Desk, chunk_id: str, text: str) -> str:
     """What saving `text` would spoil, in words; empty where nothing."""
     try:
@@ -45,10 +67,13 @@ def guard(work: Desk, chunk_id: str, text: str) -> str:
 
 
 def spoilt(work: Desk, changes: Changes) -> str:
-    """Which labelled questions would lose what they need, in words; empty where none."""
+    """Which labelled questions would lose what they need, in words, or that it is not known yet;
+    empty where none."""
     known = labelled.gathered(work)
-    effect = None if known is None else known.effect(changes)
-    if effect is None or not effect.loses_relevant:
+    if known is None:
+        return UNKNOWN if labelled.pending(work) else ""
+    effect = known.effect(changes)
+    if not effect.loses_relevant:
         return ""
     losing = [row for row in effect.rows if row.lost_relevant]
     lost = sum(len(row.lost_relevant) for row in losing)

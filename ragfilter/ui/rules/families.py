@@ -107,8 +107,9 @@ def _family(work: Desk, made: Suggested) -> None:
     ]
     left, right = st.columns((1.2, 1), gap="medium")
     with left:
-        names = ", ".join(family.names) or "–"
-        more = {"value": [p.value for p in proposals], "names": [names for _ in proposals]}
-        offers.table(work, offered, made.evidence, more)
+        if family.names:
+            names = html.text(", ".join(family.names))
+            html.draw(f'<p class="rf-aside">Each rule also asks for one of these: {names}.</p>')
+        offers.table(work, offered, made.evidence, {"value": [p.value for p in proposals]})
     with right:
         offers.accept(work, offered, "of this family")

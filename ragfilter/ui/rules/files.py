@@ -111,13 +111,7 @@ def _planned(work: Desk, plan: Plan) -> None:
         return
     after = {change.chunk_id: change.after for change in plan.changes}
     before = {change.chunk_id: change.before for change in plan.changes}
-    measured = effect.of_changes(work, after)
-    sure = measured is None or not measured.loses_relevant
-    sure = sure or st.checkbox(
-        "Save although labelled questions lose what they need",
-        key=SURE,
-        help="They are listed above, in red.",
-    )
+    sure = effect.confirm(work, after, SURE)
     st.button(
         f"Save {counted(len(after), 'rule')}",
         key="files-save",

@@ -85,6 +85,12 @@ def gathered(work: Desk, *, asked: bool = False) -> Labelled | None:
     return held[1] if found is None else replace(held[1], qrels=found.qrels)
 
 
+def pending(work: Desk) -> bool:
+    """Whether the labelled questions are being gathered."""
+    job = _job(work, asked=False)
+    return job is not None and not job.done
+
+
 def wait(work: Desk, *, asked: bool = False) -> None:
     """Say that the questions are being gathered until they are; then the page is drawn with them.
     Using the page only ends this waiting."""

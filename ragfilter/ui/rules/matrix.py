@@ -12,6 +12,7 @@ from ragfilter.evaluate.effect import Labelled
 from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_parts
 from ragfilter.report import short_title
 from ragfilter.rules.overview import brief
+from ragfilter.rules.rule import parse, written
 from ragfilter.ui.look import html, numbers
 from ragfilter.ui.rules import desk, labelled
 from ragfilter.ui.rules.desk import Desk
@@ -81,7 +82,8 @@ def draw(work: Desk) -> None:
         )
         html.draw(f'<p class="rf-aside">{numbers.count(len(made.rules))} rules over {over}.</p>')
         names = [_chunks(work, row.chunk_ids) for row in made.rules]
-        _table("matrix-table", names, made.rules, [brief(row.rule) for row in made.rules])
+        briefs = [brief(row.rule) for row in made.rules]
+        _table("matrix-table", "chunk", names, made.rules, briefs)
         _parts(work, made, asked)
     if made.crowding:
         html.draw(
@@ -144,7 +146,9 @@ def _chunks(work: Desk, ids: Sequence[str]) -> str:
     return name if len(ids) == 1 else f"{name} and {len(ids) - 1} more"
 
 
-def _table(key: str, names: Sequence[str], rows: Sequence[RuleRow], rules: Sequence[str]) -> None:
+def _table(
+    key: str, first: str, names: Sequence[str], rows: Sequence[RuleRow], rules: Sequence[str]
+) -> None:
     column = st.column_config
     figures = {
         # What harms first: a narrow window shows the first columns.
@@ -160,7 +164,7 @@ def _table(key: str, names: Sequence[str], rows: Sequence[RuleRow], rules: Seque
     }
     forms = {"precision": "%.2f", "ΔF1 without": "%+.4f", "Δrecall without": "%+.4f"}
     st.dataframe(
-        pd.DataFrame({"chunk": names, "rule": rules, **figures}),
+        pd.DataFrame({first: names, "rule": rules, **figures}),
         key=key,
         hide_index=True,
         height=400,
@@ -200,7 +204,9 @@ def _parts(work: Desk, made: Matrix, asked: Labelled) -> None:
         by_id[chosen].rule, asked.pools, asked.qrels, work.chunks.values(), asked.settings,
         asked.user,
     )  # fmt: skip
-    _table("matrix-parts", [row.place for row in parts], parts, [""] * len(parts))
+    rule = parse(by_id[chosen].rule)
+    places = [row.place for row in parts]
+    _table("matrix-parts", "part", places, parts, [written(rule, place) for place in places])
 
 
 def _edit(chunk_id: str) -> None:

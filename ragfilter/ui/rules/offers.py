@@ -19,6 +19,7 @@ from ragfilter.ui.rules import bulk, desk, diff, effect, saving
 from ragfilter.ui.rules.desk import Desk
 
 ONE, DOUBTS = "suggest-one", "suggest-doubts"
+SURE, ONE_SURE = "suggest-sure", "suggest-one-sure"
 HEIGHT = 440
 
 
@@ -44,11 +45,11 @@ def table(
                 **more,
                 "chunk": [short_title(each.chunk.name, desk.TITLE_WIDTH) for each in offers],
                 "now": [_now(work, each) for each in offers],
-                "doubts": ["; ".join(each.doubts) for each in offers],
                 "blocks": [None if row is None else row.blocks for row in rows],
                 "passes": [None if row is None else row.passes for row in rows],
                 "conflicts": [None if row is None else len(row.conflicts) for row in rows],
                 "would drop": [len(evidence.losses.get(each.chunk.id, ())) for each in offers],
+                "doubts": ["; ".join(each.doubts) for each in offers],
             }
         ),
         key="suggest-table",
@@ -77,14 +78,14 @@ def accept(work: Desk, offers: Sequence[Offer], whose: str) -> None:
         help="What speaks against them is said in the table.",
     )
     taken = new if with_doubts else sure
-    effect.of_changes(work, {each.chunk.id: each.rule for each in taken})
+    sure_of_it = effect.confirm(work, {each.chunk.id: each.rule for each in taken}, SURE)
     st.button(
         f"Accept {counted(len(taken), 'rule')} {whose}",
         key="suggest-accept",
         type="primary",
         on_click=_accept,
         args=(work, taken),
-        disabled=not taken,
+        disabled=not (taken and sure_of_it),
         help="Saves them as one step, which can be undone under History.",
     )
     _one(work, offers)
@@ -110,13 +111,17 @@ def _one(work: Desk, offers: Sequence[Offer]) -> None:
         return
     each = by_id[chosen]
     stored = work.chunks[each.chunk.id].rule
+    spoilt = effect.spoilt(work, {each.chunk.id: each.rule}) if stored != each.rule else ""
+    if spoilt:
+        html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(spoilt)}</p>')
+    sure = not spoilt or st.checkbox("Accept it all the same", key=ONE_SURE)
     with st.container(key="suggest-actions", horizontal=True, gap="small"):
         st.button(
             "Accept this one",
             key="suggest-one-accept",
             on_click=_accept,
             args=(work, [each]),
-            disabled=stored == each.rule,
+            disabled=stored == each.rule or not sure,
             help="Saves this rule alone.",
         )
         st.button(

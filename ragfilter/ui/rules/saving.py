@@ -16,6 +16,7 @@ from ragfilter.model import Chunk
 from ragfilter.rules import edits
 from ragfilter.rules.rule import canonical, parse, pretty
 from ragfilter.text.characters import whole
+from ragfilter.ui.look import prose
 from ragfilter.ui.panels import drafting
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources, open_resources
@@ -70,6 +71,8 @@ def act(
             if spoilt:
                 state.drafts()[chunk_id] = text
                 st.session_state[DOUBT] = (chunk_id, text, spoilt)
+                # What is told below the editor may be below the window's edge.
+                st.toast(prose.message(f"Not saved yet. {spoilt}"), icon=":material/warning:")
                 return
             made = edits.save(
                 store, journal, chunk_id=chunk_id, rule=text, expected=expected, who=who
