@@ -9,11 +9,13 @@ from ragfilter.evaluate.agreement import Agreement, agreement
 from ragfilter.evaluate.beir import Labels, Qrels
 from ragfilter.evaluate.labels import DEMOS
 from ragfilter.evaluate.labels import load as load_files
+from ragfilter.evaluate.measuring import visible
 from ragfilter.stores.labels import ASKED, LABELLED, settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from ragfilter.model import Chunk, User
     from ragfilter.stores.labels import Label, LabelBook
 
 WITH_LLM = ", with LLM labels"
@@ -89,9 +91,11 @@ def load(book: LabelBook, collection: str, name: str, *, llm: bool = False) -> L
     return Labels(queries, qrels)
 
 
-def everything(book: LabelBook, collection: str) -> Labels | None:
-    """Every labelled question: a demo's own, and those that people have labelled; None where there
-    is none. Raises StoreError."""
+def everything(
+    book: LabelBook, collection: str, catalogue: Mapping[str, Chunk], user: User
+) -> Labels | None:
+    """Every labelled question: a demo's own, and those that people have labelled, with the labels
+    of what `user` may see; None where there is none. Raises StoreError."""
     queries: dict[str, str] = {}
     qrels: dict[str, Mapping[str, int]] = {}
     for name in (collection, LABELLED):
@@ -103,4 +107,5 @@ def everything(book: LabelBook, collection: str) -> Labels | None:
         for query_id, text in found.labelled.items():
             if text.strip() not in known:
                 queries[query_id], qrels[query_id] = text, found.qrels[query_id]
-    return Labels(queries, qrels) if qrels else None
+    seen = visible(Labels(queries, qrels), catalogue, user)
+    return seen if seen.qrels else None

@@ -41,6 +41,7 @@ class Saving:
         typer.Option(
             "--queries",
             help="Labelled queries, to see what the change does to them before it is saved. "
+            "Without it, all that the workspace has labelled; none with --yes. "
             f"{SET_HELP}",
         ),
     ] = None
@@ -62,7 +63,7 @@ class Saving:
         from ragfilter.rules import steps
 
         effect = None
-        if self.queries is not None:
+        if rules and (self.queries is not None or not self.yes):
             effect = _effect_of(rules, bench, place, (self.queries, self.qrels), filtering)
         if self.dry_run:
             return Saved(effect, wanted=True, done=False)
@@ -82,15 +83,27 @@ def _effect_of(
     changes: Mapping[str, str | None],
     bench: Workbench,
     place: Place,
-    labelled: tuple[str, str | None],
+    labelled: tuple[str | None, str | None],
     filtering: Filtering,
-) -> Effect:
-    """What changes (chunk id to rule) do to labelled queries; what the labels lack is told."""
-    from ragfilter.evaluate import run
+) -> Effect | None:
+    """What changes (chunk id to rule) do to labelled queries; what the labels lack is told. None
+    where no queries were named and the workspace has no labels."""
+    from ragfilter.evaluate import run, stored
     from ragfilter.evaluate.effect import measure_effect
+    from ragfilter.layers.clearance import viewer
 
     settings, user = filtering.load().settings, filtering.user
-    known = parts.read_labels(Chosen(), *labelled, bench, place.collection, user, settings)
+    queries, qrels = labelled
+    if queries is not None:
+        known = parts.read_labels(Chosen(), queries, qrels, bench, place.collection, user, settings)
+    else:
+        # Nobody named them, so an LLM is not paid for them.
+        settings = settings.with_values({"query_must.enabled": True, "judge.enabled": False})
+        catalogue = bench.collection(place.collection).catalogue()
+        every = stored.everything(bench.labels, place.collection, catalogue, viewer(user, settings))
+        if every is None:
+            return None
+        known = every
     backends = parts.backends(bench, place.collection)
     pools = run.gather_all(
         known.labelled, settings, backends, user, progress=parts.progress("queries")

@@ -11,7 +11,6 @@ import streamlit as st
 
 from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.measuring import visible
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import UNRESTRICTED, Chunk, User
 from ragfilter.protocols import Catalogue
@@ -45,11 +44,8 @@ class Desk:
         """The workspace's labels of what may be seen, with a demo's own; None where there are none.
         Raises StoreError."""
         bench = self.resources.bench
-        every = stored.everything(bench.labels, self.collection)
-        if every is None:
-            return None
-        seen = visible(every, bench.collection(self.collection).catalogue(), self.user)
-        return seen if seen.qrels else None
+        catalogue = bench.collection(self.collection).catalogue()
+        return stored.everything(bench.labels, self.collection, catalogue, self.user)
 
     def chunk(self, chunk_id: str | None) -> Chunk | None:
         """A chunk that may be seen, whole; None where there is none."""
