@@ -572,7 +572,7 @@ def test_lint_with_a_warning_is_no_failure(run: Run) -> None:
     store_rule(run.folder, "cleric-7", SPREAD)
     first, better, last = run("lint").splitlines()
     assert first.startswith("warning: cleric-7 contain_one_of[0]: A query must name all of")
-    assert better == '  better: {"contain_one_of":[["cleric","druid","monk"]]}'
+    assert better == '  perhaps: {"contain_one_of":[["cleric","druid","monk"]]}'
     assert last == "small: 3 rules, 0 errors, 1 warning, 0 notes"
 
 

@@ -6,17 +6,18 @@ three groups, so no query about a cleric alone can meet it; they belong in one g
 Two signs are taken as evidence:
 
 listed   the chunk's title lists things ("clerics, druids and monks", "magic-users/illusionists"),
-         and two groups or more name different things of that list
+         and two groups or more, or terms of `contain_all_of`, name different things of that list
 single   three groups or more each name one thing by a single word and its plural, without digits
 
 The second sign needs three groups, because two plain words, such as a climate and a terrain, are
-more often meant together.
+more often meant together. Three may be too, so it is not sure.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from ragfilter.rules.rule import Rule
 from ragfilter.text.normalise import normalise
@@ -29,24 +30,47 @@ _WORDS = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
 _PLURALS = (("ies", "y"), ("ves", "f"), ("men", "man"), ("ses", "s"), ("s", ""))
 
 
-def spread(rule: Rule, title: str = "") -> tuple[int, ...]:
-    """The places (from 0) of groups that look like alternatives of each other; empty for none."""
-    return _listed(rule, title) or _single(rule)
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Alternatives that a query must all name: the first of each, where the first one stands, and
+    the rule with them in one group. Not `sure` where nothing but their form tells it."""
+
+    names: tuple[str, ...]
+    place: str
+    merged: Rule
+    sure: bool
 
 
-def merge(rule: Rule, groups: Sequence[int]) -> tuple[tuple[str, ...], ...]:
-    """The groups of `rule` with `groups` made one, which stands where the first of them stood."""
-    together = dict.fromkeys(term for i in groups for term in rule.contain_one_of[i])
-    merged = []
-    for i, group in enumerate(rule.contain_one_of):
-        if i == groups[0]:
-            merged.append(tuple(together))
-        elif i not in groups:
-            merged.append(group)
-    return tuple(merged)
+def spread(rule: Rule, title: str = "") -> Spread | None:
+    """What looks like alternatives that every query must name; None for nothing."""
+    groups = rule.contain_one_of
+    listed = _listed(groups, title)
+    found = listed or _single(groups)
+    if found:
+        names = tuple(groups[i][0] for i in found)
+        merged = replace(rule, contain_one_of=_merge(groups, found))
+        return Spread(names, f"contain_one_of[{found[0]}]", merged, sure=bool(listed))
+    terms = rule.contain_all_of
+    found = _listed([(term,) for term in terms], title)
+    if not found:
+        return None
+    names = tuple(terms[i] for i in found)
+    left = tuple(term for i, term in enumerate(terms) if i not in found)
+    merged = replace(rule, contain_one_of=(*groups, names), contain_all_of=left)
+    return Spread(names, f"contain_all_of[{found[0]}]", merged, sure=True)
 
 
-def _listed(rule: Rule, title: str) -> tuple[int, ...]:
+def _merge(groups: Sequence[tuple[str, ...]], found: Sequence[int]) -> tuple[tuple[str, ...], ...]:
+    """`groups` with those of `found` made one, which stands where the first of them stood."""
+    together = tuple(dict.fromkeys(term for i in found for term in groups[i]))
+    return tuple(
+        together if i == found[0] else group
+        for i, group in enumerate(groups)
+        if i == found[0] or i not in found
+    )
+
+
+def _listed(groups: Sequence[tuple[str, ...]], title: str) -> tuple[int, ...]:
     for things in _lists(title):
         named = {
             i: {
@@ -54,7 +78,7 @@ def _listed(rule: Rule, title: str) -> tuple[int, ...]:
                 for place, thing in enumerate(things)
                 if any(_names(_stems(term), thing, place, len(things)) for term in group)
             }
-            for i, group in enumerate(rule.contain_one_of)
+            for i, group in enumerate(groups)
         }
         touched = tuple(i for i, places in named.items() if places)
         if any(named[i].isdisjoint(named[j]) for i in touched for j in touched):
@@ -62,8 +86,8 @@ def _listed(rule: Rule, title: str) -> tuple[int, ...]:
     return ()
 
 
-def _single(rule: Rule) -> tuple[int, ...]:
-    plain = tuple(i for i, group in enumerate(rule.contain_one_of) if _one_word(group))
+def _single(groups: Sequence[tuple[str, ...]]) -> tuple[int, ...]:
+    plain = tuple(i for i, group in enumerate(groups) if _one_word(group))
     return plain if len(plain) >= 3 else ()
 
 

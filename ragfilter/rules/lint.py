@@ -15,19 +15,19 @@ shared      warning   the rule stands on several chunks whose titles differ in a
 spelling    note      a group lacks a usual spelling of a value ("ac 6", "armor class of 6")
 dead        note      an alternative can never help, because it holds a forbidden term
 duplicate   note      a term or group stands twice
-covered     note      a term changes nothing, because a shorter (or longer) one decides
+covered     note      a term or group changes nothing, because another one decides
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from ragfilter.errors import RuleError
 from ragfilter.rules import lint_values
-from ragfilter.rules.alternatives import merge, spread
+from ragfilter.rules.alternatives import spread
 from ragfilter.rules.lint_values import Fault
 from ragfilter.rules.match import prepared
 from ragfilter.rules.rule import Rule, canonical, parse, shorten, terms, without
@@ -53,6 +53,7 @@ SEVERITY: Mapping[Kind, Severity] = {
     "duplicate": "note",
     "covered": "note",
 }
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 SHORT = 3
 _UNSPACED = frozenset(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR"))
 
@@ -61,19 +62,25 @@ _UNSPACED = frozenset(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "M
 class Finding:
     """One thing to look at. `place` is a path within the rule, empty for the rule as a whole;
     `proposal` is the canonical text of a rule without this fault, None where only a person can
-    tell what was meant."""
+    tell what was meant. Where it is not `sure`, the rule may be meant as it is."""
 
     chunk_id: str
     kind: Kind
     place: str
     problem: str
     proposal: str | None = None
+    sure: bool = True
 
     @property
     def severity(self) -> Severity:
         """``error``: the rule does not do its work; ``warning``: probably not what was meant;
         ``note``: could be shorter."""
         return SEVERITY[self.kind]
+
+
+def by_severity(findings: Iterable[Finding]) -> list[Finding]:
+    """Errors first, then warnings, then notes; among themselves in their order."""
+    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
 def lint(rules: Mapping[str, str], titles: Mapping[str, str] | None = None) -> tuple[Finding, ...]:
@@ -117,22 +124,21 @@ def _of_text(text: str, title: str) -> Iterator[Finding]:
     yield from _spread(rule, title)
     yield from _against_each_other(rule)
     yield from _redundant(rule)
-    yield from _same_groups(rule)
+    yield from _met_groups(rule)
     yield from _loose(rule)
     yield from _no_edges(rule)
     yield from (_finding(fault) for fault in lint_values.of_rule(rule, title))
 
 
 def _spread(rule: Rule, title: str) -> Iterator[Finding]:
-    groups = spread(rule, title)
-    if groups:
-        names = ", ".join(f"“{shorten(rule.contain_one_of[i][0])}”" for i in groups)
+    found = spread(rule, title)
+    if found is not None:
+        names = ", ".join(f"“{shorten(name)}”" for name in found.names)
         problem = (
-            f"A query must name all of {names}, since every group must be met; "
+            f"A query must name all of {names}, since every one of them must be met; "
             "if any one of them is enough, they belong in one group."
         )
-        proposal = canonical(replace(rule, contain_one_of=merge(rule, groups)))
-        yield Finding("", "spread", f"contain_one_of[{groups[0]}]", problem, proposal)
+        yield Finding("", "spread", found.place, problem, canonical(found.merged), found.sure)
 
 
 def _against_each_other(rule: Rule) -> Iterator[Finding]:
@@ -140,12 +146,14 @@ def _against_each_other(rule: Rule) -> Iterator[Finding]:
         forbidden = _forbidden_in(term, rule)
         if forbidden:
             problem = f"“{shorten(term)}” is required, but “{shorten(forbidden)}” is forbidden."
-            yield Finding("", "impossible", place, f"{problem} No query can meet the rule.")
+            problem += " No query can meet the rule. Remove one of the two."
+            yield Finding("", "impossible", place, problem)
     for i, group in enumerate(rule.contain_one_of):
         dead = [(j, _forbidden_in(term, rule)) for j, term in enumerate(group)]
         if all(forbidden for _, forbidden in dead):
             problem = (
-                "Every term of the group contains a forbidden one. No query can meet the rule."
+                "Every term of the group contains a forbidden one. No query can meet the rule. "
+                "Remove what is forbidden, or the group."
             )
             yield Finding("", "impossible", f"contain_one_of[{i}]", problem)
             continue
@@ -183,15 +191,29 @@ def _decider(term: str, others: Sequence[str], *, required: bool) -> int | None:
     return None
 
 
-def _same_groups(rule: Rule) -> Iterator[Finding]:
-    seen: dict[frozenset[str], int] = {}
-    for i, group in enumerate(rule.contain_one_of):
-        key = frozenset(prepared(term, rule.match) for term in group)
-        first = seen.setdefault(key, i)
-        if first != i:
-            place = f"contain_one_of[{i}]"
-            problem = f"The group asks for the same as contain_one_of[{first}]."
-            yield Finding("", "duplicate", place, problem, without(rule, place))
+def _met_groups(rule: Rule) -> Iterator[Finding]:
+    """Groups that are met wherever a required term or another group is."""
+    groups = {
+        f"contain_one_of[{i}]": frozenset(prepared(term, rule.match) for term in group)
+        for i, group in enumerate(rule.contain_one_of)
+    }
+    required = {place: frozenset((prepared(term, rule.match),)) for place, term in _required(rule)}
+    for place, group in groups.items():
+        for other, terms_ in (required | groups).items():
+            if other == place or not _meets(terms_, group):
+                continue
+            mutual = other in groups and _meets(group, terms_)
+            if mutual and list(groups).index(other) > list(groups).index(place):
+                continue
+            kind: Kind = "duplicate" if group == terms_ else "covered"
+            problem = f"The group asks for nothing that {other} does not ask for."
+            yield Finding("", kind, place, problem, without(rule, place))
+            break
+
+
+def _meets(one: Iterable[str], group: Iterable[str]) -> bool:
+    """Whether a query with any term of `one` has a term of `group`."""
+    return all(any(term in longer for term in group) for longer in one)
 
 
 def _loose(rule: Rule) -> Iterator[Finding]:

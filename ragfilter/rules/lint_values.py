@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from ragfilter.rules.values import (
     acronym,
     is_number,
     mask,
+    numbers,
     spellings,
     tokens,
     values,
@@ -101,16 +102,29 @@ def _bare(rule: Rule, title: str) -> Iterator[Fault]:
         together = place.startswith("contain_all_of") and any(w[0].isalpha() for w in others)
         if counted & others or together:
             continue
-        fitting = [v for v in values(title) if str(v.number) == term.strip()]
-        proposal = None
-        if group and len(fitting) == 1:
-            more = spellings(fitting[0], _contexts(fitting[0]))
-            proposal = _in_place_of(rule, int(group.group(1)), term, more)
-        problem = (
+        yield Fault(
+            "bare",
+            place,
             f"“{shorten(term)}” is a number alone: any question with that number has it. Write "
-            "what it counts too."
+            "what it counts too.",
+            None if group is None else _counting(rule, int(group.group(1)), term, title),
         )
-        yield Fault("bare", place, problem, proposal)
+
+
+def _counting(rule: Rule, index: int, term: str, title: str) -> str | None:
+    """The rule with what the number counts, by the title, else by the other terms of its group;
+    None where neither says it."""
+    group = rule.contain_one_of[index]
+    fitting = [v for v in values(title) if term.strip() in numbers(v.number)]
+    if len(fitting) == 1:
+        same = numbers(fitting[0].number)
+        more = spellings(fitting[0], _contexts(fitting[0]))
+        made = [t for old in group for t in (more if old.strip() in same else (old,))]
+    else:
+        made = [old for old in group if old != term]
+        if not any(term.strip() in tokens(old) for old in made):
+            return None
+    return _with_group(rule, f"contain_one_of[{index}]", tuple(dict.fromkeys(made)))
 
 
 def _is_bare(term: str) -> bool:
@@ -129,49 +143,51 @@ def _counted(title: str) -> Iterator[str]:
                 yield word
 
 
-def _in_place_of(rule: Rule, index: int, term: str, more: Iterable[str]) -> str:
-    groups = list(rule.contain_one_of)
-    made = [t for old in groups[index] for t in (more if old == term else (old,))]
-    groups[index] = tuple(dict.fromkeys(made))
-    return canonical(replace(rule, contain_one_of=tuple(groups)))
-
-
 def _everywhere(rule: Rule) -> Iterator[Fault]:
     """Terms of words that every question holds."""
     for place, term in terms(rule):
-        if not all(token in COMMON and len(token) > 1 for token in tokens(term)):
+        if not all(token in COMMON or not token[-1].isalnum() for token in tokens(term)):
             continue
         index = _GROUP.match(place)
         if place.startswith("contain_none_of"):
-            problem = f"“{shorten(term)}” is in nearly every question, so hardly any passes."
-        elif index:
-            problem = f"“{shorten(term)}” is in nearly every question, so the group asks nothing."
+            so = "hardly any passes"
         else:
-            problem = f"“{shorten(term)}” is in nearly every question, so it asks nothing."
+            so = "it asks nothing" if index is None else "the group asks nothing"
+        problem = f"“{shorten(term)}” is in nearly every question, so {so}. Remove it."
         alone = index is not None and len(rule.contain_one_of[int(index.group(1))]) == 1
         gone = index.group(0) if alone and index is not None else place
-        yield Fault("everywhere", place, problem, without(rule, gone))
+        left = without(rule, gone)
+        # A rule that asks for nothing is no mend: what was meant only its author knows.
+        yield Fault("everywhere", place, problem, left if any(terms(parse(left))) else None)
 
 
 def _missing_spellings(rule: Rule, title: str) -> Iterator[Fault]:
-    """The title's value, where a group names it in some of the usual ways only."""
+    """The title's value, where the rule names it in some of the usual ways only."""
+    stand = {f"contain_one_of[{i}]": group for i, group in enumerate(rule.contain_one_of)}
+    required = [] if rule.contain is None else [("contain", rule.contain)]
+    required += [(f"contain_all_of[{i}]", term) for i, term in enumerate(rule.contain_all_of)]
+    stand |= {place: (term,) for place, term in required}
     for value in values(title):
         short = acronym(value.words)
         if not short:
             continue
         full, number = " ".join(value.words), value.number
         usual = (f"{full} {number}", f"{full} of {number}", f"{short} {number}")
-        for i, group in enumerate(rule.contain_one_of):
-            known = {prepared(term, rule.match) for term in group}
+        for place, named in stand.items():
+            known = {prepared(term, rule.match) for term in named}
             missing = [term for term in usual if prepared(term, rule.match) not in known]
-            if not missing or len(missing) == len(usual):
-                continue
-            groups = list(rule.contain_one_of)
-            groups[i] = (*group, *missing)
-            shown = ", ".join(f"“{shorten(term)}”" for term in missing)
-            yield Fault(
-                "spelling",
-                f"contain_one_of[{i}]",
-                f"Usual spellings are missing: {shown}.",
-                canonical(replace(rule, contain_one_of=tuple(groups))),
-            )
+            if missing and len(missing) < len(usual):
+                shown = ", ".join(f"“{shorten(term)}”" for term in missing)
+                better = _with_group(rule, place, (*named, *missing))
+                yield Fault("spelling", place, f"Usual spellings are missing: {shown}.", better)
+
+
+def _with_group(rule: Rule, place: str, group: tuple[str, ...]) -> str:
+    """The rule with `group` at `place`; a required term there becomes the group."""
+    index = _GROUP.match(place)
+    if index is None:
+        left = parse(without(rule, place))
+        return canonical(replace(left, contain_one_of=(*left.contain_one_of, group)))
+    groups = list(rule.contain_one_of)
+    groups[int(index.group(1))] = group
+    return canonical(replace(rule, contain_one_of=tuple(groups)))

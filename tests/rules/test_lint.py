@@ -93,8 +93,17 @@ def test_spread_alternatives(
             [("duplicate", "contain_all_of[0]", '{"contain":"x"}')],
         ),
         (
-            {"contain_one_of": [["a", "b"], ["B", "A"]]},
-            [("duplicate", "contain_one_of[1]", '{"contain_one_of":[["a","b"]]}')],
+            {"contain_one_of": [["x", "y"], ["Y", "X"]]},
+            [("duplicate", "contain_one_of[1]", '{"contain_one_of":[["x","y"]]}')],
+        ),
+        # Whoever asks for a cat has met the second group.
+        (
+            {"contain_one_of": [["cat"], ["cat", "dog"]]},
+            [("covered", "contain_one_of[1]", '{"contain_one_of":[["cat"]]}')],
+        ),
+        (
+            {"contain_one_of": [["dog", "cat"]], "contain_all_of": ["big dog"]},
+            [("covered", "contain_one_of[0]", '{"contain_all_of":["big dog"]}')],
         ),
         # A shorter alternative decides; in word mode only where it ends at a token edge.
         (
@@ -125,7 +134,7 @@ def test_spread_alternatives(
             {"contain_all_of": ["Undead king"], "contain_none_of": ["undead"]},
             [("impossible", "contain_all_of[0]", None)],
         ),
-        ({"contain": "a", "contain_none_of": ["A"]}, [("impossible", "contain", None)]),
+        ({"contain": "x", "contain_none_of": ["X"]}, [("impossible", "contain", None)]),
         ({"contain_all_of": ["undeadly"], "contain_none_of": ["undead"]}, []),
         (
             {"contain_one_of": [["undead king"]], "contain_none_of": ["undead"]},
@@ -168,15 +177,23 @@ def test_findings(rule: Any, expected: list[tuple[str, str, str | None]]) -> Non
     assert found(rule) == expected
 
 
+def test_required_terms_that_the_title_lists_are_alternatives() -> None:
+    rule = {"contain_all_of": ["cleric", "druid", "armor class 7"]}
+    merged = '{"contain_one_of":[["cleric","druid"]],"contain_all_of":["armor class 7"]}'
+    assert found(rule, MATRIX) == [("spread", "contain_all_of[0]", merged)]
+    assert found(rule) == []
+
+
 def test_a_finding_says_in_words_what_is_wrong() -> None:
     (finding,) = lint({"m": json.dumps({"contain_one_of": THREE_GROUPS})})
     assert finding == Finding(
         "m",
         "spread",
         "contain_one_of[0]",
-        "A query must name all of “cleric”, “druid”, “monk”, since every group must be met; "
+        "A query must name all of “cleric”, “druid”, “monk”, since every one of them must be met; "
         "if any one of them is enough, they belong in one group.",
         finding.proposal,
+        sure=False,
     )
     assert finding.severity == "warning"
 

@@ -50,6 +50,24 @@ def test_a_number_alone_is_mended_by_the_title() -> None:
 
 
 @pytest.mark.parametrize(
+    ("group", "title", "mended"),
+    [
+        (["6", "six"], MATRIX, SIX),
+        (["six"], MATRIX, SIX),
+        # The group says what it counts.
+        (["6", "level 6"], "", ["level 6"]),
+        (["6", "level 7"], "", None),
+        (["6"], "", None),
+    ],
+)
+def test_what_a_number_alone_becomes(group: list[str], title: str, mended: Any) -> None:
+    rule = {"contain_one_of": [["cleric"], group]}
+    left = mend({"c": json.dumps(rule)}, {"c": title})
+    wanted = {"contain_one_of": [["cleric"], mended]}
+    assert [json.loads(text) for text in left.values()] == ([wanted] if mended else [])
+
+
+@pytest.mark.parametrize(
     ("rule", "place", "mended"),
     [
         ({"contain_one_of": [["the", "cleric"]]}, "contain_one_of[0][0]",
@@ -60,6 +78,11 @@ def test_a_number_alone_is_mended_by_the_title() -> None:
          {"contain": "cleric", "contain_none_of": ["undead"]}),
         ({"contain_all_of": ["cleric", "how"]}, "contain_all_of[1]",
          {"contain_all_of": ["cleric"]}),
+        ({"contain_all_of": ["cleric", "?"]}, "contain_all_of[1]",
+         {"contain_all_of": ["cleric"]}),
+        # A rule that asks for nothing is no mend.
+        ({"contain_one_of": [["what"]]}, "contain_one_of[0][0]", None),
+        ({"contain_none_of": ["the"]}, "contain_none_of[0]", None),
     ],
 )  # fmt: skip
 def test_a_term_of_every_question(rule: Any, place: str, mended: Any) -> None:
@@ -88,6 +111,13 @@ def test_spellings_that_are_missing(group: list[str], title: str, missing: list[
     assert sorted(mended["contain_one_of"][0]) == sorted(group + missing)
 
 
+@pytest.mark.parametrize("rule", [{"contain": "ac 6"}, {"contain_all_of": ["ac 6"]}])
+def test_a_required_spelling_becomes_a_group(rule: Any) -> None:
+    (only,) = found(rule, MATRIX)
+    usual = ["ac 6", "armor class 6", "armor class of 6"]
+    assert (only[0], only[2]) == ("spelling", {"contain_one_of": [usual]})
+
+
 def test_one_rule_on_titles_that_differ_in_a_value() -> None:
     text = '{"contain":"cleric"}'
     titles = {"a": MATRIX, "b": MATRIX.replace("6", "7"), "c": "Clerics", "d": "The cleric"}
@@ -108,10 +138,13 @@ def test_mending_ends_in_rules_without_findings() -> None:
     mended = mend(rules, titles)
     assert {i: json.loads(text) for i, text in mended.items()} == {
         "a": {"contain_one_of": [["cleric"], SIX]},
-        "b": {"contain_one_of": [["cleric", "druid", "monk"]]},
     }
     assert mend(mended, titles) == {}
-    assert set(mend(rules, titles, ["spread"])) == {"b"}
+    # Three groups of a word each may be meant together: they are merged where that is asked for.
+    assert mend(rules, titles, ["spread"]) == {
+        "b": '{"contain_one_of":[["cleric","druid","monk"]]}'
+    }
+    assert set(mend(rules, titles | {"b": "Clerics, druids and monks"})) == {"a", "b"}
 
 
 def test_the_demo_has_no_such_fault() -> None:

@@ -19,9 +19,7 @@ from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
-    from ragfilter.rules.lint import Finding, Severity
-
-SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+    from ragfilter.rules.lint import Finding
 
 
 @command(rules)
@@ -40,7 +38,11 @@ def lint(
     ] = False,
     kinds: Annotated[
         list[str] | None,
-        typer.Option("--kind", help="With --fix, only findings of this kind; repeat it."),
+        typer.Option(
+            "--kind",
+            help="With --fix, only findings of this kind; repeat it. Without it, those "
+            "that are sure.",
+        ),
     ] = None,
     rules_file: Annotated[
         Path | None,
@@ -113,6 +115,8 @@ def _lint_file(path: Path, *, as_json: bool) -> int:
 
 def lint_document(name: str, rules: int, findings: Sequence[Finding]) -> dict[str, Any]:
     """`name` is that of a collection or file."""
+    from ragfilter.rules.lint import SEVERITIES
+
     counts = Counter(finding.severity for finding in findings)
     return {
         "collection": name,
@@ -124,12 +128,14 @@ def lint_document(name: str, rules: int, findings: Sequence[Finding]) -> dict[st
 
 def lint_text(collection: str, rules: int, findings: Sequence[Finding]) -> str:
     """Errors first, each with what a better rule would be, where one can be offered."""
+    from ragfilter.rules.lint import SEVERITIES, by_severity
+
     lines: list[str] = []
-    for finding in sorted(findings, key=lambda f: SEVERITIES.index(f.severity)):
+    for finding in by_severity(findings):
         place = f" {finding.place}" if finding.place else ""
         lines.append(f"{finding.severity}: {finding.chunk_id}{place}: {finding.problem}")
         if finding.proposal is not None:
-            lines.append(f"  better: {finding.proposal}")
+            lines.append(f"  {'better' if finding.sure else 'perhaps'}: {finding.proposal}")
     counts = Counter(finding.severity for finding in findings)
     figures = ", ".join(counted(counts[severity], severity) for severity in SEVERITIES)
     lines.append(f"{collection}: {counted(rules, 'rule')}, {figures}")
