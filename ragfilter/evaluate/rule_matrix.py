@@ -89,6 +89,20 @@ class Matrix:
     crowding: tuple[CrowdRow, ...]
     waiting: int = 0
 
+    def harm(self) -> dict[str, float]:
+        """By chunk id, what its rule, or having none, costs a labelled question on average: the F1
+        that would be won without the rule, the share of questions that lack the chunk, or that keep
+        it wrongly. Chunks that do no harm are left out."""
+        costs: dict[str, float] = defaultdict(float)
+        for row in self.rules:
+            for chunk_id in row.chunk_ids:
+                costs[chunk_id] = max(row.delta_f1 or 0.0, 0.0)
+            for _, chunk_id in row.conflicts:
+                costs[chunk_id] += 1 / self.labelled
+        for crowd in self.crowding:
+            costs[crowd.chunk_id] += crowd.kept / self.labelled
+        return {chunk_id: cost for chunk_id, cost in costs.items() if cost}
+
 
 @dataclass(frozen=True, slots=True)
 class _Asked:

@@ -13,7 +13,7 @@ A rule that cannot be read is left as it is by all but *set* and *remove*, and s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ragfilter.errors import InputError, RuleError
@@ -136,11 +136,12 @@ def plan(change: Change, chunks: Iterable[Chunk]) -> Plan:
     return Plan(after, before, tuple(unchanged), refused)
 
 
-def plan_mends(chunks: Iterable[Chunk]) -> Plan:
-    """What lint proposes for the rules of `chunks`."""
+def plan_mends(chunks: Iterable[Chunk], kinds: Collection[str] = ()) -> Plan:
+    """What lint proposes for the rules of `chunks`: of findings of `kinds`, else of all that are
+    sure."""
     ruled = {chunk.id: chunk for chunk in chunks if chunk.rule}
     texts = {i: chunk.rule or "" for i, chunk in ruled.items()}
-    after = mend(texts, {i: chunk.title for i, chunk in ruled.items()})
+    after = mend(texts, {i: chunk.title for i, chunk in ruled.items()}, kinds)
     left = tuple(i for i in ruled if i not in after)
     return Plan(after, {i: texts[i] for i in after}, left)
 

@@ -29,7 +29,7 @@ MOST_PARTS = 4
 @dataclass(frozen=True, slots=True)
 class Row:
     """One chunk in the list. `draft`: it has an edit that is not saved; `changed`: its rule is not
-    the one that was exported last."""
+    the one that was exported last; `harm`: 0 or more, see `make_listing`."""
 
     chunk: Chunk
     state: State
@@ -136,8 +136,8 @@ def make_listing(
     harm: Mapping[str, float] = MappingProxyType({}),
 ) -> Listing:
     """List `chunks`. `drafts` are the ids with an unsaved edit, `exported` the rules of those that
-    were edited since the last export, as they were then, `harm` is what rules cost, by rule text:
-    above 0 they do harm."""
+    were edited since the last export, as they were then, `harm` is what chunks cost labelled
+    questions, as of `Matrix.harm`."""
     drafted = frozenset(drafts)
     chunks = tuple(chunks)
     ruled = {chunk.id: chunk for chunk in chunks if chunk.rule}
@@ -154,7 +154,7 @@ def make_listing(
             state(chunk),
             draft=chunk.id in drafted,
             changed=chunk.id in exported and exported[chunk.id] != (chunk.rule or None),
-            harm=harm.get(chunk.rule or "", 0.0),
+            harm=harm.get(chunk.id, 0.0),
         )
         for chunk in chunks
     )
@@ -207,11 +207,13 @@ def _admits(wanted: Filter, row: Row) -> bool:
     )
 
 
-def _attention(row: Row) -> tuple[int, float, bool, int]:
-    """What cannot work, what does harm, what is doubtful or unfinished; then what is missing."""
+def _attention(row: Row) -> tuple[int, float, bool, int, float]:
+    """What cannot work, rules that do harm, what is unfinished or doubtful; then chunks without a
+    rule, those that crowd results first."""
     return (
         0 if row.state == "invalid" else 1,
-        -max(row.harm, 0.0),
+        -row.harm if row.chunk.rule else 0.0,
         not row.draft,
         STATES.index(row.state),
+        -row.harm,
     )

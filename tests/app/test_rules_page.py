@@ -304,6 +304,35 @@ def test_the_matrix_is_shown_and_a_rule_looked_at_by_group_and_term(page: Any) -
     assert words["contain_one_of[1][0]"] == '"armor class 6"'
 
 
+def test_the_table_shows_what_rules_do_and_what_harms_first(page: Any) -> None:
+    settled(page.press("rules-measure"))
+    frame = rules_frame(page)
+    ruled = frame[frame["blocks"].notna()]
+    # Without figures the first page is all chunks without a rule.
+    assert len(ruled)
+    assert ((ruled["ΔF1 without"] > 0) | (ruled["conflicts"] > 0)).all()
+
+
+def test_findings_are_listed_and_mended_by_kind(page: Any) -> None:
+    store = resources.open_resources().bench.collection("demo")
+    spread = '{"contain_one_of":[["owl"],["bear"],["claw"]]}'
+    before = stored("monster-owlbear")
+    store.set_rule("monster-owlbear", spread)
+    page.at.text_input(key="rules-text").set_value("monster-owlbear")
+    settled(choose_part(page, "Bulk").choose("bulk-kind", "Mend findings"))
+    (frame,) = [f.value for f in page.at.dataframe if "finding" in f.value]
+    assert [list(row) for row in frame[["severity", "kind", "mend"]].to_numpy()] == [
+        ["warning", "spread", "if meant so"]
+    ]
+    assert "Nothing would change." in told(page)
+    page.at.multiselect(key="bulk-kinds").set_value(["spread"])
+    settled(page.run())
+    page.press("bulk-save")
+    assert stored("monster-owlbear") == '{"contain_one_of":[["owl","bear","claw"]]}'
+    assert "No findings." in told(page)
+    store.set_rule("monster-owlbear", before)
+
+
 def test_questions_that_were_asked_are_counted_apart(page: Any) -> None:
     book = resources.open_resources().bench.labels
     for kept in (False, True):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+import pandas as pd
 import streamlit as st
 
 from ragfilter.errors import InputError, RagfilterError
+from ragfilter.report import short_title
 from ragfilter.rules import bulk, steps
 from ragfilter.rules.bulk import Change, Plan
+from ragfilter.rules.lint import Finding, by_severity
+from ragfilter.rules.overview import Row
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html
 from ragfilter.ui.rules import desk, diff, effect, labelled
@@ -20,8 +26,9 @@ KINDS = GROUP, SPELLINGS, REPLACE, MEND, SET, REMOVE = (
     "Remove the rule",
 )  # fmt: skip
 KIND, TERM, TERMS, RULE, SURE = "bulk-kind", "bulk-term", "bulk-terms", "bulk-rule", "bulk-sure"
+MEND_KINDS = "bulk-kinds"
 SAID = "bulk-said"
-MOST_SHOWN = 20
+MOST_SHOWN, MOST_FINDINGS = 20, 500
 
 
 def draw(work: Desk) -> None:
@@ -42,7 +49,11 @@ def draw(work: Desk) -> None:
     )
     chunks = [row.chunk for row in rows]
     if kind == MEND:
-        say, plan = "mend findings", bulk.plan_mends(chunks)
+        kinds = _findings(work, rows)
+        if kinds is None:
+            said()
+            return
+        say, plan = "mend findings", bulk.plan_mends(chunks, kinds)
     else:
         try:
             change = _change(str(kind))
@@ -53,6 +64,65 @@ def draw(work: Desk) -> None:
         say, plan = change.say, bulk.plan(change, chunks)
     said()
     _preview(work, say, plan)
+
+
+def _findings(work: Desk, rows: Sequence[Row]) -> list[str] | None:
+    """List what the linter says of the rules; the kinds that are to be mended, none of them for all
+    that are sure. None where there is no finding."""
+    shared = desk.listing(work).shared
+    found = by_severity(
+        replace(finding, chunk_id=row.id)
+        for row in rows
+        for finding in (
+            *work.resources.checks.findings(row.chunk),
+            *([shared[row.id]] if row.id in shared else []),
+        )
+    )
+    if not found:
+        html.draw(
+            '<p class="rf-empty"><b>No findings.</b> The linter doubts none of the rules.</p>'
+        )
+        return None
+    counts = Counter(finding.kind for finding in found)
+    kinds = st.multiselect(
+        "Mend",
+        list(counts),
+        key=MEND_KINDS,
+        persist_state="session",
+        format_func=lambda kind: f"{kind} ({counts[kind]})",
+        placeholder="all that are sure",
+        help="Mends findings of these kinds only, also those that may be meant as they are.",
+    )
+    listed = [finding for finding in found if not kinds or finding.kind in kinds]
+    shown = listed[:MOST_FINDINGS]
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "severity": [finding.severity for finding in shown],
+                "kind": [finding.kind for finding in shown],
+                "chunk": [
+                    short_title(work.chunks[finding.chunk_id].name, desk.TITLE_WIDTH)
+                    for finding in shown
+                ],
+                "place": [finding.place for finding in shown],
+                "finding": [finding.problem for finding in shown],
+                "mend": [_mend(finding) for finding in shown],
+            }
+        ),
+        key="bulk-findings",
+        hide_index=True,
+        height=min(36 * (len(listed) + 1), 320),
+        column_config={"finding": st.column_config.TextColumn("finding", width="large")},
+    )
+    if len(listed) > MOST_FINDINGS:
+        html.draw(f'<p class="rf-aside">and {len(listed) - MOST_FINDINGS:,} more</p>')
+    return list(kinds)
+
+
+def _mend(finding: Finding) -> str:
+    if finding.proposal is None:
+        return "by hand"
+    return "sure" if finding.sure else "if meant so"
 
 
 def _change(kind: str) -> Change:

@@ -5,20 +5,21 @@ Only one page of rows goes to the browser; filter, order and pages are made here
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from ragfilter.evaluate.rule_matrix import RuleRow
+from ragfilter.evaluate.rule_matrix import Matrix
 from ragfilter.report import short_title
 from ragfilter.rules.overview import STATES, Listing, Row, brief
 from ragfilter.ui.look import html, numbers, theme
 from ragfilter.ui.main import grid
-from ragfilter.ui.rules import desk, matrix, open_chunk
+from ragfilter.ui.rules import desk, labelled, matrix, open_chunk
 from ragfilter.ui.rules.desk import OPEN, PAGE, SOURCES, TEXT, TYPES, Desk
 
+MEASURE = "rules-measuring"
 HEIGHT = 640
 TITLE_WIDTH = 31
 """What the column shows of a title in capitals."""
@@ -35,15 +36,30 @@ SIGNS = {
 
 def draw(work: Desk) -> None:
     """Table and editor."""
-    figures = matrix.figures(work)
-    rows = desk.listing(work, {rule: row.delta_f1 or 0.0 for rule, row in figures.items()})
+    measured = _measure(work)
+    made = matrix.last(work)
+    rows = desk.listing(work, {} if made is None else made.harm())
     left, right = st.columns((1.2, 1), gap="medium")
     with left:
         anew = _filters(rows)
-        ids = desk.ordered(work, rows, anew=anew)
-        _table(rows, ids, figures)
+        ids = desk.ordered(work, rows, anew=anew or measured)
+        _table(rows, ids, made)
     with right:
         open_chunk.draw(work, rows, ids)
+    if st.session_state.get(MEASURE):
+        labelled.wait(work)
+
+
+def _measure(work: Desk) -> bool:
+    """Measure the rules where that was asked for; whether it was done now."""
+    if not st.session_state.get(MEASURE):
+        return False
+    st.session_state[MEASURE] = labelled.told(work) and matrix.make(work) is None
+    return not st.session_state[MEASURE]
+
+
+def _want_figures() -> None:
+    st.session_state[MEASURE] = True
 
 
 def _filters(rows: Listing) -> bool:
@@ -75,6 +91,13 @@ def _filters(rows: Listing) -> bool:
                 help=HELP[label],
                 width=150,
             )
+        st.button(
+            "Measure",
+            key="rules-measure",
+            on_click=_want_figures,
+            help="Shows what each rule does over the labelled questions, as under Matrix, and "
+            "brings what harms them to the top.",
+        )
         return st.button(
             "Sort again",
             key="rules-sort",
@@ -86,12 +109,12 @@ def _filters(rows: Listing) -> bool:
 HELP = {
     "Type": "Chunks of these types.",
     "Source": "Chunks from these files.",
-    "State": "invalid: cannot work. warning: the linter doubts it. none: no rule. valid: nothing "
-    "is known against it. draft: an edit that is not saved. changed: edited since the last export.",
+    "State": "invalid: cannot work. warning: the linter doubts it. none: no rule. valid: no "
+    "warning. draft: an edit that is not saved. changed: edited since the last export.",
 }
 
 
-def _table(rows: Listing, ids: Sequence[str], figures: Mapping[str, RuleRow]) -> None:
+def _table(rows: Listing, ids: Sequence[str], made: Matrix | None) -> None:
     pages = max(1, -(-len(ids) // PAGE))
     page = min(int(st.session_state.get(desk.PAGE_AT, 0)), pages - 1)
     shown = ids[page * PAGE : (page + 1) * PAGE]
@@ -105,7 +128,7 @@ def _table(rows: Listing, ids: Sequence[str], figures: Mapping[str, RuleRow]) ->
     found = [by_id[i] for i in shown if i in by_id]
     with st.container(key="table"):
         grid.draw(
-            _frame(found, figures),
+            _frame(found, made),
             [row.id for row in found],
             name="rules",
             height=HEIGHT,
@@ -138,20 +161,23 @@ def _pager(page: int, pages: int, found: int, total: int) -> None:
             )
 
 
-def _frame(rows: Sequence[Row], figures: Mapping[str, RuleRow]) -> pd.DataFrame:
+def _frame(rows: Sequence[Row], made: Matrix | None) -> pd.DataFrame:
     columns: dict[str, list[Any]] = {
         "state": [[f"{SIGNS[w][0]} {w}" for w in row.words.split(", ")] for row in rows],
         "title": [short_title(row.chunk.name, TITLE_WIDTH) for row in rows],
-        "rule": [brief(row.chunk.rule) for row in rows],
     }
-    if figures:
-        known = [figures.get(row.chunk.rule or "") for row in rows]
+    if made is not None:
+        of_rule = {row.rule: row for row in made.rules}
+        crowding = {row.chunk_id: row.kept for row in made.crowding}
+        known = [of_rule.get(row.chunk.rule or "") for row in rows]
         columns |= {
-            "blocks": [None if row is None else row.blocks for row in known],
             "conflicts": [None if row is None else len(row.conflicts) for row in known],
             "ΔF1 without": [None if row is None else row.delta_f1 for row in known],
+            "kept wrongly": [crowding.get(row.id) for row in rows],
+            "blocks": [None if row is None else row.blocks for row in known],
         }
     columns |= {
+        "rule": [brief(row.chunk.rule) for row in rows],
         "type": [row.chunk.type for row in rows],
         "source": [row.chunk.source for row in rows],
         "id": [row.id for row in rows],
@@ -168,16 +194,22 @@ def _columns() -> dict[str, Any]:
             "state", width=110, options=list(chips), color=list(chips.values()), help=HELP["State"]
         ),
         "title": column.TextColumn(
-            "title", width=250, help="Long titles are shortened before their end."
+            "title", width=230, help="Long titles are shortened before their end."
         ),
         "rule": column.TextColumn(
             "rule", width=260, help="The first term of each part, and how many others it has."
         ),
-        "blocks": column.NumberColumn("blocks", width=60, help=matrix.HELP["blocks"]),
         "conflicts": column.NumberColumn("conflicts", width=70, help=matrix.HELP["conflicts"]),
         "ΔF1 without": column.NumberColumn(
             "ΔF1 without", width=85, format="%+.4f", help=matrix.HELP["ΔF1 without"]
         ),
+        "kept wrongly": column.NumberColumn(
+            "kept wrongly",
+            width=90,
+            help="Labelled questions that keep the chunk, which has no rule, though it is labelled "
+            "irrelevant.",
+        ),
+        "blocks": column.NumberColumn("blocks", width=60, help=matrix.HELP["blocks"]),
         "type": column.TextColumn("type", width=68),
         "source": column.TextColumn("source", width=110),
         "id": column.TextColumn("id", width=150),

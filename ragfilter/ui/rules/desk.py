@@ -92,11 +92,12 @@ def check(desk: Desk) -> None:
 
 def listing(desk: Desk, harm: Mapping[str, float] = MappingProxyType({})) -> Listing:
     """The rows of the desk, made once a version, as long as no draft comes or goes. `harm` is what
-    each rule text costs, where that is known."""
+    each chunk costs labelled questions, where that is known."""
     drafts = frozenset(state.drafts())
     exported = desk.resources.bench.journal.edited_since_export(desk.collection)
     key = (
-        desk.collection, desk.version, desk.user, drafts, tuple(exported.items()), bool(harm)
+        desk.collection, desk.version, desk.user, drafts, tuple(exported.items()),
+        frozenset(harm.items()),
     )  # fmt: skip
     found = desk.resources.listings.get(key)
     if found is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 import streamlit as st
@@ -32,10 +32,28 @@ HELP = {
 }
 
 
-def figures(work: Desk) -> Mapping[str, RuleRow]:
-    """By rule text, what the matrix that was made last says; empty where none was."""
-    last = work.resources.matrices.get(_key(work)[1:])
-    return {} if last is None else {row.rule: row for row in last.rules}
+def last(work: Desk) -> Matrix | None:
+    """The matrix of the labelled questions that was made last, maybe of earlier rules."""
+    return work.resources.matrices.get(_key(work)[1:])
+
+
+def make(work: Desk, *, asked: bool = False) -> Matrix | None:
+    """The matrix of the rules as they are; None while its questions are being gathered."""
+    found = labelled.gathered(work, asked=asked)
+    if found is None:
+        return None
+    # Questions without labels are known by themselves.
+    key = (*_key(work), tuple(found.pools)) if asked else _key(work)
+    made = work.resources.matrices.get(key)
+    if made is None:
+        with st.spinner("Replaying the questions without each rule …"):
+            made = build_matrix(
+                found.pools, found.qrels, work.chunks.values(), found.settings, found.user
+            )
+        work.resources.matrices.put(key, made)
+        if not asked:
+            work.resources.matrices.put(key[1:], made)
+    return made
 
 
 def draw(work: Desk) -> None:
@@ -54,21 +72,11 @@ def draw(work: Desk) -> None:
         _labels(work)
     if not labelled.told(work, asked=from_history):
         return
+    made = make(work, asked=from_history)
     asked = labelled.gathered(work, asked=from_history)
-    if asked is None:
+    if made is None or asked is None:
         labelled.wait(work, asked=from_history)
         return
-    # Questions without labels are known by themselves.
-    key = (*_key(work), tuple(asked.pools)) if from_history else _key(work)
-    made = work.resources.matrices.get(key)
-    if made is None:
-        with st.spinner("Replaying the questions without each rule …"):
-            made = build_matrix(
-                asked.pools, asked.qrels, work.chunks.values(), asked.settings, asked.user
-            )
-        work.resources.matrices.put(key, made)
-        if not from_history:
-            work.resources.matrices.put(key[1:], made)
     if not made.rules:
         html.draw(
             '<p class="rf-empty"><b>No rules yet.</b> Write one under Chunks, or let Suggest '
