@@ -95,6 +95,11 @@ def test_an_edit_that_is_not_there(run: Run, args: tuple[str, ...], says: str) -
     assert says in run.err
 
 
+def test_a_selection_that_is_empty(run: Run) -> None:
+    run("bulk", "--where", "id=nope", "--remove", code=2)
+    assert "No chunk fits --where." in run.err
+
+
 def test_lint_mends_what_it_can_as_one_step(run: Run) -> None:
     run("bulk", "--where", "id=troll", "--set-rule", '{"contain_one_of": [["the", "troll"]]}')
     run("bulk", "--where", "id=cleric-*", "--set-rule", '{"contain": "cleric"}')

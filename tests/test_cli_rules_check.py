@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import shutil
 from pathlib import Path
 
 import pytest
 from rule_runs import Run, make_workspace
+
+from ragfilter.stores.workspace import Workspace
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +34,23 @@ def test_questions_of_a_file(run: Run, tmp_path: Path) -> None:
     assert run("check", str(file)).splitlines()[-1] == (
         "2 rules, 3 questions: 0 block always, 2 block sometimes, 0 block never"
     )
+
+
+def test_a_rule_that_cannot_be_read_is_no_pass(run: Run, tmp_path: Path) -> None:
+    other = Run(shutil.copytree(run.folder, tmp_path / "ws"), run.capsys)
+    with Workspace.open(other.folder) as opened:
+        opened.store().collection("small").set_rule("boat", "{")
+    printed = other("check", "--question", "a troll")
+    assert next(line.split() for line in printed.splitlines() if line.startswith("boat")) == [
+        "boat", "1", "0", "unreadable",
+    ]  # fmt: skip
+    assert printed.endswith("1 block always, 0 block sometimes, 1 block never, 1 unreadable\n")
+
+
+def test_signs_around_a_word_are_no_letters_that_differ(run: Run) -> None:
+    made = run.json("check", "--question", "Is it the cleriks?!", "--chunk", "cleric-6")
+    near = made["parts"][0]["near"]
+    assert (near["words"], near["letters"]) == ("cleriks", 1)
 
 
 def test_questions_of_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

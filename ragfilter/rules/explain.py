@@ -21,6 +21,8 @@ NEAR = 0.7
 """From this likeness on (difflib's ratio) something came near."""
 MOST_WORDS = 200
 """Nothing near is looked for behind so many words of a question."""
+_WORD = re.compile(r"-?[^\W_](?:\S*[^\W_])?")
+"""A word without the signs around it: a question mark is no letter that differs."""
 Span = tuple[int, int]
 
 
@@ -123,7 +125,7 @@ class _Text:
 
     def nearest(self, terms: Iterable[tuple[str, str]]) -> Near | None:
         """What resembles one of `terms` most, in as many words or one more or less."""
-        words = [m.span() for m in re.finditer(r"\S+", self.compared)][:MOST_WORDS]
+        words = [m.span() for m in _WORD.finditer(self.compared)][:MOST_WORDS]
         best, ratio = None, NEAR
         matcher = SequenceMatcher(autojunk=False)
         for place, term in terms:

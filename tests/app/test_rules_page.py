@@ -341,7 +341,7 @@ def test_questions_that_were_asked_are_counted_apart(page: Any) -> None:
     assert "No question was asked of this collection yet." in told(page)
     book.remember("demo", CLERIC)
     settled(page.run())
-    assert "123 rules over 1 questions asked." in told(page)
+    assert "123 rules over 1 question asked." in told(page)
     (frame,) = [f.value for f in page.at.dataframe if "ΔF1 without" in f.value]
     assert sum(frame["passes"]) >= 1
     assert sum(frame["blocks"]) > 10

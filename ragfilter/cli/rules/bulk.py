@@ -61,6 +61,8 @@ def bulk(
     with place.open("rules") as bench:
         selected = select(bench.collection(place.collection), where or (), user=viewer)
         parts.tell(selected.notice)
+        if not selected.chunks and not selected.hidden:
+            raise InputError("No chunk fits --where.", remedy="Check its ids, titles and types.")
         plan = make_plan(change, selected.chunks)
         saved = saving.save(plan.after, plan.before, bench, place, filtering)
     if as_json:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SHOWN_TERMS = 4
 FIRES = ("always", "sometimes", "never")
+UNREADABLE = "unreadable"
+"""A rule that cannot be read lets every question pass."""
 
 
 @command(rules)
@@ -56,8 +58,13 @@ def check(
     if chunk is None:
         from ragfilter.rules.match import RuleBook
 
-        counts = RuleBook(of_rule).count_passes(questions)
-        rows = [_row(rule, ids, counts[rule], len(questions)) for rule, ids in of_rule.items()]
+        book = RuleBook(of_rule)
+        counts = book.count_passes(questions)
+        rows = [
+            _row(rule, ids, counts[rule], len(questions))
+            | ({"fires": UNREADABLE} if rule in book.errors else {})
+            for rule, ids in of_rule.items()
+        ]
         document = {"collection": place.collection, "questions": len(questions), "rules": rows}
         parts.emit(parts.dumps(document) if as_json else _text(rows, len(questions)))
         return
@@ -108,6 +115,8 @@ def _text(rows: Sequence[Mapping[str, Any]], questions: int) -> str:
     ]
     fires = [row["fires"] for row in rows]
     figures = ", ".join(f"{fires.count(kind)} block {kind}" for kind in FIRES)
+    if UNREADABLE in fires:
+        figures += f", {fires.count(UNREADABLE)} unreadable"
     return (
         f"{table(head, body)}{counted(len(rows), 'rule')}, {counted(questions, 'question')}: "
         f"{figures}\n"

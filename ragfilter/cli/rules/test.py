@@ -44,7 +44,14 @@ def run_expectations(
         from ragfilter.rules import rule_files as files
 
         named = {i: None for expectation in expected for i, _ in expectation.wanted}
-        known = named | {i: chunk.rule for i, chunk in files.read(rules_file).items()}
+        found = {i: chunk.rule for i, chunk in files.read(rules_file).items()}
+        known = named | found
+        missing = [i for i in named if i not in found]
+        if missing:
+            parts.tell(
+                f"{rules_file} has no line for {counted(len(missing), 'chunk')}, such as "
+                f"{missing[0]}: taken as without a rule."
+            )
     else:
         user = viewing.viewer
         with place.open("rules") as bench:
@@ -54,16 +61,16 @@ def run_expectations(
         known = {i: chunk.rule for i, chunk in chunks.items() if user.sees(chunk)}
         hidden = frozenset(chunks.keys() - known.keys())
     tested = [_without(expectation, hidden) for expectation in expected]
-    counted = [sum(len(e.wanted) for e in listed) for listed in (expected, tested)]
+    wanted = [sum(len(e.wanted) for e in listed) for listed in (expected, tested)]
     broken = find_broken(tested, known)
-    skipped = counted[0] - counted[1]
+    skipped = wanted[0] - wanted[1]
     if skipped:
         what = "1 expectation is about a chunk" if skipped == 1 else f"{skipped} are about chunks"
         parts.tell(f"{what} above the clearance in force: skipped.")
     if as_json:
-        parts.emit(parts.dumps(_document(len(expected), counted[1], skipped, broken)))
+        parts.emit(parts.dumps(_document(len(expected), wanted[1], skipped, broken)))
     else:
-        parts.emit(_text(len(expected), counted[1], broken))
+        parts.emit(_text(len(expected), wanted[1], broken))
     return FOUND if broken else 0
 
 

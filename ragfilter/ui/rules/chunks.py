@@ -191,21 +191,21 @@ def _columns() -> dict[str, Any]:
     chips = {f"{sign} {word}": theme.tint(mark, dark) for word, (sign, mark) in SIGNS.items()}
     return {
         "state": column.MultiselectColumn(
-            "state", width=110, options=list(chips), color=list(chips.values()), help=HELP["State"]
+            "state", width=95, options=list(chips), color=list(chips.values()), help=HELP["State"]
         ),
         "title": column.TextColumn(
-            "title", width=230, help="Long titles are shortened before their end."
+            "title", width=205, help="Long titles are shortened before their end."
         ),
         "rule": column.TextColumn(
             "rule", width=260, help="The first term of each part, and how many others it has."
         ),
-        "conflicts": column.NumberColumn("conflicts", width=70, help=matrix.HELP["conflicts"]),
+        "conflicts": column.NumberColumn("conflicts", width=66, help=matrix.HELP["conflicts"]),
         "ΔF1 without": column.NumberColumn(
-            "ΔF1 without", width=85, format="%+.4f", help=matrix.HELP["ΔF1 without"]
+            "ΔF1 without", width=80, format="%+.4f", help=matrix.HELP["ΔF1 without"]
         ),
         "kept wrongly": column.NumberColumn(
             "kept wrongly",
-            width=90,
+            width=88,
             help="Labelled questions that keep the chunk, which has no rule, though it is labelled "
             "irrelevant.",
         ),

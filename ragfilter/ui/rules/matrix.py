@@ -13,6 +13,7 @@ from ragfilter.evaluate.rule_matrix import Matrix, RuleRow, build_matrix, build_
 from ragfilter.report import short_title
 from ragfilter.rules.overview import brief
 from ragfilter.rules.rule import parse, written
+from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html, numbers
 from ragfilter.ui.rules import desk, labelled
 from ragfilter.ui.rules.desk import Desk
@@ -84,9 +85,9 @@ def draw(work: Desk) -> None:
         )
     else:
         over = (
-            f"{made.queries} questions asked"
+            counted(made.queries, "question") + " asked"
             if from_history
-            else (f"{made.queries} labelled questions, the most harmful first")
+            else counted(made.queries, "labelled question") + ", the most harmful first"
         )
         html.draw(f'<p class="rf-aside">{numbers.count(len(made.rules))} rules over {over}.</p>')
         names = [_chunks(work, row.chunk_ids) for row in made.rules]

@@ -48,7 +48,11 @@ def table(
                 "blocks": [None if row is None else row.blocks for row in rows],
                 "passes": [None if row is None else row.passes for row in rows],
                 "conflicts": [None if row is None else len(row.conflicts) for row in rows],
-                "would drop": [len(evidence.losses.get(each.chunk.id, ())) for each in offers],
+                # Without labels nobody knows.
+                "would drop": [
+                    None if evidence.effect is None else len(evidence.losses.get(each.chunk.id, ()))
+                    for each in offers
+                ],
                 "doubts": ["; ".join(each.doubts) for each in offers],
             }
         ),

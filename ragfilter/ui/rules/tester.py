@@ -49,8 +49,16 @@ def draw(work: Desk) -> None:
     if not of_rule:
         html.draw('<p class="rf-empty"><b>No rules yet.</b> Every chunk passes.</p>')
         return
-    passes = rule_book(tuple(of_rule)).count_passes(questions)
-    _table(work, of_rule, passes, len(questions))
+    book = rule_book(tuple(of_rule))
+    passes = book.count_passes(questions)
+    if book.errors:
+        left_out = counted(len(book.errors), "rule")
+        html.draw(
+            f'<p class="rf-verdict rf-bad" role="alert">Left out: {left_out} that cannot be read, '
+            "so that every question passes. Filter Chunks by the state invalid.</p>"
+        )
+    readable = {rule: ids for rule, ids in of_rule.items() if rule not in book.errors}
+    _table(work, readable, passes, len(questions))
     _one(work, questions, {i: rule for rule, ids in of_rule.items() for i in ids})
 
 
