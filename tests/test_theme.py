@@ -194,6 +194,7 @@ def test_text_stands_out_from_its_ground(dark: bool) -> None:
     texts = {
         "text": theme.TEXT[dark],
         "muted text": theme.MUTED[dark],
+        "what would be lost": theme.LOST[dark],
         "the theme's text": main["textColor"],
         "links": main["linkColor"],
         "grey text": main["grayColor"],

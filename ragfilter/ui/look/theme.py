@@ -37,6 +37,8 @@ TEXT = ("#1b2527", "#e3e9e7")
 MUTED = ("#5b696b", "#93a2a2")
 LINE = ("#dcdfd8", "#2b3638")
 SURFACE = ("#ffffff", "#161d1f")
+LOST = ("#b3261e", "#ff9d94")
+"""What a labelled question needs and would lose."""
 ON_PRIMARY = ("#ffffff", "#06211d")
 """The text of the main buttons: Streamlit's white is too faint on the dark theme's primary."""
 
@@ -82,7 +84,7 @@ def stylesheet() -> str:
     `light-dark()` follows the theme in the browser, so switching it needs no rerun.
     """
     pairs = {"text": TEXT, "muted": MUTED, "line": LINE, "surface": SURFACE}
-    pairs["on-primary"] = ON_PRIMARY
+    pairs |= {"on-primary": ON_PRIMARY, "lost": LOST}
     pairs |= {name: (m.light, m.dark) for name, m in OUTCOMES.items()}
     pairs |= {f"layer-{name}": (m.light, m.dark) for name, m in LAYERS.items()}
     variables = "".join(
