@@ -47,6 +47,8 @@ MOST_TEXTS = 20_000
 """Contexts are looked up in so many texts at most."""
 
 _BEFORE_NUMBER = re.compile(r"([^\W\d_]+(?: [^\W\d_]+)?)(?: of)? -?\d")
+_VES = re.compile(r"(?<=[lr])f$|(?<=[eo]a)f$|(?<=thie)f$|(?<=i)fe$")
+"""Wolf, dwarf, leaf, thief and knife."""
 _PLURALS = (("ves", "f"), ("ies", "y"), ("men", "man"), ("s", ""))
 
 
@@ -178,6 +180,8 @@ def plural_of(name: str) -> str:
         return f"{name[:-1]}ies"
     if name.endswith("man"):
         return f"{name[:-3]}men"
+    if _VES.search(name):
+        return _VES.sub("ves", name)
     return f"{name}es" if name.endswith(("s", "x", "ch", "sh")) else f"{name}s"
 
 

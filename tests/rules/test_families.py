@@ -167,6 +167,9 @@ def test_spellings_come_from_texts_and_questions() -> None:
         ("magic-users", ("magic-user", "magic-users", "magic user", "magic users")),
         ("witch", ("witch", "witches")),
         ("swordsmen", ("swordsman", "swordsmen")),
+        ("dwarf", ("dwarf", "dwarves")),
+        ("knife", ("knife", "knives")),
+        ("chief", ("chief", "chiefs")),
     ],
 )
 def test_forms_of_a_name(name: str, wanted: tuple[str, ...]) -> None:
