@@ -240,7 +240,11 @@ def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        if isinstance(error, UnicodeDecodeError):
+            line = error.object[: error.start].count(b"\n") + 1
+            why = f"it is not UTF-8 text (line {line})"
+        else:
+            why = error.strerror or "it cannot be opened"
         raise InputError(
             f"{path} cannot be read: {why}.", remedy="Use a JSONL or CSV file in UTF-8."
         ) from None
