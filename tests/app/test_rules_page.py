@@ -12,6 +12,7 @@ from rules_page import open_rules, settled
 
 from ragfilter.evaluate import labels
 from ragfilter.rules import edits
+from ragfilter.ui.rules import effect
 from ragfilter.ui.session import background, resources
 
 pytestmark = pytest.mark.model
@@ -167,9 +168,15 @@ def test_what_was_labelled_in_the_workspace_counts_beside_the_demos_own(
     assert "zebra" in page.at.text_area(key="rule-editor").value
 
 
+@pytest.mark.parametrize(("patience_s", "says"), [(60, "loses"), (0, "were still being gathered")])
 def test_what_is_not_known_to_lose_nothing_asks_once_more(
-    open_page: Callable[..., Any], copy_demo: Callable[[], Path]
+    open_page: Callable[..., Any],
+    copy_demo: Callable[[], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    patience_s: float,
+    says: str,
 ) -> None:
+    monkeypatch.setattr(effect, "PATIENCE_S", patience_s)
     page = open_rules(open_page(workspace=copy_demo()))
     open_chunk(page, MATRIX)
     write(page, '{"contain":"wizard"}')
@@ -178,7 +185,7 @@ def test_what_is_not_known_to_lose_nothing_asks_once_more(
     for other in range(4):
         shelf.put(other, background.start(lambda stop: None))
     page.press("rule-save")
-    assert "were still being gathered" in told(page)
+    assert says in told(page).partition("Not saved yet.")[2]
     assert stored(MATRIX) != '{"contain":"wizard"}'
     page.press("rule-confirm")
     assert stored(MATRIX) == '{"contain":"wizard"}'

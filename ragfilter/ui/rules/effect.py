@@ -18,6 +18,7 @@ from ragfilter.ui.rules.desk import Desk
 UNKNOWN = (
     "The labelled questions were still being gathered: what they would lose was not known yet."
 )
+PATIENCE_S = 60.0
 MOST_ROWS = 8
 MOST_NAMES = 5
 
@@ -63,6 +64,8 @@ def guard(work: Desk, chunk_id: str, text: str) -> str:
         rule = canonical(parse(text)) if text.strip() else None
     except RuleError:
         return ""
+    # One who saves the first rule at once waits, rather than being asked.
+    labelled.settle(work, PATIENCE_S)
     return spoilt(work, {chunk_id: rule})
 
 

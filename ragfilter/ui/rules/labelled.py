@@ -91,6 +91,13 @@ def pending(work: Desk) -> bool:
     return job is not None and not job.done
 
 
+def settle(work: Desk, patience_s: float) -> None:
+    """Let the labelled questions be gathered, for so many seconds at most."""
+    job = _job(work, asked=False)
+    if job is not None:
+        job.wait(patience_s)
+
+
 def wait(work: Desk, *, asked: bool = False) -> None:
     """Say that the questions are being gathered until they are; then the page is drawn with them.
     Using the page only ends this waiting."""
