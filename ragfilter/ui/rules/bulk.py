@@ -104,8 +104,8 @@ def _findings(work: Desk, rows: Sequence[Row]) -> list[str] | None:
                     short_title(work.chunks[finding.chunk_id].name, desk.TITLE_WIDTH)
                     for finding in shown
                 ],
-                "place": [finding.place for finding in shown],
                 "finding": [finding.problem for finding in shown],
+                "place": [finding.place for finding in shown],
                 "mend": [_mend(finding) for finding in shown],
             }
         ),
