@@ -15,6 +15,7 @@ from ragfilter.cli.options import SET_HELP, Chosen, Filtering, Place, QrelsFile
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
+    from ragfilter.evaluate.beir import Labels
     from ragfilter.evaluate.effect import Effect
     from ragfilter.workbench import Workbench
 
@@ -94,16 +95,16 @@ def _effect_of(
 
     settings, user = filtering.load().settings, filtering.user
     queries, qrels = labelled
+    known: Labels | None
     if queries is not None:
         known = parts.read_labels(Chosen(), queries, qrels, bench, place.collection, user, settings)
     else:
         # Nobody named them, so an LLM is not paid for them.
         settings = settings.with_values({"query_must.enabled": True, "judge.enabled": False})
         catalogue = bench.collection(place.collection).catalogue()
-        every = stored.everything(bench.labels, place.collection, catalogue, viewer(user, settings))
-        if every is None:
-            return None
-        known = every
+        known = stored.everything(bench.labels, place.collection, catalogue, viewer(user, settings))
+    if known is None:
+        return None
     backends = parts.backends(bench, place.collection)
     pools = run.gather_all(
         known.labelled, settings, backends, user, progress=parts.progress("queries")

@@ -65,7 +65,7 @@ def guard(work: Desk, chunk_id: str, text: str) -> str:
     except RuleError:
         return ""
     # One who saves the first rule at once waits, rather than being asked.
-    labelled.settle(work, PATIENCE_S)
+    labelled.await_labels(work, PATIENCE_S)
     return spoilt(work, {chunk_id: rule})
 
 

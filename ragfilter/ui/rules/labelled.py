@@ -91,7 +91,7 @@ def pending(work: Desk) -> bool:
     return job is not None and not job.done
 
 
-def settle(work: Desk, patience_s: float) -> None:
+def await_labels(work: Desk, patience_s: float) -> None:
     """Let the labelled questions be gathered, for so many seconds at most."""
     job = _job(work, asked=False)
     if job is not None:
