@@ -605,6 +605,9 @@ def test_lint_of_a_file_needs_no_workspace(
     assert first.startswith("warning: a contain_one_of[0]: A query must name all of")
     assert better.strip() == 'better: {"contain_one_of":[["cleric","druid","monk"]]}'
     assert last == f"{file}: 2 rules, 1 error, 1 warning, 0 notes"
+    broken = write(tmp_path / "broken.jsonl", '{"id": "a", "x": NaN}')
+    assert main(["rules", "lint", "--rules", broken]) == 2
+    assert 'Write the term in quotes: "NaN". Write id' in capsys.readouterr().err
     assert main(["rules", "lint", "--rules", file, "--fix"]) == 2
     assert "--rules only checks a file." in capsys.readouterr().err
     assert not (tmp_path / "none").exists()

@@ -105,7 +105,7 @@ def read(path: Path) -> dict[str, Chunk]:
     for record in _records(path):
         if isinstance(record, Refusal):
             raise InputError(
-                f"{path}, line {record.line}: {record.error}.",
+                f"{path}, line {record.line}: {record.error.rstrip('.')}.",
                 remedy="Write id and query_must a line.",
             )
         _, chunk_id, fields = record
