@@ -28,14 +28,17 @@ def run(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 def test_an_exported_file_comes_back_as_it_was(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "rules.csv"
     assert run("export", "--out", str(out)) == f"small: 2 rules written to {out}\n"
-    with out.open(newline="", encoding="utf-8") as file:
+    assert out.read_bytes().startswith(b"\xef\xbb\xbfid,title,query_must")
+    with out.open(newline="", encoding="utf-8-sig") as file:
         rows = list(csv.DictReader(file))
     assert [(row["id"], row["query_must"]) for row in rows] == [
         ("cleric-6", GOOD), ("troll", OTHER),
     ]  # fmt: skip
     made = run.json("import", str(out))
     assert (made["saved"], made["unchanged"]) == ([], 2)
-    edited = out.read_text().replace("cleric-6", "cleric-7").replace("clerics", "prie\u0301sts")
+    edited = (
+        out.read_text("utf-8").replace("cleric-6", "cleric-7").replace("clerics", "prie\u0301sts")
+    )
     out.write_text(edited, encoding="utf-8")
     assert [c["chunk_id"] for c in run.json("import", str(out))["saved"]] == ["cleric-7"]
     assert run.rule("cleric-7") == '{"contain_one_of":[["cleric","prie\u0301sts"]]}'
@@ -70,8 +73,8 @@ def test_rows_that_cannot_be_used_are_named_and_the_rest_is_saved(run: Run, tmp_
     ("text", "why"),
     [
         ("id,rule\nboat,{}\n", "line 1: the header does not name id and query_must"),
-        (f'{HEAD}\nboat,,"open\n', "line 2"),
-        (f'{HEAD}\nboat,,"a"b\n', "line 2"),
+        ('"id,query_must\nboat,{}\n', "line 1: the header does not name id and query_must"),
+        ("", "line 1: the header does not name id and query_must"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused_whole(
@@ -82,6 +85,22 @@ def test_a_file_that_cannot_be_read_is_refused_whole(
     run("import", str(file), code=2)
     assert why in run.err
     assert run.err.count("\n") == 1
+
+
+def test_quotes_that_are_wrong_cost_no_more_than_their_rows(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "rules.csv"
+    file.write_text(
+        f"{HEAD}\n"
+        'cleric-6,,"a"b\n'
+        'boat,,"{""contain"":""boat""}"\n'
+        'troll,,"{""contain"":""troll""}\n'
+        "cleric-7,,null\n",
+        encoding="utf-8",
+    )  # fmt: skip
+    printed = run("import", str(file), code=1)
+    assert "refused: line 2: ',' expected after '\"'" in printed
+    assert "refused: line 4: a quote opens here that nothing closes" in printed
+    assert (run.rule("boat"), run.rule("troll")) == ('{"contain":"boat"}', OTHER)
 
 
 def test_the_forms_in_which_spreadsheets_write_a_header(run: Run, tmp_path: Path) -> None:

@@ -18,8 +18,9 @@ from ragfilter.evaluate.metrics import relevant_of
 from ragfilter.evaluate.rule_matrix import RuleRow, build_matrix
 from ragfilter.model import Chunk
 from ragfilter.protocols import Embedder
-from ragfilter.rules.families import Family, Proposal, find_families, forms, propose
+from ragfilter.rules.families import Family, Proposal, find_families, propose
 from ragfilter.rules.match import RuleBook
+from ragfilter.rules.plurals import forms
 from ragfilter.rules.rule import Rule, canonical, parse
 from ragfilter.rules.values import COMMON, NUMBERS, tokens
 
@@ -135,7 +136,11 @@ def _synonyms(
     names = {family.pattern: family.names for family in families}
     known = {form for every in names.values() for name in every for form in forms(name)}
     counted = {
-        word for family in families for member in family.members for word in member.value.words
+        word
+        for family in families
+        for member in family.members
+        for value in member.values
+        for word in value.words
     }
     found: dict[str, list[str]] = defaultdict(list)
     for query_id, pool in labelled.pools.items():

@@ -15,11 +15,13 @@ from ragfilter.rules.rule import Rule, canonical, parse, shorten, terms, without
 from ragfilter.rules.values import (
     COMMON,
     NUMBERS,
+    Number,
     Value,
     acronym,
     is_number,
     mask,
     numbers,
+    parts,
     spellings,
     tokens,
     values,
@@ -58,7 +60,7 @@ def find_shared(rules: Mapping[str, str], titles: Mapping[str, str]) -> dict[str
     for (text, masked), ids in families.items():
         if len(ids) < 2 or "#" not in masked:
             continue
-        named = {i: [t for t in tokens(titles[i]) if is_number(t)] for i in ids}
+        named = {i: [p for p in parts(titles[i]) if isinstance(p, Number)] for i in ids}
         if len({tuple(numbers) for numbers in named.values()}) < 2:
             continue
         problem = (
@@ -66,8 +68,8 @@ def find_shared(rules: Mapping[str, str], titles: Mapping[str, str]) -> dict[str
             "cannot tell them apart. Ask for the number too."
         )
         for chunk_id in ids:
-            others = {t for i in ids if i != chunk_id for t in named[i]}
-            own = [v for v in values(titles[chunk_id]) if str(v.number) not in others]
+            others = {p.first for i in ids if i != chunk_id for p in named[i]}
+            own = [v for v in values(titles[chunk_id]) if v.number not in others]
             found[chunk_id] = Fault("shared", "", problem, _with_value(text, own))
     return found
 
@@ -115,9 +117,9 @@ def _counting(rule: Rule, index: int, term: str, title: str) -> str | None:
     """The rule with what the number counts, by the title, else by the other terms of its group;
     None where neither says it."""
     group = rule.contain_one_of[index]
-    fitting = [v for v in values(title) if term.strip() in numbers(v.number)]
+    fitting = [v for v in values(title) if term.strip() in (*numbers(v.number), v.written)]
     if len(fitting) == 1:
-        same = numbers(fitting[0].number)
+        same = (*numbers(fitting[0].number), fitting[0].written)
         more = spellings(fitting[0], _contexts(fitting[0]))
         made = [t for old in group for t in (more if old.strip() in same else (old,))]
     else:
@@ -128,16 +130,19 @@ def _counting(rule: Rule, index: int, term: str, title: str) -> str | None:
 
 
 def _is_bare(term: str) -> bool:
-    parts = tokens(term)
-    return len(parts) == 1 and (is_number(parts[0]) or parts[0] in NUMBERS)
+    found = parts(term)
+    if len(found) != 1:
+        return False
+    (part,) = found
+    return part in NUMBERS if isinstance(part, str) else any(map(str.isdigit, part.written))
 
 
 def _counted(title: str) -> Iterator[str]:
     """The words before the numbers of a title, of ranges and lists too."""
-    parts = tokens(title)
-    for at, token in enumerate(parts):
+    found = tokens(title)
+    for at, token in enumerate(found):
         if is_number(token):
-            before = (word for word in reversed(parts[:at]) if not is_number(word) and word != "-")
+            before = (word for word in reversed(found[:at]) if not is_number(word) and word != "-")
             word = next(before, "")
             if word[:1].isalpha():
                 yield word
@@ -169,7 +174,7 @@ def _missing_spellings(rule: Rule, title: str) -> Iterator[Fault]:
     stand |= {place: (term,) for place, term in required}
     for value in values(title):
         short = acronym(value.words)
-        if not short:
+        if not short or value.last is not None:
             continue
         full, number = " ".join(value.words), value.number
         usual = (f"{full} {number}", f"{full} of {number}", f"{short} {number}")

@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from ragfilter.model import Chunk
 from ragfilter.rules.values import COMMON, tokens
 
 MOST_TOKENS = 24
@@ -28,11 +27,11 @@ class Name:
 
 
 def find_named(
-    chunks: Sequence[Chunk], fewest: int
-) -> Iterator[tuple[tuple[str, ...], list[tuple[Chunk, Name]]]]:
-    """Patterns with ``*`` for the name, and the chunks of each, the most first; a chunk is in one
-    alone."""
-    titles = [tokens(chunk.title) for chunk in chunks]
+    labels: Sequence[str], fewest: int
+) -> Iterator[tuple[tuple[str, ...], list[tuple[int, Name]]]]:
+    """Patterns with ``*`` for the name, and the places in `labels` of each with their names, the
+    most first; a label is in one alone."""
+    titles = [tokens(label) for label in labels]
     # By a pattern's hash first: most patterns have one chunk, and there are many a title.
     counts = Counter(hash(pattern) for title in titles for pattern, _ in _patterns(title))
     groups: dict[tuple[str, ...], dict[Name, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -48,7 +47,7 @@ def find_named(
         free = {name: at for name, at in alone.items() if at not in taken}
         if len(free) >= fewest:
             taken.update(free.values())
-            yield pattern, [(chunks[at], name) for name, at in free.items()]
+            yield pattern, [(at, name) for name, at in free.items()]
 
 
 def telling(words: Collection[str]) -> list[str]:

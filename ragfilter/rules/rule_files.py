@@ -21,16 +21,21 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules.rule import canonical, load, parse
 from ragfilter.text.characters import whole
 
+if TYPE_CHECKING:
+    import _csv
+
 ID_KEYS = ("id", "_id", "chunk_id")
 RULE_KEY = "query_must"
 REMARKS_KEY = "remarks"
+OPEN = "unexpected end of data"
+"""What `csv` says at the end of a file within quotes."""
 _SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 
 
@@ -82,8 +87,9 @@ def lines(chunks: Iterable[Chunk]) -> Iterator[str]:
 
 
 def csv_text(chunks: Iterable[Chunk]) -> str:
-    """The same as CSV, with a header."""
-    made = io.StringIO(newline="")
+    """The same as CSV, with a header, and the mark by which Excel knows UTF-8."""
+    made = io.StringIO("\ufeff", newline="")
+    made.seek(0, io.SEEK_END)
     writer = csv.writer(made, lineterminator="\n")
     writer.writerow(("id", "title", RULE_KEY))
     writer.writerows((c.id, c.title, _text(c.rule)) for c in chunks if c.rule)
@@ -194,38 +200,46 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
-    """The cells of every row of a CSV file by column, or what is wrong with it. Raises InputError:
-    no header, or a row that leaves open where the next one begins."""
+    """The cells of every row of a CSV file by column, or what is wrong with it. Raises InputError
+    where there is no header."""
     text = _read_text(path)
     told = _SEPARATOR.match(text)
     # Excel's own first line is no row, but counts as a line.
     text = text if told is None else "\n" + text[told.end() :]
     head = text.lstrip("\n").partition("\n")[0]
     separator = told[1] if told is not None else max(",;\t", key=head.count)
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    names: list[str] = []
-    # A cell may hold line ends: a row is named by its first line.
-    first = 1
-    try:
-        for cells in rows:
-            number, first = first, rows.line_num + 1
-            if not any(cell.strip() for cell in cells):
-                continue
-            if not names:
-                names = [cell.strip().lower() for cell in cells]
-                if RULE_KEY not in names or not {*ID_KEYS} & {*names}:
-                    raise InputError(
-                        f"{path}, line {number}: the header does not name id and {RULE_KEY}.",
-                        remedy=f"Begin the file with id,title,{RULE_KEY}.",
-                    )
-            elif len(cells) > len(names):
-                yield number, f"it has {len(cells)} cells, the header {len(names)}"
-            else:
-                yield number, _fields(dict(zip(names, cells, strict=False)))
-    except csv.Error as error:
+    rows = _cells(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True))
+    number, header = next(rows, (1, ""))
+    names = [cell.strip().lower() for cell in header] if isinstance(header, list) else []
+    if RULE_KEY not in names or not {*ID_KEYS} & {*names}:
         raise InputError(
-            f"{path}, line {first}: {error}.", remedy="Quote cells that hold the separator."
-        ) from None
+            f"{path}, line {number}: the header does not name id and {RULE_KEY}.",
+            remedy=f"Begin the file with id,title,{RULE_KEY}.",
+        )
+    for number, cells in rows:
+        if isinstance(cells, str):
+            yield number, cells
+        elif len(cells) > len(names):
+            yield number, f"it has {len(cells)} cells, the header {len(names)}"
+        else:
+            yield number, _fields(dict(zip(names, cells, strict=False)))
+
+
+def _cells(rows: _csv.Reader) -> Iterator[tuple[int, list[str] | str]]:
+    """The cells of every row that has some, or what is wrong with it, by the number of its first
+    line: a cell may hold line ends."""
+    while True:
+        number = rows.line_num + 1
+        try:
+            cells = next(rows, None)
+        except csv.Error as error:
+            open_quote = "a quote opens here that nothing closes, so that the rest was not read"
+            yield number, open_quote if str(error) == OPEN else str(error)
+            continue
+        if cells is None:
+            return
+        if any(cell.strip() for cell in cells):
+            yield number, cells
 
 
 def _fields(row: dict[str, str]) -> dict[str, Any]:

@@ -1,15 +1,19 @@
 """Numbers with the words that say what they count: in titles, and as terms of rules. Pure.
 
 A title such as "Attack matrix for clerics - Opponent Armor Class 6" differs from its siblings' in a
-value; "armor class" is what the 6 counts. Questions write it in many ways, which `spellings` makes.
+value; "armor class" is what the 6 counts. A value may be a range ("Levels 4-6"), an ordinal ("7th
+level") or a Roman numeral ("Part IV"), and what it counts may stand after it ("3 days"). Questions
+write it in many ways, which `spellings` makes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeGuard
 
+from ragfilter.rules.plurals import forms
 from ragfilter.text.normalise import normalise
 
 NUMBERS = (
@@ -17,8 +21,15 @@ NUMBERS = (
     "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
     "nineteen", "twenty",
 )  # fmt: skip
+ORDINALS = (
+    "zeroth", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth",
+    "tenth", "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth",
+    "seventeenth", "eighteenth", "nineteenth", "twentieth",
+)  # fmt: skip
 MOST_WORDS = 2
-"""Of the words before a number so many say what it counts."""
+"""Of the words before a number so many say what it counts; after it, one does."""
+WIDEST = 30
+"""A range of more numbers is asked for as it is written, not by each of them."""
 COMMON = frozenset((
     "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "has",
     "have", "how", "i", "if", "in", "is", "it", "my", "of", "on", "or", "so", "that", "the",
@@ -29,18 +40,49 @@ COMMON = frozenset((
 
 _TOKEN = re.compile(r"(?<![\w.])-?\d+(?!\w)|[^\W_]+(?:['-][^\W_]+)*|\S")
 _NUMBER = re.compile(r"-?\d+$")
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)$")
+_ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
+_NAMED = {"x" * tens + one: 10 * tens + n for tens in range(4) for n, one in enumerate(_ONES)}
+_NAMED |= {word: number for number, word in enumerate(ORDINALS)}
+"""Roman numerals up to 39 (from 40 on they have letters of abbreviations), and ordinals."""
+_JOINS = (("-",), ("/",))
+_UNTIL = ("-", "to", "through")
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """`first` to `last` (equal, where it is no range), as a text writes it: 6, 4-6, 7th, iv."""
+
+    first: int
+    last: int
+    written: str
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A number and what it counts: ``("armor", "class")`` and ``-6``."""
+    """A number and what it counts: ``("armor", "class")`` and ``-6``. `last` ends a range;
+    `written` is how the title has it, where not in figures; `after`: "7th level", "3 days"."""
 
     words: tuple[str, ...]
     number: int
+    last: int | None = None
+    written: str = ""
+    after: bool = False
+
+    @property
+    def is_ordinal(self) -> bool:
+        return _is_ordinal(self.written)
+
+    @property
+    def each(self) -> range:
+        """The numbers it stands for, none of a very wide range."""
+        last = self.number if self.last is None else self.last
+        return range(self.number, last + 1 if last - self.number < WIDEST else self.number)
 
     @property
     def named(self) -> str:
-        return " ".join((*self.words, str(self.number)))
+        number = self.written or str(self.number)
+        return " ".join((number, *self.words) if self.after else (*self.words, number))
 
 
 def tokens(text: str) -> tuple[str, ...]:
@@ -52,26 +94,57 @@ def is_number(token: str) -> bool:
     return _NUMBER.match(token) is not None
 
 
+def parts(text: str) -> tuple[str | Number, ...]:
+    """Words and signs of normalised `text`, and its numbers: a range is one."""
+    found = tokens(text)
+    made: list[str | Number] = []
+    at = 0
+    while at < len(found):
+        until = _range_end(found, at)
+        if until is not None:
+            first, last = int(found[at]), int(found[until])
+            made.append(Number(first, last, f"{first}-{last}"))
+            at = until
+        else:
+            made.append(_read(found[at]))
+        at += 1
+    return tuple(made)
+
+
 def mask(text: str) -> tuple[str, ...]:
     """`text` with a ``#`` for every number: titles of one pattern have the same."""
-    return tuple("#" if is_number(token) else token for token in tokens(text))
+    return tuple("#" if isinstance(part, Number) else part for part in parts(text))
 
 
 def values(text: str) -> tuple[Value, ...]:
-    """The numbers of `text` that words say something about, in order. A range ("1-5") is none."""
-    found = []
-    parts = tokens(text)
-    for at, token in enumerate(parts):
-        if not is_number(token) or _in_range(parts, at):
-            continue
-        words: list[str] = []
-        for word in reversed(parts[:at]):
-            if len(words) == MOST_WORDS or not word[0].isalpha() or word in COMMON:
-                break
-            words.insert(0, word)
-        if words:
-            found.append(Value(tuple(words), int(token)))
-    return tuple(found)
+    """The numbers of `text` that words say something about, in order. A date is none."""
+    every = parts(text)
+    found = (value_at(every, at) for at in range(len(every)))
+    return tuple(value for value in found if value is not None)
+
+
+def value_at(every: tuple[str | Number, ...], at: int) -> Value | None:
+    """The number at a place of `parts`, with what it counts; None where nothing says that."""
+    number = every[at]
+    if not isinstance(number, Number) or _is_joined(every, at):
+        return None
+    before: list[str] = []
+    for word in reversed(every[:at]):
+        if len(before) == MOST_WORDS or not _tells(word):
+            break
+        before.insert(0, word)
+    after = [word for word in every[at + 1 : at + 2] if _tells(word)]
+    if not _is_ordinal(number.written) and at and _is_word(every[at - 1]):
+        after = []
+    if not before and not after:
+        return None
+    return Value(
+        tuple(after or before),
+        number.first,
+        number.last if number.last != number.first else None,
+        number.written if number.written != str(number.first) else "",
+        bool(after),
+    )
 
 
 def numbers(number: int) -> tuple[str, ...]:
@@ -86,28 +159,87 @@ def numbers(number: int) -> tuple[str, ...]:
     )
 
 
+def ordinals(number: int) -> tuple[str, ...]:
+    """How a place in an order is written: 7th, seventh; none below the first."""
+    if number < 1:
+        return ()
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number % 100 not in (11, 12, 13) else 0)
+    word = (ORDINALS[number],) if number < len(ORDINALS) else ()
+    return (f"{number}{ending or 'th'}", *word)
+
+
 def acronym(words: Iterable[str]) -> str:
     """``ac`` for armor class; empty for a single word."""
     letters = [word[0] for word in words]
     return "".join(letters) if len(letters) > 1 else ""
 
 
-def spellings(value: Value, contexts: Iterable[str]) -> tuple[str, ...]:
+def spellings(value: Value, contexts: Iterable[str], *, ordered: bool = False) -> tuple[str, ...]:
     """How questions write a value. `contexts` are the ways to say what it counts ("armor class",
-    "ac"), an acronym among them also with dots and without a space."""
-    short = acronym(value.words)
+    "ac"), an acronym among them also with dots and without a space. `ordered`: the number is
+    called by its place too ("7th level"). Each number of a range meets it."""
     made: list[str] = []
     for context in contexts:
-        for number in numbers(value.number):
-            made += [f"{context} {number}", f"{context} of {number}"]
-        if context == short:
-            dotted = "".join(f"{letter}." for letter in short)
+        made += _spelled(value, context, ordered=ordered or value.is_ordinal)
+        if context == acronym(value.words) and value.last is None:
+            dotted = "".join(f"{letter}." for letter in context)
             made += [f"{dotted} {value.number}", f"{dotted} of {value.number}"]
-            made.append(f"{short}{value.number}")
+            made.append(f"{context}{value.number}")
     return tuple(dict.fromkeys(made))
 
 
-def _in_range(parts: tuple[str, ...], at: int) -> bool:
-    after = parts[at + 1] if at + 1 < len(parts) else ""
-    before = parts[at - 1] if at else ""
-    return is_number(after) or is_number(before) or after == "-" or before in ("-", "/")
+def _spelled(value: Value, context: str, *, ordered: bool) -> Iterator[str]:
+    counted = forms(context) if value.last is not None or value.after else (context,)
+    for name in counted:
+        for number in value.each:
+            for written in numbers(number):
+                if value.after and not value.is_ordinal:
+                    yield from (f"{written} {name}", f"{written}-{name}")
+                else:
+                    yield from (f"{name} {written}", f"{name} of {written}")
+            for place in ordinals(number) if ordered else ():
+                yield from (f"{place} {name}", f"{place}-{name}")
+        if value.last is not None:
+            for until in ("-", " - ", " to "):
+                span = f"{value.number}{until}{value.last}"
+                yield f"{span} {name}" if value.after else f"{name} {span}"
+        elif value.written and not value.after:
+            yield f"{name} {value.written}"
+
+
+def _read(token: str) -> str | Number:
+    if is_number(token):
+        return Number(int(token), int(token), token)
+    number = int(found.group(1)) if (found := _ORDINAL.match(token)) else _NAMED.get(token)
+    return token if number is None else Number(number, number, token)
+
+
+def _is_ordinal(written: str) -> bool:
+    return written in ORDINALS or _ORDINAL.match(written) is not None
+
+
+def _range_end(found: tuple[str, ...], at: int) -> int | None:
+    """Where the range ends that begins at `at`; None where none does. 2024-01-15 is none."""
+    if at + 2 >= len(found) or not is_number(found[at]) or found[at + 1] not in _UNTIL:
+        return None
+    first, last = found[at], found[at + 2]
+    chained = found[max(at - 1, 0) : at] in _JOINS or found[at + 3 : at + 4] in _JOINS
+    return at + 2 if is_number(last) and int(first) < int(last) and not chained else None
+
+
+def _is_joined(every: tuple[str | Number, ...], at: int) -> bool:
+    """Whether this number stands beside another, or a sign joins them: 4/6, 2024-01-15."""
+
+    def has(place: int) -> bool:
+        return 0 <= place < len(every) and isinstance(every[place], Number)
+
+    signs = [step for step in (-1, 1) if at + step >= 0 and every[at + step :][:1] in _JOINS]
+    return has(at - 1) or has(at + 1) or any(has(at + 2 * step) for step in signs)
+
+
+def _tells(part: str | Number) -> TypeGuard[str]:
+    return _is_word(part) and part not in COMMON
+
+
+def _is_word(part: str | Number) -> TypeGuard[str]:
+    return isinstance(part, str) and part[0].isalpha()

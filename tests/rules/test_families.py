@@ -9,7 +9,9 @@ import pytest
 
 from ragfilter.ingest import demo
 from ragfilter.model import Chunk
-from ragfilter.rules.families import NAME_ALONE, NO_NAME, find_families, forms, propose
+from ragfilter.rules.families import NAME_ALONE, NO_NAME, find_families, propose
+from ragfilter.rules.match import RuleBook
+from ragfilter.rules.plurals import forms
 
 
 def table(who: str, number: int) -> Chunk:
@@ -32,7 +34,7 @@ OTHERS = [
 
 def test_families_have_one_pattern_one_number_and_texts_alike() -> None:
     found = find_families([*OTHERS, *CLERICS, *FIGHTERS])
-    assert [(f.names, [m.value.named for m in f.members]) for f in found] == [
+    assert [(f.names, [m.named for m in f.members]) for f in found] == [
         (("clerics",), ["armor class 5", "armor class 6", "armor class -7"]),
         (("fighters",), ["armor class 5", "armor class 6", "armor class -7"]),
     ]
@@ -64,7 +66,7 @@ def test_titles_that_differ_in_a_name_are_a_family_and_each_rule_asks_for_its_ow
     goods = [price(what) for what in ("lanterns", "silk ropes", "wolves")]
     (family,) = find_families([*goods, *OTHERS])
     assert (family.pattern, family.names) == ("price list - *", ())
-    assert [m.value.named for m in family.members] == ["lanterns", "silk ropes", "wolves"]
+    assert [m.named for m in family.members] == ["lanterns", "silk ropes", "wolves"]
     made = [json.loads(p.rule)["contain_one_of"] for p in propose([family], ())]
     assert made == [
         [["lantern", "lanterns"]], [["silk rope", "silk ropes"]], [["wolf", "wolves"]],
@@ -130,6 +132,52 @@ def test_one_text_that_differs_does_not_break_up_a_family() -> None:
     told = ("Old trees.", "A roof leaks when rain falls.", "Nobody went north after noon.")
     unlike = [Chunk(c.id, text, c.title) for c, text in zip(alike, told, strict=True)]
     assert find_families(unlike) == ()
+
+
+@pytest.mark.parametrize(
+    ("titles", "pattern", "values", "meets", "misses"),
+    [
+        (
+            ("Clerics, levels 1-3", "Clerics, levels 4-6", "Clerics, levels 7-9"),
+            "clerics , levels #", ["levels 1-3", "levels 4-6", "levels 7-9"],
+            "a 2nd level cleric", "a 5th level cleric",
+        ),
+        (
+            ("Spells, 1st level", "Spells, 2nd level", "Spells, 3rd level"), "spells , # level",
+            ["1st level", "2nd level", "3rd level"], "first-level spells", "spells at level 3",
+        ),
+        (
+            ("Part I: the sea", "Part II: the sea", "Part IV: the sea"), "part # : the sea",
+            ["part i", "part ii", "part iv"], "what happens in part 1?", "what happens in part 4?",
+        ),
+        (
+            ("Room 1, bed 1", "Room 1, bed 2", "Room 2, bed 1"), "room # , bed #",
+            ["room 1, bed 1", "room 1, bed 2", "room 2, bed 1"],
+            "bed 1 in room 1", "bed 2 in room 1",
+        ),
+    ],
+)  # fmt: skip
+def test_values_are_ranges_ordinals_roman_numerals_and_several_numbers(
+    titles: Sequence[str], pattern: str, values: list[str], meets: str, misses: str
+) -> None:
+    chunks = [Chunk(t, f"What one needs to know and may do there: {t}.", t) for t in titles]
+    (family,) = find_families(chunks)
+    assert (family.pattern, [m.named for m in family.members]) == (pattern, values)
+    first, *_ = propose([family], ["a fighter of the 8th level"])
+    book = RuleBook([first.rule])
+    assert (book.scan(meets).passes(first.rule), book.scan(misses).passes(first.rule)) == (
+        True, False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("title", "pattern"), [("", "zone # : parcels"), ("Shipping", "shipping - zone # : parcels")]
+)
+def test_where_titles_are_missing_or_the_same_the_text_tells(title: str, pattern: str) -> None:
+    texts = [f"Zone {n}: parcels\nare sent within a few days, for a fee." for n in (1, 2, 3)]
+    (family,) = find_families(Chunk(str(i), text, title) for i, text in enumerate(texts))
+    assert family.pattern == pattern
+    assert [m.named for m in family.members] == ["zone 1", "zone 2", "zone 3"]
 
 
 def test_two_chunks_or_equal_numbers_are_no_family() -> None:

@@ -92,7 +92,7 @@ def _document(collection: str, made: Suggested, records: list[dict[str, Any]]) -
         {
             "pattern": family.pattern,
             "names": list(family.names),
-            "members": [{"id": m.chunk.id, "value": m.value.named} for m in family.members],
+            "members": [{"id": m.chunk.id, "value": m.named} for m in family.members],
         }
         for family in made.families
     ]
@@ -105,7 +105,7 @@ def _text(collection: str, made: Suggested, out: Path | None) -> str:
     for family in made.families:
         lines.append(f"{family.title}: {counted(len(family.members), 'chunk')}")
         lines.append(f"  names: {', '.join(family.names) or 'none'}")
-        lines.append(f"  values: {', '.join(m.value.named for m in family.members)}")
+        lines.append(f"  values: {', '.join(m.named for m in family.members)}")
         example = next(p for p in made.proposals if p.family == family.pattern)
         lines.append(f"  {example.chunk.id}: {example.rule}")
     losses = made.evidence.losses

@@ -13,9 +13,10 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import MOST, Json, Place
 from ragfilter.cli.rules.group import OneChunk, rules
 from ragfilter.cli.table import table
+from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
-    from ragfilter.rules.journal_rows import Edit
+    from ragfilter.rules.journal_rows import Edit, Step
 
 RULE_CHARS = 60
 
@@ -27,32 +28,46 @@ def history(
     limit: Annotated[int, typer.Option(min=1, max=MOST, help="Maximum number of edits.")] = 20,
     as_json: Json = False,
 ) -> None:
-    """List the edits of rules, newest first."""
+    """List the edits of rules, newest first.
+
+    Rules that were changed as one step are one line; --json and --chunk list each of them.
+    """
+    from ragfilter.rules.journal_rows import Step
+
     with place.open("rules") as bench:
         bench.collection(place.collection)
-        found = bench.journal.history(place.collection, chunk, limit=limit)
-    if as_json:
-        parts.emit(parts.dumps([edit_document(edit) for edit in found]))
-    elif found:
-        parts.emit(history_text(found))
+        journal = bench.journal
+        if as_json:
+            edits = journal.history(place.collection, chunk, limit=limit)
+            parts.emit(parts.dumps([edit_document(edit) for edit in edits]))
+            return
+        if chunk is None:
+            steps = journal.steps(place.collection, limit=limit)
+        else:
+            edits = journal.history(place.collection, chunk, limit=limit)
+            steps = tuple(Step(edit, 1, int(edit.state == "done")) for edit in edits)
+    if steps:
+        parts.emit(history_text(steps))
     else:
         typer.echo("No rule has been edited yet.", err=True)
 
 
-def history_text(edits: Sequence[Edit]) -> str:
-    body = [
-        (
-            str(edit.id),
-            edit.at.isoformat(sep=" ", timespec="seconds"),
-            edit.who,
-            edit.kind,
-            edit.state,
-            edit.chunk_id,
-            f"{_short(edit.before)} -> {_short(edit.after)}",
-        )
-        for edit in edits
-    ]
-    return table(("edit", "when", "who", "kind", "state", "chunk", "rule"), body)
+def history_text(steps: Sequence[Step]) -> str:
+    return table(("edit", "when", "who", "kind", "state", "chunk", "rule"), map(_row, steps))
+
+
+def _row(step: Step) -> tuple[str, ...]:
+    edit = step.edit
+    alone = step.size == 1
+    return (
+        str(edit.id),
+        edit.at.isoformat(sep=" ", timespec="seconds"),
+        edit.who,
+        edit.kind,
+        edit.state if step.done in (0, step.size) else f"{step.done} of {step.size} done",
+        edit.chunk_id if alone else counted(step.size, "chunk"),
+        f"{_short(edit.before)} -> {_short(edit.after)}" if alone else "one step",
+    )
 
 
 def edit_document(edit: Edit) -> dict[str, Any]:

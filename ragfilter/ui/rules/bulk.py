@@ -26,8 +26,7 @@ KINDS = GROUP, SPELLINGS, REPLACE, MEND, SET, REMOVE = (
     "Remove the rule",
 )  # fmt: skip
 KIND, TERM, TERMS, RULE, SURE = "bulk-kind", "bulk-term", "bulk-terms", "bulk-rule", "bulk-sure"
-MEND_KINDS = "bulk-kinds"
-SAID = "bulk-said"
+MEND_KINDS, NEW, SAID = "bulk-kinds", "bulk-new", "bulk-said"
 MOST_SHOWN, MOST_FINDINGS = 20, 500
 
 
@@ -59,7 +58,8 @@ def draw(work: Desk) -> None:
             change = _change(str(kind))
         except InputError as error:
             said()
-            html.draw(f'<p class="rf-verdict">{html.text(error)}</p>')
+            if any(st.session_state.get(name) for name in (TERM, TERMS, NEW, RULE)):
+                html.draw(f'<p class="rf-verdict">{html.text(error)}</p>')
             return
         say, plan = change.say, bulk.plan(change, chunks)
     said()
@@ -147,7 +147,7 @@ def _change(kind: str) -> Change:
         return bulk.add_spellings(term, _terms("Spellings to add"))
     old = _term("Term", "As it is written, without case and accents.")
     new = st.text_input(
-        "New term", key="bulk-new", persist_state="session", help="Stands in the term's place."
+        "New term", key=NEW, persist_state="session", help="Stands in the term's place."
     )
     return bulk.replace_term(old, new or "")
 

@@ -4,6 +4,7 @@ at their place, findings with their mend, save, undo and redo."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.resources import files
 
 import streamlit as st
@@ -24,7 +25,6 @@ MOST_FINDINGS = 6
 VIEWS = JSON, FORM = "JSON", "Form"
 _while_typing = st.components.v2.component(
     "ragfilter.rule_typing",
-    html='<p class="rf-typing" role="status"></p>',
     js=files("ragfilter.ui.rules").joinpath("while_typing.js").read_text(encoding="utf-8"),
     isolate_styles=False,
 )
@@ -57,6 +57,7 @@ def draw(
         # What saving reads.
         st.session_state["rule-editor"] = text
     _buttons(chunk, collection, user, resources, guard, busy=busy)
+    text = saving.unfinished(chunk.id, text)
     if not _trouble(chunk.id, collection) and _is_sound(text):
         _told(chunk, collection, guard)
         _findings(chunk, saving.as_stored(text), more)
@@ -99,7 +100,7 @@ def _json(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
         help="All parts must hold: contain_one_of (groups of alternatives), contain, "
         "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
     )
-    _while_typing(key="rule-typing")
+    _while_typing(key=saving.TYPING, on_text_change=partial(saving.type_on, chunk_id))
 
 
 def _buttons(
@@ -122,7 +123,7 @@ def _buttons(
             type="primary",
             on_click=saving.act,
             args=("save", chunk.id, saving.base(chunk), collection, guard),
-            help="Saves the rule and asks the question again.",
+            help="Saves the rule.",
         )
         st.button("Preview", key="rule-preview", help="Check the rule and show what would change.")
         draft_note.button(chunk, collection, user, resources, busy=busy)

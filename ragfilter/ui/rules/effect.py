@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
@@ -45,6 +45,9 @@ def confirm(work: Desk, changes: Changes, key: str) -> bool:
     """Draw what `changes` would do; whether they may be saved. Asks once more where a labelled
     question would lose what it needs, and where that is not known yet."""
     effect = of_changes(work, changes)
+    if st.session_state.get(f"{key}-of") != changes:
+        # What was confirmed was another change.
+        st.session_state.update({f"{key}-of": dict(changes), key: False, f"{key}-unknown": False})
     if effect is None:
         return not labelled.pending(work) or st.checkbox(
             "Save before it is known what labelled questions lose",
@@ -110,16 +113,18 @@ def _rows(work: Desk, effect: Effect) -> str:
     if not effect.rows:
         return ""
     name = _namer(work)
-    listed = "".join(_row(row, name) for row in effect.rows[:MOST_ROWS])
-    more = len(effect.rows) - MOST_ROWS
-    rest = f"<li>and {more} more</li>" if more > 0 else ""
-    return f"<ul>{listed}{rest}</ul>"
+    rows = [_row(row, name) for row in effect.rows]
+    first, rest = "".join(rows[:MOST_ROWS]), "".join(rows[MOST_ROWS:])
+    if not rest:
+        return f"<ul>{first}</ul>"
+    more = f"<summary>and {len(rows) - MOST_ROWS} more</summary><ul>{rest}</ul>"
+    return f"<ul>{first}</ul><details>{more}</details>"
 
 
 def _row(row: QueryEffect, name: Callable[[str], str]) -> str:
     others = [i for i in row.lost if i not in row.lost_relevant]
     said = [
-        f'<span class="{look}">{word} {_names(ids, name)}</span>'
+        f'<span class="{look}">{word} {_names(ids, name, len(ids) if look else MOST_NAMES)}</span>'
         for word, look, ids in (
             ("loses relevant", "rf-lost", row.lost_relevant),
             ("gains relevant", "rf-gained", row.gained_relevant),
@@ -131,10 +136,9 @@ def _row(row: QueryEffect, name: Callable[[str], str]) -> str:
     return f"<li>{html.text(row.query)}<br>{'; '.join(said)}</li>"
 
 
-def _names(ids: Iterable[str], name: Callable[[str], str]) -> str:
-    every = list(ids)
-    more = f" and {len(every) - MOST_NAMES} more" if len(every) > MOST_NAMES else ""
-    return html.text(", ".join(map(name, every[:MOST_NAMES]))) + more
+def _names(ids: Sequence[str], name: Callable[[str], str], most: int) -> str:
+    more = f" and {len(ids) - most} more" if len(ids) > most else ""
+    return html.text(", ".join(map(name, ids[:most]))) + more
 
 
 def _namer(work: Desk) -> Callable[[str], str]:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from ragfilter.errors import InputError
 from ragfilter.rules import rule_files
-from ragfilter.rules.rule_files import Plan
+from ragfilter.rules.rule_files import Change, Plan, Refusal
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html
 from ragfilter.ui.rules import bulk, diff, effect, labelled
@@ -98,11 +98,10 @@ def _planned(work: Desk, plan: Plan) -> None:
         f"unchanged, {len(plan.held)} held back for doubts, {len(plan.refusals)} refused.</p>"
     )
     refused = "".join(
-        f"<li>line {each.line} {html.text(each.chunk_id)}: {html.text(each.error)}</li>"
-        for each in plan.refusals[:MOST_SHOWN]
+        f"<li>{_where(each)}: {html.text(each.error)}</li>" for each in plan.refusals[:MOST_SHOWN]
     )
     held = "".join(
-        f"<li>line {each.line} {html.text(each.chunk_id)}: {html.text('; '.join(each.doubts))}</li>"
+        f"<li>{_where(each)}: {html.text('; '.join(each.doubts))}</li>"
         for each in plan.held[:MOST_SHOWN]
     )
     if refused or held:
@@ -126,3 +125,7 @@ def _planned(work: Desk, plan: Plan) -> None:
     if len(plan.changes) > MOST_SHOWN:
         html.draw(f'<p class="rf-aside">and {len(plan.changes) - MOST_SHOWN:,} more</p>')
     labelled.wait(work)
+
+
+def _where(each: Change | Refusal) -> str:
+    return f"line {each.line} {html.text(each.chunk_id)}".rstrip()

@@ -25,6 +25,7 @@ Act = Literal["save", "undo", "redo"]
 Guard = Callable[[str, str], str]
 """From chunk id and text to what saving it would spoil, in words; empty where nothing."""
 TROUBLE, SAID, DOUBT = "rule-trouble", "rule-said", "rule-doubt"
+TYPING, UNFINISHED, DRAWN = "rule-typing", "rule-unfinished", "rule-drawn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def act(
 
 def forget() -> None:
     """Something else is being done: what was said of the last edit is history."""
-    for name in (TROUBLE, SAID, DOUBT):
+    for name in (TROUBLE, SAID, DOUBT, UNFINISHED):
         st.session_state.pop(name, None)
 
 
@@ -113,6 +114,23 @@ def base(chunk: Chunk) -> str | None:
 def typed(chunk_id: str, rule: str | None) -> None:
     """Keep what was typed. `rule` is what is stored, which is no draft."""
     put(chunk_id, whole(st.session_state["rule-editor"]), rule)
+
+
+def type_on(chunk_id: str) -> None:
+    """Show what the text makes of the rule while it is still being typed. It is no draft yet: to
+    set the editor's text would take back what was typed since."""
+    left = st.session_state["rule-editor"] != st.session_state.get(DRAWN)
+    if not left:
+        forget()
+        st.session_state[UNFINISHED] = (chunk_id, whole(st.session_state[TYPING].text))
+
+
+def unfinished(chunk_id: str, text: str) -> str:
+    """What is being typed into a chunk's editor; `text`, which the editor was drawn with, where
+    nothing is."""
+    st.session_state[DRAWN] = text
+    found: tuple[str, str] = st.session_state.get(UNFINISHED, ("", ""))
+    return found[1] if found[0] == chunk_id else text
 
 
 def put(chunk_id: str, text: str, rule: str | None) -> None:

@@ -15,11 +15,12 @@ from ragfilter.rules.match import rule_book
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html
-from ragfilter.ui.rules.desk import TITLE_WIDTH, Desk
+from ragfilter.ui.rules.desk import OPEN, TITLE_WIDTH, Desk
 
 TEXT, QUESTION, CHUNK = "tester-text", "tester-question", "tester-chunk"
 MOST = 10_000
 MOST_ROWS = 500
+MOST_TERMS = 4
 
 
 def draw(work: Desk) -> None:
@@ -108,10 +109,11 @@ def _one(work: Desk, questions: list[str], rules: dict[str, str]) -> None:
         )
         chunk_id = st.selectbox(
             "Chunk",
-            list(rules),
+            _near(questions[at] if at is not None and at < len(questions) else "", rules),
             key=CHUNK,
             format_func=lambda i: work.chunks[i].name,
-            help="A chunk that has a rule.",
+            help="A chunk that has a rule: the one that is open under Chunks first, then those "
+            "whose rule the question meets.",
         )
     if at is None or at >= len(questions) or chunk_id not in rules:
         return
@@ -121,6 +123,14 @@ def _one(work: Desk, questions: list[str], rules: dict[str, str]) -> None:
         html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(error)}</p>')
         return
     html.draw(_explained(made, whole(questions[at])))
+
+
+def _near(question: str, rules: dict[str, str]) -> list[str]:
+    """The chunks to choose from, those first that the question has most to do with."""
+    scan = rule_book(tuple(dict.fromkeys(rules.values()))).scan(question)
+    opened = st.session_state.get(OPEN)
+    ranked = sorted(rules, key=lambda i: (i != opened, not scan.passes(rules[i])))
+    return ranked[:MOST_ROWS]
 
 
 def _explained(made: Explanation, question: str) -> str:
@@ -163,7 +173,8 @@ def _part(part: Part) -> str:
         return place + (f"must not contain {named}" if named else "not in the question")
     if part.met:
         return f"{place}found {named}"
-    said = f"{place}missing: one of {html.text(', '.join(part.terms[:4]))}"
+    more = f" and {len(part.terms) - MOST_TERMS} more" if len(part.terms) > MOST_TERMS else ""
+    said = f"{place}missing: one of {html.text(', '.join(part.terms[:MOST_TERMS]))}{more}"
     if part.near is not None:
         near = part.near
         said += (

@@ -1,0 +1,57 @@
+"""How texts and questions call what a title counts: armour class, AC, 7th level. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+from itertools import islice
+
+from ragfilter.rules.plurals import forms
+from ragfilter.rules.values import ORDINALS, acronym
+from ragfilter.text.normalise import normalise
+
+Words = tuple[str, ...]
+NEAR = 0.8
+"""From this likeness on (difflib's ratio) another context is a spelling of the same."""
+MOST_TEXTS = 20_000
+"""Contexts are looked up in so many texts at most."""
+
+_BEFORE_NUMBER = re.compile(r"([^\W\d_]+(?: [^\W\d_]+)?)(?: of)? -?\d")
+_PLACED = re.compile(rf"\b(?:\d+(?:st|nd|rd|th)|{'|'.join(ORDINALS[1:])})[ -]([^\W\d_]+)")
+
+
+def find_contexts(
+    counted: Iterable[Words], texts: Iterable[str]
+) -> tuple[dict[Words, tuple[str, ...]], set[Words]]:
+    """For what is counted, how the texts call it: as the titles do, by its acronym, or in another
+    spelling. And which of it they call by its place too: 7th level, of ``("level",)``."""
+    counted = tuple(counted)
+    seen: Counter[str] = Counter()
+    places: set[str] = set()
+    placed: set[Words] = set()
+    for text in islice(texts, MOST_TEXTS):
+        text = normalise(text)
+        for found in _BEFORE_NUMBER.findall(text):
+            seen[found] += 1
+            seen[found.split()[-1]] += " " in found
+        places.update(_PLACED.findall(text))
+    for words in counted:
+        if len(words) == 1 and places.intersection(forms(words[0])):
+            placed.add(words)
+    return {words: _called(words, seen) for words in counted}, placed
+
+
+def _called(words: Words, seen: Counter[str]) -> tuple[str, ...]:
+    full, short = " ".join(words), acronym(words)
+    near = [
+        other
+        for other in seen
+        if other != full
+        and len(other.split()) == len(words)
+        and SequenceMatcher(None, full, other, autojunk=False).ratio() >= NEAR
+        and any(a == b for a, b in zip(words, other.split(), strict=True))
+    ]
+    usual = (short,) if short and seen[short] else ()
+    return (full, *(sorted(near) if len(words) > 1 else ()), *usual)

@@ -1,0 +1,82 @@
+"""Numbers, ranges, ordinals and Roman numerals of titles, and how questions write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragfilter.rules.values import Value, mask, spellings, values
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Attack matrix for clerics - Opponent Armor Class 6", (Value(("armor", "class"), 6),)),
+        ("Opponent Armor Class −6", (Value(("armor", "class"), -6),)),
+        ("Table 3: the 4 winds", (Value(("table",), 3),)),
+        ("Intelligence/Wisdom 1-5", (Value(("wisdom",), 1, 5, "1-5"),)),
+        ("Levels 4 – 6", (Value(("levels",), 4, 6, "4-6"),)),
+        ("Level 4 to 6", (Value(("level",), 4, 6, "4-6"),)),
+        ("7th level, 2d6", (Value(("level",), 7, None, "7th", after=True),)),
+        ("Spells of the seventh level", (Value(("level",), 7, None, "seventh", after=True),)),
+        ("Part IV: the sea", (Value(("part",), 4, None, "iv"),)),
+        ("Tour - 3 days", (Value(("days",), 3, None, after=True),)),
+        # No value: nothing says what is counted, or the numbers belong together.
+        ("6", ()),
+        ("Matrix - 6", ()),
+        ("Minutes of 2024-01-15", ()),
+        ("Odds 4/6", ()),
+        ("Levels 6-4", ()),
+        ("How do I win", ()),
+    ],
+)
+def test_values_of_a_title(text: str, wanted: tuple[Value, ...]) -> None:
+    assert values(text) == wanted
+
+
+def test_spellings_of_a_number_that_words_stand_before() -> None:
+    assert list(spellings(Value(("armor", "class"), 6), ("armor class", "ac"))) == [
+        "armor class 6", "armor class of 6", "armor class six", "armor class of six",
+        "ac 6", "ac of 6", "ac six", "ac of six", "a.c. 6", "a.c. of 6", "ac6",
+    ]  # fmt: skip
+    below = spellings(Value(("armor", "class"), -2), ("ac",))
+    assert {"ac -2", "ac minus 2", "ac of negative two", "ac-2", "a.c. -2"} <= set(below)
+
+
+@pytest.mark.parametrize(
+    ("title", "has", "lacks"),
+    [
+        ("Levels 4-6", {"level 4", "level five", "levels 6", "levels 4-6", "level 4 to 6"},
+         {"level 3", "level 7", "5th level"}),
+        ("7th level", {"7th level", "7th-level", "seventh level", "level 7", "level seven"},
+         {"7 level", "level 7th"}),
+        ("Part IV", {"part iv", "part 4", "part four"}, {"4th part"}),
+        ("3 days", {"3 days", "3 day", "three-day", "3-day"}, {"day 3", "3rd day"}),
+        ("Rooms 1-100", {"rooms 1-100", "rooms 1 to 100"}, {"room 7"}),
+    ],
+)  # fmt: skip
+def test_spellings_of_other_values(title: str, has: set[str], lacks: set[str]) -> None:
+    (value,) = values(title)
+    made = set(spellings(value, (" ".join(value.words),)))
+    assert has <= made
+    assert not lacks & made
+
+
+@pytest.mark.parametrize(
+    ("number", "wanted"),
+    [
+        (1, {"1st level", "first level"}),
+        (2, {"2nd level"}),
+        (11, {"11th level", "eleventh-level"}),
+        (21, {"21st level"}),
+        (112, {"112th level"}),
+    ],
+)
+def test_a_number_is_called_by_its_place_where_others_are(number: int, wanted: set[str]) -> None:
+    level = Value(("level",), number)
+    assert wanted <= set(spellings(level, ("level",), ordered=True))
+    assert not wanted & set(spellings(level, ("level",)))
+
+
+def test_titles_of_one_pattern_have_the_same_mask() -> None:
+    assert mask("Armor Class 6") == mask("ARMOR CLASS -10") == ("armor", "class", "#")
+    assert mask("Level 1-3 spells") == mask("Level IV spells") == ("level", "#", "spells")
