@@ -3,14 +3,16 @@ does, and what it would lose. Nothing is stored.
 
 A question that is labelled for a chunk, and names its value but none of its family's names, calls
 the family by another name ("wizard" for magic-users). Of its words the one is taken that is nearest
-in meaning to the names known. A proposal that would still lose what a question is labelled for asks
-for less.
+in meaning to the names known. A question that calls the value something else ("plate mail and
+shield" for armor class 2) adds what it says, where another text of the collection says it too. A
+proposal that would still lose what a question is labelled for asks for less.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ragfilter.evaluate.effect import Changes, Effect, Labelled
@@ -23,11 +25,14 @@ from ragfilter.rules.match import RuleBook
 from ragfilter.rules.plurals import forms
 from ragfilter.rules.rule import Rule, canonical, parse
 from ragfilter.rules.values import COMMON, NUMBERS, tokens
+from ragfilter.text.normalise import normalise
 
 Likeness = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
 """From words and names to how near in meaning each word is to its nearest name."""
 LIKE = 0.5
 """Words that resemble no name as much are no other name: a person has to find it."""
+LONGEST = 6
+"""Words of a phrase that a value is called by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,13 @@ def suggest(
         proposals = propose(families, texts, synonyms)
     changes = {each.chunk.id: each.rule for each in proposals}
     losses = _losses(labelled.effect(changes), changes)
-    proposals = tuple(_weakened(each, losses.get(each.chunk.id, ())) for each in proposals)
+    own = {member.chunk.id: family for family in families for member in family.members}
+    others = [normalise(chunk.text) for chunk in chunks if chunk.id not in own]
+    proposals = tuple(
+        _weakened(_widened(each, lost, own[each.chunk.id], others), lost) if lost else each
+        for each in proposals
+        for lost in (losses.get(each.chunk.id, ()),)
+    )
     return Suggested(families, proposals, weigh(map(_with_rule, proposals), labelled))
 
 
@@ -96,17 +107,50 @@ def _losses(effect: Effect, changes: Changes) -> dict[str, tuple[str, ...]]:
     return losses
 
 
+def _widened(
+    each: Proposal, lost: Sequence[str], family: Family, others: Sequence[str]
+) -> Proposal:
+    """The proposal with what the questions it would lose say in the place of the one group that
+    they do not meet. Words that stand in half of the family's texts tell nothing."""
+    rule = parse(each.rule)
+    groups = list(rule.contain_one_of)
+    bags = [{*tokens(member.chunk.passage)} for member in family.members]
+    counts = Counter(word for bag in bags for word in bag)
+    known = {word for word, n in counts.items() if n >= len(bags) / 2}
+    for question in lost:
+        missed = [i for i, group in enumerate(groups) if not _meets(group, question)]
+        phrase = _phrase(question, known, others) if len(missed) == 1 else ""
+        if phrase:
+            groups[missed[0]] = (*groups[missed[0]], phrase)
+    return replace(each, rule=canonical(replace(rule, contain_one_of=tuple(groups))))
+
+
+def _phrase(question: str, known: Container[str], others: Sequence[str]) -> str:
+    """What a question says in words that are not `known` and another text says as well: the phrase
+    with the most of such words, of those the shortest; empty where there is none."""
+    words = tokens(question)
+    telling = [len(w) > 2 and w[0].isalpha() and w not in COMMON and w not in known for w in words]
+    ends = [i for i, tells in enumerate(telling) if tells]
+    spans = [(i, j + 1) for i in ends for j in ends if i < j < i + LONGEST]
+    spans.sort(key=lambda span: (-sum(telling[slice(*span)]), span[1] - span[0], span))
+    phrases = (" ".join(words[slice(*span)]) for span in spans)
+    return next((phrase for phrase in phrases if any(_holds(t, phrase) for t in others)), "")
+
+
+def _holds(text: str, phrase: str) -> bool:
+    return phrase in text and re.search(rf"\b{re.escape(phrase)}\b", text) is not None
+
+
+def _meets(group: tuple[str, ...], question: str) -> bool:
+    rule = canonical(Rule(contain_one_of=(group,)))
+    return RuleBook([rule]).scan(question).passes(rule)
+
+
 def _weakened(each: Proposal, lost: Sequence[str]) -> Proposal:
     """The proposal with those groups alone that the questions it would lose meet: it then asks for
     the value or for a name. Where they meet none it stays, with its doubt."""
     groups = parse(each.rule).contain_one_of
-    alone = [canonical(Rule(contain_one_of=(group,))) for group in groups]
-    scans = [RuleBook(alone).scan(question) for question in lost]
-    met = tuple(
-        group
-        for group, text in zip(groups, alone, strict=True)
-        if all(scan.passes(text) for scan in scans)
-    )
+    met = tuple(group for group in groups if all(_meets(group, question) for question in lost))
     return replace(each, rule=canonical(Rule(contain_one_of=met))) if met else each
 
 
@@ -169,7 +213,5 @@ def _synonyms(
 
 
 def _only_names_fail(rule: str, question: str) -> bool:
-    groups = parse(rule).contain_one_of
-    alone = [canonical(Rule(contain_one_of=(group,))) for group in groups]
-    scan = RuleBook(alone).scan(question)
-    return not scan.passes(alone[0]) and all(scan.passes(text) for text in alone[1:])
+    names, *values = parse(rule).contain_one_of
+    return not _meets(names, question) and all(_meets(group, question) for group in values)

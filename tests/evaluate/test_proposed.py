@@ -61,6 +61,19 @@ def test_a_rule_that_would_lose_a_labelled_chunk_asks_for_less() -> None:
     assert all(len(made[i]) == 2 for i in ("fighter-6", "cleric-5"))
 
 
+def test_what_a_question_calls_the_value_is_a_spelling_where_another_text_says_it_too() -> None:
+    asked = "what does a cleric need to hit one in chain mail and a shield"
+    learned = Chunk("armor", "Chain mail and a shield: armor class 7.", "Armor")
+    of_table = {"cleric_7": asked}
+    with_text = suggest([*CHUNKS, learned], (), labelled(**of_table)).proposals
+    without = suggest(CHUNKS, (), labelled(**of_table)).proposals
+    values = {p.chunk.id: json.loads(p.rule)["contain_one_of"] for p in with_text}["cleric-7"]
+    assert [group[0] for group in values] == ["cleric", "armor class 7"]
+    assert values[1][-1] == "chain mail and a shield"
+    asks_less = {p.chunk.id: json.loads(p.rule)["contain_one_of"] for p in without}["cleric-7"]
+    assert [group[0] for group in asks_less] == ["cleric"]
+
+
 def test_what_no_part_of_a_rule_can_keep_is_a_doubt() -> None:
     made = suggest(CHUNKS, (), labelled(fighter_5="who carries the lantern"), near_to_clerics)
     assert made.evidence.losses == {"fighter-5": ("who carries the lantern",)}
