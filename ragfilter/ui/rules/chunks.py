@@ -20,7 +20,7 @@ from ragfilter.ui.rules import desk, labelled, matrix, open_chunk
 from ragfilter.ui.rules.desk import OPEN, PAGE, SOURCES, TEXT, TYPES, Desk
 
 MEASURE = "rules-measuring"
-HEIGHT = 640
+HEIGHT, ROW = 640, 32
 TITLE_WIDTH = 31
 """What the column shows of a title in capitals."""
 WORDS = (*STATES, "draft", "changed")
@@ -41,8 +41,8 @@ def draw(work: Desk) -> None:
     rows = desk.listing(work, {} if made is None else made.harm())
     left, right = st.columns((1.2, 1), gap="medium")
     with left:
-        anew = _filters(rows)
-        ids = desk.ordered(work, rows, anew=anew or measured)
+        _filters(rows)
+        ids = desk.ordered(work, rows, anew=measured)
         _table(rows, ids, made)
     with right:
         open_chunk.draw(work, rows, ids)
@@ -62,8 +62,7 @@ def _want_figures() -> None:
     st.session_state[MEASURE] = True
 
 
-def _filters(rows: Listing) -> bool:
-    """The filter; whether the rows are to be put into order anew."""
+def _filters(rows: Listing) -> None:
     with st.container(
         key="rules-filter", horizontal=True, vertical_alignment="bottom", gap="small"
     ):
@@ -72,10 +71,10 @@ def _filters(rows: Listing) -> bool:
             key=TEXT,
             persist_state="session",
             icon=":material/search:",
-            placeholder="Title, id, source or term",
+            placeholder="Any words",
             help="Shows the chunks that contain all of these words in title, id, type, source or "
             "rule.",
-            width=230,
+            width="stretch",
         )
         for label, key, options in (
             ("Type", TYPES, rows.types),
@@ -89,21 +88,8 @@ def _filters(rows: Listing) -> bool:
                 persist_state="session",
                 placeholder="all",
                 help=HELP[label],
-                width=150,
+                width=126,
             )
-        st.button(
-            "Measure",
-            key="rules-measure",
-            on_click=_want_figures,
-            help="Shows what each rule does over the labelled questions, as under Matrix, and "
-            "brings what harms them to the top.",
-        )
-        return st.button(
-            "Sort again",
-            key="rules-sort",
-            help="The order stays while you save, so that Next goes on where you are. This sorts "
-            "again: what needs attention most comes first.",
-        )
 
 
 HELP = {
@@ -131,8 +117,8 @@ def _table(rows: Listing, ids: Sequence[str], made: Matrix | None) -> None:
             _frame(found, made),
             [row.id for row in found],
             name="rules",
-            height=HEIGHT,
-            row_height=32,
+            height=min(HEIGHT, ROW * (len(found) + 1) + 6),
+            row_height=ROW,
             columns=_columns(),
             chosen=st.session_state.get(OPEN),
             pick=desk.open_,
@@ -159,6 +145,22 @@ def _pager(page: int, pages: int, found: int, total: int) -> None:
                 disabled=off,
                 help=f"Shows {PAGE} rows a page.",
             )
+        st.button(
+            "Measure",
+            key="rules-measure",
+            type="tertiary",
+            on_click=_want_figures,
+            help="Shows what each rule does over the labelled questions, as under Matrix, and "
+            "brings what harms them to the top.",
+        )
+        st.button(
+            "Sort again",
+            key="rules-sort",
+            type="tertiary",
+            on_click=desk.forget_order,
+            help="The order stays while you save, so that Next goes on where you are. This sorts "
+            "again: what needs attention most comes first.",
+        )
 
 
 def _frame(rows: Sequence[Row], made: Matrix | None) -> pd.DataFrame:
@@ -191,13 +193,13 @@ def _columns() -> dict[str, Any]:
     chips = {f"{sign} {word}": theme.tint(mark, dark) for word, (sign, mark) in SIGNS.items()}
     return {
         "state": column.MultiselectColumn(
-            "state", width=95, options=list(chips), color=list(chips.values()), help=HELP["State"]
+            "state", width=92, options=list(chips), color=list(chips.values()), help=HELP["State"]
         ),
         "title": column.TextColumn(
-            "title", width=205, help="Long titles are shortened before their end."
+            "title", width=207, help="Long titles are shortened before their end."
         ),
         "rule": column.TextColumn(
-            "rule", width=260, help="The first term of each part, and how many others it has."
+            "rule", width=146, help="The first term of each part, and how many others it has."
         ),
         "conflicts": column.NumberColumn("conflicts", width=66, help=matrix.HELP["conflicts"]),
         "ΔF1 without": column.NumberColumn(
@@ -210,7 +212,7 @@ def _columns() -> dict[str, Any]:
             "irrelevant.",
         ),
         "blocks": column.NumberColumn("blocks", width=60, help=matrix.HELP["blocks"]),
-        "type": column.TextColumn("type", width=68),
-        "source": column.TextColumn("source", width=110),
+        "type": column.TextColumn("type", width=60),
+        "source": column.TextColumn("source", width=100),
         "id": column.TextColumn("id", width=150),
     }

@@ -131,6 +131,11 @@ def ordered(desk: Desk, rows: Listing, *, anew: bool = False) -> tuple[str, ...]
     return kept[1]
 
 
+def forget_order() -> None:
+    """Have the rows put into order anew."""
+    st.session_state.pop(ORDER, None)
+
+
 def selected(desk: Desk) -> tuple[Row, ...]:
     """The rows that the filter admits now."""
     return listing(desk).find(wanted())
