@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from ragfilter.ui.look.prose import literal, quiet
+
 pytestmark = pytest.mark.model
 
 
@@ -25,5 +27,5 @@ def test_the_page_says_what_was_fitted_elsewhere(
     open_page: Callable[..., Any], profile: str, told: str
 ) -> None:
     page = open_page({"profile": profile, "q": "Tell me about owlbears"})
-    captions = [caption.value for caption in page.at.caption if "fitted to" in caption.value]
-    assert captions == ([told] if told else [])
+    captions = [said.value for said in page.at.markdown if "fitted to" in said.value]
+    assert captions == ([quiet(literal(told))] if told else [])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ragfilter.ingest import demo
+from ragfilter.ui.look.prose import literal, quiet
 
 pytestmark = pytest.mark.model
 
@@ -128,7 +129,7 @@ def test_a_word_that_nothing_kept_has_is_told_at_the_headline(
     told = "Nothing kept mentions “lightsaber”."
     page = open_page(link)
     assert page.kept
-    assert told in [caption.value for caption in page.at.caption]
+    assert quiet(literal(told)) in [said.value for said in page.at.markdown]
     assert told in " ".join(open_page(link | {"present": "true"}).html)
     page.ask("What does an owl eat?")
-    assert told not in [caption.value for caption in page.at.caption]
+    assert quiet(literal(told)) not in [said.value for said in page.at.markdown]

@@ -133,7 +133,7 @@ def test_every_layer_says_what_it_costs_and_why_it_stands_there(
     open_page: Callable[..., Any],
 ) -> None:
     page = open_page({"profile": "full"})
-    (caption,) = (c for c in page.at.caption if c.value == "Layers, in order of execution")
+    (caption,) = (c for c in page.at.markdown if "Layers, in order of execution" in c.value)
     assert caption.help == costs.ORDER
     said = {name: page.at.toggle(key=key(f"{name}.enabled")) for name in SWITCHES}
     words = {name: toggle.label.partition(" · ")[2] for name, toggle in said.items()}

@@ -8,7 +8,7 @@ from ragfilter.errors import RagfilterError
 from ragfilter.indexing.overview import Facts
 from ragfilter.stores import foreign
 from ragfilter.stores.foreign import Finding, Opening
-from ragfilter.ui.look.prose import literal
+from ragfilter.ui.look.prose import literal, quiet
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import questions, state
 from ragfilter.ui.session.resources import Resources
@@ -24,7 +24,7 @@ def opened(facts: Facts, resources: Resources) -> None:
     """How a collection that ragfilter did not make is opened, to be changed."""
     name = facts.info.name
     opening = resources.bench.stores.opening(name)
-    st.caption("Not made by ragfilter: asked and exported as it is.")
+    st.markdown(quiet("Not made by ragfilter: asked and exported as it is."))
     _form(name, opening, resources, key="theirs")
     if opening.folder:
         st.button(

@@ -14,7 +14,7 @@ from ragfilter.evaluate.variants import IN_FORCE
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import opening, plots
 from ragfilter.ui.evaluate.measured import FILTERS, Measured, QueryRow, matching
-from ragfilter.ui.look import hint, html, numbers
+from ragfilter.ui.look import hint, html, numbers, prose
 from ragfilter.ui.session import reports
 from ragfilter.ui.session.visit import Visit
 
@@ -209,7 +209,7 @@ def _questions(measured: Measured) -> None:
             label_visibility="collapsed",
         )  # fmt: skip
         rows = matching(measured.queries, wanted or FILTERS[0])
-        st.markdown(f":small[:gray[{counted(len(rows), 'question')}]]")
+        st.markdown(prose.quiet(counted(len(rows), "question")))
         hint.beside(
             "Failures have a lower F1 than the unfiltered first k, or find nothing relevant. "
             "Changed: another F1 than unfiltered. Highlights gain 0.2 or more and keep the recall. "

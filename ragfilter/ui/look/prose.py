@@ -35,6 +35,11 @@ def literal(text: str) -> str:
     return _BEGINS.sub(r"\1\\\2", text)
 
 
+def quiet(markdown: str) -> str:
+    """What is said beside the matter, small and grey."""
+    return f":small[:gray[{markdown}]]"
+
+
 def message(text: str) -> str:
     """A message of ours: to the letter, but for `code` between backticks."""
     pieces = _CODE.split(text)

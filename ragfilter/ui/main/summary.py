@@ -11,7 +11,7 @@ from ragfilter.report import LayerSummary, Summary, foreign_thresholds
 from ragfilter.settings.profiles import Fit
 from ragfilter.ui.curve.points import cut_of
 from ragfilter.ui.look import html, numbers, theme
-from ragfilter.ui.look.prose import literal
+from ragfilter.ui.look.prose import literal, quiet
 from ragfilter.ui.panels import judge_words
 from ragfilter.ui.session import questions
 from ragfilter.ui.session.visit import View
@@ -44,10 +44,11 @@ def draw(view: View) -> None:
 def _missing(view: View) -> None:
     """One quiet line, where the question has a word of its own that nothing kept has."""
     if said := unnamed(view):
-        st.caption(
-            said, help="It is an uncommon word, which seldom has another one for it. The "
-            "collection may not hold the answer."
-        )  # fmt: skip
+        st.markdown(
+            quiet(literal(said)),
+            help="It is an uncommon word, which seldom has another one for it. The collection may "
+            "not hold the answer.",
+        )
 
 
 def unnamed(view: View) -> str:
@@ -65,7 +66,7 @@ def _fitted(view: View) -> None:
     here = Fit(info.name, info.embedder, info.space)
     told = foreign_thresholds(view.result.settings, st.session_state.profile, here)
     if told:
-        st.caption(literal(told), help=ELSEWHERE)
+        st.markdown(quiet(literal(told)), help=ELSEWHERE)
 
 
 def why(result: Result) -> tuple[str, str]:

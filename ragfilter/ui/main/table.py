@@ -12,6 +12,7 @@ import streamlit as st
 from ragfilter.model import Result
 from ragfilter.report import Row, csv, kept_first, references, short_title
 from ragfilter.ui.look import hint, numbers, theme
+from ragfilter.ui.look.prose import quiet
 from ragfilter.ui.main import grid
 from ragfilter.ui.panels import labels
 from ragfilter.ui.session import reports
@@ -47,7 +48,7 @@ def draw(view: View) -> None:
             width=230,
         )
         shown = _matching(_ordered(rows, order), wanted or "")
-        st.markdown(f":small[:gray[{numbers.count(len(shown))} of {numbers.chunks(len(rows))}]]")
+        st.markdown(quiet(f"{numbers.count(len(shown))} of {numbers.chunks(len(rows))}"))
         hint.beside(
             "By rank: the order in which the store found them. Kept first: the result, then what "
             "was dropped. The filter shows chunks that contain all of its words. Click a row to "

@@ -11,6 +11,7 @@ import streamlit as st
 from ragfilter.errors import RagfilterError
 from ragfilter.stores.labels import GRADES, Label, conflicts, settle
 from ragfilter.ui.look import html, numbers
+from ragfilter.ui.look.prose import quiet
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import open_resources
@@ -93,7 +94,7 @@ def draw_several(view: View, shown: Collection[str]) -> None:
             help="Takes back your last label, or those of the rows that you marked together.",
         )
         told = f"{numbers.chunks(len(chosen))} selected" if chosen else "Tick rows to label them"
-        st.markdown(f":small[:gray[{told}]]")
+        st.markdown(quiet(told))
 
 
 def ticked(query: str) -> list[str]:

@@ -18,6 +18,7 @@ from ragfilter.settings import profiles
 from ragfilter.settings.config import Config
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.ui.look import html
+from ragfilter.ui.look.prose import quiet
 from ragfilter.ui.panels import clearance, costs, judge_words
 from ragfilter.ui.session import questions, state
 from ragfilter.ui.session.resources import Resources
@@ -119,7 +120,7 @@ def _layers(visit: Visit, view: View | None) -> None:
     judged = "" if view is None else judge_words.card(view.result, resources.prices)
     lines = {} if summary is None else {layer.name: layer for layer in summary.layers}
     with st.container(key="layers", gap=None):
-        st.caption("Layers, in order of execution", help=costs.ORDER)
+        st.markdown(quiet("Layers, in order of execution"), help=costs.ORDER)
         for layer in LAYERS:
             if not layer.switched:
                 continue
@@ -146,9 +147,11 @@ def _link(view: View | None) -> None:
     if not params:
         return
     with st.popover("Link", key="link", icon=":material/link:", help="A link to this page."):
-        st.caption(
-            "It holds question, settings, open chunk and panel, shown places, filter, and whom "
-            "the page is seen as. A chunk that this user may not see is left out."
+        st.markdown(
+            quiet(
+                "It holds question, settings, open chunk and panel, shown places, filter, and whom "
+                "the page is seen as. A chunk that this user may not see is left out."
+            )
         )
         address = urlsplit(st.context.url or "")
         st.code(urlunsplit((*address[:3], urlencode(params), "")), language=None, wrap_lines=True)

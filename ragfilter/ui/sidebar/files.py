@@ -109,7 +109,7 @@ def _said(what: str) -> None:
     if error:
         st.error(prose.message(error))
     elif done:
-        st.caption(prose.message(done))
+        st.markdown(prose.quiet(prose.message(done)))
 
 
 def _tell(what: str, *, error: str = "", done: str = "") -> None:
