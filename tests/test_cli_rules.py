@@ -605,9 +605,20 @@ def test_lint_of_a_file_needs_no_workspace(
     assert first.startswith("warning: a contain_one_of[0]: A query must name all of")
     assert better.strip() == 'better: {"contain_one_of":[["cleric","druid","monk"]]}'
     assert last == f"{file}: 2 rules, 1 error, 1 warning, 0 notes"
-    broken = write(tmp_path / "broken.jsonl", '{"id": "a", "x": NaN}')
-    assert main(["rules", "lint", "--rules", broken]) == 2
-    assert 'Write the term in quotes: "NaN". Write id' in capsys.readouterr().err
+    broken = write(
+        tmp_path / "broken.jsonl",
+        '{"id": "a", "x": NaN}',
+        {"id": "b", "query_must": {"contain": "b"}},
+        "no JSON",
+        {"id": "b", "query_must": {"contain": "c"}},
+    )
+    assert main(["rules", "lint", "--rules", broken]) == 1
+    first, second, third, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("refused: line 1: ")
+    assert first.endswith('Write the term in quotes: "NaN".')
+    assert second.startswith("refused: line 3: ")
+    assert third == "refused: line 4 (b): line 2 has another rule for this chunk"
+    assert last == f"{broken}: 1 rule, 0 errors, 0 warnings, 0 notes"
     assert main(["rules", "lint", "--rules", file, "--fix"]) == 2
     assert "--rules only checks a file." in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
@@ -697,8 +708,9 @@ def test_a_bad_line_is_named_though_its_chunk_comes_again(run: Run, tmp_path: Pa
     printed = run("import", file, code=1).splitlines()
     assert printed[0].startswith("refused: line 1 (boat): contain_one_of")
     assert printed[1] == "refused: line 2: id: the key appears 2 times. Keep one of them."
-    assert printed[2].startswith("small: 1 rule saved, 0 unchanged")
-    assert run.rule("boat") == '{"contain":"boat"}'
+    assert printed[2] == "refused: line 4 (boat): line 3 has another rule for this chunk"
+    assert printed[3].startswith("small: 1 rule saved, 0 unchanged")
+    assert run.rule("boat") == '{"contain":"first"}'
 
 
 def test_an_import_is_one_step_that_is_undone_whole(run: Run, tmp_path: Path) -> None:
@@ -745,9 +757,7 @@ def test_a_dry_run_saves_nothing(run: Run, tmp_path: Path) -> None:
     assert run.json("history") == []
 
 
-def test_drafts_can_be_imported_and_the_last_line_of_a_chunk_counts(
-    run: Run, llm: Llm, tmp_path: Path
-) -> None:
+def test_a_draft_with_doubts_gives_way_to_a_later_line(run: Run, llm: Llm, tmp_path: Path) -> None:
     llm(says(SPREAD, SPREAD, GOOD))
     out = tmp_path / "drafts.jsonl"
     printed = run(*SUGGEST, "--where", "id=cleric-7", "--out", str(out))

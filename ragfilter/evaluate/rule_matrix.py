@@ -359,13 +359,13 @@ def _crowding(asked: Iterable[_Asked]) -> tuple[CrowdRow, ...]:
     return tuple(sorted(crowding, key=lambda r: (-r.kept, -r.irrelevant, r.chunk_id)))
 
 
-def _harm(row: RuleRow) -> tuple[float, float, int, float, int]:
-    """The order of harm: what would be won without it, then what it blocks wrongly; of the rest,
-    what does the least."""
+def _harm(row: RuleRow) -> tuple[float, int, float, float, int]:
+    """The order of harm: what relevant would be won without it, then what it blocks wrongly, then
+    what F1 would win; of the rest, what does the least."""
     return (
-        -(row.delta_f1 or 0.0),
         -(row.delta_recall or 0.0),
         -len(row.conflicts),
+        -(row.delta_f1 or 0.0),
         1.0 if row.precision is None else row.precision,
         row.blocks - row.overlap,
     )

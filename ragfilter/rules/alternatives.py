@@ -6,8 +6,11 @@ three groups, so no query about a cleric alone can meet it; they belong in one g
 Two signs are taken as evidence:
 
 listed   the chunk's title lists things ("clerics, druids and monks", "magic-users/illusionists"),
-         and two groups or more, or terms of `contain_all_of`, name different things of that list
-single   three groups or more each name one thing by a single word and its plural, without digits
+         and two groups or more, or terms of `contain_all_of`, name different things of that list;
+         a comma between two things may set one apart instead ("goblins, in winter"), and what ends
+         in a number is none of a list ("goblins and armor class 3")
+single   three groups or more, or terms of `contain_all_of`, each name one thing by a single word
+         and its plural, without digits
 
 The second sign needs three groups, because two plain words, such as a climate and a terrain, are
 more often meant together. Three may be too, so it is not sure.
@@ -26,6 +29,8 @@ Words = tuple[str, ...]
 
 _CLAUSES = re.compile(r" - |[:;()\[\]]|\. ")
 _COMMAS = re.compile(r"\s*,\s*and\s+|\s*,\s*or\s+|\s*[,/&+]\s*|\s+and\s+|\s+or\s+")
+_JOINED = re.compile(r"[/&+]|\b(?:and|or)\b")
+_NUMBER = re.compile(r"\d\W*$")
 _WORDS = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
 _PLURALS = (("ies", "y"), ("ves", "f"), ("men", "man"), ("ses", "s"), ("s", ""))
 
@@ -51,13 +56,15 @@ def spread(rule: Rule, title: str = "") -> Spread | None:
         merged = replace(rule, contain_one_of=_merge(groups, found))
         return Spread(names, f"contain_one_of[{found[0]}]", merged, sure=bool(listed))
     terms = rule.contain_all_of
-    found = _listed([(term,) for term in terms], title)
+    alone = [(term,) for term in terms]
+    listed = _listed(alone, title)
+    found = listed or _single(alone)
     if not found:
         return None
     names = tuple(terms[i] for i in found)
     left = tuple(term for i, term in enumerate(terms) if i not in found)
     merged = replace(rule, contain_one_of=(*groups, names), contain_all_of=left)
-    return Spread(names, f"contain_all_of[{found[0]}]", merged, sure=True)
+    return Spread(names, f"contain_all_of[{found[0]}]", merged, sure=bool(listed))
 
 
 def _merge(groups: Sequence[tuple[str, ...]], found: Sequence[int]) -> tuple[tuple[str, ...], ...]:
@@ -98,9 +105,13 @@ def _one_word(group: Sequence[str]) -> bool:
 
 
 def _lists(title: str) -> list[list[Words]]:
-    clauses = (_COMMAS.split(clause) for clause in _CLAUSES.split(normalise(title)))
-    things = ([_stems(thing) for thing in clause if _stems(thing)] for clause in clauses)
-    return [listed for listed in things if len(listed) >= 2]
+    found = []
+    for clause in _CLAUSES.split(normalise(title)):
+        things = [_stems(thing) for thing in _COMMAS.split(clause) if not _NUMBER.search(thing)]
+        things = [thing for thing in things if thing]
+        if len(things) >= (2 if _JOINED.search(clause) else 3):
+            found.append(things)
+    return found
 
 
 def _names(term: Words, thing: Words, place: int, count: int) -> bool:

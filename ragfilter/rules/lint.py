@@ -11,7 +11,7 @@ no_edges    warning   a term in a script without spaces is hardly ever found in 
 empty       warning   the rule asks for nothing
 bare        warning   a number stands alone, and nothing says what it counts
 everywhere  warning   a term is in nearly every question
-shared      warning   the rule stands on several chunks whose titles differ in a number
+shared      warning   the rule stands on several chunks whose titles differ in a number or name
 spelling    note      a group lacks a usual spelling of a value ("ac 6", "armor class of 6")
 dead        note      an alternative can never help, because it holds a forbidden term
 duplicate   note      a term or group stands twice
@@ -107,7 +107,8 @@ def find_shared(rules: Mapping[str, str], titles: Mapping[str, str]) -> dict[str
 
 
 def _finding(fault: Fault, chunk_id: str = "") -> Finding:
-    return Finding(chunk_id, cast(Kind, fault.kind), fault.place, fault.problem, fault.proposal)
+    kind = cast(Kind, fault.kind)
+    return Finding(chunk_id, kind, fault.place, fault.problem, fault.proposal, fault.sure)
 
 
 def _of_text(text: str, title: str) -> Iterator[Finding]:
@@ -121,13 +122,21 @@ def _of_text(text: str, title: str) -> Iterator[Finding]:
     if not any(terms(rule)):
         problem = "The rule asks for nothing, so the chunk always passes; remove it."
         yield Finding("", "empty", "", problem)
-    yield from _spread(rule, title)
-    yield from _against_each_other(rule)
-    yield from _redundant(rule)
-    yield from _met_groups(rule)
-    yield from _loose(rule)
-    yield from _no_edges(rule)
-    yield from (_finding(fault) for fault in lint_values.of_rule(rule, title))
+    against = tuple(_against_each_other(rule))
+    others = (
+        *_spread(rule, title),
+        *against,
+        *_redundant(rule),
+        *_met_groups(rule),
+        *_loose(rule),
+        *_no_edges(rule),
+        *(_finding(fault) for fault in lint_values.of_rule(rule, title)),
+    )
+    if any(finding.kind == "impossible" for finding in against):
+        # What to do about that only its author knows; mended elsewhere, it would still be met by
+        # nothing.
+        others = tuple(replace(finding, proposal=None) for finding in others)
+    yield from others
 
 
 def _spread(rule: Rule, title: str) -> Iterator[Finding]:

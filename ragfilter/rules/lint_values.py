@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from ragfilter.errors import RuleError
 from ragfilter.rules.match import prepared
+from ragfilter.rules.named import find_named
+from ragfilter.rules.plurals import forms
 from ragfilter.rules.rule import Rule, canonical, parse, shorten, terms, without
 from ragfilter.rules.values import (
     COMMON,
@@ -23,6 +25,7 @@ from ragfilter.rules.values import (
     numbers,
     parts,
     spellings,
+    stands_alone,
     tokens,
     values,
 )
@@ -37,6 +40,7 @@ class Fault(NamedTuple):
     place: str
     problem: str
     proposal: str | None = None
+    sure: bool = True
 
 
 def of_rule(rule: Rule, title: str) -> Iterator[Fault]:
@@ -47,7 +51,8 @@ def of_rule(rule: Rule, title: str) -> Iterator[Fault]:
 
 
 def find_shared(rules: Mapping[str, str], titles: Mapping[str, str]) -> dict[str, Fault]:
-    """By chunk id, rules that stand on several chunks whose titles differ in a number only."""
+    """By chunk id, rules that stand on several chunks whose titles differ in a number, or else in
+    a name, only."""
     families: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     of_text: dict[str, list[str]] = defaultdict(list)
     for chunk_id, text in rules.items():
@@ -68,21 +73,54 @@ def find_shared(rules: Mapping[str, str], titles: Mapping[str, str]) -> dict[str
             "cannot tell them apart. Ask for the number too."
         )
         for chunk_id in ids:
-            others = {p.first for i in ids if i != chunk_id for p in named[i]}
-            own = [v for v in values(titles[chunk_id]) if v.number not in others]
-            found[chunk_id] = Fault("shared", "", problem, _with_value(text, own))
+            others = [v for i in ids if i != chunk_id for v in values(titles[i])]
+            known = {v.number for v in others}
+            own = [v for v in values(titles[chunk_id]) if v.number not in known]
+            found[chunk_id] = Fault("shared", "", problem, _with_value(text, own, others))
+    for text, ids in of_text.items():
+        if len(ids) > 1:
+            found |= _shared_by_names(text, [i for i in ids if i not in found], titles)
     return found
 
 
-def _with_value(text: str, own: Sequence[Value]) -> str | None:
+def _shared_by_names(text: str, ids: Sequence[str], titles: Mapping[str, str]) -> dict[str, Fault]:
+    """They may all be meant ("price" for every price list), so it is not sure."""
+    found: dict[str, Fault] = {}
+    for _, siblings in find_named([titles.get(i, "") for i in ids], 2):
+        for at, name in siblings:
+            problem = (
+                f"The same rule stands on {len(siblings)} chunks whose titles differ in a name, "
+                f"such as “{name.named}”, so it cannot tell them apart. Ask for the name too."
+            )
+            better = _with_group_of(text, forms(name.named))
+            if better is not None:
+                found[ids[at]] = Fault("shared", "", problem, better, sure=False)
+    return found
+
+
+def _with_value(text: str, own: Sequence[Value], others: Sequence[Value]) -> str | None:
+    """The rule with a group for the value, in the place of one for a sibling's."""
+    if len(own) != 1:
+        return None
+    every = {term for value in others for term in spellings(value, _contexts(value))}
+    return _with_group_of(text, spellings(own[0], _contexts(own[0])), every)
+
+
+def _with_group_of(
+    text: str, group: tuple[str, ...], instead_of: Collection[str] = ()
+) -> str | None:
+    """The rule with one more group, and without those that ask for `instead_of`; None where it
+    asks for that already."""
     try:
         rule = parse(text)
     except RuleError:
         return None
-    if len(own) != 1:
+    known, wrong = ({prepared(t, rule.match) for t in terms} for terms in (group, instead_of))
+    asked = [{prepared(term, rule.match) for term in old} for old in rule.contain_one_of]
+    if any(known & terms for terms in asked):
         return None
-    group = spellings(own[0], _contexts(own[0]))
-    return canonical(replace(rule, contain_one_of=(*rule.contain_one_of, group)))
+    kept = [old for old, terms in zip(rule.contain_one_of, asked, strict=True) if not terms & wrong]
+    return canonical(replace(rule, contain_one_of=(*kept, group)))
 
 
 def _contexts(value: Value) -> tuple[str, ...]:
@@ -134,6 +172,8 @@ def _is_bare(term: str) -> bool:
     if len(found) != 1:
         return False
     (part,) = found
+    if isinstance(part, Number) and stands_alone(part.written):
+        return False
     return part in NUMBERS if isinstance(part, str) else any(map(str.isdigit, part.written))
 
 
@@ -151,7 +191,9 @@ def _counted(title: str) -> Iterator[str]:
 def _everywhere(rule: Rule) -> Iterator[Fault]:
     """Terms of words that every question holds."""
     for place, term in terms(rule):
-        if not all(token in COMMON or not token[-1].isalnum() for token in tokens(term)):
+        # "?" ends most questions; "???" none.
+        sign = len(term.strip()) == 1 and not term.strip().isalnum()
+        if not sign and not all(token in COMMON for token in tokens(term)):
             continue
         index = _GROUP.match(place)
         if place.startswith("contain_none_of"):

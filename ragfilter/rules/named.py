@@ -52,7 +52,12 @@ def find_named(
 
 def telling(words: Collection[str]) -> list[str]:
     """The words that tell something: no signs, no numbers, no common ones."""
-    return [word for word in words if len(word) > 2 and word[0].isalpha() and word not in COMMON]
+    return [word for word in words if _is_long(word) and word[0].isalpha() and word not in COMMON]
+
+
+def _is_long(word: str) -> bool:
+    """Two letters say little, but in a script without an alphabet."""
+    return len(word) > 2 or (len(word) == 2 and not word.isascii())
 
 
 def _patterns(title: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Name]]:

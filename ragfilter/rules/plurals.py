@@ -10,7 +10,10 @@ _PLURALS = (("ves", "f"), ("ies", "y"), ("men", "man"), ("s", ""))
 
 
 def forms(name: str) -> tuple[str, ...]:
-    """A name in singular and plural, with and without a hyphen: clerics, cleric."""
+    """A name in singular and plural, with and without a hyphen: clerics, cleric. One with letters
+    that English has not is left as it is."""
+    if not name.isascii():
+        return without_hyphens(name)
     single = name
     for plural, singular in _PLURALS:
         if name.endswith(plural) and len(name) - len(plural) >= 2:

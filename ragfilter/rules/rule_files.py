@@ -3,9 +3,9 @@ spreadsheets.
 
 One object a line with `id` and `query_must`, the rule as an object or as text. So are drafts
 (`rules suggest --out`) and the records that `index` reads. On import a line without `query_must`,
-and a draft that failed, are skipped; ``"query_must": null`` removes the chunk's rule. Of several
-good lines for one chunk the last counts; a bad one is refused in any case. A draft with remarks is
-held back unless they are accepted: nobody may have seen them.
+and a draft that failed, are skipped; ``"query_must": null`` removes the chunk's rule. A draft with
+remarks is held back unless they are accepted: nobody may have seen them. A later line for its chunk
+takes its place; any other second line with another rule is refused, since a bad merge leaves both.
 
 A CSV file has the columns `id`, `title` and `query_must`, the rule as JSON text. A spreadsheet does
 not tell an empty cell from one that is not there, so a line without `query_must` is skipped, and
@@ -14,6 +14,7 @@ one with ``null`` removes the rule.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -36,6 +37,7 @@ RULE_KEY = "query_must"
 REMARKS_KEY = "remarks"
 OPEN = "unexpected end of data"
 """What `csv` says at the end of a file within quotes."""
+_LINE_END = re.compile(r"\r\n?")
 _SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 
 
@@ -101,24 +103,30 @@ def is_csv(path: Path | None) -> bool:
     return path is not None and path.suffix.lower() == ".csv"
 
 
-def read(path: Path) -> dict[str, Chunk]:
-    """The chunks of the file at `path` by id, with their titles and rules alone; a rule that cannot
-    be read stays as it is.
-
-    Raises InputError that names the first line that is not one of a chunk.
+def read(path: Path) -> tuple[dict[str, Chunk], tuple[Refusal, ...]]:
+    """The chunks of the file at `path` by id, with their titles and rules alone, and the lines that
+    are not one of a chunk; a rule that cannot be read stays as it is. Raises InputError where the
+    file cannot be read at all.
     """
-    found: dict[str, Chunk] = {}
+    found: dict[str, tuple[int, Chunk]] = {}
+    doubted: set[str] = set()
+    refusals: list[Refusal] = []
     for record in _records(path):
         if isinstance(record, Refusal):
-            raise InputError(
-                f"{path}, line {record.line}: {record.error.rstrip('.')}.",
-                remedy="Write id and query_must a line.",
-            )
-        _, chunk_id, fields = record
+            refusals.append(record)
+            continue
+        number, chunk_id, fields = record
         value = fields.get(RULE_KEY)
         rule = value if value is None or isinstance(value, str) else json.dumps(value)
-        found[chunk_id] = Chunk(chunk_id, "", str(fields.get("title") or ""), rule=rule)
-    return found
+        chunk = Chunk(chunk_id, "", str(fields.get("title") or ""), rule=rule)
+        first, known = found.get(chunk_id, (number, chunk))
+        if known.rule != rule and chunk_id not in doubted:
+            refusals.append(_second(number, chunk_id, first))
+            continue
+        found[chunk_id] = (number, chunk)
+        if fields.get(REMARKS_KEY):
+            doubted.add(chunk_id)
+    return {chunk_id: chunk for chunk_id, (_, chunk) in found.items()}, tuple(refusals)
 
 
 def plan(path: Path, stored: dict[str, str | None], *, with_doubts: bool = False) -> Plan:
@@ -137,7 +145,11 @@ def plan(path: Path, stored: dict[str, str | None], *, with_doubts: bool = False
         elif isinstance(found, Refusal):
             refusals.append(found)
         else:
-            wanted[found.chunk_id] = found
+            first = wanted.get(found.chunk_id, found)
+            if first.after != found.after and not first.doubts:
+                refusals.append(_second(found.line, found.chunk_id, first.line))
+            else:
+                wanted[found.chunk_id] = found
     changes = wanted.values()
     new = [change for change in changes if change.before != change.after]
     return Plan(
@@ -147,6 +159,10 @@ def plan(path: Path, stored: dict[str, str | None], *, with_doubts: bool = False
         unchanged=sum(change.before == change.after for change in changes),
         skipped=skipped,
     )
+
+
+def _second(line: int, chunk_id: str, first: int) -> Refusal:
+    return Refusal(line, chunk_id, f"line {first} has another rule for this chunk")
 
 
 def _change(
@@ -252,7 +268,10 @@ def _fields(row: dict[str, str]) -> dict[str, Any]:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        content = path.read_bytes()
+        # Excel's "Unicode text" is UTF-16, and says so in its first two bytes.
+        wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        return _LINE_END.sub("\n", content.decode("utf-16" if wide else "utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         if isinstance(error, UnicodeDecodeError):
             line = error.object[: error.start].count(b"\n") + 1

@@ -9,7 +9,7 @@ write it in many ways, which `spellings` makes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -28,6 +28,7 @@ ORDINALS = (
 )  # fmt: skip
 MOST_WORDS = 2
 """Of the words before a number so many say what it counts; after it, one does."""
+TELLING = 1000
 WIDEST = 30
 """A range of more numbers is asked for as it is written, not by each of them."""
 COMMON = frozenset((
@@ -38,8 +39,11 @@ COMMON = frozenset((
 ))  # fmt: skip
 """Words of every question, which tell none from another."""
 
-_TOKEN = re.compile(r"(?<![\w.])-?\d+(?!\w)|[^\W_]+(?:['-][^\W_]+)*|\S")
+_TOKEN = re.compile(
+    r"(?<![\w.])\d+(?:\.\d+)+(?!\w)|(?<![\w.])-?\d+(?!\w)|[^\W_]+(?:['-][^\W_]+)*|\S"
+)
 _NUMBER = re.compile(r"-?\d+$")
+_VERSION = re.compile(r"\d+(?:\.\d+)+$")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)$")
 _ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 _NAMED = {"x" * tens + one: 10 * tens + n for tens in range(4) for n, one in enumerate(_ONES)}
@@ -51,10 +55,11 @@ _UNTIL = ("-", "to", "through")
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """`first` to `last` (equal, where it is no range), as a text writes it: 6, 4-6, 7th, iv."""
+    """`first` to `last` (equal, where it is no range), as a text writes it: 6, 4-6, 7th, iv. What
+    has a point (2.10) is kept as text."""
 
-    first: int
-    last: int
+    first: int | str
+    last: int | str
     written: str
 
 
@@ -64,7 +69,7 @@ class Value:
     `written` is how the title has it, where not in figures; `after`: "7th level", "3 days"."""
 
     words: tuple[str, ...]
-    number: int
+    number: int | str
     last: int | None = None
     written: str = ""
     after: bool = False
@@ -74,10 +79,11 @@ class Value:
         return _is_ordinal(self.written)
 
     @property
-    def each(self) -> range:
+    def each(self) -> Sequence[int | str]:
         """The numbers it stands for, none of a very wide range."""
-        last = self.number if self.last is None else self.last
-        return range(self.number, last + 1 if last - self.number < WIDEST else self.number)
+        if self.last is None or isinstance(self.number, str):
+            return (self.number,)
+        return range(self.number, self.last + 1) if self.last - self.number < WIDEST else ()
 
     @property
     def named(self) -> str:
@@ -141,14 +147,16 @@ def value_at(every: tuple[str | Number, ...], at: int) -> Value | None:
     return Value(
         tuple(after or before),
         number.first,
-        number.last if number.last != number.first else None,
+        number.last if isinstance(number.last, int) and number.last != number.first else None,
         number.written if number.written != str(number.first) else "",
         bool(after),
     )
 
 
-def numbers(number: int) -> tuple[str, ...]:
+def numbers(number: int | str) -> tuple[str, ...]:
     """How a number is written: figures, and words up to twenty."""
+    if isinstance(number, str):
+        return (number,)
     size = abs(number)
     word = (NUMBERS[size],) if size < len(NUMBERS) else ()
     if number >= 0:
@@ -159,9 +167,9 @@ def numbers(number: int) -> tuple[str, ...]:
     )
 
 
-def ordinals(number: int) -> tuple[str, ...]:
+def ordinals(number: int | str) -> tuple[str, ...]:
     """How a place in an order is written: 7th, seventh; none below the first."""
-    if number < 1:
+    if isinstance(number, str) or number < 1:
         return ()
     ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number % 100 not in (11, 12, 13) else 0)
     word = (ORDINALS[number],) if number < len(ORDINALS) else ()
@@ -177,7 +185,8 @@ def acronym(words: Iterable[str]) -> str:
 def spellings(value: Value, contexts: Iterable[str], *, ordered: bool = False) -> tuple[str, ...]:
     """How questions write a value. `contexts` are the ways to say what it counts ("armor class",
     "ac"), an acronym among them also with dots and without a space. `ordered`: the number is
-    called by its place too ("7th level"). Each number of a range meets it."""
+    called by its place too ("7th level"). Each number of a range meets it. A year, or another
+    number from a thousand on, and a version need no words beside them."""
     made: list[str] = []
     for context in contexts:
         made += _spelled(value, context, ordered=ordered or value.is_ordinal)
@@ -185,7 +194,14 @@ def spellings(value: Value, contexts: Iterable[str], *, ordered: bool = False) -
             dotted = "".join(f"{letter}." for letter in context)
             made += [f"{dotted} {value.number}", f"{dotted} of {value.number}"]
             made.append(f"{context}{value.number}")
+    if value.last is None and stands_alone(str(value.number)):
+        made.append(str(value.number))
     return tuple(dict.fromkeys(made))
+
+
+def stands_alone(number: str) -> bool:
+    """Whether a number tells something without the words for what it counts: 2018, 2.1."""
+    return _VERSION.match(number) is not None or (number.isdigit() and int(number) >= TELLING)
 
 
 def _spelled(value: Value, context: str, *, ordered: bool) -> Iterator[str]:
@@ -208,6 +224,8 @@ def _spelled(value: Value, context: str, *, ordered: bool) -> Iterator[str]:
 
 
 def _read(token: str) -> str | Number:
+    if _VERSION.match(token):
+        return Number(token, token, token)
     if is_number(token):
         return Number(int(token), int(token), token)
     number = int(found.group(1)) if (found := _ORDINAL.match(token)) else _NAMED.get(token)

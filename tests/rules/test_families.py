@@ -155,6 +155,17 @@ def test_one_text_that_differs_does_not_break_up_a_family() -> None:
             ["room 1, bed 1", "room 1, bed 2", "room 2, bed 1"],
             "bed 1 in room 1", "bed 2 in room 1",
         ),
+        # A version and a year tell something by themselves.
+        (
+            ("Release 1.0 notes", "Release 1.1 notes", "Release 2.0 notes"), "release # notes",
+            ["release 1.0", "release 1.1", "release 2.0"],
+            "what is new in 1.0?", "what is new in release 1?",
+        ),
+        (
+            ("Annual report 2018", "Annual report 2019", "Annual report 2020"), "annual report #",
+            ["annual report 2018", "annual report 2019", "annual report 2020"],
+            "the annual report for 2018", "the annual report for 2019",
+        ),
     ],
 )  # fmt: skip
 def test_values_are_ranges_ordinals_roman_numerals_and_several_numbers(

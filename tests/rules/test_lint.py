@@ -61,6 +61,9 @@ def test_the_three_group_mistake_is_found_and_its_merge_serves_a_cleric(title: s
         # A word before the first thing of the list is none of its things.
         ("Attack matrix for clerics and druids", [["attack"], ["druid"]], None),
         ("Intelligence/Wisdom 10-13", [["psionic"], ["int", "intelligence", "wisdom"]], None),
+        # A comma alone may set apart, and what ends in a number is no thing of a list.
+        ("Vampire, bat form", [["vampire"], ["bat form"]], None),
+        ("Goblins, orcs and armor class 3", [["goblin"], ["armor class 3"]], None),
         # Numbers are no plain words.
         ("", [["level 7"], ["ac 6"], ["10"]], None),
     ],
@@ -74,6 +77,19 @@ def test_spread_alternatives(
     else:
         (row,) = spread
         assert row[2] == json.dumps({"contain_one_of": merged}, separators=(",", ":"))
+
+
+def test_three_words_that_must_all_stand_there_may_be_alternatives() -> None:
+    (finding,) = lint({"c": '{"contain_all_of":["cleric","druid","monk"]}'})
+    assert (finding.kind, finding.sure) == ("spread", False)
+    assert finding.proposal == '{"contain_one_of":[["cleric","druid","monk"]]}'
+
+
+def test_nothing_is_mended_in_a_rule_that_nothing_can_meet() -> None:
+    rule = {"contain_one_of": [["dragon", "red dragon"]], "contain_none_of": ["dragon"]}
+    assert {(kind, better) for kind, _, better in found(rule)} == {
+        ("impossible", None), ("covered", None),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -219,8 +235,12 @@ RULES = st.builds(
 @given(RULES, st.text("ab 1", max_size=12))
 def test_findings_keep_their_word(rule: Rule, query: str) -> None:
     text = canonical(rule)
-    for finding in lint({"c": text}):
-        if finding.kind in ("duplicate", "covered", "dead"):
+    findings = lint({"c": text})
+    impossible = any(finding.kind == "impossible" for finding in findings)
+    for finding in findings:
+        if impossible:
+            assert finding.proposal is None
+        elif finding.kind in ("duplicate", "covered", "dead"):
             assert finding.proposal is not None
             scan = RuleBook([text, finding.proposal]).scan(query)
             assert scan.passes(text) is scan.passes(finding.proposal)

@@ -126,6 +126,44 @@ def test_one_rule_on_titles_that_differ_in_a_value() -> None:
     assert lint({"a": text, "b": text}, {"a": MATRIX, "b": MATRIX}) == ()
 
 
+def test_the_value_of_a_sibling_makes_way_for_the_chunks_own() -> None:
+    text = '{"contain_one_of":[["goblin","goblins"],["armor class 3","ac 3","armor class of 3"]]}'
+    titles = {f"c{n}": f"Attack table for goblins, armor class {n}" for n in (3, 4)}
+    mended = mend(dict.fromkeys(titles, text), titles)
+    assert set(mended) == {"c4"}
+    goblins, values = json.loads(mended["c4"])["contain_one_of"]
+    assert goblins == ["goblin", "goblins"]
+    assert "ac 4" in values
+    assert not [value for value in values if "3" in value]
+    assert [f.kind for f in lint({"c3": text} | mended, titles)] == []
+
+
+def test_one_rule_on_titles_that_differ_in_a_name_may_be_meant() -> None:
+    text = '{"contain":"plan"}'
+    titles = {name: f"Plan {name.title()} prices" for name in ("basic", "pro", "enterprise")}
+    findings = lint(dict.fromkeys(titles, text), titles)
+    assert [(f.chunk_id, f.kind, f.sure) for f in findings] == [
+        (name, "shared", False) for name in titles
+    ]
+    assert json.loads(findings[1].proposal or "") == {
+        "contain_one_of": [["pro", "pros"]], "contain": "plan",
+    }  # fmt: skip
+    assert mend(dict.fromkeys(titles, text), titles) == {}
+
+
+@pytest.mark.parametrize(
+    ("group", "kinds"),
+    [
+        (["?", "dragon"], ["everywhere"]),
+        (["???", "dragon"], []),
+        (["2018", "2.1"], []),
+        (["999", "dragon"], ["bare"]),
+    ],
+)
+def test_signs_and_numbers_that_tell_something(group: list[str], kinds: list[str]) -> None:
+    assert [kind for kind, _, _ in found({"contain_one_of": [group]})] == kinds
+
+
 def test_mending_ends_in_rules_without_findings() -> None:
     rules = {
         "a": '{"contain_one_of":[["the","cleric","cleric"],["6"]]}',

@@ -20,6 +20,7 @@ from ragfilter.rules.values import Value, mask, spellings, values
         ("Spells of the seventh level", (Value(("level",), 7, None, "seventh", after=True),)),
         ("Part IV: the sea", (Value(("part",), 4, None, "iv"),)),
         ("Tour - 3 days", (Value(("days",), 3, None, after=True),)),
+        ("Release 2.10 notes", (Value(("release",), "2.10"),)),
         # No value: nothing says what is counted, or the numbers belong together.
         ("6", ()),
         ("Matrix - 6", ()),
@@ -52,6 +53,9 @@ def test_spellings_of_a_number_that_words_stand_before() -> None:
         ("Part IV", {"part iv", "part 4", "part four"}, {"4th part"}),
         ("3 days", {"3 days", "3 day", "three-day", "3-day"}, {"day 3", "3rd day"}),
         ("Rooms 1-100", {"rooms 1-100", "rooms 1 to 100"}, {"room 7"}),
+        ("Release 2.10", {"release 2.10", "2.10"}, {"release 2", "2.1", "10"}),
+        ("Annual report 2018", {"annual report 2018", "2018"}, {"2017"}),
+        ("Chapter 999", {"chapter 999"}, {"999"}),
     ],
 )  # fmt: skip
 def test_spellings_of_other_values(title: str, has: set[str], lacks: set[str]) -> None:

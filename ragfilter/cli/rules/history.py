@@ -30,7 +30,7 @@ def history(
 ) -> None:
     """List the edits of rules, newest first.
 
-    Rules that were changed as one step are one line; --json and --chunk list each of them.
+    Rules that were changed as one step are one line; --json, and a chunk's own history, list each.
     """
     from ragfilter.rules.journal_rows import Step
 

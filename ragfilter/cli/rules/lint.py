@@ -103,14 +103,20 @@ def _lint_file(path: Path, *, as_json: bool) -> int:
     from ragfilter.rules.lint import lint as find
     from ragfilter.rules.rule_files import read
 
-    chunks = {i: chunk for i, chunk in read(path).items() if chunk.rule}
+    read_chunks, refusals = read(path)
+    chunks = {i: chunk for i, chunk in read_chunks.items() if chunk.rule}
     texts = {i: chunk.rule or "" for i, chunk in chunks.items()}
     findings = find(texts, {i: chunk.title for i, chunk in chunks.items()})
     if as_json:
-        parts.emit(parts.dumps(lint_document(str(path), len(texts), findings)))
+        document = lint_document(str(path), len(texts), findings)
+        parts.emit(parts.dumps(document | {"refused": [asdict(each) for each in refusals]}))
     else:
+        for each in refusals:
+            whose = f" ({each.chunk_id})" if each.chunk_id else ""
+            parts.emit(f"refused: line {each.line}{whose}: {each.error}\n")
         parts.emit(lint_text(str(path), len(texts), findings))
-    return FOUND if any(finding.severity == "error" for finding in findings) else 0
+    errors = any(finding.severity == "error" for finding in findings)
+    return FOUND if errors or refusals else 0
 
 
 def lint_document(name: str, rules: int, findings: Sequence[Finding]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Json, Place, Viewing
 from ragfilter.cli.rules.group import FOUND, rules
+from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
@@ -44,7 +45,13 @@ def run_expectations(
         from ragfilter.rules import rule_files as files
 
         named = {i: None for expectation in expected for i, _ in expectation.wanted}
-        found = {i: chunk.rule for i, chunk in files.read(rules_file).items()}
+        in_file, refusals = files.read(rules_file)
+        for each in refusals:
+            raise InputError(
+                f"{rules_file}, line {each.line}: {each.error.rstrip('.')}.",
+                remedy="`ragfilter rules lint --rules FILE` names every such line.",
+            )
+        found = {i: chunk.rule for i, chunk in in_file.items()}
         known = named | found
         missing = [i for i in named if i not in found]
         if missing:

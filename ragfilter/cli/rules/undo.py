@@ -28,6 +28,9 @@ EditId = Annotated[
 ]
 
 
+MOST_TOLD = 5
+
+
 @command(rules)
 def undo(place: Place, chunk: OneChunk = None, edit: EditId = None, as_json: Json = False) -> None:
     """Undo the last change of the collection, the last edit of one chunk, or any edit."""
@@ -64,7 +67,9 @@ def _change(
         documents = [edit_document(each) for each in made]
         parts.emit(parts.dumps(documents[0] if len(documents) == 1 else documents))
     else:
-        parts.emit("".join(map(_text, made)))
+        parts.emit("".join(map(_text, made[:MOST_TOLD])))
+        if len(made) > MOST_TOLD:
+            parts.emit(f"and {len(made) - MOST_TOLD} more; --json lists them\n")
 
 
 def _text(edit: Edit) -> str:

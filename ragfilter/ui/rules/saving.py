@@ -72,8 +72,7 @@ def act(
             if spoilt:
                 state.drafts()[chunk_id] = text
                 st.session_state[DOUBT] = (chunk_id, text, spoilt)
-                # What is told below the editor may be below the window's edge.
-                st.toast(prose.message(f"Not saved yet. {spoilt}"), icon=":material/warning:")
+                _warn(f"Not saved yet. {spoilt}")
                 return
             made = edits.save(
                 store, journal, chunk_id=chunk_id, rule=text, expected=expected, who=who
@@ -87,14 +86,19 @@ def act(
             st.session_state[SAID] = (chunk_id, "Redone.")
     except ConflictError as error:
         st.session_state[TROUBLE] = _conflict(error, chunk_id, collection, resources)
-    except RuleError as error:
-        st.session_state[TROUBLE] = Trouble(chunk_id, str(error))
+        _warn(f"Not saved: {error}")
     except RagfilterError as error:
         st.session_state[TROUBLE] = Trouble(chunk_id, str(error))
+        _warn(f"Not saved: {error}")
     else:
         _drop(chunk_id)
         drafting.forget(chunk_id)
         state.renew()
+
+
+def _warn(message: str) -> None:
+    """What is told below the editor may be below the window's edge."""
+    st.toast(prose.message(message), icon=":material/warning:")
 
 
 def forget() -> None:

@@ -13,6 +13,7 @@ from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.session.visit import Visit
 
 PARTS = CHUNKS, *_ = ("Chunks", "Bulk", "Suggest", "Matrix", "Tester", "Files", "History")
+PART_WAS = "rules-part-was"
 ABOUT = (
     "Chunks: find a chunk and edit its rule. Bulk: one change over all chunks that the filter "
     "shows. Suggest: rules that tell similar chunks apart. Matrix: what every rule does over "
@@ -37,7 +38,10 @@ def draw(visit: Visit) -> None:
     try:
         work = desk.lay(st.session_state.collection, visit.settings, visit.resources)
         _hidden(work)
-        with st.container(key="rules-work"):
+        # Of another part nothing stays while this one is made.
+        fresh = st.session_state.get(PART_WAS) != part
+        st.session_state[PART_WAS] = part
+        with (st.empty() if fresh else st).container(key="rules-work"):
             desk.check(work)
             _part(str(part), work)
     except RagfilterError as error:
