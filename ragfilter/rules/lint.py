@@ -83,15 +83,20 @@ def by_severity(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
-def lint(rules: Mapping[str, str], titles: Mapping[str, str] | None = None) -> tuple[Finding, ...]:
-    """Findings over `rules` (chunk id to rule text), in their order. With `titles` (chunk id to
-    title), alternatives that the title lists are recognised too."""
-    titles = titles or {}
-    known: dict[tuple[str, str], tuple[Finding, ...]] = {}
+def lint(
+    rules: Mapping[str, str],
+    titles: Mapping[str, str] | None = None,
+    texts: Mapping[str, str] | None = None,
+) -> tuple[Finding, ...]:
+    """Findings over `rules` (chunk id to rule text), in their order. With `titles` (by chunk id),
+    alternatives that the title lists are recognised too; `texts` say what numbers count where the
+    title does not."""
+    titles, texts = titles or {}, texts or {}
+    known: dict[tuple[str, str, str], tuple[Finding, ...]] = {}
     found: list[Finding] = []
     same = find_shared(rules, titles)
     for chunk_id, text in rules.items():
-        key = (text, titles.get(chunk_id, ""))
+        key = (text, titles.get(chunk_id, ""), texts.get(chunk_id, ""))
         if key not in known:
             known[key] = tuple(_of_text(*key))
         found += (replace(finding, chunk_id=chunk_id) for finding in known[key])
@@ -111,7 +116,7 @@ def _finding(fault: Fault, chunk_id: str = "") -> Finding:
     return Finding(chunk_id, kind, fault.place, fault.problem, fault.proposal, fault.sure)
 
 
-def _of_text(text: str, title: str) -> Iterator[Finding]:
+def _of_text(text: str, title: str, body: str) -> Iterator[Finding]:
     try:
         rule = parse(text)
     except RuleError as error:
@@ -130,7 +135,7 @@ def _of_text(text: str, title: str) -> Iterator[Finding]:
         *_met_groups(rule),
         *_loose(rule),
         *_no_edges(rule),
-        *(_finding(fault) for fault in lint_values.of_rule(rule, title)),
+        *(_finding(fault) for fault in lint_values.of_rule(rule, title, body)),
     )
     if any(finding.kind == "impossible" for finding in against):
         # What to do about that only its author knows; mended elsewhere, it would still be met by

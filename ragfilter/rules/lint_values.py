@@ -43,11 +43,11 @@ class Fault(NamedTuple):
     sure: bool = True
 
 
-def of_rule(rule: Rule, title: str) -> Iterator[Fault]:
-    """The faults of one rule on a chunk with this title."""
+def of_rule(rule: Rule, title: str, text: str) -> Iterator[Fault]:
+    """The faults of one rule on a chunk with this title and text."""
     yield from _bare(rule, title)
     yield from _everywhere(rule)
-    yield from _missing_spellings(rule, title)
+    yield from _missing_spellings(rule, title, text)
 
 
 def find_shared(rules: Mapping[str, str], titles: Mapping[str, str]) -> dict[str, Fault]:
@@ -208,13 +208,13 @@ def _everywhere(rule: Rule) -> Iterator[Fault]:
         yield Fault("everywhere", place, problem, left if any(terms(parse(left))) else None)
 
 
-def _missing_spellings(rule: Rule, title: str) -> Iterator[Fault]:
-    """The title's value, where the rule names it in some of the usual ways only."""
+def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Fault]:
+    """A value of the chunk that the rule names in some of the usual ways only."""
     stand = {f"contain_one_of[{i}]": group for i, group in enumerate(rule.contain_one_of)}
     required = [] if rule.contain is None else [("contain", rule.contain)]
     required += [(f"contain_all_of[{i}]", term) for i, term in enumerate(rule.contain_all_of)]
     stand |= {place: (term,) for place, term in required}
-    for value in values(title):
+    for value in dict.fromkeys((*values(title), *values(text))):
         short = acronym(value.words)
         if not short or value.last is not None:
             continue

@@ -10,7 +10,10 @@ MOST_ROUNDS = 50
 
 
 def mend(
-    rules: Mapping[str, str], titles: Mapping[str, str], kinds: Collection[str] = ()
+    rules: Mapping[str, str],
+    titles: Mapping[str, str],
+    kinds: Collection[str] = (),
+    texts: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """The rules (by chunk id) that lint can mend, mended; of findings of `kinds` where given, else
     of those that are sure.
@@ -21,7 +24,7 @@ def mend(
     waiting = dict(rules)
     for _ in range(MOST_ROUNDS):
         changed: dict[str, str] = {}
-        for finding in by_severity(lint(waiting, titles)):
+        for finding in by_severity(lint(waiting, titles, texts)):
             wanted = finding.kind in kinds if kinds else finding.sure
             fits = finding.proposal is not None and wanted
             if fits and finding.proposal != waiting[finding.chunk_id]:

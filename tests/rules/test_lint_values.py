@@ -126,6 +126,16 @@ def test_one_rule_on_titles_that_differ_in_a_value() -> None:
     assert lint({"a": text, "b": text}, {"a": MATRIX, "b": MATRIX}) == ()
 
 
+def test_a_value_that_the_text_alone_names() -> None:
+    rules, texts = {"c": '{"contain":"ac 6"}'}, {"c": "Hits whatever has armor class 6 or less."}
+    assert lint(rules, {"c": "To hit"}) == ()
+    (finding,) = lint(rules, {"c": "To hit"}, texts)
+    assert (finding.kind, json.loads(finding.proposal or "")) == (
+        "spelling", {"contain_one_of": [["ac 6", "armor class 6", "armor class of 6"]]},
+    )  # fmt: skip
+    assert mend(rules, {}, (), texts) == {"c": finding.proposal}
+
+
 def test_the_value_of_a_sibling_makes_way_for_the_chunks_own() -> None:
     text = '{"contain_one_of":[["goblin","goblins"],["armor class 3","ac 3","armor class of 3"]]}'
     titles = {f"c{n}": f"Attack table for goblins, armor class {n}" for n in (3, 4)}

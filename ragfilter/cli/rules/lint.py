@@ -74,11 +74,12 @@ def lint(
         parts.tell(selected.notice)
         texts = {chunk.id: chunk.rule or "" for chunk in selected.chunks}
         titles = {chunk.id: chunk.title for chunk in selected.chunks}
+        bodies = {chunk.id: chunk.text for chunk in selected.chunks}
         if fix:
-            mended = mend(texts, titles, kinds or ())
+            mended = mend(texts, titles, kinds or (), bodies)
             saved = saving.save(mended, texts, bench, place, filtering)
     left = {**texts, **mended} if saved.done else texts
-    findings = find(left, titles)
+    findings = find(left, titles, bodies)
     if as_json:
         document = lint_document(place.collection, len(texts), findings)
         document |= {"incomplete": selected.incomplete}

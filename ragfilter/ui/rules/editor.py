@@ -21,7 +21,7 @@ from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 
 HEIGHT = 148
-MOST_FINDINGS = 6
+MOST_FINDINGS, MOST_LISTED = 6, 60
 VIEWS = JSON, FORM = "JSON", "Form"
 _while_typing = st.components.v2.component(
     "ragfilter.rule_typing",
@@ -197,28 +197,34 @@ def _findings(chunk: Chunk, rule: str | None, more: Sequence[Finding]) -> None:
     if not rule:
         return
     found = (
-        *lint({chunk.id: rule}, {chunk.id: chunk.title}),
+        *lint({chunk.id: rule}, {chunk.id: chunk.title}, {chunk.id: chunk.text}),
         *(() if is_changed(chunk, rule) else more),
     )
     for number, finding in enumerate(found[:MOST_FINDINGS]):
-        place = f" <b>{html.text(finding.place)}</b>" if finding.place else ""
-        with st.container(
-            key=f"rule-finding-{number}", horizontal=True, vertical_alignment="center", gap="small"
-        ):
-            html.draw(
-                f'<p class="rf-aside"><b>{finding.severity.capitalize()}</b>{place}: '
-                f"{html.text(finding.problem)}</p>"
-            )
-            if finding.proposal is not None:
-                st.button(
-                    "Mend",
-                    key=f"rule-mend-{number}",
-                    on_click=saving.put,
-                    args=(chunk.id, pretty(parse(finding.proposal)), chunk.rule),
-                    help="Puts the mended rule into the editor. Nothing is saved.",
-                )
+        _finding(chunk, number, finding)
     if len(found) > MOST_FINDINGS:
-        html.draw(f'<p class="rf-aside">and {len(found) - MOST_FINDINGS} more findings</p>')
+        with st.expander(f"{len(found) - MOST_FINDINGS} more findings", key="rule-findings"):
+            for number, finding in enumerate(found[MOST_FINDINGS:MOST_LISTED], start=MOST_FINDINGS):
+                _finding(chunk, number, finding)
+
+
+def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
+    place = f" <b>{html.text(finding.place)}</b>" if finding.place else ""
+    with st.container(
+        key=f"rule-finding-{number}", horizontal=True, vertical_alignment="center", gap="small"
+    ):
+        html.draw(
+            f'<p class="rf-aside"><b>{finding.severity.capitalize()}</b>{place}: '
+            f"{html.text(finding.problem)}</p>"
+        )
+        if finding.proposal is not None:
+            st.button(
+                "Mend",
+                key=f"rule-mend-{number}",
+                on_click=saving.put,
+                args=(chunk.id, pretty(parse(finding.proposal)), chunk.rule),
+                help="Puts the mended rule into the editor. Nothing is saved.",
+            )
 
 
 def _trouble(chunk_id: str, collection: str) -> bool:

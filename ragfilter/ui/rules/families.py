@@ -22,7 +22,7 @@ TICK_S = 0.3
 def draw(work: Desk) -> None:
     """Families, their proposals, and the buttons that accept them."""
     html.draw(
-        '<p class="rf-aside">A family is a set of chunks whose titles differ in one number that '
+        '<p class="rf-aside">A family is a set of chunks whose titles differ in a few numbers that '
         "words say something about, or in one name, and whose texts resemble each other. No LLM "
         "is asked.</p>"
     )
@@ -52,7 +52,7 @@ def draw(work: Desk) -> None:
     if not made.families:
         html.draw(
             '<p class="rf-empty"><b>No families.</b> No three chunks have titles that differ in '
-            "one number or name only, such as “Armor Class 6” and “Armor Class 7”, and texts "
+            "numbers or a name only, such as “Armor Class 6” and “Armor Class 7”, and texts "
             "alike.</p>"
         )
         return
