@@ -67,6 +67,12 @@ class Refusal:
     chunk_id: str
     error: str
 
+    @property
+    def told(self) -> str:
+        """The refusal in one line."""
+        whose = f" ({self.chunk_id})" if self.chunk_id else ""
+        return f"refused: line {self.line}{whose}: {self.error}"
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:

@@ -75,9 +75,7 @@ def import_text(collection: str, plan: Plan, *, saved: bool) -> str:
     lines = [f"{c.kind}: {c.chunk_id}: {c.after or 'no rule'}" for c in shown]
     lines += [_doubt("with doubts", change) for change in plan.changes if change.doubts]
     lines += [_doubt("held back", change) for change in plan.held]
-    for refusal in plan.refusals:
-        whose = f" ({refusal.chunk_id})" if refusal.chunk_id else ""
-        lines.append(f"refused: line {refusal.line}{whose}: {refusal.error}")
+    lines += [refusal.told for refusal in plan.refusals]
     verb = "saved" if saved else "would be saved"
     lines.append(
         f"{collection}: {counted(len(plan.changes), 'rule')} {verb}, {plan.unchanged} unchanged, "

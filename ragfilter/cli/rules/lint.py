@@ -112,9 +112,7 @@ def _lint_file(path: Path, *, as_json: bool) -> int:
         document = lint_document(str(path), len(texts), findings)
         parts.emit(parts.dumps(document | {"refused": [asdict(each) for each in refusals]}))
     else:
-        for each in refusals:
-            whose = f" ({each.chunk_id})" if each.chunk_id else ""
-            parts.emit(f"refused: line {each.line}{whose}: {each.error}\n")
+        parts.emit("".join(f"{refusal.told}\n" for refusal in refusals))
         parts.emit(lint_text(str(path), len(texts), findings))
     errors = any(finding.severity == "error" for finding in findings)
     return FOUND if errors or refusals else 0

@@ -56,9 +56,12 @@ def draw(
     else:
         # What saving reads.
         st.session_state["rule-editor"] = text
-    _buttons(chunk, collection, user, resources, guard, busy=busy)
     text = saving.unfinished(chunk.id, text)
-    if not _trouble(chunk.id, collection) and _is_sound(text):
+    # It stays in view: what is wrong is told where one types.
+    with st.container(key="rule-foot", gap="small"):
+        sound = saving.trouble(chunk.id) is None and _is_sound(text)
+        _buttons(chunk, collection, user, resources, guard, busy=busy)
+    if not _trouble(chunk.id, collection) and sound:
         _told(chunk, collection, guard)
         _findings(chunk, saving.as_stored(text), more)
         preview(saving.as_stored(text))

@@ -123,8 +123,8 @@ def typed(chunk_id: str, rule: str | None) -> None:
 def type_on(chunk_id: str) -> None:
     """Show what the text makes of the rule while it is still being typed. It is no draft yet: to
     set the editor's text would take back what was typed since."""
-    left = st.session_state["rule-editor"] != st.session_state.get(DRAWN)
-    if not left:
+    if st.session_state["rule-editor"] == st.session_state.get(DRAWN):
+        # Otherwise the editor was left meanwhile, and its text is a draft already.
         forget()
         st.session_state[UNFINISHED] = (chunk_id, whole(st.session_state[TYPING].text))
 
