@@ -42,9 +42,10 @@ COMMON = frozenset((
 _TOKEN = re.compile(
     r"(?<![\w.])\d+(?:\.\d+)+(?!\w)|(?<![\w.])-?\d+(?!\w)|[^\W_]+(?:['-][^\W_]+)*|\S"
 )
-_NUMBER = re.compile(r"-?\d+$")
+# Longer runs of digits count nothing, and Python reads no more than some thousands.
+_NUMBER = re.compile(r"-?\d{1,15}$")
 _VERSION = re.compile(r"\d+(?:\.\d+)+$")
-_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)$")
+_ORDINAL = re.compile(r"(\d{1,15})(?:st|nd|rd|th)$")
 _ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 _NAMED = {"x" * tens + one: 10 * tens + n for tens in range(4) for n, one in enumerate(_ONES)}
 _NAMED |= {word: number for number, word in enumerate(ORDINALS)}
@@ -201,7 +202,7 @@ def spellings(value: Value, contexts: Iterable[str], *, ordered: bool = False) -
 
 def stands_alone(number: str) -> bool:
     """Whether a number tells something without the words for what it counts: 2018, 2.1."""
-    return _VERSION.match(number) is not None or (number.isdigit() and int(number) >= TELLING)
+    return _VERSION.match(number) is not None or (number.isdecimal() and int(number) >= TELLING)
 
 
 def _spelled(value: Value, context: str, *, ordered: bool) -> Iterator[str]:

@@ -28,6 +28,8 @@ from ragfilter.rules.values import Value, mask, spellings, values
         ("Odds 4/6", ()),
         ("Levels 6-4", ()),
         ("How do I win", ()),
+        pytest.param("Level " + "9" * 5000, (), id="digits"),
+        pytest.param("Level " + "9" * 5000 + "th", (), id="place"),
     ],
 )
 def test_values_of_a_title(text: str, wanted: tuple[Value, ...]) -> None:
