@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     NamedEmbedder = SentenceEmbedder | OpenAIEmbedder
 
 log = logging.getLogger(__name__)
+Book = TypeVar("Book")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,61 +70,37 @@ class Workbench:
     judgements: Judgements = field(default_factory=Judgements)
     answers: Answers = field(default_factory=Answers)
     _rerankers: dict[str, Reranker] = field(default_factory=dict)
-    _journal: list[Journal] = field(default_factory=list)
+    _books: dict[object, Any] = field(default_factory=dict)
     _embedders: dict[str, NamedEmbedder] = field(default_factory=dict)
     _stores: list[Stores] = field(default_factory=list)
     _before_closing: list[Callable[[], None]] = field(default_factory=list)
-    _labels: list[LabelBook] = field(default_factory=list)
-    _runs: list[Runs] = field(default_factory=list)
-    _preferences: list[Preferences] = field(default_factory=list)
-    _drafts: list[DraftBook] = field(default_factory=list)
     _making: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def journal(self) -> Journal:
-        """The journal of edits, opened once. Raises StoreError where its database fails, and
-        InputError for its URL."""
-        with self._making:
-            if not self._journal:
-                self._journal.append(Journal(self.workspace.database_url))
-                self._closing.callback(self._journal[0].close)
-            return self._journal[0]
+        """The journal of edits. Raises StoreError where its database fails, and InputError for its
+        URL; so do the four below."""
+        return self._open_book(Journal)
 
     @property
     def labels(self) -> LabelBook:
-        """The book of labels, opened once. Raises as `journal`."""
-        with self._making:
-            if not self._labels:
-                self._labels.append(LabelBook(self.workspace.database_url))
-                self._closing.callback(self._labels[0].close)
-            return self._labels[0]
+        """The book of labels."""
+        return self._open_book(LabelBook)
 
     @property
     def preferences(self) -> Preferences:
-        """Which answers people prefer, opened once. Raises as `journal`."""
-        with self._making:
-            if not self._preferences:
-                self._preferences.append(Preferences(self.workspace.database_url))
-                self._closing.callback(self._preferences[0].close)
-            return self._preferences[0]
+        """Which answers people prefer."""
+        return self._open_book(Preferences)
 
     @property
     def runs(self) -> Runs:
-        """The saved evaluations, opened once. Raises as `journal`."""
-        with self._making:
-            if not self._runs:
-                self._runs.append(Runs(self.workspace.database_url))
-                self._closing.callback(self._runs[0].close)
-            return self._runs[0]
+        """The saved evaluations."""
+        return self._open_book(Runs)
 
     @property
     def drafts(self) -> DraftBook:
-        """The drafts of rules that wait to be looked at, opened once. Raises as `journal`."""
-        with self._making:
-            if not self._drafts:
-                self._drafts.append(DraftBook(self.workspace.database_url))
-                self._closing.callback(self._drafts[0].close)
-            return self._drafts[0]
+        """The drafts of rules that wait to be looked at."""
+        return self._open_book(DraftBook)
 
     @property
     def template_folder(self) -> Path:
@@ -238,6 +215,15 @@ class Workbench:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _open_book(self, book: Callable[[str], Book]) -> Book:
+        """A book of the workspace's database, opened once."""
+        with self._making:
+            if book not in self._books:
+                self._books[book] = book(self.workspace.database_url)
+                self._closing.callback(self._books[book].close)
+            made: Book = self._books[book]
+            return made
 
     def _make_reranker(self, quality: Quality) -> Reranker:
         from ragfilter.models.embedder import BUNDLED, SentenceEmbedder

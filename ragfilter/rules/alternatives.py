@@ -22,6 +22,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ragfilter.rules.plurals import singular_of
 from ragfilter.rules.rule import Rule
 from ragfilter.text.normalise import normalise
 
@@ -32,7 +33,6 @@ _COMMAS = re.compile(r"\s*,\s*and\s+|\s*,\s*or\s+|\s*[,/&+]\s*|\s+and\s+|\s+or\s
 _JOINED = re.compile(r"[/&+]|\b(?:and|or)\b")
 _NUMBER = re.compile(r"\d\W*$")
 _WORDS = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
-_PLURALS = (("ies", "y"), ("ves", "f"), ("men", "man"), ("ses", "s"), ("s", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +125,4 @@ def _names(term: Words, thing: Words, place: int, count: int) -> bool:
 
 
 def _stems(text: str) -> Words:
-    return tuple(_stem(word) for word in _WORDS.findall(normalise(text)))
-
-
-def _stem(word: str) -> str:
-    for plural, singular in _PLURALS:
-        if word.endswith(plural) and len(word) - len(plural) >= 2:
-            return word[: -len(plural)] + singular
-    return word
+    return tuple(singular_of(word) for word in _WORDS.findall(normalise(text)))

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
-_VES = re.compile(r"(?<=[lr])f$|(?<=[eo]a)f$|(?<=thie)f$|(?<=i)fe$")
-"""Wolf, dwarf, leaf, thief and knife."""
-_PLURALS = (("ves", "f"), ("ies", "y"), ("men", "man"), ("s", ""))
+_F = (
+    "calf", "dwarf", "elf", "half", "knife", "leaf", "loaf",
+    "scarf", "self", "shelf", "thief", "wharf", "wife", "wolf",
+)  # fmt: skip
+_VES = {name.removesuffix("e").removesuffix("f") + "ves": name for name in _F}
+_PLURALS = {
+    **_VES, "taxes": "tax", "axes": "axe", "men": "man",
+    "sses": "ss", "xes": "x", "ches": "ch", "shes": "sh",
+}  # fmt: skip
+_REGULAR = ("human", "german", "roman", "shaman", "talisman")
+_NO_PLURAL = ("ss", "us", "is", "specimen", "regimen", "abdomen")
 
 
 def forms(name: str) -> tuple[str, ...]:
@@ -14,11 +20,7 @@ def forms(name: str) -> tuple[str, ...]:
     that English has not is left as it is."""
     if not name.isascii():
         return without_hyphens(name)
-    single = name
-    for plural, singular in _PLURALS:
-        if name.endswith(plural) and len(name) - len(plural) >= 2:
-            single = name[: -len(plural)] + singular
-            break
+    single = singular_of(name)
     return without_hyphens(single, name if name != single else plural_of(name))
 
 
@@ -27,12 +29,23 @@ def without_hyphens(*names: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*names, *(name.replace("-", " ") for name in names))))
 
 
+def singular_of(name: str) -> str:
+    """The regular singular of a name; one that is no plural stays as it is."""
+    if name.endswith(_NO_PLURAL) or len(name) < 3:
+        return name
+    for plural, single in _PLURALS.items():
+        if name.endswith(plural):
+            return name.removesuffix(plural) + single
+    if name.endswith("ies") and len(name) > 4:
+        return name.removesuffix("ies") + "y"
+    return name.removesuffix("s")
+
+
 def plural_of(name: str) -> str:
     """The regular plural of a name."""
     if name.endswith("y") and name[-2:-1] not in "aeiou":
         return f"{name[:-1]}ies"
-    if name.endswith("man"):
-        return f"{name[:-3]}men"
-    if _VES.search(name):
-        return _VES.sub("ves", name)
-    return f"{name}es" if name.endswith(("s", "x", "ch", "sh")) else f"{name}s"
+    for plural, single in _PLURALS.items():
+        if name.endswith(single) and not name.endswith(_REGULAR):
+            return name.removesuffix(single) + plural
+    return f"{name}es" if name.endswith("s") else f"{name}s"

@@ -11,7 +11,6 @@ from ragfilter.ingest import demo
 from ragfilter.model import Chunk
 from ragfilter.rules.families import NAME_ALONE, NO_NAME, find_families, propose
 from ragfilter.rules.match import RuleBook
-from ragfilter.rules.plurals import forms
 
 
 def table(who: str, number: int) -> Chunk:
@@ -215,24 +214,6 @@ def test_spellings_come_from_texts_and_questions() -> None:
     assert names == ["cleric", "clerics", "priest", "priests"]
     assert {"armor class 6", "armour class of six", "ac 6", "a.c. 6", "ac6"} <= set(values)
     assert not [value for value in values if "level" in value or "glass" in value]
-
-
-@pytest.mark.parametrize(
-    ("name", "wanted"),
-    [
-        ("clerics", ("cleric", "clerics")),
-        ("thieves", ("thief", "thieves")),
-        ("bodies", ("body", "bodies")),
-        ("magic-users", ("magic-user", "magic-users", "magic user", "magic users")),
-        ("witch", ("witch", "witches")),
-        ("swordsmen", ("swordsman", "swordsmen")),
-        ("dwarf", ("dwarf", "dwarves")),
-        ("knife", ("knife", "knives")),
-        ("chief", ("chief", "chiefs")),
-    ],
-)
-def test_forms_of_a_name(name: str, wanted: tuple[str, ...]) -> None:
-    assert forms(name) == wanted
 
 
 def test_the_families_of_the_demo_are_attack_matrices_and_encounter_tables() -> None:
