@@ -254,9 +254,23 @@ def to_toml(settings: Settings, profile: str) -> str:
         section, _, name = path.partition(".")
         tree.setdefault(section, {})[name] = json.loads(value) if field(path).table else value
     with extra("app"):
-        import tomli_w
+        import tomlkit
 
-    return tomli_w.dumps(tree)
+    return tomlkit.dumps(_one_line_each(tree))
+
+
+def _one_line_each(value: Any) -> Any:
+    """`value` with every list of tables written as a list of one line each: the sixty trees of a
+    calibration are sixty lines then, and not nine hundred."""
+    import tomlkit
+
+    if isinstance(value, dict):
+        return {name: _one_line_each(each) for name, each in value.items()}
+    if isinstance(value, list) and any(isinstance(each, dict) for each in value):
+        rows = tomlkit.array().multiline(True)
+        rows.extend(value)
+        return rows
+    return value
 
 
 def _checked(path: str, value: Any, origin: str) -> Any:

@@ -196,7 +196,11 @@ def test_a_settings_file_carries_it_as_a_table_and_gives_it_back(tmp_path: Any) 
     given = settings(calibration(trees=(tree, 0.25)))
     file = tmp_path / "tuned.toml"
     file.write_text(to_toml(given, "adaptive-gap"), "utf-8")
-    assert "[cutoff.calibration.weights]\nway = -8.0\n" in file.read_text("utf-8")
+    written = file.read_text("utf-8")
+    assert "[cutoff.calibration.weights]\nway = -8.0\n" in written
+    assert [line for line in written.splitlines() if "feature" in line] == [
+        '    {feature = "way",at = 0.25,low = 1.0,high = -0.5},'
+    ]
     loaded = load(file=file, environ={}).settings
     assert loaded.cutoff.calibration == given.cutoff.calibration
     assert replay(POOL, loaded).kept == replay(POOL, given.with_values({"retrieval.k": 5})).kept
