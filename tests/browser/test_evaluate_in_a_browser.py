@@ -97,6 +97,7 @@ def test_label_evaluate_tune_and_take_the_settings_to_the_command_line(
         tab.keyed(box).locator("input[type=file]").set_input_files(tmp_path / file)
         expect(tab.keyed(box)).to_contain_text(file)
         tab.rest()
+    expect(tab.keyed("set-import", "button")).to_have_text("Import questions and labels")
     tab.click("set-import")
     expect(tab.keyed("evaluate", "button")).to_have_text(re.compile("Evaluate 20 questions"))
     tab.rest().keyed("sets-open", "label").click()

@@ -133,8 +133,9 @@ def _files(visit: Visit) -> None:
         key=f"set-qrels-{emptied}",
         help="BEIR's or TREC's qrels. They count as a labeller's who is called like the file.",
     )
+    # Names what the server has: a file that is still on its way would be left out.
     st.button(
-        "Import",
+        "Import" if questions is None else f"Import questions{' and labels' if qrels else ''}",
         key="set-import",
         on_click=_import,
         args=(visit, questions, qrels),
