@@ -201,10 +201,10 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An effect that was tried and failed; `replay` turns it into a visible fallback. `lasting`:
-    it fails until something is installed or another model chosen."""
+    """A reranker that was tried and failed, by its `reranker_key`; `replay` turns it into a visible
+    fallback. `lasting`: it fails until something is installed or another model chosen."""
 
-    kind: PendingKind
+    reranker: str
     error: str
     lasting: bool = False
 

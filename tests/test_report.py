@@ -373,7 +373,7 @@ def test_trace_shortens_long_lists_and_says_so() -> None:
 
 
 def test_trace_tells_of_a_failed_reranker() -> None:
-    failed = (Failure("rerank", "no model"),)
+    failed = (Failure("late_interaction", "no model"),)
     found = pool(hit("a", 1.5), hit("b", 1.6))
     poor = replace(found, failures=failed, reranker="late_interaction")
     on = {"quality.enabled": True, "quality.score_threshold": 0.2}

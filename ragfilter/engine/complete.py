@@ -70,11 +70,14 @@ def look_up(
 
 def unfailed(pool: Pool, kind: PendingKind) -> Pool:
     """The pool without what failed of this kind, so that it can be tried again."""
-    failures = tuple(failure for failure in pool.failures if failure.kind != kind)
-    kept = pool.judgements
-    if kind == "judge":
-        kept = tuple(judgement for judgement in kept if not judgement.error)
-    return replace(pool, failures=failures, judgements=kept)
+    if kind == "rerank":
+        return replace(pool, failures=())
+    return replace(pool, judgements=tuple(j for j in pool.judgements if not j.error))
+
+
+def _unfailed(pool: Pool, reranker: str) -> Pool:
+    """The pool without the failure of this reranker; another one fails as before."""
+    return replace(pool, failures=tuple(f for f in pool.failures if f.reranker != reranker))
 
 
 def joined(mine: Pool, theirs: Pool) -> Pool:
@@ -99,7 +102,7 @@ def _scored(mine: Pool, theirs: Pool) -> Pool:
         replace(hit, rerank_score=known.get(hit.id)) if hit.id in lacking else hit
         for hit in mine.hits
     )
-    return unfailed(replace(mine, hits=hits, reranker=theirs.reranker), "rerank")
+    return _unfailed(replace(mine, hits=hits, reranker=theirs.reranker), theirs.reranker)
 
 
 def references_of(
@@ -132,7 +135,7 @@ def _rerank(pool: Pool, need: Pending, settings: Settings, backends: Backends) -
     if pool.reranker != key:
         # Scores of another reranker mean something else.
         pool = replace(pool, hits=tuple(replace(hit, rerank_score=None) for hit in pool.hits))
-    pool = unfailed(pool, "rerank")
+    pool = _unfailed(pool, key)
     chunks = {hit.id: hit.chunk for hit in pool.hits}
     ids = [i for i in need.chunk_ids if i in chunks]
     try:
@@ -143,7 +146,7 @@ def _rerank(pool: Pool, need: Pending, settings: Settings, backends: Backends) -
         why = str(error) if ours else f"the reranker failed ({type(error).__name__})"
         log.warning("reranking failed: %s", why)
         lasting = isinstance(error, (ModelError, DependencyError))
-        failures = (*pool.failures, Failure("rerank", why, lasting))
+        failures = (*pool.failures, Failure(key, why, lasting))
         return replace(pool, hits=_of(key, pool), failures=failures, reranker=key)
     fresh = dict(zip(ids, scores, strict=True))
     hits = tuple(

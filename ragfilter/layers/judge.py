@@ -113,9 +113,6 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
             step = _fall_back(asked, unasked, judgement.error or call.NO_DECISION, look)
             return replace(step, detail=JudgeDetail(judgement))
         return _obey(asked, unasked, judgement, look)
-    error = next((f.error for f in look.pool.failures if f.kind == "judge"), "")
-    if error:
-        return _fall_back(asked, unasked, error, look)
     return _wait(asked, unasked, ready, look, changed=bool(look.pool.judgements))
 
 

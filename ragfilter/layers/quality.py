@@ -145,9 +145,9 @@ def _judge(hits: tuple[Hit, ...], look: LayerInput, quality: Quality) -> LayerOu
         return _keep_good(hits, good, quality.min_top_k, bar)
     if quality.reranker == "none" or not hits:
         return _widen(hits, look, quality)
-    mine = look.pool.reranker == reranker_key(quality)
-    error = next((f.error for f in look.pool.failures if f.kind == "rerank"), "")
-    if error and mine:
+    key = reranker_key(quality)
+    error = next((f.error for f in look.pool.failures if f.reranker == key), "")
+    if error:
         step = _widen(hits, look, quality)
         note = f"{quality.reranker} failed ({error}); looked further by distance instead"
         fallback = tuple(
@@ -159,7 +159,7 @@ def _judge(hits: tuple[Hit, ...], look: LayerInput, quality: Quality) -> LayerOu
         return replace(step, decisions=fallback, note=note)
     candidates = hits[: quality.max_top_k]
     missing = tuple(hit.id for hit in candidates if hit.rerank_score is None)
-    if missing or not mine:
+    if missing or look.pool.reranker != key:
         step = _widen(hits, look, quality)
         need = Pending(
             "rerank",

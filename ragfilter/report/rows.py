@@ -195,6 +195,12 @@ def _fitting(words: Iterable[str], room: int) -> list[str]:
     return taken
 
 
+def rerank_score(result: Result, hit: Hit) -> float | None:
+    """The score by the reranker of the settings; None where another one, or none, has scored."""
+    mine = result.pool.reranker == reranker_key(result.settings.quality)
+    return hit.rerank_score if mine else None
+
+
 def _row(
     result: Result, hit: Hit, gap: float | None, place: int | None, decisions: Sequence[Decision]
 ) -> Row:
@@ -203,7 +209,6 @@ def _row(
     )
     chunk = hit.chunk
     scored = result.pool.space != "rank"
-    mine = result.pool.reranker == reranker_key(result.settings.quality)
     return Row(
         rank=hit.rank,
         place=place,
@@ -215,7 +220,7 @@ def _row(
         distance=hit.distance,
         similarity=similarity(hit.distance, result.pool.space) if scored else None,
         gap=gap if scored else None,
-        rerank_score=hit.rerank_score if mine else None,
+        rerank_score=rerank_score(result, hit),
         outcome=decision.outcome,
         layer=decision.layer,
         reason=decision.reason,

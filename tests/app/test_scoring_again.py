@@ -69,3 +69,5 @@ def test_a_reranker_that_cannot_be_had_is_not_offered_again(open_page: Callable[
     assert any(row["rerank_score"] for row in page.rows)
     page.at.selectbox(key="set-quality-reranker").set_value("cross_encoder")
     assert not any(row["rerank_score"] for row in page.run().rows)
+    assert "need-rerank" not in page.buttons
+    assert "cross\\_encoder failed" in page.at.warning[0].value

@@ -18,7 +18,6 @@ from ragfilter.model import (
     PUBLIC,
     Brought,
     Chunk,
-    Failure,
     Hit,
     JudgeDetail,
     Judgement,
@@ -59,7 +58,6 @@ def judge(
     pool: tuple[Hit, ...] | None = None,
     reachable: tuple[Hit, ...] = (),
     pinned: frozenset[str] = frozenset(),
-    failures: tuple[Failure, ...] = (),
     query: str = "why?",
     user: User = PUBLIC,
     **settings: Any,
@@ -74,7 +72,6 @@ def judge(
         pool or hits,
         judgements=(judgement,) if judgement else (),
         reachable=reachable,
-        failures=failures,
     )
     return apply(
         hits,
@@ -200,7 +197,7 @@ def test_a_judge_that_waits_keeps_what_one_that_fails_keeps(
     order.shuffle(hits)
     more: dict[str, Any] = {"pinned": frozenset(f"c{i}" for i in pins), "judge__max_chunks": most}
     waits = judge(tuple(hits), None, **more)
-    failed = judge(tuple(hits), None, failures=(Failure("judge", "down"),), **more)
+    failed = judge(tuple(hits), Judgement(waits.needs[0].chunk_ids, error="down"), **more)
     assert ids(waits) == ids(failed)
     assert len(waits.needs) == 1
     assert [d.chunk_id for d in waits.decisions] == [d.chunk_id for d in failed.decisions]
@@ -283,24 +280,21 @@ def test_what_was_shortened_is_said_to_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("judgement", "failures", "error"),
+    ("judgement", "error"),
     [
-        (Judgement(("a", "b", "c"), error="it hangs"), (), "it hangs"),
-        (Judgement((), left_out=("a", "b", "c"), error="no room"), (), "no room"),
-        (Judgement(("a", "b", "c")), (), call.NO_DECISION),
-        (None, (Failure("judge", "no key"),), "no key"),
+        (Judgement(("a", "b", "c"), error="it hangs"), "it hangs"),
+        (Judgement((), left_out=("a", "b", "c"), error="no room"), "no room"),
+        (Judgement(("a", "b", "c")), call.NO_DECISION),
     ],
 )
-def test_any_failure_keeps_the_first_by_distance(
-    judgement: Judgement | None, failures: tuple[Failure, ...], error: str
-) -> None:
+def test_any_failure_keeps_the_first_by_distance(judgement: Judgement, error: str) -> None:
     hits = (ABC[2], ABC[0], ABC[1])
-    judged = judgement and replace(
+    judged = replace(
         judgement,
         asked=tuple(h.id for h in hits) if judgement.asked else (),
         left_out=tuple(h.id for h in hits) if judgement.left_out else (),
     )
-    step = judge(hits, judged, failures=failures, judge__max_chunks=2, judge__oversample=2.0)
+    step = judge(hits, judged, judge__max_chunks=2, judge__oversample=2.0)
     assert ids(step) == ["a", "b"]
     assert outcomes(step) == {"a": "fallback", "b": "fallback", "c": "dropped"}
     assert reason(step, "a") == "among the nearest 2; fallback, the judge failed"

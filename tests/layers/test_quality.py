@@ -36,7 +36,7 @@ def run(
         "c",
         "l2",
         hits,
-        failures=(Failure("rerank", failure),) if failure else (),
+        failures=(Failure(quality.reranker_key(settings.quality), failure),) if failure else (),
         reranker=quality.reranker_key(settings.quality) if scores or failure else "",
     )
     return quality.apply(
@@ -186,7 +186,7 @@ def test_scores_of_another_reranker_do_not_count() -> None:
 
 def test_the_failure_of_another_reranker_does_not_count() -> None:
     hits = tuple(Hit(Chunk(f"c{i}"), 1.4, i) for i in (1, 2))
-    gone = (Failure("rerank", "model gone"),)
+    gone = (Failure("cross_encoder:x", "model gone"),)
     pool = Pool("q", "c", "l2", hits, failures=gone, reranker="cross_encoder:x")
     step = quality.apply(hits, LayerInput(Settings(), pool, rule_book(()).scan("q"), PUBLIC))
     assert [need.kind for need in step.needs] == ["rerank"]

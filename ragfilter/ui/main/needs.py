@@ -65,9 +65,10 @@ def reranking(result: Result) -> tuple[Pending | None, bool]:
     trying again cannot help: what can is said above the table."""
     again = False
     needs = result.needs
-    failed = [failure for failure in result.pool.failures if failure.kind == "rerank"]
-    if failed and result.pool.reranker == reranker_key(result.settings.quality):
-        if any(failure.lasting for failure in failed):
+    key = reranker_key(result.settings.quality)
+    failure = next((f for f in result.pool.failures if f.reranker == key), None)
+    if failure is not None:
+        if failure.lasting:
             return None, False
         again = not any(need.kind == "rerank" for need in needs)
         needs = replay(unfailed(result.pool, "rerank"), result.settings, result.user).needs

@@ -53,9 +53,9 @@ def incomplete(pool: Pool) -> None:
 
 def failed(result: Result) -> None:
     """Above the table, once: why reranker or judge did not act, whole. The rows say "fallback"."""
-    failed = {failure.kind: failure for failure in result.pool.failures}.get("rerank")
     quality = result.settings.quality
-    if quality.enabled and failed and result.pool.reranker == reranker_key(quality):
+    failed = {f.reranker: f for f in result.pool.failures}.get(reranker_key(quality))
+    if quality.enabled and failed:
         then = " Then put the question again." if failed.lasting else ""
         st.warning(
             f"**The reranker {prose.literal(quality.reranker)} failed; quality goes by distance.** "

@@ -11,6 +11,7 @@ from ragfilter.layers.clearance import visible_refs
 from ragfilter.layers.registry import layer
 from ragfilter.model import Chunk, Hit, LayerTrace, Result
 from ragfilter.report import visible
+from ragfilter.report.rows import rerank_score
 from ragfilter.ui.look import hint, html, numbers
 from ragfilter.ui.main import problems
 from ragfilter.ui.panels import clearance, labels, reference_graph, rule_editor, whatif
@@ -117,7 +118,8 @@ def _whole(chunk: Chunk, view: View) -> Chunk:
 def _head(result: Result, hit: Hit) -> None:
     chunk = hit.chunk
     place = f"rank {hit.rank}" if hit.rank else "brought in by an expansion"
-    score = "" if hit.rerank_score is None else f" · rerank {numbers.distance(hit.rerank_score)}"
+    scored = rerank_score(result, hit)
+    score = "" if scored is None else f" · rerank {numbers.distance(scored)}"
     facts = [
         chunk.id,
         f"{place} · distance {numbers.distance(hit.distance)}{score}",
