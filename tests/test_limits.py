@@ -26,35 +26,35 @@ def result(distances: tuple[float, ...] = DISTANCES, /, **settings: Any) -> Resu
         (
             {"quality.enabled": True, "quality.min_top_k": 3, "cutoff.max_results": 40,
              "cutoff.gap_threshold": 0.3},
-            ["quality: Candidates checked first 3 leaves out 5"],
+            ["Candidates checked first = 3 (quality) drops 5"],
             [
-                "cutoff: Max results (k) 40 is not reached: 3 chunks came in, limited by quality: "
-                "Candidates checked first 3",
-                "cutoff: Gap threshold 0.300 is not reached: the largest gap is 0.050",
+                "Max results (k) = 40 (cutoff) is not reached: 3 chunks came in, limited by "
+                "Candidates checked first = 3 (quality)",
+                "Gap threshold = 0.300 (cutoff) is not reached: the largest gap is 0.050",
             ],
         ),
         (
             {"quality.enabled": True, "quality.min_top_k": 8, "cutoff.max_results": 7,
              "quality.max_top_k": 8, "cutoff.gap_threshold": 0.3, "cutoff.distance_offset": 0.15},
-            ["quality: Similarity threshold 0.500 leaves out 1",
-             "cutoff: Distance offset 0.150 leaves out 4"],
+            ["Similarity threshold = 0.500 (quality) drops 1",
+             "Distance offset = 0.150 (cutoff) drops 4"],
             [
-                "quality: Candidates checked first 8 is not reached: 8 chunks came in",
-                "cutoff: Max results (k) 7 is not reached: 7 chunks came in, limited by quality: "
-                "Similarity threshold 0.500",
-                "cutoff: Gap threshold 0.300 is not reached: the largest gap is 0.250",
+                "Candidates checked first = 8 (quality) is not reached: 8 chunks came in",
+                "Max results (k) = 7 (cutoff) is not reached: 7 chunks came in, limited by "
+                "Similarity threshold = 0.500 (quality)",
+                "Gap threshold = 0.300 (cutoff) is not reached: the largest gap is 0.250",
             ],
         ),
         (
             {"cutoff.max_results": 5},
-            ["cutoff: Max results (k) 5 leaves out 3", "cutoff: Gap threshold 0.100 leaves out 2"],
+            ["Max results (k) = 5 (cutoff) drops 3", "Gap threshold = 0.100 (cutoff) drops 2"],
             [],
         ),
-        ({"cutoff.enabled": False, "retrieval.k": 6}, ["Unfiltered k 6 leaves out 2"], []),
+        ({"cutoff.enabled": False, "retrieval.k": 6}, ["Unfiltered k = 6 drops 2"], []),
         (
             {"cutoff.enabled": False, "retrieval.k": 20},
             [],
-            ["Unfiltered k 20 is not reached: 8 chunks came in"],
+            ["Unfiltered k = 20 is not reached: 8 chunks came in"],
         ),
     ],
 )  # fmt: skip

@@ -34,16 +34,16 @@ class Limit:
 
     @property
     def label(self) -> str:
-        """The layer and the setting, as the page names them."""
+        """``Candidates checked first = 15 (quality)``: the setting as the page names it."""
         info = field(self.path)
-        return f"{info.section}: {info.label}" if info.section != "retrieval" else info.label
+        shown = f"{self.value:.3f}" if info.type is float else str(int(self.value))
+        where = f" ({info.section})" if info.section != "retrieval" else ""
+        return f"{info.label} = {shown}{where}"
 
     @property
     def words(self) -> str:
-        """``quality: Candidates checked first 15 leaves out 102``."""
-        shown = f"{self.value:.3f}" if field(self.path).type is float else str(int(self.value))
-        done = f"leaves out {numbers.count(self.dropped)}" if self.bound else self.why
-        return f"{self.label} {shown} {done}"
+        """``Candidates checked first = 15 (quality) drops 102``."""
+        return f"{self.label} {f'drops {numbers.count(self.dropped)}' if self.bound else self.why}"
 
 
 def limits(result: Result) -> tuple[Limit, ...]:
@@ -79,8 +79,7 @@ def _forestalled(n: int, before: list[Limit]) -> str:
     last = next((limit for limit in reversed(before) if limit.bound), None)
     if last is None:
         return came
-    shown = f"{last.value:.3f}" if field(last.path).type is float else str(int(last.value))
-    return f"{came}, limited by {last.label} {shown}"
+    return f"{came}, limited by {last.label}"
 
 
 def _quality(trace: LayerTrace, result: Result) -> Iterator[Limit]:
