@@ -44,6 +44,8 @@ def find_contexts(
 
 
 def _called(words: Words, seen: Counter[str]) -> tuple[str, ...]:
+    if not words:
+        return ()
     full, short = " ".join(words), acronym(words)
     near = [
         other

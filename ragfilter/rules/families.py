@@ -14,6 +14,7 @@ Dragon"), the words they share are names too: "red" alone would hold for much el
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from ragfilter.rules.values import (
     tokens,
     value_at,
 )
+from ragfilter.text.normalise import normalise
 
 FEWEST = 3
 """So many chunks of one pattern make a family."""
@@ -156,8 +158,10 @@ def propose(
                 else:
                     # What stands before a noun has no plural of its own: red dragons.
                     noun = not names or family.pattern.endswith("*")
-                    written = forms if noun else without_hyphens
-                    asked += map(written, value.words if crossed else (value.named,))
+                    for name in value.words if crossed else (value.named,):
+                        written = forms(name) if noun else without_hyphens(name)
+                        proper = noun and _is_proper(name, member.chunk)
+                        asked.append(tuple(w for w in written if len(w) >= len(name) or not proper))
             doubt = "" if family.is_counted else NO_NAME if names else NAME_ALONE
             groups = tuple(asked)
             made.append(
@@ -201,16 +205,44 @@ def _members(alike: Sequence[tuple[Chunk, str]]) -> Iterator[Member]:
     if not 1 <= len(differ) <= MOST_VALUES:
         return
     counts = Counter(tuple(row[at] for at in differ) for row in every)
+    units = _units(every[0], differ, [chunk.text for chunk, _ in alike])
     for (chunk, label), row in zip(alike, every, strict=True):
-        found = tuple(filter(None, (value_at(row, at) for at in differ)))
+        found = tuple(filter(None, (value_at(row, at, units=units) for at in differ)))
         if len(found) == len(differ) and counts[tuple(row[at] for at in differ)] == 1:
             yield Member(chunk, label, found)
+
+
+def _units(row: Sequence[str | Number], differ: Sequence[int], texts: Sequence[str]) -> set[str]:
+    """The words behind a number that the texts too write there, as they write "10 kg", and more of
+    them than write the word before the number there."""
+    every = [normalise(text) for text in texts]
+
+    def written(pattern: str) -> int:
+        return sum(re.search(pattern, text) is not None for text in every)
+
+    found = set()
+    for at in differ:
+        before, after = (row[place] if 0 <= place < len(row) else "" for place in (at - 1, at + 1))
+        if not isinstance(before, str) or not isinstance(after, str) or not after.isalpha():
+            continue
+        behind = written(rf"\d ?-?{re.escape(after)}\b")
+        if behind >= len(every) / 2 and behind > written(rf"\b{re.escape(before)} (?:of )?-?\d"):
+            found.add(after)
+    return found
 
 
 def _phrase(pattern: Sequence[str]) -> tuple[str, ...]:
     """What tells something in a pattern of words alone: no sign sets the name apart from them."""
     words = [token for token in pattern if token != "*"]
     return tuple(telling(words)) if all(word[0].isalpha() for word in words) else ()
+
+
+def _is_proper(name: str, chunk: Chunk) -> bool:
+    """Whether a chunk's text writes a name with a capital within its sentences, where it does not
+    repeat its title: Texas is no plural."""
+    text = chunk.text.replace(chunk.title, "") if chunk.title else chunk.text
+    found = re.findall(rf"(?<=[a-z,] ){re.escape(name)}\b", text, re.IGNORECASE)
+    return bool(found) and not any(map(str.islower, found))
 
 
 def _crossed(family: Family) -> bool:

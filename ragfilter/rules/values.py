@@ -9,7 +9,7 @@ write it in many ways, which `spellings` makes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
@@ -29,6 +29,8 @@ ORDINALS = (
 MOST_WORDS = 2
 """Of the words before a number so many say what it counts; after it, one does."""
 TELLING = 1000
+LONGEST_UNIT = 3
+"""So short a word is written without a space behind its number too: 15kg."""
 WIDEST = 30
 """A range of more numbers is asked for as it is written, not by each of them."""
 COMMON = frozenset((
@@ -45,6 +47,7 @@ _TOKEN = re.compile(
 # Longer runs of digits count nothing, and Python reads no more than some thousands.
 _NUMBER = re.compile(r"-?\d{1,15}$")
 _VERSION = re.compile(r"\d+(?:\.\d+)+$")
+_CODE = re.compile(r"[a-z]{1,3}\d{1,4}$")
 _ORDINAL = re.compile(r"(\d{1,15})(?:st|nd|rd|th)$")
 _ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 _NAMED = {"x" * tens + one: 10 * tens + n for tens in range(4) for n, one in enumerate(_ONES)}
@@ -57,7 +60,7 @@ _UNTIL = ("-", "to", "through")
 @dataclass(frozen=True, slots=True)
 class Number:
     """`first` to `last` (equal, where it is no range), as a text writes it: 6, 4-6, 7th, iv. What
-    has a point (2.10) is kept as text."""
+    has a point (2.10) and codes (q1, x200) are kept as text."""
 
     first: int | str
     last: int | str
@@ -66,8 +69,9 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A number and what it counts: ``("armor", "class")`` and ``-6``. `last` ends a range;
-    `written` is how the title has it, where not in figures; `after`: "7th level", "3 days"."""
+    """A number and what it counts: ``("armor", "class")`` and ``-6``; none, where it tells
+    something by itself. `last` ends a range; `written` is how the title has it, where not in
+    figures; `after`: "7th level", "3 days"."""
 
     words: tuple[str, ...]
     number: int | str
@@ -130,8 +134,11 @@ def values(text: str) -> tuple[Value, ...]:
     return tuple(value for value in found if value is not None)
 
 
-def value_at(every: tuple[str | Number, ...], at: int) -> Value | None:
-    """The number at a place of `parts`, with what it counts; None where nothing says that."""
+def value_at(
+    every: tuple[str | Number, ...], at: int, *, units: Collection[str] = ()
+) -> Value | None:
+    """The number at a place of `parts`, with what it counts; None where nothing says that. That is
+    the words before it, where there are any and what follows is none of `units`."""
     number = every[at]
     if not isinstance(number, Number) or _is_joined(every, at):
         return None
@@ -141,9 +148,10 @@ def value_at(every: tuple[str | Number, ...], at: int) -> Value | None:
             break
         before.insert(0, word)
     after = [word for word in every[at + 1 : at + 2] if _tells(word)]
-    if not _is_ordinal(number.written) and at and _is_word(every[at - 1]):
+    counted = _is_ordinal(number.written) or any(word in units for word in after)
+    if not counted and at and _is_word(every[at - 1]):
         after = []
-    if not before and not after:
+    if not before and not after and not stands_alone(number.written):
         return None
     return Value(
         tuple(after or before),
@@ -187,7 +195,7 @@ def spellings(value: Value, contexts: Iterable[str], *, ordered: bool = False) -
     """How questions write a value. `contexts` are the ways to say what it counts ("armor class",
     "ac"), an acronym among them also with dots and without a space. `ordered`: the number is
     called by its place too ("7th level"). Each number of a range meets it. A year, or another
-    number from a thousand on, and a version need no words beside them."""
+    number from a thousand on, a version and a code need no words beside them."""
     made: list[str] = []
     for context in contexts:
         made += _spelled(value, context, ordered=ordered or value.is_ordinal)
@@ -195,14 +203,18 @@ def spellings(value: Value, contexts: Iterable[str], *, ordered: bool = False) -
             dotted = "".join(f"{letter}." for letter in context)
             made += [f"{dotted} {value.number}", f"{dotted} of {value.number}"]
             made.append(f"{context}{value.number}")
-    if value.last is None and stands_alone(str(value.number)):
-        made.append(str(value.number))
+    number = str(value.number)
+    if value.last is None and stands_alone(number):
+        # What holds it holds wherever it holds alone.
+        made = [*(each for each in made if number not in tokens(each)), number]
     return tuple(dict.fromkeys(made))
 
 
 def stands_alone(number: str) -> bool:
-    """Whether a number tells something without the words for what it counts: 2018, 2.1."""
-    return _VERSION.match(number) is not None or (number.isdecimal() and int(number) >= TELLING)
+    """Whether a number tells something without the words for what it counts: 2018, 2.1, q1."""
+    if number.isdecimal():
+        return int(number) >= TELLING
+    return _VERSION.match(number) is not None or _CODE.match(number) is not None
 
 
 def _spelled(value: Value, context: str, *, ordered: bool) -> Iterator[str]:
@@ -212,6 +224,8 @@ def _spelled(value: Value, context: str, *, ordered: bool) -> Iterator[str]:
             for written in numbers(number):
                 if value.after and not value.is_ordinal:
                     yield from (f"{written} {name}", f"{written}-{name}")
+                    if len(name) <= LONGEST_UNIT and written[-1].isdigit():
+                        yield f"{written}{name}"
                 else:
                     yield from (f"{name} {written}", f"{name} of {written}")
             for place in ordinals(number) if ordered else ():
@@ -225,7 +239,7 @@ def _spelled(value: Value, context: str, *, ordered: bool) -> Iterator[str]:
 
 
 def _read(token: str) -> str | Number:
-    if _VERSION.match(token):
+    if _VERSION.match(token) or _CODE.match(token):
         return Number(token, token, token)
     if is_number(token):
         return Number(int(token), int(token), token)
@@ -247,13 +261,18 @@ def _range_end(found: tuple[str, ...], at: int) -> int | None:
 
 
 def _is_joined(every: tuple[str | Number, ...], at: int) -> bool:
-    """Whether this number stands beside another, or a sign joins them: 4/6, 2024-01-15."""
+    """Whether this number stands beside another, and neither tells something by itself, or a sign
+    joins them: 4/6, 2024-01-15."""
 
-    def has(place: int) -> bool:
-        return 0 <= place < len(every) and isinstance(every[place], Number)
+    def number(place: int) -> str:
+        part = every[place] if 0 <= place < len(every) else ""
+        return part.written if isinstance(part, Number) else ""
 
     signs = [step for step in (-1, 1) if at + step >= 0 and every[at + step :][:1] in _JOINS]
-    return has(at - 1) or has(at + 1) or any(has(at + 2 * step) for step in signs)
+    if any(number(at + 2 * step) for step in signs):
+        return True
+    beside = [other for step in (-1, 1) if (other := number(at + step))]
+    return not stands_alone(number(at)) and not all(map(stands_alone, beside))
 
 
 def _tells(part: str | Number) -> TypeGuard[str]:

@@ -205,6 +205,42 @@ def test_a_family_without_kin_has_no_names_and_its_rule_asks_for_the_value_alone
     }  # fmt: skip
 
 
+STATES = ("Ohio", "Texas", "Utah")
+TAX = "The sales tax rate in {0} is set by the legislature, and food is exempt in {0}."
+DOSE = "For patients of {} kg give the drug twice a day with food, and no more than that."
+EARNED = "Revenue rose in the quarter, and net income with it. Expenses were as before."
+
+
+@pytest.mark.parametrize(
+    ("chunks", "rules"),
+    [
+        # The texts say what the numbers count: kilograms, not tables.
+        (
+            [(f"Dosage table {w} kg", DOSE.format(w)) for w in ("1-2", "3-4", "5-6")],
+            [[*(f"{n}{sep}{kg}" for n in (1, 2, "one", "two") for kg in ("kg", "kgs")
+                for sep in " -"), "1kg", "1kgs", "2kg", "2kgs",
+              *(f"1{to}2 {kg}" for to in ("-", " - ", " to ") for kg in ("kg", "kgs"))]],
+        ),
+        # A code tells something by itself, and so does a year beside it.
+        (
+            [(f"Q{q} {y} earnings report", EARNED) for y in (2021, 2022) for q in (1, 2)],
+            [["q1"], ["2021"]],
+        ),
+        ([(f"Router X{n}00 setup", EARNED) for n in (2, 3, 4)], [["x200"]]),
+        # What the text writes with a capital is a name, and Texas no plural.
+        ([(f"Sales tax rates: {s}", TAX.format(s)) for s in STATES[::-1]], [["utah", "utahs"]]),
+        ([(f"Sales tax rates: {s}", TAX.format(s)) for s in STATES[1:] + STATES[:1]], [["texas"]]),
+    ],
+)  # fmt: skip
+def test_proposals_for_the_titles_of_others(
+    chunks: list[tuple[str, str]], rules: list[list[str]]
+) -> None:
+    (family,) = find_families([Chunk(title, text, title) for title, text in chunks])
+    first, *_ = propose([family], ())
+    asked = json.loads(first.rule)["contain_one_of"]
+    assert [set(group) for group in asked] == [set(group) for group in rules]
+
+
 def test_spellings_come_from_texts_and_questions() -> None:
     families = find_families([*CLERICS, *FIGHTERS])
     asked = ["to hit AC 6?", "against armour class of 6", "a clear glass 6", "level 6"]

@@ -55,9 +55,11 @@ def test_spellings_of_a_number_that_words_stand_before() -> None:
         ("Part IV", {"part iv", "part 4", "part four"}, {"4th part"}),
         ("3 days", {"3 days", "3 day", "three-day", "3-day"}, {"day 3", "3rd day"}),
         ("Rooms 1-100", {"rooms 1-100", "rooms 1 to 100"}, {"room 7"}),
-        ("Release 2.10", {"release 2.10", "2.10"}, {"release 2", "2.1", "10"}),
-        ("Annual report 2018", {"annual report 2018", "2018"}, {"2017"}),
+        ("Release 2.10", {"2.10"}, {"release 2", "2.1", "10", "release 2.10"}),
+        ("Annual report 2018", {"2018"}, {"2017", "annual report 2018"}),
         ("Chapter 999", {"chapter 999"}, {"999"}),
+        ("Router X200", {"x200"}, {"router x200", "200"}),
+        ("10-12 kg", {"10 kg", "11kg", "twelve kg", "10-12 kg"}, {"13 kg", "tenkg"}),
     ],
 )  # fmt: skip
 def test_spellings_of_other_values(title: str, has: set[str], lacks: set[str]) -> None:
