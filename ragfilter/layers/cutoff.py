@@ -158,18 +158,17 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, looked: int, pins: int) -
 def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tuple[Cut, ...]:
     """What every strategy makes of the same values, with the settings in force. One that lacks a
     background, or has values of its own, is left out."""
+    names = [s.name for s in STRATEGIES if s.weigh is None or s.name == detail.cut.strategy]
     every = (
         cut_hits(
             detail.values,
-            settings.model_copy(update={"strategy": each.name}),
+            settings.model_copy(update={"strategy": name}),
             pinned=pinned,
             background=detail.background,
         )
-        for each in STRATEGIES
+        for name in names
     )
-    return tuple(made for each, made in zip(STRATEGIES, every, strict=True)
-                 if made.strategy == each.name
-                 and (each.weigh is None or each.name == detail.cut.strategy))  # fmt: skip
+    return tuple(made for name, made in zip(names, every, strict=True) if made.strategy == name)
 
 
 def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:

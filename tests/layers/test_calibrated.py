@@ -17,6 +17,7 @@ from ragfilter.errors import SettingsError
 from ragfilter.layers.calibration import Calibration, Split, read
 from ragfilter.layers.strategies.calibrated import expected_f, labels_for
 from ragfilter.model import Chunk, CutoffDetail, Hit, Pool, Result
+from ragfilter.report.summary import summary
 from ragfilter.settings.config import load, to_toml
 from ragfilter.settings.schema import Settings
 
@@ -49,6 +50,15 @@ def detail(result: Result) -> CutoffDetail:
     found = result.trace("cutoff").detail
     assert isinstance(found, CutoffDetail)
     return found
+
+
+def test_a_target_without_a_calibration_leaves_the_other_strategies_alone() -> None:
+    """Beside the cut stands what the other strategies would keep, and they have no such target."""
+    for target in ("recall", "f2", "budget"):
+        result = replay(POOL, Settings().with_values({"cutoff.target": target}))
+        named = [name for name, _ in summary(result).strategies]
+        assert "gap" in named
+        assert "calibrated" not in named
 
 
 @pytest.mark.parametrize(
