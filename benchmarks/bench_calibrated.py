@@ -37,13 +37,13 @@ def main(folder: Path, names: list[str], *, rerank: bool) -> None:
             print(f"\n{name}: {made.queries} queries, {made.candidates} candidates, {took:.0f} s")
             print(f"{'best fixed k':24s} {made.best_fixed_k.f1:.3f}")
             print(f"{'full':24s} {made.before.f1:.3f}  {made.before.kept:.1f} chunks")
-            for strategy, means in made.strategies.items():
+            for strategy, each in made.strategies.items():
                 gain = made.over_strategies.get(strategy)
                 over = "" if gain is None else (
                     f"  calibrated {gain.of.mean:+.3f}, {gain.of.low:+.3f} to {gain.of.high:+.3f}"
                 )  # fmt: skip
-                print(f"{strategy:24s} {means.f1:.3f}  {means.kept:.1f} chunks{over}")
-            print(f"{'tuned':24s} {made.after.f1:.3f}  {made.after.kept:.1f} chunks")
+                print(f"{strategy:24s} {each.means.f1:.3f}  {each.means.kept:.1f} chunks{over}")
+            print(f"{'tuned':24s} {made.tuned.means.f1:.3f}  {made.tuned.means.kept:.1f} chunks")
             print(f"{'oracle of the order':24s} {made.oracle.f1:.3f}")
             for share, kept in made.dial.items():
                 print(f"recall dial at {share}: {kept:.3f}")

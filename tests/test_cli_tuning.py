@@ -150,6 +150,56 @@ def test_tokens_at_a_recall(args: list[str], capsys: pytest.CaptureFixture[str])
     assert "tokens" in capsys.readouterr().out
 
 
+def test_one_strategy_is_chosen_whatever_the_others_are_worth(
+    args: list[str], place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So that a calibration, and with it the recall dial, can be had."""
+    out = tmp_path / "learned.toml"
+    chosen = ["--strategy", "calibrated", "--no-rerank", "--out", str(out)]
+    assert main(["tune", *args, *chosen, "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    alone = {one["name"]: one["f1"] for one in made["strategies"]}
+    assert made["after"]["settings"]["cutoff.strategy"] == "calibrated"
+    assert made["after"]["f1"] == alone["calibrated"]
+    common = ["-c", "small", "--data-dir", str(place / "ws"), "--config", str(out)]
+    dial = ["--set", "cutoff.target=recall", "--set", "cutoff.recall=0.8"]
+    assert main(["query", "bread", *common, *dial]) == 0
+    assert "which keep 80% of what is relevant" in capsys.readouterr().out
+    assert main(["tune", *args, *chosen, *(f"--only=cat-q{n}" for n in range(4))]) == 2
+    assert "at least 10 labelled queries" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_setting_of_another_strategy_changes_nothing_and_that_is_told(
+    args: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = [args[0], args[1], *args[-2:]]
+    assert main(["query", "bread", *where, "--set", "cutoff.target=recall"]) == 0
+    err = capsys.readouterr().err
+    assert "cutoff.target changes nothing" in err
+    assert "it belongs to calibrated" in err
+
+
+def test_a_query_set_of_the_workspace_is_measured_by_its_name(
+    args: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = [*args[:2], *args[-2:]]
+    assert main(["labels", "import", *args, "--set-name", "mine"]) == 0
+    capsys.readouterr()
+    for command in (
+        ["eval"], ["gate", "--min", "recall=0.1"], ["compare", "--limit", "2"],
+        ["tune", "--no-rerank"],
+    ):  # fmt: skip
+        assert main([*command, *where, "--queries", "mine"]) == 0
+        from_set = capsys.readouterr().out
+        assert main([*command, *args]) == 0
+        if command[0] != "compare":
+            assert from_set == capsys.readouterr().out
+        assert main([*command, *where, "--queries", "yours"]) == 2
+        assert "has no query set 'yours'" in capsys.readouterr().err
+        assert main([*command, *where, "--queries", "gone.jsonl", "--qrels", "gone.tsv"]) == 2
+        assert "gone.jsonl" in capsys.readouterr().err
+
+
 def test_query_keeps_what_the_tuned_settings_keep(
     tuned: tuple[Any, Path], place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -181,6 +231,7 @@ def test_tune_for_people_warns_of_few_labels(
         (["--measure", "f9"], "There is no measure 'f9'"),
         (["--profile", "llm-filter"], "The judge is on"),
         (["--only", "cat-q1"], "at least two labelled queries"),
+        (["--strategy", "best"], "cutoff.strategy"),
         (["--out", "/nowhere/at/all.toml", "--no-rerank"], "cannot be written"),
     ],
 )
@@ -268,6 +319,21 @@ def test_a_stale_baseline_is_told(
     assert "the baseline is of other labels" in err
     assert "the baseline is of another embedding model" in err
     assert "another distance metric" not in err
+    assert main(["gate", *args, "--baseline", str(file), "--only", "cat-q1"]) == 0
+    assert "15 of 16 queries of the baseline are not measured" in capsys.readouterr().err
+
+
+def test_a_baseline_is_of_the_same_collection_wherever_the_same_file_is_indexed(
+    place: Path, args: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A CI job indexes anew."""
+    file, other = tmp_path / "baseline.json", str(tmp_path / "ws")
+    assert main(["gate", *args, "--baseline", str(file), "--update-baseline"]) == 0
+    source = str(place / "chunks.jsonl")
+    assert main(["index", source, "-c", "small", "--data-dir", other]) == 0
+    capsys.readouterr()
+    assert main(["gate", *args[:-1], other, "--baseline", str(file)]) == 0
+    assert "the baseline is of" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

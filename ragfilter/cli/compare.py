@@ -14,7 +14,7 @@ import typer
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Json, Labelled, Limit, Place, Viewing
-from ragfilter.cli.sides import measure_sides, read_labels
+from ragfilter.cli.sides import measure_sides
 from ragfilter.errors import SettingsError
 from ragfilter.settings.profiles import PROFILES
 
@@ -51,8 +51,10 @@ def compare(
     made = _sides(profile or (), vary or (), viewing)
     from ragfilter.evaluate.sides import before_and_after
 
-    labels = read_labels(labelled, limit)
-    measure_sides("compare", before_and_after(made), labels, place, viewing.user, as_json=as_json)
+    measure_sides(
+        "compare", before_and_after(made), labelled, place, viewing.user,
+        limit=limit, as_json=as_json,
+    )  # fmt: skip
 
 
 def _sides(profiles: Sequence[str], vary: Sequence[str], viewing: Viewing) -> tuple[Side, ...]:

@@ -34,8 +34,10 @@ def score(
     user = filtering.user
     from ragfilter.evaluate import run
 
-    labels = labelled.read()
-    with place.backends("eval") as backends:
+    with place.open("eval") as bench:
+        backends = parts.backends(bench, place.collection)
+        labels = labelled.read(bench, place.collection)
+        parts.tell_learned_elsewhere(settings, backends)
         unknown = parts.unknown_labels(labels, backends, user, settings)
         made = run.evaluate(
             labels.queries, labels.qrels, settings, backends, user,

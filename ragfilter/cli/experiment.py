@@ -12,8 +12,7 @@ import typer
 
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Json, Labelled, Limit, Place
-from ragfilter.cli.sides import measure_sides, read_labels
-from ragfilter.errors import InputError
+from ragfilter.cli.sides import measure_sides
 
 
 @command()
@@ -42,7 +41,7 @@ def experiment(
         # A name is checked as the setting that it becomes.
         based.load({"--variants": {"judge.prompt": name}})
     sides = prompt_sides(based.load().settings, prompts)
-    labels = read_labels(labelled, limit)
-    if not labels.qrels:
-        raise InputError("--qrels is missing.", remedy="An experiment needs labelled queries.")
-    measure_sides("experiment", sides, labels, place, filtering.user, as_json=as_json)
+    measure_sides(
+        "experiment", sides, labelled, place, filtering.user,
+        limit=limit, as_json=as_json, needs_labels=True,
+    )  # fmt: skip

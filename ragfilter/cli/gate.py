@@ -13,11 +13,13 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Json, Labelled, Place
 from ragfilter.errors import InputError
 from ragfilter.files import write_text
+from ragfilter.text.numbers import counted, p_value, signed
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.baseline import Drop
     from ragfilter.evaluate.gate import Check, Limit
     from ragfilter.evaluate.junit import Case
+    from ragfilter.workbench import Workbench
 
 log = logging.getLogger(__name__)
 
@@ -88,11 +90,14 @@ def gate(
         )
     # Before the minutes that measuring takes.
     before = None if baseline is None or update else baselines.read(baseline)
-    labels, user = labelled.read(), filtering.user
-    with place.backends("gate") as backends:
+    user = filtering.user
+    with place.open("gate") as bench:
+        backends = parts.backends(bench, place.collection)
+        labels = labelled.read(bench, place.collection)
+        parts.tell_learned_elsewhere(loaded.settings, backends)
         unknown = parts.unknown_labels(labels, backends, user, loaded.settings)
         about = baselines.About(
-            place.collection, backends.collection.version, labels_version(labels),
+            place.collection, _content(bench, place.collection), labels_version(labels),
             backends.embedder.name, backends.collection.space,
         )  # fmt: skip
         made = evaluate(
@@ -105,6 +110,12 @@ def gate(
     if before is not None:
         for words in baselines.stale(before, about):
             log.warning("the baseline is of %s; renew it with --update-baseline", words)
+        missing = sorted(before.queries.keys() - {row.id for row in made.rows})
+        if missing:
+            log.warning(
+                "%d of %d queries of the baseline are not measured, such as %r",
+                len(missing), len(before.queries), missing[0],
+            )  # fmt: skip
         drops = baselines.check_drops(before, made.rows, allowed)
     if junit is not None:
         from ragfilter.evaluate.junit import junit as as_junit
@@ -116,12 +127,24 @@ def gate(
         head = {"collection": place.collection, "profile": loaded.profile, "queries": n}
         parts.emit(parts.dumps(head | document(checks, drops) | told))
     else:
-        head_line = f"{place.collection}, profile {loaded.profile}: {n} labelled queries\n"
+        changed = f" with {filtering.config.name}" if filtering.config else ""
+        head_line = (
+            f"{place.collection}, profile {loaded.profile}{changed}: "
+            f"{counted(n, 'labelled query')}\n"
+        )
         parts.emit(head_line + text(checks) + drops_text(drops))
     if update and baseline is not None:
         kept = baselines.dumps(baselines.of_rows(made.rows, about))
         write_text(baseline, kept, remedy=OTHER_FILE)
+        parts.tell(f"Written to {baseline}: the figures of {counted(n, 'query')}.")
     return 0 if _passed(checks, drops) else BROKEN
+
+
+def _content(bench: Workbench, name: str) -> str:
+    """What the collection holds: the same wherever the same files are indexed. Of a collection
+    that others made, its version."""
+    collection = bench.collection(name)
+    return collection.content or collection.version
 
 
 def _passed(checks: tuple[Check, ...], drops: tuple[Drop, ...]) -> bool:
@@ -181,13 +204,13 @@ def drops_text(drops: tuple[Drop, ...]) -> str:
         state = "ok" if one.passed else "BROKEN"
         lines.append(
             f"{state:6s}  mean {one.figure} {one.now:.3f}, baseline {one.before:.3f}: "
-            f"{-one.drop:+.3f}, may drop {one.allowed:g} (p {one.p_value:.3f})"
+            f"{signed(-one.drop)}, may drop {one.allowed:g} ({p_value(one.p_value)})"
         )
         if one.severe:
-            lost = "1 query lost" if len(one.severe) == 1 else f"{len(one.severe)} queries lost"
-            lines.append(f"        {lost} 0.5 or more at once")
+            lost = counted(len(one.severe), "query")
+            lines.append(f"        {lost} lost 0.5 or more at once")
         if not one.passed:
-            lines += [f"        {change:+.3f}  {i}" for i, change in one.worst[:SHOWN]]
+            lines += [f"        {signed(change)}  {i}" for i, change in one.worst[:SHOWN]]
             rest = len(one.worst) - SHOWN
             lines += [f"        … and {rest} more; --json lists them"] if rest > 0 else []
     return "".join(f"{line}\n" for line in lines)

@@ -116,7 +116,12 @@ SET_HELP = (
     "was imported."
 )
 QueriesFile = Annotated[
-    str, typer.Option("--queries", help="Path of queries.jsonl, or demo or adsapi for their own.")
+    str,
+    typer.Option(
+        "--queries",
+        help="Path of queries.jsonl, demo or adsapi for their own, or a query set of the "
+        "workspace.",
+    ),
 ]
 QrelsFile = Annotated[
     str | None,
@@ -213,11 +218,12 @@ class Chosen:
     only: Only = None
     leave_out: Except = None
 
-    def choose(self, queries: str, qrels: str | None) -> Labels:
-        """The chosen queries of two files, some of which have labels. Raises InputError."""
-        from ragfilter.evaluate import labels
+    def choose(self, queries: str, qrels: str | None, bench: Workbench, collection: str) -> Labels:
+        """The chosen queries of two files, or of a set that the workspace knows, some of which
+        have labels. Raises InputError."""
+        from ragfilter.evaluate import labels, stored
 
-        known = labels.load(queries, qrels)
+        known = stored.find(bench.labels, collection, queries, qrels)
         return labels.choose(known, only=self.only or (), leave_out=self.leave_out or ())
 
 
@@ -228,6 +234,6 @@ class Labelled(Chosen):
     queries: QueriesFile
     qrels: QrelsFile = None
 
-    def read(self) -> Labels:
+    def read(self, bench: Workbench, collection: str) -> Labels:
         """The chosen ones, some of which have labels. Raises InputError."""
-        return self.choose(self.queries, self.qrels)
+        return self.choose(self.queries, self.qrels, bench, collection)

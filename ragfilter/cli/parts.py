@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ragfilter.errors import CollectionMissing, InputError, SettingsError
+from ragfilter.layers.strategies.registry import STRATEGIES, strategy
 from ragfilter.model import User
 from ragfilter.protocols import Progress
 from ragfilter.settings import config as configuration
@@ -68,7 +69,20 @@ def load_config(
                 logging.INFO if ours else logging.WARNING,
                 "%s = %s is set by the %s", path, loaded.settings.get(path), origin,
             )  # fmt: skip
+    _tell_unread([path for each in given for path in each.values], loaded.settings)
     return loaded
+
+
+def _tell_unread(paths: Sequence[str], settings: Settings) -> None:
+    """Says which of the settings given here another cutoff strategy would read."""
+    used = strategy(settings.cutoff.strategy).reads
+    for path in paths:
+        readers = [s.name for s in STRATEGIES if path in {f"cutoff.{name}" for name in s.reads}]
+        if readers and path.removeprefix("cutoff.") not in used:
+            log.warning(
+                "%s changes nothing: the strategy is %s; it belongs to %s",
+                path, settings.cutoff.strategy, ", ".join(readers),
+            )  # fmt: skip
 
 
 def user_of(
@@ -132,8 +146,18 @@ def backends(bench: Workbench, name: str) -> Backends:
 def ask(text: str, loaded: Config, backends: Backends, user: User) -> Result:
     from ragfilter.engine import retrieve as gather
 
+    tell_learned_elsewhere(loaded.settings, backends)
     # Not pushed into the store, whose own filter is slow in a large collection.
     return gather.run(text, loaded.settings, backends, user, wide=True)
+
+
+def tell_learned_elsewhere(settings: Settings, backends: Backends) -> None:
+    """Says where the cutoff was learned on another collection."""
+    from ragfilter.report.fitted import learned_elsewhere
+
+    told = learned_elsewhere(settings, backends.collection.name)
+    if told:
+        log.warning("%s", told)
 
 
 def unknown_labels(labels: Labels, backends: Backends, user: User, settings: Settings) -> list[str]:
@@ -178,12 +202,7 @@ def read_labels(
     from ragfilter.evaluate.measuring import visible
     from ragfilter.layers.clearance import viewer
 
-    # A demo may be indexed under another name.
-    elsewhere = queries in labels.DEMOS and queries != collection
-    if qrels is not None or elsewhere or Path(queries).is_file():
-        found = labels.load(queries, qrels)
-    else:
-        found = stored.load(bench.labels, collection, queries, llm=llm)
+    found = stored.find(bench.labels, collection, queries, qrels, llm=llm)
     found = labels.choose(found, only=chosen.only or (), leave_out=chosen.leave_out or ())
     where = backends(bench, collection)
     unknown_labels(found, where, user, settings)

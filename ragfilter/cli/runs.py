@@ -24,7 +24,7 @@ from ragfilter.cli.options import (
     in_words,
 )
 from ragfilter.cli.table import table as columns
-from ragfilter.text.numbers import counted
+from ragfilter.text.numbers import counted, p_value, signed
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.paired import Paired
@@ -203,22 +203,24 @@ def rows_document(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def paired_text(made: Paired, a: str, b: str) -> str:
     """A comparison for people."""
+    from ragfilter.evaluate import told
+
     if not made.queries:
         return "The two runs have no query in common.\n"
     gain = made.gain
     lines = [
         f"{b} against {a}, F1 over {counted(made.queries, 'query')}: {made.wins} better, "
         f"{made.losses} worse, {made.ties} the same",
-        f"mean {gain.mean:+.3f}, 95% interval {gain.low:+.3f} to {gain.high:+.3f}, p "
-        f"{made.p_value:.3f} (paired permutation test)",
+        f"mean {told.gain(gain)}, {p_value(made.p_value)} (paired permutation test)",
     ]
     if made.worst is not None and made.worst[1] < 0:
-        lines.append(f"severest loss: {made.worst[0]}, {made.worst[1]:+.3f}")
-    lines += [f"  {change:+.3f}  {i}" for i, change in made.changes[:10] if change]
+        lines.append(f"severest loss: {made.worst[0]}, {signed(made.worst[1])}")
+    lines += [f"  {signed(change)}  {i}" for i, change in made.changes[:10] if change]
     return "\n".join(lines) + "\n"
 
 
 def _shown(run: Run, saved: Any) -> tuple[dict[str, Any], str]:
+    from ragfilter.evaluate import told
     from ragfilter.evaluate.runs import records_of, variants_of
     from ragfilter.evaluate.table import layer_gains, table
 
@@ -236,10 +238,10 @@ def _shown(run: Run, saved: Any) -> tuple[dict[str, Any], str]:
         text += columns(("", "low", "high", "at most"), [
             (row.name, f"{row.means['f1'].low:.3f}", f"{row.means['f1'].high:.3f}",
              f"{row.means['f1_most'].mean:.3f}") for row in rows])  # fmt: skip
-        text += "\nWhat each layer buys\n"
+        text += "\nWhat each layer buys, with the 95% interval\n"
         text += columns(("layer", "", "F1", "recall", "tokens"), [
-            (g.layer, g.group, f"{g.f1.mean:+.3f}", f"{g.recall.mean:+.3f}",
-             f"{g.tokens.mean:+,.0f}") for g in gains])  # fmt: skip
+            (g.layer, g.group, told.gain_short(g.f1), told.gain_short(g.recall),
+             told.gain_short(g.tokens, 0)) for g in gains])  # fmt: skip
     return document, text
 
 

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 from ragfilter.cli import parts
 from ragfilter.cli.options import Labelled, Place
 from ragfilter.cli.table import percent, table
+from ragfilter.errors import InputError
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.beir import Labels
     from ragfilter.evaluate.sides import Measured, Side, SideMeans
     from ragfilter.model import User
+    from ragfilter.workbench import Workbench
 
 HEAD = (
     "side", "kept", "P", "R", "F1", "noise cut", "context tokens", "LLM tokens", "ms", "LLM ms",
@@ -28,35 +30,36 @@ QUERY_HEAD = ("query", "side", "kept", "P", "R", "context tokens", "LLM tokens",
 ID_WIDTH, ERROR_WIDTH = 30, 100
 
 
-def read_labels(labelled: Labelled, limit: int | None) -> Labels:
+def read_labels(labelled: Labelled, limit: int | None, bench: Workbench, collection: str) -> Labels:
     """The chosen queries; where there are labels, only those that have some. Raises InputError."""
     from ragfilter.evaluate import beir, labels
 
-    if labelled.qrels is None and labelled.queries not in labels.DEMOS:
+    if labelled.qrels is None and Path(labelled.queries).is_file():
         found = labels.pick(
             beir.Labels(beir.read_queries(Path(labelled.queries)), {}),
             only=labelled.only or (),
             leave_out=labelled.leave_out or (),
         )
         return beir.Labels(dict(islice(found.queries.items(), limit)), {})
-    found = labelled.read()
+    found = labelled.read(bench, collection)
     return beir.Labels(dict(islice(found.labelled.items(), limit)), found.qrels)
 
 
 def measure_sides(
     what: str,
     sides: Sequence[Side],
-    labels: Labels,
+    labelled: Labelled,
     place: Place,
     user: User,
     *,
+    limit: int | None,
     as_json: bool,
+    needs_labels: bool = False,
 ) -> None:
-    """Measure every query under every side, and print what came out."""
+    """Measure every query under every side, and print what came out. Raises InputError."""
     from ragfilter.evaluate import sides as measuring
 
     measured: list[measuring.Measured] = []
-    total = len(labels.queries) * len(sides)
     unknown: list[str] = []
 
     def report() -> None:
@@ -81,6 +84,10 @@ def measure_sides(
         measuring.check(sides, bench.chat)
         backends = parts.backends(bench, place.collection)
         incomplete = backends.incomplete
+        labels = read_labels(labelled, limit, bench, place.collection)
+        if needs_labels and not labels.qrels:
+            raise InputError("--qrels is missing.", remedy=f"`{what}` takes labelled queries.")
+        total = len(labels.queries) * len(sides)
         # Where clearance is on for one side, nothing is told of what it hides.
         strictest = max((s.settings for s in sides), key=lambda each: each.clearance.enabled)
         unknown += parts.unknown_labels(labels, backends, user, strictest)

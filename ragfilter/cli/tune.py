@@ -15,6 +15,7 @@ from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Labelled, Place
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
 from ragfilter.files import write_text
+from ragfilter.settings.schema import field
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.crossval import Interval
@@ -45,6 +46,14 @@ def tune(
             "--rerank/--no-rerank", help="Whether to try reranking too. It takes most of the time."
         ),
     ] = True,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            "--strategy",
+            help="Choose this cutoff strategy, whatever the others are worth: "
+            f"{field('cutoff.strategy').allowed()}.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the tuned settings to this TOML file.")
     ] = None,
@@ -68,22 +77,26 @@ def tune(
             "The judge is on, and what an LLM says cannot be swept.",
             remedy="Tune without it: --set judge.enabled=false.",
         )
+    if strategy is not None:
+        # A name is checked as the setting that it becomes.
+        filtering.load({"--strategy": {"cutoff.strategy": strategy}})
     if out is not None and not out.parent.is_dir():
         # Before the minutes that it takes.
         raise InputError(f"{out} cannot be written: there is no such folder.", remedy=OTHER_OUT)
-    chosen = labelled.read()
-    if len(chosen.labelled) < 2:
-        raise InputError(
-            "Cross-validation takes at least two labelled queries.",
-            remedy="Label more queries: 20 or more say something.",
-        )
-    if len(chosen.labelled) < tuning.FEW:
-        log.warning(
-            "only %d labelled queries: the figures say little, mind their intervals; "
-            "label at least %d", len(chosen.labelled), tuning.FEW,
-        )  # fmt: skip
-    with place.backends("tune") as backends:
+    with place.open("tune") as bench:
+        backends = parts.backends(bench, place.collection)
+        chosen = labelled.read(bench, place.collection)
         parts.unknown_labels(chosen, backends, user, loaded.settings)
+        if len(chosen.labelled) < 2:
+            raise InputError(
+                "Cross-validation takes at least two labelled queries.",
+                remedy="Label more queries: 20 or more say something.",
+            )
+        if len(chosen.labelled) < tuning.FEW:
+            log.warning(
+                "only %d labelled queries: the figures say little, mind their intervals; "
+                "label at least %d", len(chosen.labelled), tuning.FEW,
+            )  # fmt: skip
         wide = tuning.gathering(loaded.settings, rerank=rerank)
         pools = run.gather_all(
             chosen.labelled, wide, backends, user, progress=parts.progress("gathered")
@@ -98,6 +111,13 @@ def tune(
         source=Source(labels_version(chosen), date.today().isoformat()),
         progress=parts.progress("replayed"),
     )  # fmt: skip
+    if strategy is not None:
+        if strategy not in made.strategies:
+            raise InputError(
+                f"Nothing was learned for {strategy}: {made.why_not}.",
+                remedy="Label more queries, or use another strategy.",
+            )
+        made = made.only(strategy)
     if out is not None:
         about = (
             f"# Tuned on the collection {place.collection}: {made.queries} labelled queries, "
@@ -105,8 +125,8 @@ def tune(
             f"# Distances: {next(iter(pools.values())).space}, by {embedder}. "
             "Tune again for another model or space.\n"
         )
-        write_text(out, about + to_toml(made.settings, loaded.profile), remedy=OTHER_OUT)
-    changed = made.settings.changed_from(loaded.settings)
+        write_text(out, about + to_toml(made.tuned.settings, loaded.profile), remedy=OTHER_OUT)
+    changed = made.tuned.settings.changed_from(loaded.settings)
     file = None if out is None else str(out)
     if as_json:
         parts.emit(parts.dumps(document(made, place.collection, changed, file)))
@@ -127,15 +147,15 @@ def document(
         "best_fixed_k": {"k": made.k, **_figures(made.best_fixed_k)},
         "oracle": _figures(made.oracle),
         "before": _figures(made.before),
-        "after": {**_figures(made.after), "settings": changed},
-        "gain_over_fixed_k": _gain(made.gain),
-        "gain_over_before": _gain(made.gain_over_before),
+        "after": {**_figures(made.tuned.means), "settings": changed},
+        "gain_over_fixed_k": _gain(made.tuned.gain),
+        "gain_over_before": _gain(made.tuned.gain_over_before),
         "calibrated_over": {name: _gain(gain) for name, gain in made.over_strategies.items()},
         "recall_dial": dict(made.dial),
         "not_learned": made.why_not,
         "beats_fixed_k": made.beats_fixed_k,
         "strategies": [
-            {"name": name, **_figures(means)} for name, means in made.strategies.items()
+            {"name": name, **_figures(each.means)} for name, each in made.strategies.items()
         ],
         "settings_file": file,
     }
@@ -147,14 +167,14 @@ def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | Non
     rows = [
         (f"best fixed k, {made.k}", made.best_fixed_k),
         ("before", made.before),
-        *((f"{name}, tuned", means) for name, means in made.strategies.items()),
-        ("tuned", made.after),
+        *((f"{name}, tuned", each.means) for name, each in made.strategies.items()),
+        ("tuned", made.tuned.means),
         ("oracle", made.oracle),
     ]
     from ragfilter.evaluate import told
 
-    name = told.NAMES[made.target.figure]
-    head = ("", name, "95% interval", "precision", "recall", "F1", "chunks", "tokens")
+    figure, tuned = made.target.figure, made.tuned
+    head = ("", told.NAMES[figure], "95% interval", "precision", "recall", "F1", "chunks", "tokens")
     verdict = (
         "Tuned settings beat the best fixed k"
         if made.beats_fixed_k
@@ -164,23 +184,16 @@ def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | Non
         f"{collection}: {made.queries} labelled queries, {made.candidates} candidates, "
         f"{made.folds}-fold cross-validation\n",
         table(head, [_row(name, means) for name, means in rows]),
-        f"{verdict}: {name} {_better(made.gain, made)}.",
-        f"Against the settings before: {name} {_better(made.gain_over_before, made)}.",
+        f"{verdict}: {told.gain_in(figure, tuned.gain.of)}.",
+        f"Against the settings before: {told.gain_in(figure, tuned.gain_over_before.of)}.",
         *told.notes(made),
         "",
         *(f"{path} = {told.shown(path, value)}" for path, value in changed.items()),
+        *([] if changed else [told.UNCHANGED]),
     ]
     if file is not None:
         lines += ["", f"Written to {file}; use it with --config {file}."]
     return "\n".join(lines) + "\n"
-
-
-def _better(gain: Gain, made: Tuning) -> str:
-    """A gain as it is told: tokens as those saved."""
-    of = gain.of
-    if made.target.figure == "tokens":
-        return f"{of.mean:,.0f} saved, 95% interval {of.low:,.0f} to {of.high:,.0f}"
-    return f"{of.mean:+.3f}, 95% interval {of.low:+.3f} to {of.high:+.3f}"
 
 
 def _gain(gain: Gain) -> dict[str, Any]:

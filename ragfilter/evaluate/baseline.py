@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.gate import EPSILON, FIGURES
+from ragfilter.evaluate.gate import EPSILON, FIGURES, SHARES
 from ragfilter.evaluate.paired import permutation_p
 from ragfilter.evaluate.run import QueryRow
 
-DROPPING: tuple[str, ...] = ("precision", "recall", "f1")
+DROPPING = SHARES
 """The figures that must not drop."""
 SIGNIFICANT = 0.05
 SEVERE = 0.5

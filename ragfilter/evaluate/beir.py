@@ -34,6 +34,15 @@ class Labels:
         """Those queries that have labels."""
         return {i: text for i, text in self.queries.items() if i in self.qrels}
 
+    def check_relevant(self) -> None:
+        """Raises InputError where nothing at all is labelled relevant: no figure means anything
+        then."""
+        if not any(label > 0 for labels in self.qrels.values() for label in labels.values()):
+            raise InputError(
+                "No chunk is labelled relevant, so there is nothing to find or to lose.",
+                remedy="Label at least one chunk as relevant: 1 or more.",
+            )
+
 
 def read(queries: Path, qrels: Path) -> Labels:
     """Both files. Labels of queries that are not in `queries` are left out, with a warning.

@@ -16,6 +16,7 @@ FIGURES: Mapping[str, Callable[[QueryRow], float]] = {
     "lost": lambda row: float(len(row.lost)),
 }
 """What can be limited: a mean over the labelled queries of what one query has."""
+SHARES = ("precision", "recall", "f1")
 EPSILON = 1e-9
 
 
@@ -57,9 +58,11 @@ def read_limit(text: str, *, least: bool, option: str) -> Limit:
         value = float(number)
     except ValueError:
         value = float("nan")
-    if not 0 <= value < float("inf"):
+    most = 1.0 if figure in SHARES else float("inf")
+    if not 0 <= value <= most or value == float("inf"):
+        allowed = "from 0 to 1" if figure in SHARES else "of at least 0"
         raise InputError(
-            f"{option} {text}: {number!r} is not a number of at least 0.",
+            f"{option} {text}: {number!r} is not a number {allowed}.",
             remedy=f"Write {option} {figure}=NUMBER.",
         )
     return Limit(figure, value, least)

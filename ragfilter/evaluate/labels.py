@@ -30,7 +30,10 @@ def load(queries: str, qrels: str | None) -> Labels:
                 remedy=f"Use {name} for both, or two files.",
             )
     if qrels is None:
-        raise InputError("The qrels are missing.", remedy="Name the file with their labels.")
+        raise InputError(
+            "The qrels are missing.",
+            remedy="Name the file with their labels, or a query set of the workspace.",
+        )
     return read(Path(queries), Path(qrels))
 
 
@@ -58,6 +61,7 @@ def choose(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str]
     chosen = pick(labels, only=only, leave_out=leave_out)
     if not chosen.qrels:
         raise InputError("No query with a label is left.", remedy="Leave out fewer queries.")
+    chosen.check_relevant()
     return chosen
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragfilter.errors import InputError
@@ -63,6 +64,19 @@ def questions(book: LabelBook, collection: str, name: str) -> dict[str, str]:
     return found
 
 
+def find(
+    book: LabelBook, collection: str, queries: str, qrels: str | None, *, llm: bool = False
+) -> Labels:
+    """The labelled queries of two files, of a demo, or of a set that the workspace knows. Raises
+    InputError and StoreError."""
+    # A demo may be indexed under another name.
+    elsewhere = queries in DEMOS and queries != collection
+    is_path = Path(queries).suffix in (".jsonl", ".csv", ".tsv") or Path(queries).is_file()
+    if qrels is not None or elsewhere or is_path:
+        return load_files(queries, qrels)
+    return load(book, collection, queries, llm=llm)
+
+
 def load(book: LabelBook, collection: str, name: str, *, llm: bool = False) -> Labels:
     """The questions of a set with their labels. A demo's own labels count where nobody has said
     otherwise. `llm`: where no human has labelled, an LLM's label counts.
@@ -88,7 +102,9 @@ def load(book: LabelBook, collection: str, name: str, *, llm: bool = False) -> L
             remedy="Mark chunks as relevant on Inspect, or import labels with `ragfilter labels "
             "import`." + (" Asked questions get labels there too." if name == ASKED else ""),
         )
-    return Labels(queries, qrels)
+    made = Labels(queries, qrels)
+    made.check_relevant()
+    return made
 
 
 def everything(

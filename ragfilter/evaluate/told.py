@@ -1,30 +1,76 @@
-"""What page and command line say of a tuning in the same words. Pure."""
+"""What page, reports and command line say of figures in the same words. Pure."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ragfilter.evaluate.tune import Tuning
+from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate.learn import SHARES
 from ragfilter.layers.calibration import read
 from ragfilter.settings.schema import field
+from ragfilter.text.numbers import signed
 
+if TYPE_CHECKING:
+    from ragfilter.evaluate.tune import Tuning
+
+UNCHANGED = "Nothing would change: the settings in force serve these labels best."
 NAMES = {"f1": "F1", "f2": "F2", "tokens": "tokens"}
+
+
+def gain(of: Interval, digits: int = 3) -> str:
+    """``+0.012, 95% interval −0.004 to +0.028``."""
+    return f"{signed(of.mean, digits)}, 95% interval {ends(of, digits)}"
+
+
+def gain_in(figure: str, of: Interval) -> str:
+    """``F1 +0.012, 95% interval …``. A gain in tokens is those saved, so that it reads
+    ``tokens −12``."""
+    if figure == "tokens":
+        return f"tokens {gain(Interval(-of.mean, -of.high, -of.low), 0)}"
+    return f"{NAMES[figure]} {gain(of)}"
+
+
+def gain_short(of: Interval, digits: int = 3) -> str:
+    """``+0.012 (−0.004 to +0.028)``."""
+    return f"{signed(of.mean, digits)} ({ends(of, digits)})"
+
+
+def ends(of: Interval, digits: int = 3) -> str:
+    """``−0.004 to +0.028``."""
+    return f"{signed(of.low, digits)} to {signed(of.high, digits)}"
+
+
+def compared(of: Interval) -> str:
+    """A gain in words, as ``better than``: only what an interval shows."""
+    if of.low > 0:
+        return "better than"
+    return "worse than" if of.high < 0 else "not told apart from"
 
 
 def notes(made: Tuning) -> list[str]:
     """What is to be known beside the figures."""
-    told = []
-    if made.seen:
-        told.append(
-            "The settings from before were learned from labels; if from these, their figures are "
-            "better than they would be elsewhere."
-        )
+    told = [
+        "The settings from before were learned from labels, and do not stand for choice; if from "
+        "these labels, their figures are better than they would be elsewhere."
+        if made.seen
+        else "If the settings from before were chosen on these labels, their figures are better "
+        "than they would be elsewhere."
+    ]
     if made.why_not:
         told.append(f"Nothing was learned: {made.why_not}.")
     if made.dial:
         kept = "; ".join(f"{float(s):.0%} asked, {kept:.0%} kept" for s, kept in made.dial.items())
-        told.append(f"Recall dial, of the relevant hits found, held out: {kept}.")
+        told.append(
+            f"Recall dial of calibrated, of the relevant hits found, held out: {kept}."
+            + _missing(made)
+        )
     return told
+
+
+def _missing(made: Tuning) -> str:
+    """From which share on the dial has too few labels."""
+    missing = [share for share in SHARES if f"{share:g}" not in made.dial]
+    return f" Label more relevant chunks for {missing[0]:.0%} and more." if missing else ""
 
 
 def shown(path: str, value: Any) -> str:

@@ -11,7 +11,7 @@ reach.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise, product
 from statistics import median
 from typing import Any
@@ -37,6 +37,9 @@ FEW = 20
 """Labelled queries below which the figures say little."""
 RERANKED = 20
 """How many hits are reranked for the candidates that rerank."""
+
+BEFORE = "before"
+"""The settings from before, as one more strategy to choose."""
 
 KS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30)
 COARSE_KS = (5, 10, 20)
@@ -76,13 +79,25 @@ class Gain:
 
 
 @dataclass(frozen=True, slots=True)
-class Tuning:
-    """What came out. All means are held out; `k` and `settings` are the best over all queries.
+class Tuned:
+    """One way to tune: what it is worth on queries held out, alone, beside the best fixed k and
+    beside the settings before; and the settings that it chooses over all queries."""
 
-    `over_strategies` is the gain of `calibrated` over every other strategy. `dial`: by the share of
-    relevant hits that the recall dial was to keep, the share it kept on queries held out. `why_not`
-    says why nothing was learned. `seen`: the settings from before were learned on this collection,
-    so that the figures before are better than they would be elsewhere.
+    means: Means
+    gain: Gain
+    gain_over_before: Gain
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What came out. All means are held out; `k` is the best over all queries.
+
+    `tuned` chooses among all candidates, the settings from before among them; `strategies` are each
+    tuned alone. `over_strategies` is the gain of `calibrated` over every other strategy. `dial`: by
+    the share of relevant hits that the recall dial was to keep, the share it kept on queries held
+    out. `why_not` says why nothing was learned. `seen`: the settings from before were learned from
+    labels, so that the figures before are better than they would be elsewhere.
     """
 
     target: Target
@@ -93,20 +108,23 @@ class Tuning:
     best_fixed_k: Means
     oracle: Means
     before: Means
-    after: Means
-    gain: Gain
-    gain_over_before: Gain
-    strategies: Mapping[str, Means]
+    tuned: Tuned
+    strategies: Mapping[str, Tuned]
     over_strategies: Mapping[str, Gain]
     dial: Mapping[str, float]
-    settings: Settings
     why_not: str = ""
     seen: bool = False
 
     @property
     def beats_fixed_k(self) -> bool:
         """Whether the interval of the gain lies above 0, and a recall to be held is held."""
-        return self.gain.of.low > 0 and self.after.recall >= self.target.recall
+        tuned = self.tuned
+        return tuned.gain.of.low > 0 and tuned.means.recall >= self.target.recall
+
+    def only(self, strategy: str) -> Tuning:
+        """The same, with this strategy chosen whatever the others are worth. Raises KeyError for
+        one that was not tuned."""
+        return replace(self, tuned=self.strategies[strategy])
 
 
 def gathering(settings: Settings, *, rerank: bool) -> Settings:
@@ -153,6 +171,7 @@ def tune(
         return Gain(f1, f2, bootstrap(of))
 
     before = {name: table[:, 0] for name, table in made.items()}
+    seen = bool(settings.cutoff.calibration)
     ends = list(accumulate(map(len, named.values()), initial=1))
     groups = {
         name: {figure: table[:, first:last] for figure, table in made.items()}
@@ -160,6 +179,7 @@ def tune(
     }
     fixed = tuned(ranked)
     alone = {name: tuned(tables) for name, tables in groups.items()}
+    chosen = {name: named[name][target.choose(tables)] for name, tables in groups.items()}
     learned: dict[int, Learned] = {}
     whole: Learned | None = None
     over: dict[str, Gain] = {}
@@ -176,8 +196,12 @@ def tune(
             f: table[:, 0] for f, table in _tables(learning.held_out(learned, assigned)).items()
         }
         over = {name: gain(rows, other) for name, other in alone.items()}
-        alone["calibrated"] = rows
+        alone["calibrated"], chosen["calibrated"] = rows, whole.settings
         dial = learning.dial(learned, assigned)
+    if not seen:
+        # First, so that nothing changes for what is as good.
+        groups = {BEFORE: {name: table[:, :1] for name, table in made.items()}, **groups}
+        alone, chosen = {BEFORE: before, **alone}, {BEFORE: settings, **chosen}
     after = {figure: np.zeros(len(pools)) for figure in READ}
     for fold in np.unique(assigned):
         out = assigned == fold
@@ -186,8 +210,10 @@ def tune(
         for figure, values in after.items():
             known = alone[name][figure] if place < 0 else groups[name][figure][:, place]
             values[out] = known[out]
-    name, place = _best(groups, whole, target)
-    best = whole.settings if whole is not None and place < 0 else named[name][place]
+
+    def of(rows: Rows, settings: Settings) -> Tuned:
+        return Tuned(_means(rows, target), gain(rows, fixed), gain(rows, before), settings)
+
     return Tuning(
         target=target,
         queries=len(pools),
@@ -197,15 +223,12 @@ def tune(
         best_fixed_k=_means(fixed, target),
         oracle=_means(_pick(ranked, np.argmax(ranked[target.oracle], axis=1)), target),
         before=_means(before, target),
-        after=_means(after, target),
-        gain=gain(after, fixed),
-        gain_over_before=gain(after, before),
-        strategies={name: _means(rows, target) for name, rows in alone.items()},
+        tuned=of(after, chosen[_best(groups, whole, target)[0]]),
+        strategies={name: of(rows, chosen[name]) for name, rows in alone.items() if name != BEFORE},
         over_strategies=over,
         dial=dial,
-        settings=best,
         why_not=why_not,
-        seen=bool(settings.cutoff.calibration),
+        seen=seen,
     )
 
 

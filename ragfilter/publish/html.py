@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ragfilter import __version__
+from ragfilter.evaluate import told
 from ragfilter.extras import extra
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import User
@@ -89,6 +90,10 @@ def _environment() -> Environment:
         "tokens": numbers.tokens,
         "money": numbers.money,
         "distance": numbers.distance,
+        "signed": numbers.signed,
+        "p_value": numbers.p_value,
+        "gain": told.gain,
+        "ends": told.ends,
         "reason": reason,
         "toml": to_toml,
     }

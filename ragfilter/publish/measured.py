@@ -8,8 +8,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from ragfilter.evaluate import stored
-from ragfilter.evaluate.crossval import Interval, bootstrap
+from ragfilter.evaluate import stored, told
+from ragfilter.evaluate.crossval import bootstrap
 from ragfilter.evaluate.matching import Duel
 from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.runs import settings_of, variants_of
@@ -65,7 +65,7 @@ def of_duel(
         paired=made.paired,
         names=[each.name for each in names],
         query_set=run.plan.query_set,
-        verdict=f"B is {_compared(made.paired.gain)} A in mean F1.",
+        verdict=f"B is {told.compared(made.paired.gain)} A in mean F1.",
         gains=drawing.gains([each.gain for each in made.changes]),
         changes=changed[:MOST_QUERIES],
         more=max(len(changed) - MOST_QUERIES, 0),
@@ -83,13 +83,7 @@ def _verdicts(run: Run, records: Sequence[QueryRecord]) -> list[str]:
         own = figures_of(records, IN_FORCE)["f1"]
         gain = bootstrap(own - fixed_k_scores(records))
         said.append(
-            f"The settings are {_compared(gain)} the {FIXED} (cross-validated): F1 "
-            f"{gain.mean:+.3f}, 95% interval {gain.low:+.3f} to {gain.high:+.3f}."
+            f"The settings are {told.compared(gain)} the {FIXED} (cross-validated): F1 "
+            f"{told.gain(gain)}."
         )
     return said or ["One question says little: label more."]
-
-
-def _compared(gain: Interval) -> str:
-    if gain.low > 0:
-        return "better than"
-    return "worse than" if gain.high < 0 else "not told apart from"

@@ -15,14 +15,22 @@ SCALES = ("distance", "similarity")
 """Units of thresholds that belong to a collection."""
 
 
-def foreign_thresholds(settings: Settings, name: str, here: Fit) -> str:
-    """One sentence on the thresholds that are still those of profile `name` and were not fitted to
-    what is `here`; empty where there are none."""
+def learned_elsewhere(settings: Settings, collection: str) -> str:
+    """One sentence where the cutoff was learned on another collection; empty where not."""
     cutoff = settings.cutoff
     if cutoff.enabled and cutoff.strategy == "calibrated" and cutoff.calibration:
         learned = read(cutoff.calibration).collection
-        if learned != here.collection:
+        if learned != collection:
             return f"The cutoff was learned on {learned}, not on this collection."
+    return ""
+
+
+def foreign_thresholds(settings: Settings, name: str, here: Fit) -> str:
+    """One sentence on the thresholds that are still those of profile `name` and were not fitted to
+    what is `here`; empty where there are none."""
+    told = learned_elsewhere(settings, here.collection)
+    if told:
+        return told
     chosen = profile(name)
     if chosen.fitted == here:
         return ""

@@ -57,3 +57,13 @@ def limit(ms: int) -> str:
 def money(value: float) -> str:
     """A price without a currency, four decimals; one that those cannot show is not called 0."""
     return "under 0.0001" if 0 < value < 0.0001 else f"{value:.4f}"
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """``+0.120``, ``−0.031``; what rounds to 0 has no minus."""
+    return f"{value:+z,.{digits}f}".replace("-", "−")
+
+
+def p_value(value: float) -> str:
+    """``p 0.034``; a p value is never 0."""
+    return "p < 0.001" if value < 0.001 else f"p {value:.3f}"

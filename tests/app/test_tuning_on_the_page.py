@@ -53,7 +53,13 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any) -> None:
     assert "In force: max results (k) 5" in strip(page.run())
     page.press("suggest")
     assert any("6 questions, 5-fold cross-validation" in text for text in page.html)
+    # What the click on the map put in force is the best there is, on so few questions.
+    assert any("These settings are in force" in text for text in page.html)
+    assert page.at.button(key="apply-tuning").disabled
     before = page.changes
+    page.at.selectbox(key="tuned-strategy").select("otsu")
+    page.run()
+    assert any("cutoff.strategy = otsu" in text for text in page.html)
     assert not page.at.button(key="apply-tuning").disabled
     page.press("apply-tuning")
     assert page.changes != before

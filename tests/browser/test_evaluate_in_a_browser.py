@@ -42,9 +42,9 @@ def mark(tab: Any, key: str) -> None:
     tab.rest()
 
 
-def choose_set(tab: Any, name: str) -> None:
-    tab.keyed("query-set-box").get_by_role("combobox").click()
-    tab.page.get_by_role("option", name=re.compile(f"^{name} · ")).click()
+def choose(tab: Any, box: str, option: str) -> None:
+    tab.keyed(box).get_by_role("combobox").click()
+    tab.page.get_by_role("option", name=re.compile(option)).click()
 
 
 def download(tab: Any, key: str, path: Path) -> Path:
@@ -85,7 +85,7 @@ def test_label_evaluate_tune_and_take_the_settings_to_the_command_line(
 
     visit(tab, "Evaluate")
     # With those that the other width has imported, 22.
-    choose_set(tab, "labelled")
+    choose(tab, "query-set-box", "^labelled · ")
     expect(tab.keyed("evaluate", "button")).to_have_text(re.compile("Evaluate 22? questions"))
     tab.rest().keyed("sets-open", "label").click()
     name = f"twenty-{width}"
@@ -127,8 +127,11 @@ def test_label_evaluate_tune_and_take_the_settings_to_the_command_line(
     suggestion = tab.keyed("suggestion")
     expect(suggestion).to_contain_text("20 questions, 5-fold cross-validation")
     expect(suggestion).to_contain_text(re.compile("Best fixed k .* to 0"))
+    # The best of all may be what the click on the map put in force.
+    choose(tab.rest(), "tuned-strategy", "^otsu$")
+    expect(suggestion).to_contain_text("cutoff.strategy = otsu")
     tab.rest().click("apply-tuning")
-    expect(suggestion).to_contain_text("Nothing would change.")
+    expect(suggestion).to_contain_text("These settings are in force.")
     visit(tab.rest(), "Inspect")
     expect(tab.kept).to_be_visible()
     tab.rest()

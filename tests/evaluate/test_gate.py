@@ -35,10 +35,13 @@ def test_a_limit_is_on_the_mean_and_names_the_queries_beyond_it(
 
 def test_limits_are_read() -> None:
     assert read_limit("f1=0.6", least=True, option="--min") == Limit("f1", 0.6, True)
+    assert read_limit("kept = 5.5", least=False, option="--max") == Limit("kept", 5.5, False)
     assert read_limit("kept = 5", least=False, option="--max") == Limit("kept", 5.0, False)
 
 
-@pytest.mark.parametrize("text", ["f1", "f9=0.6", "=1", "f1=much", "f1=nan", "f1=-1", "f1=inf"])
+@pytest.mark.parametrize(
+    "text", ["f1", "f9=0.6", "=1", "f1=much", "f1=nan", "f1=-1", "f1=inf", "f1=1.6"]
+)
 def test_what_is_no_limit_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--min"):
         read_limit(text, least=True, option="--min")

@@ -6,7 +6,7 @@ import pytest
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.labels import unknown
+from ragfilter.evaluate.labels import choose, unknown
 
 QUERIES = {"q1": "one", "q2": "two"}
 
@@ -34,3 +34,10 @@ def test_labels_of_another_collection_are_refused() -> None:
         "None of the labelled ids, such as 'x', is in the collection 'demo'. "
         "Check that the labels and the collection belong together."
     )
+
+
+def test_labels_without_a_relevant_chunk_are_refused() -> None:
+    """Every figure over them would be 0, whatever the filter does."""
+    with pytest.raises(InputError, match="No chunk is labelled relevant"):
+        choose(Labels(QUERIES, {"q1": {"a": 0}, "q2": {"b": 0}}))
+    assert choose(Labels(QUERIES, {"q1": {"a": 0}, "q2": {"b": 1}})).qrels["q1"] == {"a": 0}

@@ -50,13 +50,13 @@ def examples() -> list[Example]:
 
 def test_what_no_cut_can_tell_is_learned() -> None:
     made = tune(POOLS, QRELS, PLAIN, rerank=False, source=Source("v1", "2026-11-22"))
-    assert made.strategies["calibrated"].f1 > 0.95
-    assert made.after.f1 > 0.95
+    assert made.strategies["calibrated"].means.f1 > 0.95
+    assert made.tuned.means.f1 > 0.95
     assert made.best_fixed_k.f1 < 0.4
     assert made.beats_fixed_k
-    assert made.settings.cutoff.strategy == "calibrated"
+    assert made.tuned.settings.cutoff.strategy == "calibrated"
     assert all(gain.of.low > 0 for gain in made.over_strategies.values())
-    about = read(made.settings.cutoff.calibration)
+    about = read(made.tuned.settings.cutoff.calibration)
     assert (about.collection, about.embedder, about.space, about.reranker) == ("c", "m", "l2", "")
     assert (about.labels, about.date, about.queries, about.relevant) == ("v1", "2026-11-22", 24, 72)
     assert "score" not in about.weights
@@ -68,7 +68,7 @@ def test_a_query_is_measured_by_what_was_learned_without_it() -> None:
         name: {f"c{i}": 1 for i in RANDOM.choice(30, size=3, replace=False)} for name in POOLS
     }
     made = tune(POOLS, shuffled, PLAIN, rerank=False)
-    assert made.strategies["calibrated"].f1 < 0.3
+    assert made.strategies["calibrated"].means.f1 < 0.3
     assert not made.beats_fixed_k
 
 
@@ -121,20 +121,22 @@ def test_where_nothing_can_be_learned_the_rest_is_tuned_and_why_is_said(
     made = tune({i: POOLS[i] for i in names}, qrels, PLAIN, rerank=False)
     assert why in made.why_not
     assert "calibrated" not in made.strategies
-    assert not made.settings.cutoff.calibration
+    assert not made.tuned.settings.cutoff.calibration
 
 
 def test_queries_without_hits_are_no_obstacle() -> None:
     empty = replace(POOLS["q0"], hits=())
     made = tune({**POOLS, "none": empty}, {**QRELS, "none": {"x": 1}}, PLAIN, rerank=False)
-    assert made.strategies["calibrated"].f1 > 0.9
+    assert made.strategies["calibrated"].means.f1 > 0.9
 
 
 def test_fewest_tokens_at_a_recall() -> None:
     made = tune(POOLS, QRELS, PLAIN, target=Target("tokens", 0.9), rerank=False)
-    assert made.after.recall >= 0.8
-    assert made.after.tokens < made.best_fixed_k.tokens
-    assert made.gain.of.mean == pytest.approx(made.best_fixed_k.tokens - made.after.tokens)
+    assert made.tuned.means.recall >= 0.8
+    assert made.tuned.means.tokens < made.best_fixed_k.tokens
+    assert made.tuned.gain.of.mean == pytest.approx(
+        made.best_fixed_k.tokens - made.tuned.means.tokens
+    )
 
 
 def test_a_recall_is_held_before_tokens_are_saved() -> None:

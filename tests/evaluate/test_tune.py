@@ -37,12 +37,12 @@ QRELS = {f"q{n}": {f"c{i}": 1 for i in range(2 + n % 8)} for n in range(24)}
 
 def test_a_cliff_is_found_and_beats_every_fixed_k() -> None:
     made = tune(POOLS, QRELS, PLAIN, rerank=False)
-    assert made.after.f1 == 1
+    assert made.tuned.means.f1 == 1
     assert made.oracle.f1 == 1
-    assert made.strategies["gap"].f1 == made.strategies["otsu"].f1 == 1
+    assert made.strategies["gap"].means.f1 == made.strategies["otsu"].means.f1 == 1
     assert made.best_fixed_k.f1 < 0.85
     assert made.beats_fixed_k
-    assert made.gain.f1 == pytest.approx(1 - made.best_fixed_k.f1)
+    assert made.tuned.gain.f1 == pytest.approx(1 - made.best_fixed_k.f1)
     assert (made.queries, made.folds, str(made.target)) == (24, 5, "f1")
     assert set(made.strategies) == {spec.name for spec in STRATEGIES}
 
@@ -53,7 +53,7 @@ def test_where_the_same_k_always_fits_nothing_beats_it() -> None:
     )
     qrels = {f"q{n}": {f"c{i}": 1 for i in range(4)} for n in range(10)}
     made = tune(dict.fromkeys(qrels, flat), qrels, PLAIN, rerank=False)
-    assert (made.k, made.best_fixed_k.f1, made.gain.f1) == (4, 1, 0)
+    assert (made.k, made.best_fixed_k.f1, made.tuned.gain.f1) == (4, 1, 0)
     assert not made.beats_fixed_k
 
 
@@ -71,15 +71,28 @@ def test_f2_keeps_more_than_f1() -> None:
     qrels = {name: {f"c{i}": 1 for i in (0, 2, 9)} for name in POOLS}
     f1 = tune(POOLS, qrels, PLAIN, target=Target("f1"), rerank=False)
     f2 = tune(POOLS, qrels, PLAIN, target=Target("f2"), rerank=False)
-    assert f2.after.recall >= f1.after.recall
-    assert f2.after.f2 >= f1.after.f2
-    assert f2.after.of.mean == f2.after.f2
+    assert f2.tuned.means.recall >= f1.tuned.means.recall
+    assert f2.tuned.means.f2 >= f1.tuned.means.f2
+    assert f2.tuned.means.of.mean == f2.tuned.means.f2
 
 
 def test_what_was_before_is_among_the_figures() -> None:
     first = PLAIN.with_values({"cutoff.strategy": "fixed", "cutoff.max_results": 1})
     made = tune(POOLS, QRELS, first, rerank=False)
     assert (made.before.kept, made.before.precision) == (1, 1)
+
+
+def test_settings_that_nothing_beats_stay_as_they_are() -> None:
+    """Among equals the settings in force come first: nothing changes for nothing."""
+    first = PLAIN.with_values({"cutoff.gap_threshold": 0.37, "cutoff.max_results": 15})
+    made = tune(POOLS, QRELS, first, rerank=False)
+    assert made.before.f1 == 1
+    assert made.tuned.settings == first
+    assert made.tuned.gain_over_before.f1 == 0
+    otsu = made.only("otsu").tuned
+    assert (otsu.settings.cutoff.strategy, otsu.means.f1) == ("otsu", 1)
+    with pytest.raises(KeyError):
+        made.only("before")
 
 
 def test_only_the_cutoff_and_the_quality_layer_are_tried() -> None:

@@ -10,6 +10,7 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate import runs as running
+from ragfilter.evaluate import told
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.matching import Duel, Found, duel, find
 from ragfilter.evaluate.variants import IN_FORCE
@@ -20,7 +21,7 @@ from ragfilter.ui.compare.sides import Side
 from ragfilter.ui.evaluate import page as evaluation
 from ragfilter.ui.evaluate import plots
 from ragfilter.ui.evaluate import running as measuring
-from ragfilter.ui.look import html
+from ragfilter.ui.look import html, numbers
 from ragfilter.ui.main import grid, problems
 from ragfilter.ui.session import reports, state
 from ragfilter.ui.session.visit import Visit
@@ -135,11 +136,11 @@ def _told(made: Duel) -> None:
     paired, gain = made.paired, made.paired.gain
     sure = "B is better" if gain.low > 0 else "B is worse" if gain.high < 0 else "not told apart"
     facts = [
-        (f"F1 of B less A: {sure}", f"{gain.mean:+.3f}", f"{gain.low:+.3f} to {gain.high:+.3f}"),
+        (f"F1 of B less A: {sure}", numbers.signed(gain.mean), told.ends(gain)),
         ("B better", str(paired.wins), ""),
         ("B worse", str(paired.losses), ""),
         ("the same", str(paired.ties), ""),
-        ("paired permutation test", f"p {paired.p_value:.3f}", ""),
+        ("paired permutation test", numbers.p_value(paired.p_value), ""),
         ("chunks, A and B", f"{made.mean('chunks', 0):.1f} → {made.mean('chunks', 1):.1f}", ""),
         ("tokens, A and B", f"{made.mean('tokens', 0):,.0f} → {made.mean('tokens', 1):,.0f}", ""),
     ]  # fmt: skip
@@ -155,7 +156,7 @@ def _told(made: Duel) -> None:
         return
     with st.container(key="compare-worst", horizontal=True, vertical_alignment="center"):
         html.draw(
-            f'<p class="rf-verdict">Severest loss: <b>{worst.gain:+.3f}</b> '
+            f'<p class="rf-verdict">Severest loss: <b>{numbers.signed(worst.gain)}</b> '
             f"{html.text(worst.query)}</p>"
         )
         st.button(

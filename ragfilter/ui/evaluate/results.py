@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from ragfilter.evaluate import told
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.sweep import DEEPEST
 from ragfilter.evaluate.table import FIXED, ORACLE, within
@@ -98,14 +99,10 @@ def _head(measured: Measured, visit: Visit) -> None:
             )
     gain = measured.over_fixed_k
     if gain is not None:
-        verdict = (
-            "better than the best fixed k" if gain.low > 0
-            else "worse than the best fixed k" if gain.high < 0
-            else "not told apart from the best fixed k"
-        )  # fmt: skip
+        verdict = f"{told.compared(gain)} the best fixed k".capitalize()
         facts.append(
-            f'<div class="rf-fact"><span>{verdict}</span><b>{gain.mean:+.3f} '
-            f"<i>{gain.low:+.3f} to {gain.high:+.3f}</i></b></div>"
+            f'<div class="rf-fact"><span>{verdict}</span><b>{numbers.signed(gain.mean)} '
+            f"<i>{told.ends(gain)}</i></b></div>"
         )
     html.draw(f'<section class="rf-strip" aria-label="Evaluation">{"".join(facts)}</section>')
     for note in _notes(measured, visit):
@@ -176,8 +173,8 @@ def _rows(measured: Measured, visit: Visit, *, intervals: bool) -> None:
             height=36 + 32 * len(table) + 3, column_config=config,
         )  # fmt: skip
     # Below the table: in its last column it would be cut off.
-    told = (f"<b>{html.text(r.name)}</b>: {html.text(r.about)}" for r in measured.rows if r.about)
-    html.draw(f'<p class="rf-aside">{"<br>".join(told)}</p>')
+    notes = (f"<b>{html.text(r.name)}</b>: {html.text(r.about)}" for r in measured.rows if r.about)
+    html.draw(f'<p class="rf-aside">{"<br>".join(notes)}</p>')
 
 
 def _layers(measured: Measured) -> None:
@@ -186,9 +183,9 @@ def _layers(measured: Measured) -> None:
         {
             "layer": [gain.layer for gain in measured.gains],
             "": [groups[gain.group] for gain in measured.gains],
-            "ΔF1": [_signed(gain.f1) for gain in measured.gains],
-            "Δrecall": [_signed(gain.recall) for gain in measured.gains],
-            "Δtokens": [_signed(gain.tokens, digits=0) for gain in measured.gains],
+            "ΔF1": [told.gain_short(gain.f1) for gain in measured.gains],
+            "Δrecall": [told.gain_short(gain.recall) for gain in measured.gains],
+            "Δtokens": [told.gain_short(gain.tokens, 0) for gain in measured.gains],
         }
     )
     if table.empty:
@@ -291,9 +288,4 @@ def _format(name: str) -> str:
 
 def _told(name: str, interval: Interval) -> str:
     form = _format(name).removeprefix("%")
-    return f"{interval.mean:{form}} ({interval.low:{form}} to {interval.high:{form}})"
-
-
-def _signed(interval: Interval, digits: int = 3) -> str:
-    form = f"+,.{digits}f"
     return f"{interval.mean:{form}} ({interval.low:{form}} to {interval.high:{form}})"

@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
-from ragfilter.text.numbers import chunks, count, distance, limit, money, ms, seconds, tokens
+from ragfilter.text.numbers import (
+    chunks,
+    count,
+    distance,
+    limit,
+    money,
+    ms,
+    p_value,
+    seconds,
+    signed,
+    tokens,
+)
 
-__all__ = ["chunks", "count", "distance", "limit", "money", "ms", "seconds", "tokens"]
+__all__ = [
+    "chunks",
+    "count",
+    "distance",
+    "limit",
+    "money",
+    "ms",
+    "p_value",
+    "seconds",
+    "signed",
+    "tokens",
+]

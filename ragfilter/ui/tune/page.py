@@ -194,7 +194,7 @@ def _draw_map(visit: Visit, found: Gathered, x: str, y: str, measure: str) -> No
 def _told(made: Map, measure: str, here: int, best: int) -> None:
     """The figures of the settings in force and of the highest place, and a button to go there."""
     facts = []
-    for word, place in (("In force", here), ("Highest", best)):
+    for word, place in (("In force", here), ("Highest on these questions", best)):
         flat = {name: float(values.ravel()[place]) for name, values in made.figures.items()}
         set_to = ", ".join(f"{field(path).label.lower()} {value:g}"
                            for path, value in made.values(place).items())  # fmt: skip
@@ -215,8 +215,10 @@ def _told(made: Map, measure: str, here: int, best: int) -> None:
             help="Sets these values in the sidebar, here and on Inspect.",
         )
         hint.beside(
-            "Click a square, or a point of the front, to set the sliders to its values. The map is "
-            "measured on the questions it is chosen by; Suggest settings measures on held-out ones."
+            "Click a square, or a point of the front, to set the sliders to its values. The "
+            "highest is chosen by these questions and measured on them, so on others it will be "
+            "lower; "
+            "Suggest settings measures on questions held out."
         )
 
 

@@ -15,8 +15,8 @@ from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.learn import Source
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.target import Target
-from ragfilter.evaluate.told import NAMES, notes, shown
-from ragfilter.evaluate.tune import Gain, Means, Tuning, gathering, tune
+from ragfilter.evaluate.told import NAMES, gain_in, notes, shown
+from ragfilter.evaluate.tune import Means, Tuning, gathering, tune
 from ragfilter.ui.look import html, numbers
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import background, state
@@ -24,6 +24,7 @@ from ragfilter.ui.session.visit import Visit
 from ragfilter.ui.tune.gathered import Gathered, Step, Stopped, Work, gather, wait
 
 FIGURES: Mapping[str, str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
+BEST = "the best of all"
 
 
 def ask(visit: Visit, given: Labels) -> None:
@@ -117,43 +118,65 @@ def draw(visit: Visit, given: Labels) -> None:
     _draw(made, visit)
 
 
-def _draw(made: Tuning, visit: Visit) -> None:
+def _draw(found: Tuning, visit: Visit) -> None:
+    with st.container(key="suggestion", border=True, gap="small"):
+        strip, said = st.empty(), st.empty()
+        for note in notes(found):
+            html.draw(f'<p class="rf-aside">{html.text(note)}</p>')
+        _table(found)
+        with st.container(
+            key="apply-bar", horizontal=True, vertical_alignment="bottom", gap="small"
+        ):
+            name = st.selectbox(
+                "Strategy", [BEST, *found.strategies], key="tuned-strategy", width=200,
+                help="The best of all, or one strategy whatever the others are worth: calibrated "
+                "has the recall dial, for example.",
+            )  # fmt: skip
+            made = found if name == BEST else found.only(name)
+            changed = made.tuned.settings.changed_from(visit.settings)
+            st.button(
+                "Apply",
+                key="apply-tuning",
+                type="primary",
+                icon=":material/check:",
+                on_click=_apply,
+                args=(changed,),
+                disabled=not changed,
+                help="Puts the tuned settings in force. Settings, in the sidebar, saves them as "
+                "TOML.",
+            )
+        with strip:
+            _facts(made)
+        with said:
+            _say(made, changed)
+
+
+def _facts(made: Tuning) -> None:
     rows = (
         ("As before", made.before),
         (f"Best fixed k ({made.k})", made.best_fixed_k),
-        ("Tuned", made.after),
+        ("Tuned", made.tuned.means),
         ("Oracle", made.oracle),
     )
     facts = "".join(_fact(name, means, made.target) for name, means in rows)
+    html.draw(f'<section class="rf-strip" aria-label="Suggestion">{facts}</section>')
+
+
+def _say(made: Tuning, changed: Mapping[str, Any]) -> None:
     verdict = (
         "Tuned settings beat the best fixed k"
         if made.beats_fixed_k
         else "No settings are shown to beat the best fixed k"
     )
-    changed = made.settings.changed_from(visit.settings)
     told = ", ".join(f"{path} = {shown(path, value)}" for path, value in changed.items())
-    told = f"Changes: {told}." if told else "Nothing would change."
-    with st.container(key="suggestion", border=True, gap="small"):
-        html.draw(f'<section class="rf-strip" aria-label="Suggestion">{facts}</section>')
-        html.draw(
-            f'<p class="rf-say"><b>{verdict}</b>: {_signed(made.gain, made.target)}; against the '
-            f"settings before {_signed(made.gain_over_before, made.target)}. "
-            f"{made.queries} questions, {made.folds}-fold cross-validation, {made.candidates} "
-            f"candidates. {html.text(told)}</p>"
-        )
-        for note in notes(made):
-            html.draw(f'<p class="rf-aside">{html.text(note)}</p>')
-        _table(made)
-        st.button(
-            "Apply",
-            key="apply-tuning",
-            type="primary",
-            icon=":material/check:",
-            on_click=_apply,
-            args=(changed,),
-            disabled=not changed,
-            help="Puts the tuned settings in force. Settings, in the sidebar, saves them as TOML.",
-        )
+    told = f"Changes: {told}." if told else "These settings are in force."
+    figure, tuned = made.target.figure, made.tuned
+    html.draw(
+        f'<p class="rf-say"><b>{verdict}</b>: {gain_in(figure, tuned.gain.of)}; against the '
+        f"settings before {gain_in(figure, tuned.gain_over_before.of)}. "
+        f"{made.queries} questions, {made.folds}-fold cross-validation, {made.candidates} "
+        f"candidates. {html.text(told)}</p>"
+    )
 
 
 def _apply(changed: Mapping[str, Any]) -> None:
@@ -169,16 +192,18 @@ def _table(made: Tuning) -> None:
             [
                 {
                     "strategy": name,
-                    FIGURES[made.target.figure]: _number(means.of.mean, made.target),
-                    "95% interval": _range(means.of, made.target),
-                    "precision": f"{means.precision:.3f}",
-                    "recall": f"{means.recall:.3f}",
-                    "chunks": f"{means.kept:.1f}",
-                    "calibrated is better by": _signed(made.over_strategies[name], made.target)
+                    FIGURES[made.target.figure]: _number(each.means.of.mean, made.target),
+                    "95% interval": _range(each.means.of, made.target),
+                    "precision": f"{each.means.precision:.3f}",
+                    "recall": f"{each.means.recall:.3f}",
+                    "chunks": f"{each.means.kept:.1f}",
+                    "calibrated is better by": gain_in(
+                        made.target.figure, made.over_strategies[name].of
+                    )
                     if name in made.over_strategies
                     else "",
                 }
-                for name, means in made.strategies.items()
+                for name, each in made.strategies.items()
             ],
             hide_index=True,
         )
@@ -200,13 +225,6 @@ def _number(value: float, target: Target) -> str:
 
 def _range(of: Interval, target: Target) -> str:
     return f"{_number(of.low, target)} to {_number(of.high, target)}"
-
-
-def _signed(gain: Gain, target: Target) -> str:
-    of = gain.of
-    if target.figure == "tokens":
-        return f"{of.mean:,.0f} tokens saved, 95% interval {_range(of, target)}"
-    return f"{NAMES[target.figure]} {of.mean:+.3f}, 95% interval {of.low:+.3f} to {of.high:+.3f}"
 
 
 def _key(visit: Visit, given: Labels) -> tuple[object, ...]:
