@@ -130,7 +130,7 @@ def test_a_run_is_made_listed_shown_compared_and_removed(run: Any, place: Path) 
     first = json.loads(run("runs", "new", *common, "--json")[1])
     assert (first["queries"], first["done"], first["profile"]) == (3, 3, "adaptive-gap")
     names = [row["name"] for row in first["rows"]]
-    assert names[:2] == ["unfiltered", "best fixed k"]
+    assert names[:3] == ["settings in force", "unfiltered", "best fixed k"]
     assert names[-1] == "oracle"
     for row in first["rows"]:
         for figure in ("precision", "recall", "f1", "f2", "ndcg"):

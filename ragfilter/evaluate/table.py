@@ -76,7 +76,7 @@ def table(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[
         chosen = held_out(ranked["f1"], folds)
         k = 1 + choose(ranked["f1"])
         about = f"{k} over all queries; each is measured with the k that is best on the others"
-        rows.insert(1, _row(FIXED, "plain", _picked(ranked, chosen), about))
+        rows.insert(2, _row(FIXED, "plain", _picked(ranked, chosen), about))
     best = np.argmax(ranked["f1"], axis=1)
     about = "the best prefix of each query's unfiltered ranking; it knows the labels"
     return (*rows, _row(ORACLE, "oracle", _picked(ranked, best), about))

@@ -1,8 +1,8 @@
 """The settings that an evaluation holds side by side. Pure.
 
-Always the same honest rows: what a plain search gives, every cutoff strategy, every profile, and
-the settings in force; then the layers, added one after the other and each left out. (The best fixed
-k and the oracle are no settings: `evaluate.table` works them out.)
+Always the same honest rows: the settings in force, what a plain search gives, every cutoff
+strategy and every profile; then the layers, added one after the other and each left out. (The best
+fixed k and the oracle are no settings: `evaluate.table` works them out.)
 
 Who asks is nothing that is compared, so clearance is on everywhere or nowhere. An LLM is asked only
 where the settings in force ask it: the rows beside them stand without the judge.
@@ -38,6 +38,7 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
     """What is measured beside `settings`, and they themselves. Equal settings are one value."""
     base = settings.with_values({"judge.enabled": False})
     every = (
+        Variant(IN_FORCE, "settings", settings),
         Variant(UNFILTERED, "plain", base, plain=True),
         *(
             Variant(
@@ -50,7 +51,6 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
             if spec.weigh is None or settings.cutoff.calibration
         ),
         *_profiles(settings),
-        Variant(IN_FORCE, "settings", settings),
         *layer_variants(base),
     )
     one: list[Settings] = []
@@ -89,5 +89,7 @@ def _profiles(settings: Settings) -> list[Variant]:
     for profile in PROFILES.values():
         own = merge([Given(profile.name, profile.values)])[0]
         if not own.judge.enabled:
-            made.append(Variant(profile.name, "profile", own.with_values(same)))
+            # The plain search with the k in force has this name already.
+            name = "profile unfiltered" if profile.name == UNFILTERED else profile.name
+            made.append(Variant(name, "profile", own.with_values(same)))
     return made

@@ -7,7 +7,7 @@ same. Source: docs/design.md#evaluate.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -88,16 +88,17 @@ class Runs(database.Book):
 
     def begin(self, plan: Plan, *, who: str) -> Run:
         """The unfinished run of this very plan, to go on with it; else a new one."""
-        row = _row(plan)
-        same = [_runs.c[name] == value for name, value in row.items()]
         with self._writing() as connection:
-            for found in connection.execute(_list().where(*same).order_by(_runs.c.id.desc())):
-                run = _run(found)
-                if not run.complete:
-                    return run
-            values = {"at": datetime.now(UTC), "who": who, **row}
+            found = _unfinished(connection.execute(_same(plan)))
+            if found is not None:
+                return found
+            values = {"at": datetime.now(UTC), "who": who, **_row(plan)}
             made = connection.execute(_runs.insert().values(values).returning(_runs.c.id)).one()
             return _run(connection.execute(_list().where(_runs.c.id == made.id)).one())
+
+    def unfinished(self, plan: Plan) -> Run | None:
+        """The run that `begin` would go on with."""
+        return _unfinished(self._read(_same(plan)))
 
     def keep(self, run_id: int, query_id: str, record: Mapping[str, Any]) -> None:
         """Keep the record of a query; the same query again replaces it."""
@@ -145,6 +146,16 @@ def _list() -> sa.Select[Any]:
         .scalar_subquery().label("done")
     )  # fmt: skip
     return sa.select(_runs, done)
+
+
+def _same(plan: Plan) -> sa.Select[Any]:
+    """The runs of this very plan, newest first."""
+    same = [_runs.c[name] == value for name, value in _row(plan).items()]
+    return _list().where(*same).order_by(_runs.c.id.desc())
+
+
+def _unfinished(rows: Iterable[sa.Row[Any]]) -> Run | None:
+    return next((run for run in map(_run, rows) if not run.complete), None)
 
 
 def _row(plan: Plan) -> dict[str, Any]:

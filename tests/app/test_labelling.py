@@ -60,14 +60,15 @@ def test_blind_hides_rank_and_decisions_and_mixes_the_order(page: Any) -> None:
     ids = page.ids
     page.open_chunk(ids[0])
     assert any("rank 1" in text for text in page.html)
-    page.at.toggle(key="blind-box").set_value(True)
-    page.run()
+    page.press("blind-box")
     assert not any("rank 1 ·" in text for text in page.html)
     opened = []
     for _ in range(6):
         page.press("mark-1")
         opened.append(ids.index(page.at.session_state["chunk"]))
     assert opened != sorted(opened)
+    assert any("chunks offered have no label" in text for text in page.html)
+    assert "chunk-part" not in {each.key for each in page.at.get("button_group")}
 
 
 def test_a_question_is_kept_in_the_history_unless_it_is_off(page: Any) -> None:
@@ -130,12 +131,20 @@ def test_labellers_who_disagree_are_shown_and_blind_ones_see_their_own_labels(pa
     told = "ann: not relevant; curator: relevant. They disagree, and the last one counts."
     assert any(told in text for text in page.html)
     book.mark("demo", QUESTION, [second], 0, who="ann")
-    page.at.toggle(key="blind-box").set_value(True)
-    page.run().open_chunk(second)
+    page.press("blind-box").open_chunk(second)
     assert any("No label yet" in text for text in page.html)
     assert not any("ann:" in text for text in page.html)
     assert any("Hidden while you label blind" in text for text in page.html)
     assert not page.at.dataframe
+    # Elsewhere nothing is told either, and Blind can be switched off there.
+    kept = sum("kept have no label" in text for text in page.html)
+    assert not kept
+    for panel in ("Answer", "Prompt", "Debug"):
+        page.at.session_state["panel"] = panel
+        page.run()
+        assert sum("Hidden while you label blind" in text for text in page.html) == 3
+    page.press("blind-box")
+    assert page.at.dataframe
 
 
 def tick(page: Any, *rows: int) -> None:

@@ -132,9 +132,12 @@ def _bar(
     ):
         choose_set(sets, name)
         count = len(given.qrels) if given is not None else 0
+        begun = running.unfinished(visit, name, given) if given is not None else None
         if (
             st.button(
-                f"Evaluate {numbers.count(count)} {'question' if count == 1 else 'questions'}",
+                f"Evaluate {counted(count, 'question')}"
+                if begun is None or not begun.done
+                else f"Go on from {begun.done} of {counted(count, 'question')}",
                 key="evaluate",
                 type="primary",
                 icon=":material/play_arrow:",
@@ -152,7 +155,8 @@ def _bar(
                 st.session_state["run"] = run.id
                 saved = {run.id: run, **saved}
         if saved:
-            _show("run-box", _chosen_id(saved))
+            # Set anew each time: the label of a run tells how far it is.
+            st.session_state["run-box"] = _chosen_id(saved)
             st.selectbox(
                 "Run",
                 list(saved),

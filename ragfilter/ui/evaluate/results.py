@@ -121,7 +121,7 @@ def _notes(measured: Measured, visit: Visit) -> list[str]:
     version = visit.resources.bench.collection(run.plan.collection).version if info else ""
     if version != run.plan.collection_version:
         notes.append("The collection has changed since. Evaluate again to measure it as it is.")
-    if len(measured.records) == 1:
+    if len(measured.records) == 1 and run.complete:
         notes.append(
             "One question is measured: nothing can be held out, so there is no best fixed k, and "
             "no interval. Label a second one."
@@ -163,7 +163,7 @@ def _rows(measured: Measured, visit: Visit, *, intervals: bool) -> None:
     for name, label in LABELS.items():
         about = HELP.get(name)
         config[label] = (
-            st.column_config.TextColumn(label, help=about)
+            st.column_config.TextColumn(label, help=about, width=160)
             if intervals
             else st.column_config.NumberColumn(label, help=about, format=_format(name))
         )
@@ -288,4 +288,4 @@ def _format(name: str) -> str:
 
 def _told(name: str, interval: Interval) -> str:
     form = _format(name).removeprefix("%")
-    return f"{interval.mean:{form}} ({interval.low:{form}} to {interval.high:{form}})"
+    return f"{interval.mean:{form}} ({interval.low:{form}}–{interval.high:{form}})"

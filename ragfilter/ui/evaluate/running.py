@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from time import monotonic
-
 import streamlit as st
 
 from ragfilter.errors import InputError, RagfilterError
@@ -13,9 +11,9 @@ from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.measuring import visible
 from ragfilter.layers.clearance import viewer
 from ragfilter.settings.schema import Settings
-from ragfilter.stores.runs import Run
+from ragfilter.stores.runs import Plan, Run
+from ragfilter.text.pace import Pace, in_words
 from ragfilter.ui.evaluate.measured import Measured
-from ragfilter.ui.look import numbers
 from ragfilter.ui.session import background, state
 from ragfilter.ui.session.background import Job
 from ragfilter.ui.session.resources import Resources
@@ -39,6 +37,12 @@ def labels(visit: Visit, name: str, *, llm: bool = False) -> Labels:
     return found
 
 
+def unfinished(visit: Visit, name: str, given: Labels) -> Run | None:
+    """The run that `begin` would go on with. Raises StoreError."""
+    plan = _plan(visit, name, given, st.session_state.profile, visit.settings)
+    return visit.resources.bench.runs.unfinished(plan)
+
+
 def begin(visit: Visit, name: str, given: Labels) -> Run:
     """Begin a run of the settings in force, or go on with one that was stopped. Raises
     StoreError."""
@@ -50,8 +54,7 @@ def begin_with(visit: Visit, name: str, given: Labels, profile: str, settings: S
     resources = visit.resources
     backends = resources.backends(st.session_state.collection)
     user = state.user()
-    name = stored.title(name, llm=bool(st.session_state.get("with-llm")))
-    plan = running.plan(given, name, profile, settings, backends, user)
+    plan = _plan(visit, name, given, profile, settings)
     run = resources.bench.runs.begin(plan, who=resources.deployment.user)
     job = resources.measuring.get(run.id)
     if job is None or job.done:
@@ -65,6 +68,12 @@ def begin_with(visit: Visit, name: str, given: Labels, profile: str, settings: S
             ),
         )
     return run
+
+
+def _plan(visit: Visit, name: str, given: Labels, profile: str, settings: Settings) -> Plan:
+    backends = visit.resources.backends(st.session_state.collection)
+    name = stored.title(name, llm=bool(st.session_state.get("with-llm")))
+    return running.plan(given, name, profile, settings, backends, state.user())
 
 
 def watch(run: Run, resources: Resources) -> RagfilterError | None:
@@ -106,10 +115,11 @@ def _wait(run: Run, job: Job[None], resources: Resources) -> None:
             help="Stops after the present question. Evaluating again goes on from there.",
         )
         bar = st.progress(0.0, text="Measuring …")
-    begun, first = monotonic(), resources.bench.runs.get(run.id).done
+    pace = Pace()
     while not job.wait(TURN_S):
         done, total = resources.bench.runs.get(run.id).done, run.plan.queries
-        left = (monotonic() - begun) / (done - first) * (total - done) if done > first else None
-        when = "" if left is None else f", {numbers.seconds(left)} left"
-        bar.progress(min(done / max(total, 1), 1.0), text=f"{done} of {total} questions{when}")
+        bar.progress(
+            min(done / max(total, 1), 1.0),
+            text=f"{done} of {total} questions {in_words(pace.left(done, total))}",
+        )
     place.empty()

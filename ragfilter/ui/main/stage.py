@@ -11,10 +11,6 @@ from ragfilter.ui.main import needs, problems, summary, table
 from ragfilter.ui.panels import labels, panel
 from ragfilter.ui.session.visit import View
 
-BLIND = (
-    '<p class="rf-empty"><b>Hidden while you label blind.</b> Switch Blind off to see it again.</p>'
-)
-
 
 def begin(view: View) -> DeltaGenerator:
     """Draw what was asked for first: the chunk that was clicked, then the curve. Return the place
@@ -29,8 +25,8 @@ def begin(view: View) -> DeltaGenerator:
             panel.draw(view)
     with left:
         html.heading("Curve")
-        if labels.hides(view):
-            html.draw(BLIND)
+        if labels.blind():
+            labels.draw_hidden()
         else:
             curve.draw(view)
     return right
@@ -40,8 +36,8 @@ def finish(view: View, beside: DeltaGenerator) -> None:
     """Draw the rest. An answer may take its time, so the panel that holds it comes last."""
     problems.failed(view.result)
     html.heading("Chunks")
-    if labels.hides(view):
-        html.draw(BLIND)
+    if labels.blind():
+        labels.draw_hidden()
     else:
         table.draw(view)
     # It floats. Above the others, they would be drawn anew whenever it comes or goes.

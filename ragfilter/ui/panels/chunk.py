@@ -46,7 +46,7 @@ def draw(view: View) -> None:
     else:
         _head(view.shown, replace(hit, chunk=replace(chunk, refs=named)))
     labels.draw(view, chunk.id)
-    match _part():
+    match TEXT if labels.blind() else _part():
         case "Rule":
             try:
                 rule_editor.draw(view.shown, chunk, view.asked, view.resources)

@@ -59,14 +59,7 @@ def draw(view: View, chunk_id: str) -> None:
             if done
             else "Nothing to undo.",
         )
-        st.toggle(
-            "Blind",
-            key="blind-box",
-            value=blind(),
-            on_change=_choose_blind,
-            help="While you label, hides rank, distance, decisions and what others said. Offers "
-            "the chunks in an order that does not tell the rank.",
-        )
+        _switch()
     html.draw(f'<p class="rf-aside">{_said(view, chunk_id, standing, judged)}</p>')
 
 
@@ -113,14 +106,16 @@ def blind() -> bool:
     return bool(st.session_state.get("blind"))
 
 
-def hides(view: View) -> bool:
-    """Whether curve and table would tell the rank of a chunk that is labelled blind."""
-    opened = st.session_state.panel == "Chunk" and st.session_state.chunk
-    return blind() and any(row.id == opened for row in view.rows)
+def draw_hidden() -> None:
+    """What stands where rank or decisions would be told to who labels blind."""
+    html.draw(
+        '<p class="rf-empty"><b>Hidden while you label blind.</b> Switch Blind off, in the panel, '
+        "to see it again.</p>"
+    )
 
 
 def begin(view: View) -> None:
-    """The button that opens the first chunk of the queue."""
+    """The button that opens the first chunk of the queue; the way out for who labels blind."""
     try:
         standing = view.resources.bench.labels.standing(view.asked.collection, view.asked.query)
     except RagfilterError as error:
@@ -138,6 +133,8 @@ def begin(view: View) -> None:
         if first
         else f"All of the first {QUEUE} chunks have a label.",
     )
+    if blind():
+        _switch()
 
 
 def queue(view: View) -> list[str]:
@@ -180,12 +177,14 @@ def _said(view: View, chunk_id: str, standing: tuple[Label, ...], judged: Collec
         for label in standing
         if label.chunk_id == chunk_id
     ]
-    kept = [row.id for row in view.rows if row.kept]
-    missing = sum(i not in judged for i in kept)
+    # Who labels blind must not learn from the count whether a chunk is kept.
+    counted = queue(view) if blind() else [row.id for row in view.rows if row.kept]
+    missing = sum(i not in judged for i in counted)
     words = "; ".join(said) if said else "No label yet"
     if any(pair[0].chunk_id == chunk_id for pair in conflicts(standing)):
         words += ". They disagree, and the last one counts"
-    counts = f"{numbers.count(missing)} of {numbers.chunks(len(kept))} kept have no label"
+    of = "offered" if blind() else "kept"
+    counts = f"{numbers.count(missing)} of {numbers.chunks(len(counted))} {of} have no label"
     return html.text(f"{words}. {counts}.")
 
 
@@ -218,5 +217,19 @@ def _undo() -> None:
     state.open_chunk(chunk_id)
 
 
+def _switch() -> None:
+    """A button: the keys of the marks do not work while a checkbox has the focus."""
+    st.button(
+        "Blind",
+        key="blind-box",
+        icon=":material/visibility_off:" if blind() else ":material/visibility:",
+        type="primary" if blind() else "secondary",
+        shortcut="B",
+        on_click=_choose_blind,
+        help="While you label, hides rank, distance, decisions and what others said. Offers the "
+        "chunks in an order that does not tell the rank.",
+    )
+
+
 def _choose_blind() -> None:
-    st.session_state.blind = st.session_state["blind-box"]
+    st.session_state.blind = not blind()

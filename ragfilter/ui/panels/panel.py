@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ragfilter.ui.look import hint, html
-from ragfilter.ui.panels import clearance
+from ragfilter.ui.panels import clearance, labels
 from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.session.visit import View
 
@@ -40,6 +40,10 @@ def draw(view: View) -> None:
 
 def _page(view: View) -> None:
     """The chosen page, whose code is loaded when it is first drawn."""
+    if labels.blind() and st.session_state.panel != "Chunk":
+        labels.draw_hidden()
+        labels.begin(view)
+        return
     match st.session_state.panel:
         case "Chunk":
             from ragfilter.ui.panels import chunk

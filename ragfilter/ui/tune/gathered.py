@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from threading import Event
-from time import monotonic
 
 import streamlit as st
 
@@ -15,7 +14,7 @@ from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.tune import Tuning
 from ragfilter.model import Chunk, Pool, User
 from ragfilter.settings.schema import Settings
-from ragfilter.ui.look import numbers
+from ragfilter.text.pace import Pace, in_words
 from ragfilter.ui.session.background import Job
 
 TURN_S = 0.3
@@ -74,11 +73,10 @@ def wait(work: Work) -> None:
             help="Stops after the present question. Nothing is changed.",
         )
         bar = st.progress(0.0, text="Gathering …")
-    begun = monotonic()
+    pace = Pace()
     while not work.job.wait(TURN_S):
         done, total, what = work.progress[-1] if work.progress else (0, 1, "Gathering")
         share = min(done / max(total, 1), 1.0)
-        left = (monotonic() - begun) * (1 - share) / share if share > 0.05 else None
-        when = "" if left is None else f", {numbers.seconds(left)} left"
-        bar.progress(share, text=f"{what}: {done} of {total} questions{when}")
+        when = in_words(pace.left(done, total))
+        bar.progress(share, text=f"{what}: {done} of {total} questions {when}")
     place.empty()
