@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -147,7 +148,13 @@ def test_calibrated_without_hits_or_learning_is_one_line(
 
 def test_tokens_at_a_recall(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tune", *args, "--no-rerank", "--measure", "tokens@0.6"]) == 0
-    assert "tokens" in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("Tuned settings beat") or "shown to beat" in line for line in lines)
+    rows = [re.split(r"  +", line) for line in lines if re.search(r"tuned|before  ", line)]
+    rows = [row for row in rows if len(row) == 8]
+    assert len(rows) == 12
+    # name, tokens, interval, precision, recall …
+    assert all(("recall under 0.6" in row[0]) == (float(row[4]) < 0.6) for row in rows)
 
 
 def test_one_strategy_is_chosen_whatever_the_others_are_worth(

@@ -183,7 +183,7 @@ def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | Non
     lines = [
         f"{collection}: {made.queries} labelled queries, {made.candidates} candidates, "
         f"{made.folds}-fold cross-validation\n",
-        table(head, [_row(name, means) for name, means in rows]),
+        table(head, [_row(name, means, made.target.recall) for name, means in rows]),
         f"{verdict}: {told.gain_in(figure, tuned.gain.of)}.",
         f"Against the settings before: {told.gain_in(figure, tuned.gain_over_before.of)}.",
         *told.notes(made),
@@ -216,9 +216,10 @@ def _ci(interval: Interval) -> list[float]:
     return [interval.low, interval.high]
 
 
-def _row(name: str, means: Means) -> tuple[str, ...]:
+def _row(name: str, means: Means, least: float) -> tuple[str, ...]:
+    """A line of the table; it says where a recall to be held is not."""
     return (
-        name,
+        f"{name} (recall under {least:g})" if means.recall < least else name,
         _round(means.of.mean),
         f"{_round(means.of.low)} to {_round(means.of.high)}",
         f"{means.precision:.3f}",

@@ -41,7 +41,7 @@ RERANKED = 20
 BEFORE = "before"
 """The settings from before, as one more strategy to choose."""
 
-KS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30)
+KS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 40, 50)
 COARSE_KS = (5, 10, 20)
 GRID: Mapping[str, tuple[float, ...]] = {
     "jumps": (1, 2, 3),
