@@ -166,6 +166,17 @@ def test_a_run_names_the_command_that_repeats_it(query_set: str, command: str) -
     assert f"--collection rules {command} " in f"{page.text} "
 
 
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [("two", "ragfilter query"), ("duel", "ragfilter runs new")],
+)
+def test_two_sides_name_the_command_of_each(page: str, command: str) -> None:
+    text = Tags(pages()[page]).text
+    for file in ("a.toml", "b.toml"):
+        assert f"({file})" in text
+        assert re.search(rf"{command} [^|]*--config {file}", text)
+
+
 def test_the_drawings_stand_inside_their_frames() -> None:
     made = contrast(result(PLAIN), result(GAP))
     every = [

@@ -75,4 +75,7 @@ def _missing(made: Tuning) -> str:
 
 def shown(path: str, value: Any) -> str:
     """A setting's value in a line: what was learned is longer than that."""
-    return read(value).summary if value and field(path).table else str(value)
+    if value and field(path).table:
+        return read(value).summary
+    # As it stands in a settings file.
+    return str(value).lower() if isinstance(value, bool) else str(value)

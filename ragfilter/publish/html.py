@@ -6,6 +6,7 @@ request as well.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -62,6 +63,11 @@ def render(template: str, **values: Any) -> str:
     made = _environment().get_template(template).render(layers=LAYERS, **values)
     # Foreign text may hold what no file can: lone surrogates.
     return whole(made)
+
+
+def command(*words: str) -> str:
+    """What to type at a shell to repeat a report."""
+    return shlex.join(("ragfilter", *words))
 
 
 def viewed(user: User) -> str:

@@ -5,7 +5,6 @@ They name questions and figures, and no chunk.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 from ragfilter.evaluate import stored, told
@@ -16,7 +15,7 @@ from ragfilter.evaluate.runs import settings_of, variants_of
 from ragfilter.evaluate.table import FIXED, figures_of, fixed_k_scores, layer_gains, table
 from ragfilter.evaluate.variants import IN_FORCE
 from ragfilter.publish import drawing
-from ragfilter.publish.html import origin_of, render
+from ragfilter.publish.html import command, origin_of, render
 from ragfilter.publish.question import Called
 from ragfilter.stores.runs import Run
 
@@ -31,7 +30,6 @@ def of_run(run: Run, records: Sequence[QueryRecord]) -> str:
     """A run: every alternative with its interval, what each layer buys, and what is lost."""
     variants = variants_of(run)
     rows = table(records, variants)
-    name, llm = stored.untitled(run.plan.query_set)
     lost = sorted((each for each in records if each.lost), key=lambda each: -each.lost)
     settings = settings_of(run)
     return render(
@@ -47,9 +45,7 @@ def of_run(run: Run, records: Sequence[QueryRecord]) -> str:
         lost=lost[:MOST_QUERIES],
         more=max(len(lost) - MOST_QUERIES, 0),
         settings=settings,
-        command="ragfilter runs new --config ragfilter.toml --collection "
-        f"{shlex.quote(run.plan.collection)} --queries {shlex.quote(name)}"
-        + (" --with-llm" if llm else ""),
+        command=_command(run, "ragfilter.toml"),
         origin=origin_of(run),
     )
 
@@ -69,10 +65,17 @@ def of_duel(
         gains=drawing.gains([each.gain for each in made.changes]),
         changes=changed[:MOST_QUERIES],
         more=max(len(changed) - MOST_QUERIES, 0),
-        settings=[(f"{letter}: {each.name}", each.settings, each.profile)
-                  for letter, each in zip("AB", names, strict=True)],
+        settings=[(f"{letter.upper()}: {each.name} ({letter}.toml)", each.settings, each.profile)
+                  for letter, each in zip("ab", names, strict=True)],
+        commands=[_command(run, f"{letter}.toml") for letter in "ab"],
         origin=origin_of(run),
     )  # fmt: skip
+
+
+def _command(run: Run, file: str) -> str:
+    name, llm = stored.untitled(run.plan.query_set)
+    words = ("--config", file, "--collection", run.plan.collection, "--queries", name)
+    return command("runs", "new", *words, *(("--with-llm",) if llm else ()))
 
 
 def _verdicts(run: Run, records: Sequence[QueryRecord]) -> list[str]:

@@ -5,7 +5,6 @@ They hold what their user may see and nothing else: of a result made for an oper
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ from ragfilter.answer.stream import Prices
 from ragfilter.engine.replay import unfiltered
 from ragfilter.model import Result
 from ragfilter.publish import drawing, told
-from ragfilter.publish.html import Origin, render
+from ragfilter.publish.html import Origin, command, render
 from ragfilter.publish.told import Told
 from ragfilter.report import rows, seen
 from ragfilter.report.contrast import contrast
@@ -66,8 +65,7 @@ def of_query(
         more=max(len(dropped) - MOST_DROPPED, 0),
         settings=result.settings,
         profile=profile,
-        command=f"ragfilter query {shlex.quote(result.query)} --collection "
-        f"{shlex.quote(result.pool.collection)} --config ragfilter.toml",
+        command=_command(result, "ragfilter.toml"),
         origin=origin,
     )
 
@@ -98,7 +96,13 @@ def of_two(
         groups=[("Only A keeps", made.only("a")), ("Both keep", made.only("both")),
                 ("Only B keeps", made.only("b"))],
         answers=answers,
-        settings=[(label, each.settings, each.profile)
-                  for label, each in zip(labels, names, strict=True)],
+        settings=[(f"{label} ({letter}.toml)", each.settings, each.profile)
+                  for letter, label, each in zip("ab", labels, names, strict=True)],
+        commands=[_command(each, f"{letter}.toml")
+                  for letter, each in zip("ab", (a, b), strict=True)],
         origin=origin,
     )  # fmt: skip
+
+
+def _command(result: Result, file: str) -> str:
+    return command("query", result.query, "--collection", result.pool.collection, "--config", file)
