@@ -91,9 +91,10 @@ def gate(
     # Before the minutes that measuring takes.
     before = None if baseline is None or update else baselines.read(baseline)
     user = filtering.user
+    known = labelled.read_files()
     with place.open("gate") as bench:
         backends = parts.backends(bench, place.collection)
-        labels = labelled.read(bench, place.collection)
+        labels = known or labelled.read_set(bench, place.collection)
         parts.tell_learned_elsewhere(loaded.settings, backends)
         unknown = parts.unknown_labels(labels, backends, user, loaded.settings)
         about = baselines.About(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +17,6 @@ from ragfilter.settings.schema import field
 from ragfilter.text.characters import whole
 
 if TYPE_CHECKING:
-    from ragfilter.engine.backends import Backends
     from ragfilter.evaluate.beir import Labels
     from ragfilter.settings.config import Config
     from ragfilter.workbench import Workbench
@@ -170,12 +168,6 @@ class Place:
         """The workspace, held until it is closed; `what` names who holds it."""
         return parts.open_for(self.data_dir, what)
 
-    @contextlib.contextmanager
-    def backends(self, what: str) -> Iterator[Backends]:
-        """What a query asks of the collection. Raises CollectionMissing where it is empty."""
-        with self.open(what) as bench:
-            yield parts.backends(bench, self.collection)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewing:
@@ -218,12 +210,10 @@ class Chosen:
     only: Only = None
     leave_out: Except = None
 
-    def choose(self, queries: str, qrels: str | None, bench: Workbench, collection: str) -> Labels:
-        """The chosen queries of two files, or of a set that the workspace knows, some of which
-        have labels. Raises InputError."""
-        from ragfilter.evaluate import labels, stored
+    def choose(self, known: Labels) -> Labels:
+        """Those of `known`, some of which have labels. Raises InputError."""
+        from ragfilter.evaluate import labels
 
-        known = stored.find(bench.labels, collection, queries, qrels)
         return labels.choose(known, only=self.only or (), leave_out=self.leave_out or ())
 
 
@@ -234,6 +224,17 @@ class Labelled(Chosen):
     queries: QueriesFile
     qrels: QrelsFile = None
 
-    def read(self, bench: Workbench, collection: str) -> Labels:
-        """The chosen ones, some of which have labels. Raises InputError."""
-        return self.choose(self.queries, self.qrels, bench, collection)
+    def read_files(self) -> Labels | None:
+        """The chosen ones of two files or of a demo, which need no workspace; None for a query set.
+        Raises InputError."""
+        from ragfilter.evaluate import labels
+
+        if labels.are_files(self.queries, self.qrels):
+            return self.choose(labels.load(self.queries, self.qrels))
+        return None
+
+    def read_set(self, bench: Workbench, collection: str) -> Labels:
+        """The chosen ones of a query set. Raises InputError and StoreError."""
+        from ragfilter.evaluate import stored
+
+        return self.choose(stored.load(bench.labels, collection, self.queries))

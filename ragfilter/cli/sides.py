@@ -6,7 +6,7 @@ Each finished measurement counts: stopped early (Ctrl+C, a failure), both print 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.beir import Labels
     from ragfilter.evaluate.sides import Measured, Side, SideMeans
     from ragfilter.model import User
-    from ragfilter.workbench import Workbench
 
 HEAD = (
     "side", "kept", "P", "R", "F1", "noise cut", "context tokens", "LLM tokens", "ms", "LLM ms",
@@ -30,19 +29,25 @@ QUERY_HEAD = ("query", "side", "kept", "P", "R", "context tokens", "LLM tokens",
 ID_WIDTH, ERROR_WIDTH = 30, 100
 
 
-def read_labels(labelled: Labelled, limit: int | None, bench: Workbench, collection: str) -> Labels:
-    """The chosen queries; where there are labels, only those that have some. Raises InputError."""
+def read_files(labelled: Labelled) -> Labels | None:
+    """The chosen queries of files or of a demo, with labels or without; None for a query set of the
+    workspace. Raises InputError."""
     from ragfilter.evaluate import beir, labels
 
-    if labelled.qrels is None and Path(labelled.queries).is_file():
-        found = labels.pick(
-            beir.Labels(beir.read_queries(Path(labelled.queries)), {}),
+    queries = labelled.queries
+    if labelled.qrels is None and queries not in labels.DEMOS and labels.are_files(queries, None):
+        return labels.pick(
+            beir.Labels(beir.read_queries(Path(queries)), {}),
             only=labelled.only or (),
             leave_out=labelled.leave_out or (),
         )
-        return beir.Labels(dict(islice(found.queries.items(), limit)), {})
-    found = labelled.read(bench, collection)
-    return beir.Labels(dict(islice(found.labelled.items(), limit)), found.qrels)
+    return labelled.read_files()
+
+
+def _first(labels: Labels, limit: int | None) -> Labels:
+    """The first queries; where there are labels, of those that have some."""
+    queries = labels.labelled or labels.queries
+    return replace(labels, queries=dict(islice(queries.items(), limit)))
 
 
 def measure_sides(
@@ -78,15 +83,16 @@ def measure_sides(
         else:
             parts.emit(text(measured, sides, place.collection, total=total))
 
+    known = read_files(labelled)
+    if needs_labels and known is not None and not known.qrels:
+        raise InputError("--qrels is missing.", remedy=f"`{what}` takes labelled queries.")
     show = parts.progress("measurements")
     with place.open(what) as bench:
         # Before anything is read, so that nobody waits for this answer.
         measuring.check(sides, bench.chat)
         backends = parts.backends(bench, place.collection)
         incomplete = backends.incomplete
-        labels = read_labels(labelled, limit, bench, place.collection)
-        if needs_labels and not labels.qrels:
-            raise InputError("--qrels is missing.", remedy=f"`{what}` takes labelled queries.")
+        labels = _first(known or labelled.read_set(bench, place.collection), limit)
         total = len(labels.queries) * len(sides)
         # Where clearance is on for one side, nothing is told of what it hides.
         strictest = max((s.settings for s in sides), key=lambda each: each.clearance.enabled)

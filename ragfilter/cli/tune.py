@@ -18,6 +18,7 @@ from ragfilter.files import write_text
 from ragfilter.settings.schema import field
 
 if TYPE_CHECKING:
+    from ragfilter.evaluate.beir import Labels
     from ragfilter.evaluate.crossval import Interval
     from ragfilter.evaluate.tune import Gain, Means, Tuning
 
@@ -83,15 +84,14 @@ def tune(
     if out is not None and not out.parent.is_dir():
         # Before the minutes that it takes.
         raise InputError(f"{out} cannot be written: there is no such folder.", remedy=OTHER_OUT)
+    known = labelled.read_files()
+    if known is not None:
+        _check_enough(known)
     with place.open("tune") as bench:
         backends = parts.backends(bench, place.collection)
-        chosen = labelled.read(bench, place.collection)
+        chosen = known or labelled.read_set(bench, place.collection)
+        _check_enough(chosen)
         parts.unknown_labels(chosen, backends, user, loaded.settings)
-        if len(chosen.labelled) < 2:
-            raise InputError(
-                "Cross-validation takes at least two labelled queries.",
-                remedy="Label more queries: 20 or more say something.",
-            )
         if len(chosen.labelled) < tuning.FEW:
             log.warning(
                 "only %d labelled queries: the figures say little, mind their intervals; "
@@ -132,6 +132,15 @@ def tune(
         parts.emit(parts.dumps(document(made, place.collection, changed, file)))
     else:
         parts.emit(text(made, place.collection, changed, file))
+
+
+def _check_enough(labels: Labels) -> None:
+    """Raises InputError."""
+    if len(labels.labelled) < 2:
+        raise InputError(
+            "Cross-validation takes at least two labelled queries.",
+            remedy="Label more queries: 20 or more say something.",
+        )
 
 
 def document(

@@ -15,6 +15,13 @@ DEMOS = {
 }
 
 
+def are_files(queries: str, qrels: str | None) -> bool:
+    """Whether these name files, or a demo, and no query set of a workspace."""
+    path = Path(queries)
+    is_path = path.name != queries or path.suffix in (".jsonl", ".csv", ".tsv")
+    return qrels is not None or queries in DEMOS or is_path or path.is_file()
+
+
 def load(queries: str, qrels: str | None) -> Labels:
     """The labels of two files; a demo collection's name, alone or for both, means its own labels.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate.agreement import Agreement, agreement
 from ragfilter.evaluate.beir import Labels, Qrels
-from ragfilter.evaluate.labels import DEMOS
+from ragfilter.evaluate.labels import DEMOS, are_files
 from ragfilter.evaluate.labels import load as load_files
 from ragfilter.evaluate.measuring import visible
 from ragfilter.stores.labels import ASKED, LABELLED, settle
@@ -69,10 +68,8 @@ def find(
 ) -> Labels:
     """The labelled queries of two files, of a demo, or of a set that the workspace knows. Raises
     InputError and StoreError."""
-    # A demo may be indexed under another name.
-    elsewhere = queries in DEMOS and queries != collection
-    is_path = Path(queries).suffix in (".jsonl", ".csv", ".tsv") or Path(queries).is_file()
-    if qrels is not None or elsewhere or is_path:
+    # The set of a demo's own collection holds what people labelled too.
+    if are_files(queries, qrels) and (qrels is not None or queries != collection):
         return load_files(queries, qrels)
     return load(book, collection, queries, llm=llm)
 
