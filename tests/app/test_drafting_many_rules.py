@@ -121,7 +121,8 @@ def test_the_cost_is_told_first_and_drafts_are_accepted_as_one_step(
 ) -> None:
     n = int(page.at.button(key="drafts-begin").label.split()[1])
     assert 2 < n < 60
-    assert f"For {n} chunks, small-model will read and write about " in told(page)
+    assert f"{n} chunks: about " in told(page)
+    assert "read and written by small-model" in told(page)
     assert "cost " in told(page)
     assert endpoint.asked == []
     before = rules()
@@ -167,6 +168,7 @@ def test_a_run_is_paused_and_goes_on(page: Any, endpoint: Server) -> None:
     assert 2 <= len(first) < n
     assert len(first) + left == n
     assert f"Go on with the {left} chunks left" in page.at.button(key="drafts-go-on").label
+    assert "drafts-begin" not in page.buttons
     endpoint.behave = says(DRAGON)
     drafted(page.press("drafts-go-on"))
     every = bench().drafts.drafts("demo")

@@ -70,7 +70,10 @@ def _begin(work: Desk) -> None:
     chosen = [
         row.chunk
         for row in desk.selected(work)
-        if row.id not in there and sender.sees(row.chunk) and not (bare and row.chunk.rule)
+        if row.id not in there
+        and row.id not in waiting
+        and sender.sees(row.chunk)
+        and not (bare and row.chunk.rule)
     ]
     if not chosen and not waiting:
         html.draw(
@@ -78,8 +81,9 @@ def _begin(work: Desk) -> None:
             "that lacks a draft. Clear it, or take chunks that have a rule as well.</p>"
         )
         return
-    if chosen:
-        html.draw(f'<p class="rf-say">{_cost(work, chosen)}</p>')
+    for each in ([work.chunks[i] for i in waiting], chosen):
+        if each:
+            html.draw(f'<p class="rf-say">{_cost(work, each)}</p>')
     with st.container(key="drafts-buttons", horizontal=True, gap="small"):
         if waiting:
             st.button(
@@ -115,9 +119,10 @@ def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
         return html.text(error)
     name = models.called(chat.name) if chat is not None else ""
     return (
-        f"For {counted(len(chosen), 'chunk')}, {html.text(name)} will read and write about "
-        f"<b>{html.text(_tokens(usage, resources.prices))}</b>, up to three times as much where "
-        "first answers have a fault. Each is asked about once, and once more with the fault named."
+        f"{counted(len(chosen), 'chunk')}: about "
+        f"<b>{html.text(_tokens(usage, resources.prices))}</b>, read and written by "
+        f"{html.text(name)}; up to three times as much where first answers have a fault. Each is "
+        "asked about once, and once more with the fault named."
     )
 
 

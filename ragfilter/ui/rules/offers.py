@@ -20,7 +20,6 @@ from ragfilter.ui.rules.desk import Desk
 
 ONE, DOUBTS = "suggest-one", "suggest-doubts"
 SURE, ONE_SURE = "suggest-sure", "suggest-one-sure"
-HEIGHT = 440
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,6 @@ def table(
         ),
         key="suggest-table",
         hide_index=True,
-        height=HEIGHT,
         placeholder="–",
         column_config={
             "conflicts": column.NumberColumn(
