@@ -358,10 +358,9 @@ def _relax(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]] | No
 
 
 def _plain(decision: Decision, hit: Hit, result: Result) -> str:
-    value, limit = decision.value, decision.limit
-    if value is not None and limit is not None and value < limit:
-        return "did not match well enough"
-    return "came too far down the list"
+    if decision.reason.startswith(("beyond", "place", UNSCORED)):
+        return "came too far down the list"
+    return "did not match well enough"
 
 
 SPEC: LayerSpec = LayerSpec(

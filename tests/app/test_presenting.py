@@ -32,8 +32,8 @@ def test_a_link_opens_the_stage_with_its_sentences(open_page: Callable[..., Any]
     assert CLERIC in page.html
     assert said(page) == [
         "Of 200 passages found, 2 are needed.",
-        "80 were about another armor class, 3 were about something else, 108 came too far down the "
-        "list, 7 were too far from the best match.",
+        "80 were about another armor class, 3 were about something else, 101 came too far down the "
+        "list, 7 did not match well enough, 7 were too far from the best match.",
         "The prompt shrinks from 2,329 to 313 tokens: 87% less.",
     ]
     assert not page.at.sidebar.children
