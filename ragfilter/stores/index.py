@@ -36,8 +36,8 @@ with extra("chroma"):
     from filelock import FileLock
 
 Rules = Mapping[str, str | None]
-EMBED_PART = 256
-"""Texts embedded before they are safe: what a stop or a kill can lose."""
+EMBED_PART = 64
+"""Texts embedded before they are safe: what a kill can lose. A batch of the models."""
 WRITE_PART = 2_000
 
 
@@ -103,7 +103,9 @@ def index(
         vectors = {_key(row.chunk): row.vector for row in rows.values()}
         parts = workspace.copies_dir / f"{name}.parts"
         vectors |= copies.read_parts(parts, embedder=embedder.name)
-        missing = sorted({r.chunk.passage for r in fresh if _key(r.chunk) not in vectors})
+        waiting = {r.chunk.passage for r in fresh if _key(r.chunk) not in vectors}
+        # Texts of like length waste least padding; the longest first, so that the time left falls.
+        missing = sorted(waiting, key=lambda text: (-len(text), text))
         steps = _Steps(progress, len(missing) + (len(fresh) if whole else report.total))
         vectors |= _embed(missing, embedder, parts, steps)
         for record in fresh:
@@ -160,13 +162,11 @@ class _Steps:
         self._total = total
         self._done = 0
 
-    def show(self, beyond: int = 0) -> None:
-        if self._progress is not None:
-            self._progress(self._done + beyond, self._total)
-
     def add(self, steps: int) -> None:
+        """Count `steps` more. A stop comes from here, so only after what they made is safe."""
         self._done += steps
-        self.show()
+        if self._progress is not None:
+            self._progress(self._done, self._total)
 
 
 def _unique(records: Iterable[Record]) -> dict[str, Record]:
@@ -258,10 +258,11 @@ def _embed(
     texts: Sequence[str], embedder: Embedder, parts: Path, steps: _Steps
 ) -> dict[str, Vectors]:
     vectors: dict[str, Vectors] = {}
+    steps.add(0)
     for start in range(0, len(texts), EMBED_PART):
         part = texts[start : start + EMBED_PART]
         keys = [copies.text_key(text) for text in part]
-        made = embedder.embed(part, lambda done, _: steps.show(done))
+        made = embedder.embed(part)
         copies.save_part(parts, keys, made, embedder=embedder.name)
         vectors.update(zip(keys, made, strict=True))
         steps.add(len(part))
