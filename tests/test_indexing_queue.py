@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -125,6 +126,20 @@ def test_a_temporary_source_goes_with_its_order_and_nothing_else_does(
         job = queue.put(Order("mine", str(source), temporary=True))
         queue.remove(job.id)
     assert (inside.exists(), (tmp_path / "mine").exists()) == (False, True)
+
+
+def test_uploads_of_a_closed_tab_are_removed_a_day_later(bench: Workbench) -> None:
+    queue = Queue(bench.workspace.path)
+    folders = [bench.workspace.path / "uploads" / name for name in ("ordered", "new", "old")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / "a.txt").write_text("Trolls fear fire.")
+        if folder.name != "new":
+            os.utime(folder, times=(time.time() - 25 * 3600,) * 2)
+    job = queue.put(Order("mine", str(folders[0]), temporary=True))
+    queue.stop(job.id)
+    Worker(bench).start()
+    assert [folder.exists() for folder in folders] == [True, True, False]
 
 
 def test_the_command_line_indexes_while_the_app_runs(

@@ -34,6 +34,8 @@ with extra("chroma"):
 State = Literal["waiting", "running", "stopped", "failed", "done"]
 ORDER, STANDING, STOP = ".order.json", ".json", ".stop"
 FOLDER, UPLOADS = "queue", "uploads"
+UNUSED_S = 24 * 3600
+"""How long uploads wait for an order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,14 @@ class Queue:
         source = Path(order.source)
         if order.temporary and source.parent == self.workspace / UPLOADS:
             shutil.rmtree(source, ignore_errors=True)
+
+    def sweep(self) -> None:
+        """Remove uploads that nobody ordered to be indexed within a day: their tab was closed."""
+        ordered = {Path(job.order.source).name for job in self.jobs()}
+        for folder in (self.workspace / UPLOADS).glob("*"):
+            with contextlib.suppress(FileNotFoundError):
+                if folder.name not in ordered and time.time() - folder.stat().st_mtime > UNUSED_S:
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def tell(self, job_id: str, standing: Standing) -> None:
         """Write where an order stands."""

@@ -40,7 +40,8 @@ class Worker:
     def start(self) -> None:
         """Begin. The bench, when it is closed, waits until the present order has stopped."""
         self._bench.before_closing(self.close)
-        self._stand_by()
+        if self._stand_by():
+            self._queue.sweep()
         self._thread.start()
 
     def close(self) -> None:

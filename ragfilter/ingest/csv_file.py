@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,6 +15,8 @@ from ragfilter.ingest.reading import PLAIN, Reading
 from ragfilter.ingest.records import Record, to_record
 
 REMEDY = "Begin the file with a header such as id,title,text; quote cells that hold the separator."
+SAMPLE = 50
+"""Rows that tell how long a column's cells are."""
 LARGEST_CELL = 64 * 1024 * 1024
 
 
@@ -24,7 +27,7 @@ def load_csv(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[R
     """
     names: list[str] = []
     numbered = False
-    for number, (line, cells) in enumerate(_rows(read_text(path), source)):
+    for number, (line, cells) in enumerate(_rows(read_text(path, source), source)):
         place = f"{source}, line {line}"
         if not names:
             header = [cell.strip() for cell in cells]
@@ -48,11 +51,17 @@ def load_csv(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[R
             yield record
 
 
-def columns(path: Path) -> tuple[str, ...]:
-    """The names in a CSV file's header, none of an empty file. Raises InputError."""
-    for _, cells in _rows(read_text(path), path.name):
-        return tuple(cell.strip() for cell in cells if cell.strip())
-    return ()
+def columns(path: Path) -> dict[str, int]:
+    """The names in a CSV file's header, each with the characters of its first cells together;
+    none of an empty file. Raises InputError."""
+    rows = (cells for _, cells in _rows(read_text(path, path.name), path.name))
+    header = [cell.strip() for cell in next(rows, [])]
+    found = dict.fromkeys(filter(None, header), 0)
+    for cells in islice(rows, SAMPLE):
+        for name, cell in zip(header, cells, strict=False):
+            if name:
+                found[name] += len(cell)
+    return found
 
 
 def _rows(text: str, source: str) -> Iterator[tuple[int, list[str]]]:

@@ -8,15 +8,15 @@ from pathlib import Path
 from ragfilter.errors import InputError
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, source: str = "") -> str:
     """The UTF-8 text of a file, a byte order mark left out, line ends as ``\\n``.
 
-    Raises InputError: unreadable, or not UTF-8.
+    Raises InputError naming `source`, or else the path: unreadable, or not UTF-8.
     """
-    return "\n".join(read_lines(path))
+    return "\n".join(read_lines(path, source))
 
 
-def read_lines(path: Path) -> Iterator[str]:
+def read_lines(path: Path, source: str = "") -> Iterator[str]:
     """The lines of a UTF-8 file without their ends. Raises InputError like `read_text`."""
     number = 0
     try:
@@ -27,10 +27,11 @@ def read_lines(path: Path) -> Iterator[str]:
                 yield text.removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{path}, line {number}: not UTF-8 at byte {error.start + 1}.",
+            f"{source or path}, line {number}: not UTF-8 at byte {error.start + 1}.",
             remedy="Save the file as UTF-8.",
         ) from None
     except OSError as error:
         raise InputError(
-            f"{path} cannot be read: {error.strerror}.", remedy="Check its name and permissions."
+            f"{source or path} cannot be read: {error.strerror}.",
+            remedy="Check its name and permissions.",
         ) from None

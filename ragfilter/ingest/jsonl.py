@@ -16,7 +16,7 @@ REMEDY = 'Write one JSON object per line, such as {"id": "a", "text": "..."}.'
 
 def load_jsonl(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator[Record]:
     """The records of a JSONL file; empty lines are passed over. Raises InputError."""
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(read_lines(path, source), start=1):
         if not line.strip():
             continue
         try:

@@ -9,6 +9,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from ragfilter.errors import InputError
@@ -16,6 +17,7 @@ from ragfilter.ingest import adsapi, demo
 from ragfilter.ingest.csv_file import load_csv
 from ragfilter.ingest.jsonl import load_jsonl
 from ragfilter.ingest.markdown import load_markdown
+from ragfilter.ingest.openapi.files import not_openapi
 from ragfilter.ingest.openapi.read import SUFFIXES, load_openapi, load_together
 from ragfilter.ingest.pdf import load_pdf
 from ragfilter.ingest.plain_text import load_text
@@ -102,17 +104,31 @@ def _load(
         if loader is load_openapi:
             yield from load_openapi(path, source=path.name, progress=progress)
         else:
-            yield from _usable(loader(path, source=path.name, reading=reading), reading)
+            yield from _usable(loader, path, path.name, reading)
     else:
         raise InputError(f"{path} does not exist.", remedy=REMEDY)
 
 
-def _usable(records: Iterator[Record], reading: Reading) -> Iterator[Record]:
+def _usable(
+    loader: Callable[..., Iterator[Record]], path: Path, source: str, reading: Reading
+) -> Iterator[Record]:
     """The records up to the point where their file can no longer be read."""
-    try:
-        yield from records
-    except InputError as error:
+    silent = reading.skip is not None  # A strict reading passes over an empty file.
+
+    def refuse(error: InputError) -> None:
+        nonlocal silent
+        silent = False
         reading.refuse(error)
+
+    try:
+        for record in loader(path, source=source, reading=replace(reading, skip=refuse)):
+            silent = False
+            yield record
+    except InputError as error:
+        refuse(error)
+    if silent:
+        nothing = f"{source}: there is nothing in it that can be indexed."
+        refuse(InputError(nothing, remedy="See whether the file is empty."))
 
 
 def _folder(folder: Path, reading: Reading, progress: Progress | None) -> Iterator[Record]:
@@ -122,13 +138,17 @@ def _folder(folder: Path, reading: Reading, progress: Progress | None) -> Iterat
     others = [name for name, loader in loaders.items() if loader is None]
     if len(others) == len(files):
         raise InputError(f"{folder} contains no file that can be indexed.", remedy=REMEDY)
-    descriptions, not_openapi = load_together(maybe, progress=progress, refuse=reading.refuse)
-    others += not_openapi
+    descriptions, unclear = load_together(maybe, progress=progress, refuse=reading.refuse)
+    if reading.skip is None:
+        others += unclear
+    else:
+        for name in unclear:
+            reading.skip(not_openapi(name))
     if others:
         log.warning("%d files of other kinds in %s are skipped", len(others), folder)
     for name, loader in loaders.items():
         if loader is not None and name not in maybe:
-            yield from _usable(loader(files[name], source=name, reading=reading), reading)
+            yield from _usable(loader, files[name], name, reading)
     yield from descriptions
 
 

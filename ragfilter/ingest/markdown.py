@@ -36,7 +36,7 @@ def load_markdown(path: Path, *, source: str, reading: Reading = PLAIN) -> Itera
         yield from load_text(path, source=source, reading=reading)
         return
     seen: dict[str, int] = {}
-    for headings, line, body in sections(read_text(path)):
+    for headings, line, body in sections(read_text(path, source)):
         title = BETWEEN.join(headings) or path.stem
         for passage in passages(body, reading.size, reading.overlap):
             anchor = f"{source}#{_slug(headings[-1] if headings else path.stem)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
@@ -56,13 +57,22 @@ def _stage(given: str, content: bytes, folder: Path, left: int) -> tuple[InputEr
     if suffix != ARCHIVE:
         target.write_bytes(content)
         return ()
-    # Beside the folder's own files, so that two zips may hold files of one name.
+    # A folder of its own, so that two zips may hold files of one name.
+    inside = target.with_suffix("")
+    if inside.exists():
+        _refuse(name, "there is a folder of that name", "Rename one of them.")
     packed = target.with_name(f".{target.name}")
     packed.write_bytes(content)
     try:
-        return unpack(packed, target.with_suffix(""), source=name, suffixes=LOADERS, limit=left)
+        refused = unpack(packed, inside, source=name, suffixes=LOADERS, limit=left)
+    except InputError:
+        shutil.rmtree(inside, ignore_errors=True)
+        raise
     finally:
         packed.unlink()
+    if not refused and not inside.exists():
+        _refuse(name, "it holds no file that can be indexed", f"Use {' '.join(sorted(LOADERS))}.")
+    return refused
 
 
 def _refuse(name: str, why: str, remedy: str) -> NoReturn:

@@ -109,6 +109,19 @@ def test_a_table_s_columns_are_chosen_and_bad_records_listed(page: Any) -> None:
     assert [json.loads(line)["id"] for line in exported.splitlines()] == ["1"]
 
 
+def test_the_longest_column_is_taken_as_text_and_a_file_of_nothing_is_named(page: Any) -> None:
+    csv = b"Nr,When,What happened\n1,Monday,Trolls fled from the fire.\n2,Tuesday,Owls hooted.\n"
+    drop(page, ("a.csv", csv), ("b.json", b'{"hello": 1}'), ("c.txt", b"\xff\xfe"))
+    assert page.at.selectbox(key="column-text").value == "What happened"
+    said = page.warnings[0].replace("\\", "")
+    assert "b.json: this is not an OpenAPI description" in said
+    assert "c.txt, line 1: not UTF-8" in said
+    assert "uploads" not in said
+    drop(page, ("c.txt", b"  "))
+    assert "c.txt: there is nothing in it" in page.warnings[0].replace("\\", "")
+    assert "The first chunks" not in shown(page)
+
+
 def test_a_zip_is_checked_and_uploads_are_limited(
     open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

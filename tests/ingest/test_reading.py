@@ -112,7 +112,7 @@ def test_bad_records_are_listed_while_the_rest_goes_in(tmp_path: Path) -> None:
     assert ids == ["a", "c", "d", "g"]
     assert [message.split(": ")[0] for message in told] == [
         "d.json, line 1", "a.jsonl, line 2", "a.jsonl, line 3", "a.jsonl, line 4",
-        "a.jsonl, line 5", "b.csv, line 3", "b.csv, line 4", f"{tmp_path}/c.txt, line 1",
+        "a.jsonl, line 5", "b.csv, line 3", "b.csv, line 4", "c.txt, line 1",
     ]  # fmt: skip
 
 
@@ -205,6 +205,37 @@ def test_a_zip_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 # --- uploads
+
+
+def test_files_that_hold_nothing_are_left_out_and_named(tmp_path: Path) -> None:
+    files = {
+        "a.json": b'{"hello": 1}', "b.txt": b" \n", "c.csv": b"id,text\n", "d.txt": b"Hush.",
+        "e.md": b"ok\n\xff",
+    }  # fmt: skip
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    ids, told = lenient(folder)
+    assert ids == ["d.txt#1"]
+    assert sorted(told) == [
+        "a.json: this is not an OpenAPI description (no openapi version at the top).",
+        "b.txt: there is nothing in it that can be indexed.",
+        "c.csv: there is nothing in it that can be indexed.",
+        "e.md, line 2: not UTF-8 at byte 1.",
+    ]
+
+
+def test_a_zip_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
+    bomb = packed(tmp_path / "x.zip", {"a.txt": b"one", "b.txt": bytes(3_000)}).read_bytes()
+    none = packed(tmp_path / "y.zip", {"a.exe": b"MZ"}).read_bytes()
+    files = [("bomb.zip", bomb), ("none.zip", none), ("a.md", b"kept")]
+    refused = stage(files, tmp_path / "up", limit=2_000)
+    assert [error.message for error in refused] == [
+        "bomb.zip: it unpacks to more than 0 MB.",
+        "'none.zip' is left out: it holds no file that can be indexed.",
+    ]
+    assert [f.name for f in (tmp_path / "up").rglob("*")] == ["a.md"]
 
 
 def test_uploads_are_checked_one_by_one(tmp_path: Path) -> None:

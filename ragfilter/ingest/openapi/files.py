@@ -22,14 +22,14 @@ def read_tree(path: Path, *, source: str, progress: Progress | None = None) -> d
 
     Raises InputError naming `source`: unreadable, broken (with the line), not OpenAPI, OpenAPI 2.
     """
-    return _checked(parse(read_text(path), path.suffix, source, progress), source)
+    return _checked(parse(read_text(path, source), path.suffix, source, progress), source)
 
 
 def read_tree_if_any(
     path: Path, *, source: str, progress: Progress | None = None
 ) -> dict[str, Any] | None:
     """Like `read_tree`, but None for a file that does not say that it is such a description."""
-    text = read_text(path)
+    text = read_text(path, source)
     try:
         tree = parse(text, path.suffix, source, progress)
     except InputError:
@@ -88,7 +88,12 @@ def _checked(tree: object, source: str) -> dict[str, Any]:
             f"{source}: this is OpenAPI 2 (Swagger); only OpenAPI 3 can be read.",
             remedy="Convert it first, for example with swagger2openapi.",
         )
-    raise InputError(
+    raise not_openapi(source)
+
+
+def not_openapi(source: str) -> InputError:
+    """What to say of a JSON or YAML file that describes no API."""
+    return InputError(
         f"{source}: this is not an OpenAPI description (no openapi version at the top).",
         remedy="Use an OpenAPI 3 file, or turn the data into JSONL records.",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
@@ -67,7 +67,8 @@ def draw(visit: Visit) -> None:
         return
     reading = _reading(draft)
     made = drafts.preview(draft, reading)
-    _chunks(made.records)
+    if made.records:
+        _chunks(made.records)
     _refusals(made.refused)
     if made.records:
         _index(visit, draft, reading)
@@ -96,7 +97,7 @@ def _reading(draft: Draft) -> Reading:
     return Reading(size, overlap, headings, _columns(draft.columns()))
 
 
-def _columns(names: Sequence[str]) -> dict[str, str]:
+def _columns(names: Mapping[str, int]) -> dict[str, str]:
     """Which column holds which field; empty where the header already names them."""
     if not names:
         return {}
@@ -106,7 +107,7 @@ def _columns(names: Sequence[str]) -> dict[str, str]:
         for field, (label, about) in MAPPED.items():
             options = list(names) if field == "text" else [NEW, *names]
             picked = st.selectbox(
-                label, options, index=options.index(_guess(field, options)),
+                label, options, index=options.index(_guess(field, options, names)),
                 key=f"column-{field}", format_func=_or_none, help=about, width=180,
             )  # fmt: skip
             if picked and picked not in chosen.values():
@@ -120,10 +121,12 @@ def _or_none(name: str) -> str:
     return name or "none"
 
 
-def _guess(field: str, options: Sequence[str]) -> str:
+def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> str:
+    """The column that is named for the field; for the text, else the one that holds most."""
     lower = {name.lower(): name for name in reversed(options)}
     wanted = GUESSES.get(field, (field,) if field in COLUMNS else ())
-    return next((lower[name] for name in wanted if name in lower), options[0])
+    other = max(options, key=lambda name: lengths[name]) if field == "text" else NEW
+    return next((lower[name] for name in wanted if name in lower), other)
 
 
 def _chunks(records: Sequence[Record]) -> None:

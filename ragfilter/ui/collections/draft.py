@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ragfilter.errors import InputError
-from ragfilter.indexing.queue import UPLOADS
+from ragfilter.indexing.queue import UPLOADS, Queue
 from ragfilter.ingest.csv_file import columns
 from ragfilter.ingest.load import load
 from ragfilter.ingest.reading import Reading
@@ -42,17 +42,18 @@ class Draft:
     def has_markdown(self) -> bool:
         return any(file.suffix.lower() in MARKDOWN for file in self.files)
 
-    def columns(self) -> tuple[str, ...]:
-        """The columns of every CSV file, each once; none of a file that cannot be read."""
-        found: dict[str, None] = {}
+    def columns(self) -> dict[str, int]:
+        """The columns of every CSV file, each once, with the characters of its first cells; none
+        of a file that cannot be read."""
+        found: dict[str, int] = {}
         for file in self.files:
             if file.suffix.lower() == ".csv":
                 try:
-                    found |= dict.fromkeys(columns(file))
+                    found |= columns(file)
                 except InputError:
                     # Reading it says why.
                     continue
-        return tuple(found)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +69,12 @@ def of(uploads: Sequence[UploadedFile], resources: Resources) -> Draft | None:
     before: Draft | None = st.session_state.get("draft-uploads")
     ids = "".join(f"{upload.file_id}/" for upload in uploads)
     key = hashlib.sha256(ids.encode()).hexdigest()[:24]
-    if before is not None and before.key == key:
+    if before is not None and before.key == key and before.folder.is_dir():
         return before
     discard()
     if not uploads:
         return None
+    Queue(resources.bench.workspace.path).sweep()
     folder = resources.bench.workspace.path / UPLOADS / key
     shutil.rmtree(folder, ignore_errors=True)
     limit = resources.deployment.max_upload_mb * 1_000_000
