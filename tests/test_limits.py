@@ -50,6 +50,17 @@ def result(distances: tuple[float, ...] = DISTANCES, /, **settings: Any) -> Resu
             ["Max results (k) = 5 (cutoff) drops 3", "Gap threshold = 0.100 (cutoff) drops 2"],
             [],
         ),
+        (
+            {"cutoff.strategy": "autocut", "cutoff.max_results": 6},
+            ["Max results (k) = 6 (cutoff) drops 2", "Strategy = autocut (cutoff) drops 3"],
+            [],
+        ),
+        # Too few hits for a background, so that gap cuts.
+        (
+            {"cutoff.strategy": "relative", "cutoff.max_results": 5},
+            ["Max results (k) = 5 (cutoff) drops 3", "Gap threshold = 0.100 (cutoff) drops 2"],
+            [],
+        ),
         ({"cutoff.enabled": False, "retrieval.k": 6}, ["Unfiltered k = 6 drops 2"], []),
         (
             {"cutoff.enabled": False, "retrieval.k": 20},
@@ -64,6 +75,20 @@ def test_every_limit_says_whether_it_bound_and_what_came_before_it(
     made = limits(result(**settings))
     assert [limit.words for limit in made if limit.bound] == bound
     assert [each.words for each in made if not each.bound and "not reached" in each.why] == idle
+
+
+def test_a_strategy_s_own_limit_and_the_context_budget_are_limits() -> None:
+    # Best 0.10, background 1.0: 0.10 + 0.1 × 0.90 = 0.19 keeps the first.
+    distances = (0.10, 0.20, 0.25, *(1.0,) * 60)
+    made = result(distances, **{"cutoff.strategy": "relative", "cutoff.relative_offset": 0.1,
+                                "cutoff.max_results": 40, "cutoff.min_results": 0})  # fmt: skip
+    assert [each.words for each in limits(made) if each.bound] == [
+        "Max results (k) = 40 (cutoff) drops 23", "Relative offset = 0.100 (cutoff) drops 39",
+    ]  # fmt: skip
+    hits = tuple(Hit(Chunk(f"c{n}", "word " * 40), d, n) for n, d in enumerate((0.1, 0.2), start=1))
+    tight = Settings().with_values({"context.max_context_tokens": 60})
+    (told,) = [e for e in limits(replay(Pool("q", "demo", "l2", hits), tight)) if e.bound]
+    assert told.words == "Context budget = 60 (context) drops 1"
 
 
 @pytest.mark.parametrize(

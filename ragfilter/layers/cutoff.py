@@ -155,6 +155,15 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, looked: int, pins: int) -
     return replace(wish, kept=kept, reason=wish.reason + note)
 
 
+def acting(result: Result) -> Settings:
+    """The settings with the strategy that cut: another stands in for one that lacks a background,
+    scores or a calibration."""
+    for trace in result.traces:
+        if trace.layer == "cutoff" and isinstance(trace.detail, CutoffDetail) and trace.detail.ids:
+            return result.settings.with_values({"cutoff.strategy": trace.detail.cut.strategy})
+    return result.settings
+
+
 def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tuple[Cut, ...]:
     """What every strategy makes of the same values, with the settings in force. One that lacks a
     background, or has values of its own, is left out."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ragfilter.layers.cutoff import acting
 from ragfilter.layers.registry import layer
 from ragfilter.model import CutoffDetail, LayerTrace, Result
 from ragfilter.settings.schema import field
@@ -19,11 +20,11 @@ EPSILON = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit in force: the setting at `path` and its value. `dropped` is how many it left out;
-    0 where it did not bind, and `why` then says what came before it."""
+    """A limit in force: the setting at `path` and its value, a number or a choice. `dropped` is how
+    many it left out; 0 where it did not bind, and `why` then says what came before it."""
 
     path: str
-    value: float
+    value: float | str
     dropped: int
     why: str = ""
 
@@ -36,7 +37,8 @@ class Limit:
     def label(self) -> str:
         """``Candidates checked first = 15 (quality)``: the setting as the page names it."""
         info = field(self.path)
-        shown = f"{self.value:.3f}" if info.type is float else str(int(self.value))
+        form = {float: ".3f", int: ",.0f"}.get(info.type, "")
+        shown = f"{self.value:{form}}"
         where = f" ({info.section})" if info.section != "retrieval" else ""
         return f"{info.label} = {shown}{where}"
 
@@ -65,6 +67,10 @@ def _of(trace: LayerTrace, result: Result, before: list[Limit]) -> Iterator[Limi
             yield _count("retrieval.k", trace, result, before)
         case "judge":
             yield _count("judge.max_chunks", trace, result, before)
+        case "context":
+            path = "context.max_context_tokens"
+            dropped = trace.count("dropped")
+            yield Limit(path, result.settings.get(path), dropped, "is met by all")
 
 
 def _count(path: str, trace: LayerTrace, result: Result, before: list[Limit]) -> Limit:
@@ -116,7 +122,7 @@ def _cutoff(trace: LayerTrace, result: Result, before: list[Limit]) -> Iterator[
     cut = detail.cut
     beyond = max(0, trace.n_in - max(settings.max_results, trace.count("pinned")))
     fell = trace.n_in - trace.n_out - beyond
-    used = layer("cutoff").used(result.settings)
+    used = layer("cutoff").used(acting(result))
     reason = f"is not reached: {numbers.chunks(trace.n_out)} stay"
     if trace.n_in <= settings.max_results:
         reason = _forestalled(trace.n_in, before)
@@ -137,6 +143,10 @@ def _cutoff(trace: LayerTrace, result: Result, before: list[Limit]) -> Iterator[
             0 if cliff else fell,
             "does not act: there is a cliff" if cliff else "is met by all",
         )
+    elif "gap_threshold" not in used and cut.strategy != "fixed":
+        name = "relative_offset" if "relative_offset" in used else "strategy"
+        value = cut.strategy if name == "strategy" else settings.relative_offset
+        yield Limit(f"cutoff.{name}", value, fell, "is met by all")
 
 
 def first_step(result: Result) -> float | None:

@@ -22,8 +22,8 @@ def test_a_dropped_chunk_is_brought_back_by_a_button_and_undo_drops_it_again(
 ) -> None:
     link = {"profile": "full", "q": CLERIC, "cutoff.max_results": "40"}
     page = open_page(link | {"panel": "Chunk", "chunk": MATRIX, "filter": "cleric matrix"})
-    # The limit that a larger k does not get past is named beside the curve.
-    said = next(text for text in page.html if text.startswith("Candidates checked"))
+    # What decides stands first beside the curve, and then what a larger k does not get past.
+    said = next(text for text in page.html if text.startswith("Relative offset"))
     limit = "limited by Background share = 0.800 (quality)"
     assert f"k) = 40 (cutoff) is not reached: 9 chunks came in, {limit}" in said
     # What the link was copied with is there, and in the next link too.

@@ -15,6 +15,7 @@ from ragfilter.report import rows
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.curve import figure as curve
 from ragfilter.ui.curve import points as curve_points
+from ragfilter.ui.curve import tune
 
 CLIFFS = (0.100, 0.300, 0.340, 0.470, 0.510, 0.660, 0.700)
 """Gaps: 0.2 (skipped), 0.04, 0.13, 0.04, 0.15 (the largest), 0.04."""
@@ -81,6 +82,17 @@ def test_without_a_cliff_the_fallback_line_is_the_strong_one() -> None:
     assert "<b>fallback:<br>best + 0.100</b>" in notes(
         drawn(result(FLAT, **{"cutoff.distance_offset": 0.1}))
     )
+
+
+def test_the_curve_and_its_controls_are_those_of_the_strategy_that_cut() -> None:
+    """Seven hits are too few to know a background, so that gap cuts in place of relative."""
+    made = result(CLIFFS, **{"cutoff.strategy": "relative"})
+    assert notes(drawn(made)) == notes(drawn(result(CLIFFS)))
+    assert tune.paths(made) == (
+        "cutoff.strategy", "cutoff.gap_threshold", "cutoff.distance_offset", "cutoff.max_results",
+        "cutoff.skip_first",
+    )  # fmt: skip
+    assert "relative is chosen, but cut by gap, since a background" in tune.limits_in_force(made)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from ragfilter.layers.cutoff import acting
 from ragfilter.model import CutoffDetail, Result
 from ragfilter.report import Row, short_title
 from ragfilter.ui.curve import marks
@@ -59,7 +60,7 @@ def figure(
     if detail is not None:
         width = max(0.46, 0.009 * (high - low))
         data.append(marks.steps(detail, (low, high), ink, width=width))
-        marks.cut_marks(shapes, notes, result.settings.cutoff, detail, span, ink)
+        marks.cut_marks(shapes, notes, acting(result).cutoff, detail, span, ink)
         top = marks.steps_top(detail)
     elif points.entered:
         marks.k_mark(
@@ -189,7 +190,7 @@ def _span(
         return 0.0, 1.0
     low, high = min(seen), max(seen)
     room = max(high - low, 0.05)
-    if detail is not None and result.settings.cutoff.strategy == "gap":
+    if detail is not None and detail.cut.strategy == "gap":
         limit = fallback(detail, result.settings.cutoff.distance_offset)
         if detail.cut.limit is not None or limit <= high + 0.6 * room:
             high = max(high, limit)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from ragfilter.layers.cutoff import acting
 from ragfilter.layers.registry import layer
+from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import Result
 from ragfilter.report.limits import first_step, limits
 from ragfilter.settings.schema import field
@@ -19,7 +21,7 @@ SHORT = {"cutoff.max_results": "k", "retrieval.k": "k", "cutoff.gap_threshold": 
 
 def paths(result: Result) -> tuple[str, ...]:
     """The settings that decide where the curve ends, those that act now."""
-    settings = result.settings
+    settings = acting(result)
     cutoff = layer("cutoff")
     if cutoff.enabled(settings):
         used = cutoff.used(settings)
@@ -39,16 +41,23 @@ def draw(result: Result) -> None:
                 '<p class="rf-hint">The cutoff is off, and the judge decides how many stay. Switch '
                 "Cutoff on in the sidebar to tune a threshold here.</p>"
             )
-    html.draw(f'<ul class="rf-limits" aria-label="Limits in force">{_limits(result)}</ul>')
+    html.draw(f'<ul class="rf-limits" aria-label="Limits in force">{limits_in_force(result)}</ul>')
 
 
-def _limits(result: Result) -> str:
-    """The limits that bound, then what kept the others from it."""
+def limits_in_force(result: Result) -> str:
+    """The limit that decided how many stay, the others that bound, then what kept the rest from
+    it."""
     every = limits(result)
     # Of two that cannot both act, the idle one says nothing.
-    bound = [each for each in every if each.bound]
+    bound = [each.words for each in reversed(every) if each.bound]
     idle = [each for each in every if not each.bound and "not reached" in each.why]
-    items = [f"<li><b>{html.text(each.words)}</b></li>" for each in bound]
+    items = [f"<li><b>{html.text(words)}</b></li>" for words in bound[:1]]
+    items += [f"<li>{html.text(words)}</li>" for words in bound[1:]]
+    chosen, cut = result.settings.cutoff.strategy, acting(result).cutoff.strategy
+    if chosen != cut:
+        why = result.trace("cutoff").note.rpartition("; ")[2]
+        name = strategy(chosen).title or chosen
+        items.append(f"<li>{html.text(f'{name} is chosen, but {why}')}.</li>")
     tall = first_step(result)
     if tall is not None:
         items.append(
