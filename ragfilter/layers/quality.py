@@ -37,10 +37,7 @@ EPSILON = 1e-9
 NOISE = 2 / 3
 """Below this share of a threshold, what is best is no match that was missed by little."""
 UNSCORED = "the store gives no scores"
-MESSAGE = (
-    "Nothing in this collection matches the query well enough. "
-    "Ask in other words, or set a less strict threshold."
-)
+MESSAGE = "Nothing in this collection matches the query well enough. Ask in other words."
 
 
 Limits = Literal["similarity", "background"]
@@ -285,9 +282,12 @@ def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality
     for hit in hits[len(candidates) :]:
         reason = f"beyond the {quality.max_top_k} that are reranked"
         decisions.append(Decision(hit.id, "quality", "dropped", reason))
-    if not kept and hits:
-        return LayerOutput((), tuple(decisions), status="low_quality_results", message=MESSAGE)
     note = f"reranked {len(candidates)} chunks"
+    if not kept and hits:
+        return LayerOutput(
+            (), tuple(decisions), status="low_quality_results", message=MESSAGE,
+            note=f"{note}, none is good enough",
+        )  # fmt: skip
     return LayerOutput(tuple(kept), tuple(decisions), note=note, reranked=True)
 
 
@@ -333,9 +333,7 @@ def _unused(settings: Settings) -> frozenset[str]:
 def _relax(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]] | None:
     """Move the threshold to the best value that was compared with it, unless that is noise."""
     compared = [d for d in trace.decisions if d.value is not None and d.limit is not None]
-    reranked = trace.note.startswith("reranked") or any(
-        d.reason.startswith("rerank score") for d in compared
-    )
+    reranked = trace.note.startswith("reranked")
     quality = result.settings.quality
     limits = {d.limit for d in compared if d.limit is not None}
     if not reranked and limits and quality.score_threshold not in limits:

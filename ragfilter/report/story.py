@@ -94,7 +94,8 @@ def sentences(story: Story, price: float = 0.0) -> tuple[str, ...]:
         said.append(f"{', '.join(fall.line for fall in story.falls)}.")
     if story.message:
         said.append(story.message)
-    said.append(_prompt(story, price))
+    if story.kept:
+        said.append(_prompt(story, price))
     return tuple(said)
 
 

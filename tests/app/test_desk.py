@@ -60,6 +60,12 @@ def test_a_settings_file_is_taken_whole_or_not_at_all(open_page: Callable[..., A
     assert "bad.toml, line 3" in page.errors[0].replace("\\", "")
     page.press("undo")
     assert page.changes == {"cutoff.max_results": 7}
+    # A file that names no profile changes the present one.
+    none = b"[cutoff]\nmax_results = 4\n"
+    page.at.file_uploader(key="settings-file").set_value(("none.toml", none, "application/toml"))
+    page.run()
+    assert page.at.session_state["profile"] == "adaptive-gap"
+    assert page.changes == {"cutoff.max_results": 4}
 
 
 def test_settings_saved_under_a_name_are_loaded_and_forgotten(

@@ -143,3 +143,14 @@ def test_the_environment_is_where_every_profile_begins(
     assert page.press("reset").changes == ours
     # A link that names a profile says all by itself.
     assert open_page({"profile": "adaptive-gap"}).changes == {}
+
+
+@pytest.mark.parametrize(("shown", "copied"), [("First 50", "First+50"), ("All", "All")])
+def test_a_copied_link_brings_back_the_stretch_of_the_curve(
+    open_page: Callable[..., Any], shown: str, copied: str
+) -> None:
+    page = open_page({"q": OWLBEARS}).choose("window", shown)
+    assert any(f"places={copied}" in code.value for code in page.at.code)
+    opened = open_page({"q": OWLBEARS, "places": shown})
+    assert opened.at.session_state["window"] == shown
+    assert any(f"places={copied}" in code.value for code in opened.at.code)

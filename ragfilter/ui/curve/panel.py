@@ -16,9 +16,9 @@ from ragfilter.ui.curve import figure as curve
 from ragfilter.ui.curve import points as curve_points
 from ragfilter.ui.look import hint, html, numbers, theme
 from ragfilter.ui.session import state
+from ragfilter.ui.session.state import ALL, CUT, FIFTY, WINDOWS
 from ragfilter.ui.session.visit import View
 
-CUT, FIFTY, ALL = "Around the cut", "First 50", "All"
 BY_SCORE, BY_DISTANCE = "By score", "By distance"
 
 
@@ -80,7 +80,7 @@ def _ranges(result: Result, points: curve_points.Points, last: int, by_distance:
         st.session_state.window = CUT
     st.segmented_control(
         "Shown",
-        (CUT, FIFTY, ALL),
+        WINDOWS,
         key="window",
         persist_state="session",
         format_func=lambda name: f"All {len(points.x)}" if name == ALL else name,

@@ -189,10 +189,13 @@ def settings(profile: str, changes: Mapping[str, Any]) -> Settings:
     return config.merge([_profile(profile), Given("the page", changes)])[0]
 
 
-def from_file(content: bytes, name: str) -> tuple[str, dict[str, Any]]:
-    """The profile and the changes that a settings file holds. Raises SettingsError."""
+def from_file(
+    content: bytes, name: str, profile: str = profiles.DEFAULT
+) -> tuple[str, dict[str, Any]]:
+    """The profile and the changes that a settings file holds; of `profile`, where it names none.
+    Raises SettingsError."""
     given, named = config.parse_toml(content, name)
-    profile = profiles.profile(named or profiles.DEFAULT, origin=name).name
+    profile = profiles.profile(named or profile, origin=name).name
     merged, _ = config.merge([_profile(profile), given])
     return profile, merged.changed_from(base(profile))
 

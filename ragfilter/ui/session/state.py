@@ -24,6 +24,8 @@ from ragfilter.ui.session.replays import Replays
 OPERATOR = "operator"
 MOST_STEPS = 200
 """How many changes of settings can be undone."""
+WINDOWS = CUT, FIFTY, ALL = "Around the cut", "First 50", "All"
+"""Which ranks the curve shows, but for any that are chosen by number."""
 PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
 
 
@@ -134,7 +136,10 @@ def looked() -> None:
         st.session_state.chunk = look[link.CHUNK]
     if look.get(link.PANEL) in PANELS:
         st.session_state.panel = look[link.PANEL]
-    low, dash, high = look.get(link.PLACES, "").partition("-")
+    places = look.get(link.PLACES, "")
+    if places in WINDOWS:
+        st.session_state.zoom, st.session_state.window = None, places
+    low, dash, high = places.partition("-")
     if dash and low.isdecimal() and high.isdecimal() and len(low + high) < 12:
         low_high = int(low), int(high)
         if 0 < low_high[0] < low_high[1]:
@@ -149,10 +154,11 @@ def whole_link(nameable: Collection[str]) -> dict[str, str]:
     if not shared:
         return {}
     zoom, chunk = st.session_state.zoom, st.session_state.chunk
+    window = st.session_state.get("window") or CUT
     look = {
         link.CHUNK: chunk if chunk in nameable else "",
         link.PANEL: "" if st.session_state.panel == PANELS[0] else st.session_state.panel,
-        link.PLACES: f"{zoom[0]}-{zoom[1]}" if zoom else "",
+        link.PLACES: f"{zoom[0]}-{zoom[1]}" if zoom else "" if window == CUT else window,
         link.FILTER: st.session_state.get("filter") or "",
         link.VIEW: OPERATOR if st.session_state.operator else "",
     }
@@ -225,8 +231,9 @@ def choose_profile(name: str) -> None:
 
 
 def load(content: bytes, name: str) -> None:
-    """Take the settings of a file, all or none. Raises SettingsError."""
-    _move(*link.from_file(content, name))
+    """Take the settings of a file, all or none; of the present profile, where it names none.
+    Raises SettingsError."""
+    _move(*link.from_file(content, name, st.session_state.profile))
     st.session_state.settle = True
 
 

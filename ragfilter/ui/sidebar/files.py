@@ -148,4 +148,4 @@ def _read(content: bytes, name: str) -> None:
     except SettingsError as error:
         _tell("loaded", error=str(error))
     else:
-        _tell("loaded", done=f"Loaded {name}.")
+        _tell("loaded", done=f"Loaded {name}: profile {st.session_state.profile}.")
