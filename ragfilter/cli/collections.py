@@ -98,11 +98,18 @@ def export(
 def open_(
     name: Name,
     folder: Annotated[
-        str, typer.Option(help="Chroma folder that holds it. Default: the workspace's own store.")
+        str,
+        typer.Option(
+            help="Chroma folder that holds it, or the URL of a server. Default: the workspace's "
+            "own store."
+        ),
     ] = "",
     model: Annotated[
         str,
-        typer.Option(help="Embedding model that made its vectors: sentence-transformers, or path."),
+        typer.Option(
+            help="Embedding model that made its vectors: sentence-transformers, or path. Needed "
+            "where the collection does not name it."
+        ),
     ] = "",
     writable: Annotated[
         bool, typer.Option("--writable", help="Allow changes to its rules.")
@@ -113,10 +120,9 @@ def open_(
 
     It is read only unless changes are allowed. No other program may have its folder open.
     """
-    from ragfilter.stores.foreign import Opening, hint
+    from ragfilter.stores.foreign import Opening
 
     with parts.open_for(data_dir, "collections") as bench:
-        model = model or hint(bench.stores.at(folder), name)
         opening = Opening(folder, model, writable)
         found = bench.stores.open(name, opening, bench.embedder_called)
         used = bench.embedder_of(name).name

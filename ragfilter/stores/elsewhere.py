@@ -1,5 +1,5 @@
-"""Which store holds a collection: the workspace's own, or the Chroma folder of somebody else's in
-which it was opened."""
+"""Which store holds a collection: the workspace's own, or the Chroma folder or server of somebody
+else's in which it was opened."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class Stores:
         return self.at(self.opening(name).folder)
 
     def at(self, folder: str) -> ChromaStore:
-        """The store in a Chroma folder; the workspace's own where `folder` is empty."""
+        """The store in a Chroma folder or on a server; the workspace's own where `folder` is
+        empty."""
         store = self._in(folder) if folder else self._workspace.store()
         # Asked anew each time: another session may allow or forbid it.
         store.writable = lambda name: self.opening(name).writable
@@ -59,7 +60,7 @@ class Stores:
 
         Raises ModelError too; where it raises, nothing is opened.
         """
-        folder = str(foreign.resolved(opening.folder)) if opening.folder else ""
+        folder = foreign.resolved(opening.folder) if opening.folder else ""
         if folder == str(self._workspace.chroma_dir):
             folder = ""
         store, own = self.at(folder), self._workspace.store()
@@ -73,8 +74,14 @@ class Stores:
                 f"Collection {name!r} was made by ragfilter in this workspace.",
                 remedy="Ask it as it is.",
             )
-        found = foreign.check(store, name, embedder_called(opening.embedder))
-        foreign.keep(self._workspace.path, name, replace(opening, folder=folder))
+        model = opening.embedder or foreign.hint(store, name)
+        if not model:
+            raise InputError(
+                f"Nothing says which embedding model made the vectors of {name!r}.",
+                remedy="Name it. Another one finds nonsense, even where the dimensions agree.",
+            )
+        found = foreign.check(store, name, embedder_called(model))
+        foreign.keep(self._workspace.path, name, replace(opening, folder=folder, embedder=model))
         return found
 
     def forget(self, name: str) -> None:
@@ -82,14 +89,14 @@ class Stores:
         foreign.keep(self._workspace.path, name, None)
 
     def close(self) -> None:
-        """Close the folders of others."""
+        """Close the stores of others."""
         for store in self._folders.values():
             store.close()
         self._folders.clear()
 
     def _in(self, folder: str) -> ChromaStore:
         with self._opening:
-            path = str(foreign.resolved(folder))
+            path = foreign.resolved(folder)
             if path not in self._folders:
                 self._folders[path] = foreign.open_store(path)
             return self._folders[path]

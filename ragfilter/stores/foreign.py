@@ -1,7 +1,7 @@
 """Chroma collections that others made: how each is opened, and what can be done with it.
 
-A collection may lie in the workspace's own store (a server's, say) or in a Chroma folder elsewhere.
-Nothing is written to it unless that was allowed.
+A collection may lie in the workspace's own store, or in a Chroma folder or on a Chroma server
+elsewhere. Nothing is written to it unless that was allowed.
 """
 
 from __future__ import annotations
@@ -17,20 +17,25 @@ import numpy as np
 from ragfilter.errors import InputError, StoreError
 from ragfilter.protocols import Embedder
 from ragfilter.stores.chroma import insides
-from ragfilter.stores.chroma.client import guard
+from ragfilter.stores.chroma.client import Server, guard
 from ragfilter.stores.chroma.store import ChromaStore
 from ragfilter.text.numbers import chunks
+from ragfilter.text.urls import shown, web_address
 
 FILE = "foreign.json"
 DATABASE = "chroma.sqlite3"
+SERVERS = ("http://", "https://")
+SERVER_S = 10.0
+"""How long somebody else's server is waited for."""
 SAMPLE = 50
 NEAR_ONE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """How a collection is opened. `folder` is empty for the workspace's own store, `embedder` for
-    the workspace's own model; without `writable` nothing in it is changed."""
+    """How a collection is opened. `folder` is a path or the URL of a server, empty for the
+    workspace's own store; `embedder` is empty for what the collection itself names. Without
+    `writable` nothing in it is changed."""
 
     folder: str = ""
     embedder: str = ""
@@ -77,22 +82,34 @@ def keep(workspace: Path, name: str, opening: Opening | None) -> None:
         ) from None
 
 
-def resolved(folder: str) -> Path:
-    """`folder` as a whole path. Raises InputError."""
+def resolved(folder: str) -> str:
+    """`folder` as a whole path, or the URL of a server as it is. Raises InputError."""
+    if folder.startswith(SERVERS):
+        parts = web_address(folder)
+        if parts is not None and (parts.username or parts.password):
+            raise InputError(
+                f"{shown(folder)} comes with a user or a password, which would be kept in a file.",
+                remedy="Start ragfilter with RAGFILTER_CHROMA_URL instead.",
+            )
+        return folder.rstrip("/")
     try:
-        return Path(folder).expanduser().resolve()
+        return str(Path(folder).expanduser().resolve())
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError(f"{folder} cannot be used: {error}.", remedy="Name a folder.") from None
 
 
 def open_store(folder: str) -> ChromaStore:
-    """The store in a Chroma folder of somebody else's. Raises InputError where there is none."""
-    path = resolved(folder)
+    """The store in a Chroma folder or on a server of somebody else's. Raises InputError where there
+    is none, StoreUnavailable."""
+    if folder.startswith(SERVERS):
+        return ChromaStore.server(Server(folder, timeout_s=SERVER_S))
+    path = Path(resolved(folder))
     # Chroma would make a new store there.
     if not (path / DATABASE).is_file():
         raise InputError(
             f"{folder} is no Chroma folder: there is no {DATABASE} in it.",
-            remedy="Name the folder that was given to chromadb.PersistentClient.",
+            remedy="Name the folder that was given to chromadb.PersistentClient, or the URL of a "
+            "server, as http://127.0.0.1:8000.",
         )
     return ChromaStore.folder(path, shared=True)
 

@@ -21,6 +21,7 @@ from waiting import PROCESS_S
 
 from ragfilter.indexing.order import Order
 from ragfilter.indexing.queue import Queue, Standing
+from ragfilter.models.embedder import BUNDLED
 from ragfilter.ui.session import resources
 from ragfilter.workbench import Workbench
 
@@ -226,13 +227,18 @@ def test_a_collection_that_others_made_is_opened_as_it_is(page: Any, tmp_path: P
     assert "is no Chroma folder" in page.errors[0].replace("\\", "")
     page.at.text_input(key="elsewhere-folder").set_value(str(theirs))
     page.run().press("elsewhere-open")
+    assert "which embedding model made the vectors" in page.errors[0]
+    page.at.text_input(key="elsewhere-model-flat").set_value(BUNDLED)
+    page.run().press("elsewhere-open")
     assert "2 dimensions" in page.errors[0]
     page.at.selectbox(key="elsewhere-name").set_value("notes")
+    page.run()
+    page.at.text_input(key="elsewhere-model-notes").set_value(BUNDLED)
     page.run().press("elsewhere-open")
     assert table(page)["collection"] == ["mine", "notes"]
     assert table(page)["state"][1] == "not made by ragfilter"
     assert page.at.session_state["collection"] == "notes"
-    assert any("1 chunk, 384 dimensions, space l2" in each.value for each in page.at.markdown)
+    assert sum("1 chunk, 384 dimensions, space l2" in e.value for e in page.at.markdown) == 1
     page.press("theirs-close")
     assert table(page)["collection"] == ["mine"]
     assert (theirs / "chroma.sqlite3").exists()

@@ -10,12 +10,13 @@ import chromadb
 import numpy as np
 import pytest
 from chromadb.config import Settings
+from test_chroma_server import chroma_run
 
 from ragfilter.cli import main
 from ragfilter.errors import InputError, StoreError
 from ragfilter.indexing.order import Order, carry_out
 from ragfilter.indexing.overview import overview
-from ragfilter.models.embedder import SentenceEmbedder
+from ragfilter.models.embedder import BUNDLED, SentenceEmbedder
 from ragfilter.rules import edits
 from ragfilter.stores.foreign import Opening
 from ragfilter.workbench import Workbench, open_workspace
@@ -62,7 +63,7 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
 
 
 def test_it_is_asked_as_it_is(bench: Workbench, theirs: Path) -> None:
-    found = bench.stores.open("notes", Opening(str(theirs)), bench.embedder_called)
+    found = bench.stores.open("notes", Opening(str(theirs), BUNDLED), bench.embedder_called)
     assert [each.good for each in found] == [True, True, True, True, False, True]
     assert found[0].said == "3 chunks, 384 dimensions, space cosine"
     result = bench["notes"].search("How do I kill a troll?", "adaptive-gap")
@@ -76,8 +77,28 @@ def test_it_is_asked_as_it_is(bench: Workbench, theirs: Path) -> None:
     assert (facts.info.name, facts.info.ours, facts.info.count) == ("notes", False, 3)
 
 
+def test_one_on_a_server_is_asked_and_a_password_is_not_kept(
+    bench: Workbench, vectors: Any, tmp_path: Path
+) -> None:
+    with chroma_run(tmp_path / "server") as (url, _):
+        client = chromadb.HttpClient(url, settings=Settings(anonymized_telemetry=False))
+        client.create_collection("notes", embedding_function=None).add(
+            ids=list(TEXTS), embeddings=vectors, documents=list(TEXTS.values())
+        )
+        bench.stores.open("notes", Opening(f"{url}/", BUNDLED), bench.embedder_called)
+        result = bench["notes"].search("How do I kill a troll?", "adaptive-gap")
+        assert result.kept[0].id == "a"
+        with pytest.raises(InputError, match="user or a password") as error:
+            bench.stores.open(
+                "notes", Opening(url.replace("//", "//me:hush@"), BUNDLED), bench.embedder_called
+            )
+    assert "hush" not in str(error.value)
+    # It is left out while it cannot be reached.
+    assert list(bench) == []
+
+
 def test_it_is_read_only_unless_changes_are_allowed(bench: Workbench, theirs: Path) -> None:
-    bench.stores.open("notes", Opening(str(theirs)), bench.embedder_called)
+    bench.stores.open("notes", Opening(str(theirs), BUNDLED), bench.embedder_called)
     notes = bench.collection("notes")
     before = notes.version
     save = {"chunk_id": "a", "rule": '{"contain":"fire"}', "expected": None, "who": "me"}
@@ -85,7 +106,7 @@ def test_it_is_read_only_unless_changes_are_allowed(bench: Workbench, theirs: Pa
         edits.save(notes, bench.journal, **save)  # type: ignore[arg-type]
     assert "Allow changes" in error.value.remedy
     assert (notes.rule("a"), notes.version) == (None, before)
-    bench.stores.open("notes", Opening(str(theirs), writable=True), bench.embedder_called)
+    bench.stores.open("notes", Opening(str(theirs), BUNDLED, writable=True), bench.embedder_called)
     edits.save(notes, bench.journal, **save)  # type: ignore[arg-type]
     assert notes.rule("a") == '{"contain":"fire"}'
 
@@ -98,14 +119,14 @@ def test_what_does_not_fit_is_refused_with_the_remedy(bench: Workbench, theirs: 
         ("notes", str(theirs.parent), "is no Chroma folder"),
     ):
         with pytest.raises((StoreError, InputError), match=said) as error:
-            bench.stores.open(name, Opening(folder), bench.embedder_called)
+            bench.stores.open(name, Opening(folder, BUNDLED), bench.embedder_called)
         assert error.value.remedy
     assert list(bench) == []
     assert not (theirs.parent / "chroma.sqlite3").exists()
 
 
 def test_vectors_that_are_not_of_unit_length_are_told(bench: Workbench, theirs: Path) -> None:
-    found = bench.stores.open("long", Opening(str(theirs)), bench.embedder_called)
+    found = bench.stores.open("long", Opening(str(theirs), BUNDLED), bench.embedder_called)
     needs = [each.said for each in found if not each.good]
     assert needs[0].startswith("the vectors are not of unit length")
     assert needs[1].startswith("some chunks have no document")
@@ -113,16 +134,16 @@ def test_vectors_that_are_not_of_unit_length_are_told(bench: Workbench, theirs: 
 
 def test_two_of_one_name_are_refused(bench: Workbench, theirs: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Trolls fear fire.")
-    bench.stores.open("notes", Opening(str(theirs)), bench.embedder_called)
+    bench.stores.open("notes", Opening(str(theirs), BUNDLED), bench.embedder_called)
     with pytest.raises(InputError, match="somebody else's"):
         carry_out(Order("notes", str(tmp_path / "a.txt")), bench)
     carry_out(Order("long", str(tmp_path / "a.txt")), bench)
     with pytest.raises(InputError, match="already"):
-        bench.stores.open("long", Opening(str(theirs)), bench.embedder_called)
+        bench.stores.open("long", Opening(str(theirs), BUNDLED), bench.embedder_called)
 
 
 def test_a_folder_that_is_gone_leaves_the_others(bench: Workbench, theirs: Path) -> None:
-    bench.stores.open("notes", Opening(str(theirs)), bench.embedder_called)
+    bench.stores.open("notes", Opening(str(theirs), BUNDLED), bench.embedder_called)
     bench.close()
     theirs.rename(theirs.with_name("moved"))
     with open_workspace(bench.workspace.path) as again:
@@ -133,7 +154,10 @@ def test_the_command_line_opens_and_closes_it(
     theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = ["--data-dir", str(tmp_path / "ws")]
-    assert main(["collections", "open", "notes", "--folder", str(theirs), *where]) == 0
+    named = ["collections", "open", "notes", "--folder", str(theirs), *where]
+    assert main(named) == 2
+    assert "which embedding model made the vectors" in capsys.readouterr().err
+    assert main([*named, "--model", BUNDLED]) == 0
     out = capsys.readouterr().out
     assert out.startswith("notes is open, asked with all-MiniLM-L6-v2\nworks: 3 chunks")
     assert "needs more: no chunk has a rule" in out

@@ -26,37 +26,43 @@ def opened(facts: Facts, resources: Resources) -> None:
     opening = resources.bench.stores.opening(name)
     st.markdown(quiet("Not made by ragfilter: asked and exported as it is."))
     _form(name, opening, resources, key="theirs")
+    found = st.session_state.get("theirs-found")
+    if found is not None and found[0] == name:
+        _findings(found[1])
     if opening.folder:
         st.button(
             "Close", key="theirs-close", on_click=_close, args=(name, resources),
-            help="Takes it off the list. The folder stays as it is.",
+            help="Takes it off the list. The collection stays as it is.",
         )  # fmt: skip
 
 
 def elsewhere(resources: Resources) -> None:
-    """Open a collection in a Chroma folder of somebody else's."""
+    """Open a collection in a Chroma folder or on a server of somebody else's."""
     with st.expander("Open an existing Chroma collection", key="elsewhere"):
         folder = st.text_input(
-            "Chroma folder", key="elsewhere-folder", placeholder="/path/to/chroma",
-            help="On the computer that runs the app, as given to chromadb.PersistentClient. "
-            "Close other programs that use it. For a server, start the app with "
+            "Chroma folder or server", key="elsewhere-folder",
+            placeholder="/path/to/chroma or http://host:8000",
+            help="A folder on the computer that runs the app, as given to "
+            "chromadb.PersistentClient; close other programs that use it. Or the URL of a server "
+            "that asks for no password. Where it asks for one, start the app with "
             "RAGFILTER_CHROMA_URL; its collections are then listed above.",
         ).strip()  # fmt: skip
         if not folder:
             return
         try:
-            infos = resources.bench.stores.at(str(foreign.resolved(folder))).collections()
+            folder = foreign.resolved(folder)
+            infos = resources.bench.stores.at(folder).collections()
         except RagfilterError as error:
             problems.show(error, retry=False)
             return
         names = [info.name for info in infos]
         if not names:
-            st.info("There is no collection in this folder.")
+            st.info("There is no collection there.")
             return
         name = st.selectbox(
-            "Collection in it", names, key="elsewhere-name", help="The one to be opened."
+            "Collection there", names, key="elsewhere-name", help="The one to be opened."
         )
-        _form(name, Opening(folder=str(foreign.resolved(folder))), resources, key="elsewhere")
+        _form(name, Opening(folder=folder), resources, key="elsewhere")
 
 
 def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> None:
@@ -67,7 +73,7 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
         return
     model = st.text_input(
         "Embedding model", hint, key=f"{key}-model-{name}", help=MODEL,
-        placeholder=resources.bench.embedder.name,
+        placeholder=f"for example {resources.bench.embedder.name}",
     ).strip()  # fmt: skip
     writable = st.toggle(
         "Allow changes", opening.writable, key=f"{key}-writable-{name}", help=CHANGES
@@ -89,9 +95,6 @@ def _form(name: str, opening: Opening, resources: Resources, *, key: str) -> Non
         st.session_state.pop("manage-name", None)
         questions.forget_collections()
         st.rerun()
-    kept = st.session_state.get("theirs-found")
-    if kept is not None and kept[0] == name:
-        _findings(kept[1])
 
 
 def _findings(found: tuple[Finding, ...]) -> None:
