@@ -12,8 +12,9 @@ LLM_PORT ?= 8012
 RAGFILTER_DATA_DIR ?= workspace
 export RAGFILTER_DATA_DIR
 BIN    := $(VENV)/bin
-# Whole files to a worker, since a file shares what it opens; in the order of conftest.py.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Whole files to a worker, since a file shares what it opens; in the order of conftest.py. Three, since
+# tests that drive a browser or a process wait half of their time.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: app port local-llm test quick fast coverage smoke check lint format bench docs clean
 

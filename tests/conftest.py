@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 settings.register_profile("ragfilter", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ragfilter")
 
-# Two workers share the machine, and torch's threads spin while they wait for one another: on a busy
+# The workers share the machine, and torch's threads spin while they wait for one another: on a busy
 # one that is ten times the CPU time. Read when torch is imported, here and in processes of ours.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 

@@ -82,7 +82,7 @@ def test_leaving_brings_the_page_back_with_its_question(open_page: Callable[...,
 
 def test_without_a_question_the_stage_offers_one(open_page: Callable[..., Any]) -> None:
     page = open_page({"profile": "full", "present": "true"})
-    assert any("Ask a question to see the filter at work" in text for text in page.html)
+    assert any("Ask a question to show what the filter does" in text for text in page.html)
     page.ask(CLERIC)
     assert said(page)[0] == "Of 200 passages found, 2 are needed."
 

@@ -89,7 +89,9 @@ def test_the_stage_fits_narrow_windows(open_tab: OpenTab, width: int, dark: bool
     assert tab.page.evaluate("document.querySelector('.stMain').scrollWidth <= innerWidth")
 
 
-def test_the_tour_opens_by_itself_once(open_tab: Callable[..., Any]) -> None:
+def test_the_tour_opens_by_itself_once_and_goes_from_stop_to_stop(
+    open_tab: Callable[..., Any],
+) -> None:
     tab = open_tab(newcomer=True)
     tour = tab.page.get_by_role("dialog")
     expect(tour).to_contain_text("Five stops")
@@ -99,3 +101,15 @@ def test_the_tour_opens_by_itself_once(open_tab: Callable[..., Any]) -> None:
     expect(tour).to_have_count(0)
     tab.click("help-button")
     expect(tour).to_contain_text("Five stops")
+    # With an example, from part to part of the page.
+    tab.click("tour-begin")
+    tab.rest().expect_kept(2)
+    stop = tab.keyed("tour")
+    for number, part in enumerate(
+        (".st-key-ask-row", ".rf-strip", ".st-key-curve-box", ".stSidebar", ".st-key-panel"), 1
+    ):
+        expect(stop).to_contain_text(f"{number} of 5")
+        expect(tab.page.locator(part)).to_have_css("outline-style", "solid")
+        expect(tab.page.locator(part)).to_be_in_viewport()
+        tab.click("tour-next")
+    expect(stop).to_have_count(0)

@@ -177,7 +177,8 @@ def _index(visit: Visit, draft: Draft, reading: Reading) -> None:
             "Index", key="index", type="primary", icon=":material/play_arrow:",
             disabled=not name or bool(problem), on_click=_order,
             args=(visit.resources, draft, reading, name),
-            help=f"Embeds the chunks with {literal(embedder)}. You may leave this page meanwhile.",
+            help=f"Embeds the chunks with {literal(embedder)}. You may leave this page meanwhile."
+            if name else "Name the collection first.",
         )  # fmt: skip
         st.button(
             "Discard", key="discard-uploads", on_click=_discard,

@@ -54,10 +54,7 @@ def _table(every: tuple[Facts, ...]) -> None:
         "collection": [facts.info.name for facts in every],
         "chunks": [facts.info.count for facts in every],
         "rules": [facts.rules for facts in every],
-    }
-    if any(facts.labels for facts in every):
-        columns["labels"] = [facts.labels for facts in every]
-    columns |= {
+        "labels": [facts.labels for facts in every],
         "embedding model": [facts.model or "unknown" for facts in every],
         "space": [questions.SPACES[facts.info.space] for facts in every],
         "last change": [f"{facts.changed:%Y-%m-%d %H:%M}" if facts.changed else "unknown"

@@ -93,4 +93,4 @@ def stylesheet() -> str:
     icon = b64encode(ICON.encode()).decode()
     variables += f"--rf-icon: url('data:image/svg+xml;base64,{icon}');"
     css = files("ragfilter.ui.look").joinpath("style.css").read_text(encoding="utf-8")
-    return f"<style>.stApp {{{variables}}}\n{css}</style>"
+    return f"<style>:root {{{variables}}}\n{css}</style>"

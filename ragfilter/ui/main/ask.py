@@ -33,7 +33,7 @@ def draw(visit: Visit) -> None:
             "what it found."
         )
         switch.draw()
-        guide.draw()
+        guide.draw(visit.resources)
 
 
 def box(visit: Visit) -> None:

@@ -26,6 +26,12 @@ INSPECT: Start = (
     ("Type a question above, or pick an example.", "Look for the cliff in the curve.",
      "Move a threshold, or open a chunk and edit its rule."),
 )  # fmt: skip
+PRESENT: Start = (
+    "Ask a question to show what the filter does",
+    "One wide search finds candidates, and the filter drops what the question does not need.",
+    ("Type a question above, or pick an example.", "Press → to see what falls, and why.",
+     "Compare the answers with and without the filter."),
+)  # fmt: skip
 COMPARE: Start = (
     "Ask a question to see what each side keeps",
     "Both sides filter what the same search finds. Lines join the chunks that both keep.",

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import streamlit as st
 
+from ragfilter.ui.present import tour
 from ragfilter.ui.present.terms import TERMS
 from ragfilter.ui.session import state
+from ragfilter.ui.session.resources import Resources
 
 _first_visit = st.components.v2.component(
     "ragfilter.first_visit",
@@ -19,21 +21,8 @@ _first_visit = st.components.v2.component(
     }""",
 )
 
-STOPS = (
-    ("Question", "Type one and press Enter, or click an example. One search finds candidates; "
-     "everything else is decided from what it found."),
-    ("Strip", "How many chunks are kept, why the list ends there, what that saves, and what each "
-     "layer let through."),
-    ("Curve", "Every chunk by its distance. Click a point to read the chunk and why it was kept "
-     "or dropped."),
-    ("Layers", "The switches and sliders on the left act at once, without another search. "
-     "**Reset** goes back to the profile."),
-    ("Answer", "What an LLM, or quoted sentences, make of the filtered and of the unfiltered "
-     "chunks. **Present** (`P`) shows all of it to a room."),
-)  # fmt: skip
 
-
-def draw() -> None:
+def draw(resources: Resources) -> None:
     """The button that opens the drawer. Who comes by a link to a question came for its result."""
     first = False
     if state.asked() is None and not st.session_state.pending:
@@ -49,7 +38,8 @@ def draw() -> None:
             "theme: light, dark or the system's.",
         )
     if pressed or first:
-        _drawer()
+        _drawer(resources)
+    tour.draw()
 
 
 def _nothing() -> None:
@@ -57,8 +47,19 @@ def _nothing() -> None:
 
 
 @st.dialog("Help", position="right")
-def _drawer() -> None:
+def _drawer(resources: Resources) -> None:
     st.markdown("**Five stops**")
-    st.markdown("\n".join(f"{n}. **{name}.** {said}" for n, (name, said) in enumerate(STOPS, 1)))
+    stops = (f"{n}. **{stop.name}.** {stop.said}" for n, stop in enumerate(tour.STOPS, 1))
+    st.markdown("\n".join(stops))
+    if st.button(
+        "Take the tour",
+        key="tour-begin",
+        type="primary",
+        icon=":material/tour:",
+        on_click=tour.begin,
+        args=(resources,),
+        help="Goes from stop to stop on the page, with an example if nothing was asked yet.",
+    ):
+        st.rerun()
     st.markdown("**Words**")
     st.markdown("\n".join(f"- **{word}**: {meaning}" for word, meaning in TERMS.items()))

@@ -39,7 +39,7 @@ def draw(here: Visit) -> None:
     view, error = visit.look(here)
     if view is None:
         ask.draw(here)
-        empty.draw(here, error)
+        empty.draw(here, error, empty.PRESENT)
         return
     problems.incomplete(view.result.pool)
     told = story(view.mine)

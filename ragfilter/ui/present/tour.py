@@ -1,0 +1,87 @@
+"""A tour of five stops: each part of the page in turn, framed, with a sentence about it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import streamlit as st
+
+from ragfilter.ui.look import html
+from ragfilter.ui.session import state
+from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.sidebar import examples
+
+
+class Stop(NamedTuple):
+    """A part of the page: its name, what it is for, and its place in the page as a CSS selector."""
+
+    name: str
+    said: str
+    part: str
+
+
+STOPS = (
+    Stop("Question", "Type one and press Enter, or click an example. One search finds candidates; "
+         "everything else is decided from what it found.", ".st-key-ask-row"),
+    Stop("Strip", "How many chunks are kept, why the list ends there, what that saves, and what "
+         "each layer let through.", ".rf-strip"),
+    Stop("Curve", "Every chunk by its distance. Click a point to read the chunk and why it was "
+         "kept or dropped.", ".st-key-curve-box"),
+    Stop("Layers", "The switches and sliders on the left act at once, without another search. "
+         "Reset goes back to the profile.", ".stSidebar"),
+    Stop("Answer", "What an LLM, or quoted sentences, make of the filtered and of the unfiltered "
+         "chunks. Present (P) shows all of it to a room.", ".st-key-panel"),
+)  # fmt: skip
+_look_at = st.components.v2.component(
+    "ragfilter.tour",
+    # Once a stop: what is drawn anew does not scroll.
+    js="""let last
+    export default ({ data }) => {
+      const part = document.querySelector(data)
+      if (data === last || !part) return
+      last = data
+      part.scrollIntoView({ block: "center" })
+    }""",
+)
+
+
+def begin(resources: Resources) -> None:
+    """Go to the first stop. There must be a result to be shown: the first example's, if need be."""
+    st.session_state.tour = 0
+    offered = examples.of(st.session_state.collection, resources)
+    if state.asked() is None and offered:
+        state.ask(offered[0].question)
+
+
+def draw() -> None:
+    """The present stop, its part framed; nothing while there is no tour."""
+    now: int | None = st.session_state.get("tour")
+    if now is None:
+        return
+    stop, last = STOPS[now], len(STOPS) - 1
+    html.draw(
+        f"<style>{stop.part} {{ outline: 3px solid var(--rf-kept); outline-offset: -3px; }}</style>"
+    )
+    with st.container(key="tour", horizontal=True, vertical_alignment="center", gap="small"):
+        html.draw(
+            f'<p aria-live="polite"><b>{now + 1} of {len(STOPS)} · {stop.name}.</b> {stop.said}</p>'
+        )
+        st.button(
+            "Back", key="tour-back", disabled=not now, on_click=_go, args=(now - 1,),
+            help="The stop before.",
+        )  # fmt: skip
+        st.button(
+            "Next" if now < last else "Done", key="tour-next", type="primary", on_click=_go,
+            args=(now + 1 if now < last else None,),
+            help="The next stop." if now < last else "End the tour.",
+        )  # fmt: skip
+        if now < last:
+            st.button(
+                "End", key="tour-end", type="tertiary", on_click=_go, args=(None,),
+                help="End the tour. Help begins it again.",
+            )  # fmt: skip
+    _look_at(key="tour-look", data=stop.part, height=0)
+
+
+def _go(stop: int | None) -> None:
+    st.session_state.tour = stop
