@@ -169,7 +169,7 @@ print(json.dumps({
     "adsapi": [len(list(load("adsapi"))), len(adsapi.queries()), len(adsapi.qrels())],
     "prompts": judge_prompts.names(),
     "templates": [template.category for template in templates.packaged()],
-    "stylesheet": len(theme.stylesheet()) > 1000,
+    "stylesheet": len(theme.stylesheet(dark=True)) > 1000,
 }))
 """
 

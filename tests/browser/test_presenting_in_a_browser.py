@@ -34,7 +34,7 @@ def test_a_result_is_shown_to_a_room_by_keys_alone(open_tab: OpenTab) -> None:
     tab.rest().expect_kept(2)
     keys, page = tab.page.keyboard, tab.page
     keys.press("p")
-    expect(page.locator("h1")).to_have_text(CLERIC)
+    expect(page.locator(".rf-question")).to_have_text(CLERIC)
     expect(page.locator(".stSidebar")).to_be_hidden()
     said = tab.keyed("present-said")
     expect(said).to_contain_text("80 were about another armor class")
@@ -83,7 +83,7 @@ def test_the_stage_fits_narrow_windows(open_tab: OpenTab, width: int, dark: bool
     # Its button and key are there before the rest of the page.
     expect(tab.keyed("answer-unfiltered")).to_be_visible()
     tab.rest().click("present-button")
-    expect(tab.page.locator("h1")).to_be_visible()
+    expect(tab.page.locator(".rf-question")).to_be_visible()
     expect(tab.page.locator(".rf-used")).to_have_count(2)
     tab.rest()
     assert tab.page.evaluate("document.querySelector('.stMain').scrollWidth <= innerWidth")

@@ -9,4 +9,4 @@ from ragfilter.ui.look import theme
 
 def dress() -> None:
     """Put the style sheet on the page, once a run."""
-    st.html(theme.stylesheet())
+    st.html(theme.stylesheet(dark=st.context.theme.type == "dark"))

@@ -78,10 +78,11 @@ def _rgb(colour: str) -> tuple[int, int, int]:
 
 
 @cache
-def stylesheet() -> str:
+def stylesheet(*, dark: bool) -> str:
     """The page's style sheet: the palette as variables, then `style.css`.
 
-    `light-dark()` follows the theme in the browser, so switching it needs no rerun.
+    `light-dark()` follows the theme in the browser, so switching it needs no rerun. Only dialogs
+    and popovers, which lie outside of what Streamlit gives a theme, are told whether it is `dark`.
     """
     pairs = {"text": TEXT, "muted": MUTED, "line": LINE, "surface": SURFACE}
     pairs |= {"on-primary": ON_PRIMARY, "lost": LOST}
@@ -93,4 +94,5 @@ def stylesheet() -> str:
     icon = b64encode(ICON.encode()).decode()
     variables += f"--rf-icon: url('data:image/svg+xml;base64,{icon}');"
     css = files("ragfilter.ui.look").joinpath("style.css").read_text(encoding="utf-8")
-    return f"<style>:root {{{variables}}}\n{css}</style>"
+    scheme = "dark" if dark else "light"
+    return f"<style>:root {{color-scheme: {scheme};{variables}}}\n{css}</style>"

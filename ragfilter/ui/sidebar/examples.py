@@ -42,15 +42,22 @@ DEMO_WANTED = {
         "Both sides stay. Other giants are cut at the cliff, however close they are.",
     ),
     "monsters-11": (
-        "Black Dragon vs Gold Dragon",
+        "two dragons",
         "Dragons of every colour look alike; two were asked for.",
     ),
     "monsters-07": ("owlbears", "One monster among owls, bears and bugbears."),
 }
-DEMO_SECRET = Example(
-    "false treasure maps",
-    "Which treasure maps are false?",
-    "A referee's secret: a guest or player does not see it, however they ask.",
+DEMO_SECRETS = (
+    Example(
+        "the dice",
+        "When may the referee override the dice?",
+        "A note for players: a guest, who may not see it, gets what comes near instead.",
+    ),
+    Example(
+        "false maps",
+        "Which treasure maps are false?",
+        "A referee's secret: a guest or player does not see it, however they ask.",
+    ),
 )
 ADSAPI_WANTED = {
     "sd-authenticate": (
@@ -84,7 +91,7 @@ def demo() -> tuple[Example, ...]:
 
     every = queries()
     labelled = (Example(label, every[i], shows) for i, (label, shows) in DEMO_WANTED.items())
-    return (*labelled, DEMO_SECRET)
+    return (*labelled, *DEMO_SECRETS)
 
 
 @cache
