@@ -238,6 +238,9 @@ def test_a_collection_that_others_made_is_opened_as_it_is(page: Any, tmp_path: P
     assert table(page)["collection"] == ["mine", "notes"]
     assert table(page)["state"][1] == "not made by ragfilter"
     assert page.at.session_state["collection"] == "notes"
+    # The browser is told of it, too, and not only the parts below the box.
+    looked_after = page.at.selectbox(key="manage-name")
+    assert (looked_after.value, looked_after.proto.set_value) == ("notes", True)
     assert sum("1 chunk, 384 dimensions, space l2" in e.value for e in page.at.markdown) == 1
     page.press("theirs-close")
     assert table(page)["collection"] == ["mine"]

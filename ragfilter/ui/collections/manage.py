@@ -34,9 +34,12 @@ def draw(visit: Visit, user: User) -> None:
     every = overview(visit.resources.bench, user)
     _table(every)
     names = [facts.info.name for facts in every]
+    if st.session_state.get("manage-name") not in names:
+        # As a state and not as a default, of which a box that is on the page already is not told.
+        chosen = st.session_state.collection
+        st.session_state["manage-name"] = chosen if chosen in names else names[0]
     name = st.selectbox(
         "Look after", names, key="manage-name",
-        index=names.index(chosen) if (chosen := st.session_state.collection) in names else 0,
         help="The collection that the buttons below are about.",
     )  # fmt: skip
     facts = every[names.index(name)]
@@ -116,5 +119,5 @@ def _do(change: partial[None], name: str, after: str) -> None:
         return
     if st.session_state.collection == name:
         st.session_state.collection = after
-    st.session_state.pop("manage-name", None)
+    st.session_state["manage-name"] = after
     questions.forget_collections()
