@@ -25,23 +25,22 @@ BY_SCORE, BY_DISTANCE = "By score", "By distance"
 def draw(view: View) -> None:
     """The curve with its header."""
     result, rows = view.shown, view.rows
-    with st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        by_distance = _values(result)
-        detail = curve_points.drawn(result, by_distance=by_distance)
-        points = curve_points.place(result, rows, detail)
-        last = ceil(max(points.x, default=1.0))
-        _ranges(result, points, last, by_distance)
-        html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
-    tune.draw(result)
-    figure = curve.figure(
-        result,
-        rows,
-        window=_window(last),
-        chosen=st.session_state.chunk,
-        dark=st.context.theme.type == "dark",
-        by_distance=by_distance,
-    )
+    bar = st.container(key="curve-bar", horizontal=True, vertical_alignment="center", gap="small")
+    tuning = st.container()
+    by_distance = _by_distance(result)
+    detail = curve_points.drawn(result, by_distance=by_distance)
+    points = curve_points.place(result, rows, detail)
+    last = ceil(max(points.x, default=1.0))
+    # Before what stands above it, since it is what one waits for.
     with st.container(key="curve-box"):
+        figure = curve.figure(
+            result,
+            rows,
+            window=_window(last),
+            chosen=st.session_state.chunk,
+            dark=st.context.theme.type == "dark",
+            by_distance=by_distance,
+        )
         st.plotly_chart(
             figure,
             key="curve",
@@ -54,14 +53,25 @@ def draw(view: View) -> None:
         summary = view.summary
         told = f"{numbers.count(summary.kept)} kept of {numbers.count(summary.retrieved)}"
         drag.draw(result, points, detail, figure, told=told)
+    with bar:
+        _choose_values(result)
+        _ranges(result, points, last, by_distance)
+        html.draw(f'<ul class="rf-legend">{_legend(points.rows)}</ul>', width="content")
+    with tuning:
+        tune.draw(result)
 
 
-def _values(result: Result) -> bool:
+def _by_distance(result: Result) -> bool:
     """Whether distances are shown: a choice only where the cutoff acted on rerank scores, since
     only few hits have one."""
+    offered = curve_points.reranked(curve_points.cut_of(result))
+    return offered and st.session_state.get("curve-values") == BY_DISTANCE
+
+
+def _choose_values(result: Result) -> None:
     if not curve_points.reranked(curve_points.cut_of(result)):
-        return False
-    chosen = st.segmented_control(
+        return
+    st.segmented_control(
         "Values",
         (BY_SCORE, BY_DISTANCE),
         key="curve-values",
@@ -70,7 +80,6 @@ def _values(result: Result) -> bool:
         required=True,
         label_visibility="collapsed",
     )
-    return chosen == BY_DISTANCE
 
 
 def _ranges(result: Result, points: curve_points.Points, last: int, by_distance: bool) -> None:
