@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,16 @@ def test_another_status_and_its_words_stay(hits: tuple[Hit, ...], status: str, w
     result = replay(pool, settings)
     assert (result.status, result.message) == (status, f"{words}Half of it is missing.")
     assert "Half of it is missing." in trace_text(result)
+
+
+def test_finding_nothing_good_does_not_hide_that_chunks_are_missing() -> None:
+    pool = Pool("q", "demo", "l2", FAR, incomplete="Half of it is missing.")
+    settings = Settings().with_values({"quality.enabled": True, "quality.reranker": "none"})
+    assert replay(replace(pool, incomplete=""), settings).status == "low_quality_results"
+    result = replay(pool, settings)
+    assert result.status == "incomplete_collection"
+    assert result.message.endswith(" Half of it is missing.")
+    assert result.kept == ()
 
 
 # --- clearances

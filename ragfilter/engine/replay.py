@@ -101,7 +101,9 @@ def replay(
     if not hits and seen and not message:
         message = _nothing_left(traces)
     if pool.incomplete:
-        status = "incomplete_collection" if status == "ok" else status
+        # What would have matched may be among the chunks that cannot be found.
+        found_nothing = status in ("ok", "low_quality_results")
+        status = "incomplete_collection" if found_nothing else status
         message = f"{message} {pool.incomplete}".strip()
     return Result(
         query=pool.query,

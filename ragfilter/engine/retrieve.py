@@ -54,7 +54,7 @@ def run(
     asked for; `wide` gathers what any settings could use and show. With `push_down` the clearance
     condition is also part of the store's own filter. Raises InputError for an empty query and for a
     file pattern that matches nothing, StoreError, ModelError (the embedder's). Where the collection
-    is incomplete or damaged, the message says so, and the status where it would be `ok`.
+    is incomplete or damaged, message and status say so; only `insufficient_clearance` goes first.
     """
     started = perf_counter()
     pool = gather(query, settings, backends, user, wide=wide, push_down=push_down)
