@@ -205,14 +205,16 @@ def scrubbed(text: str, key: str) -> str:
 class _Body(httpx2.SyncByteStream):
     """A response body that ends once nobody waits for it, and knows whether anything came.
 
-    A server that only sends keep-alive comments yields no event, so the bytes have to be watched.
-    Raises ChatError where more comes than is read: of the whole, or without a blank line.
+    A server that only sends keep-alive comments yields no event, and the client keeps to itself
+    that a stream was declared done, so the bytes have to be watched. Raises ChatError where more
+    comes than is read: of the whole, or without a blank line.
     """
 
     def __init__(self, body: Any, stop: threading.Event) -> None:
         self._body = body
         self._stop = stop
         self.received = False
+        self.ended = False
 
     def __iter__(self) -> Iterator[bytes]:
         size = event = 0
@@ -223,11 +225,12 @@ class _Body(httpx2.SyncByteStream):
             self.received = self.received or bool(part.strip())
             size += len(part)
             seen = tail + part
+            self.ended = self.ended or _DONE.search(seen) is not None
             blank = max(seen.rfind(end) for end in _EVENT_ENDS)
             event = len(seen) - blank if blank >= 0 else event + len(part)
             if size > MOST_BODY_BYTES or event > MOST_EVENT_BYTES:
                 raise failures.too_large()
-            tail = seen[-3:]
+            tail = seen[-_TAIL:]
             yield part
 
     def close(self) -> None:
@@ -235,6 +238,10 @@ class _Body(httpx2.SyncByteStream):
 
 
 _EVENT_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
+# An answer may speak of such a line, but only inside a JSON string, where no line can begin.
+_DONE = re.compile(rb"(?:^|[\r\n])data: ?\[DONE\]")
+_TAIL = 16
+"""Bytes kept of what came before, in which a line or an event may have begun."""
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
@@ -267,6 +274,8 @@ def _read(response: openai.Stream[Any]) -> Iterator[Delta]:
     if usage is not None:
         yield Delta(usage=usage)
     received = not isinstance(body, _Body) or body.received
+    # Some servers end a stream in order without giving a reason.
+    finish = finish or ("stop" if isinstance(body, _Body) and body.ended else "")
     _check_end(finish, received=received, some_event=some_event, some_text=some_text)
 
 

@@ -280,7 +280,8 @@ def finished(reason: str, text: str | None = "Trolls") -> Behave:
         pytest.param(events(5, [1], {"choices": None}, {"choices": "x"}), "protocol", "",
                      id="events of other shapes"),
         pytest.param(events({"error": {"message": "overloaded"}}), "server", "", id="error event"),
-        pytest.param(events({"choices": []}), "interrupted", "", id="no end"),
+        pytest.param(events({"choices": []}, done=False), "interrupted", "", id="no end"),
+        pytest.param(events({"choices": []}), "empty", "", id="nothing but an end"),
         pytest.param(half_a_json, "protocol", "Trolls", id="half a JSON"),
         pytest.param(cut_off, "interrupted", "Trolls", id="cut within an event"),
         pytest.param(cut_chunked, "interrupted", "Trolls", id="cut within a chunk"),
@@ -450,6 +451,42 @@ def test_token_counts_that_cannot_be_are_not_taken(
     assert ask(serve(whole)) == ("All.", None, None)
 
 
+def delta(text: str) -> bytes:
+    choice = {"index": 0, "delta": {"content": text}, "finish_reason": None}
+    return f"data: {json.dumps({'choices': [choice]})}\n\n".encode()
+
+
+def without_reason(*, done: bool, cut: int = 1 << 20) -> Behave:
+    """A stream that names no reason for its end, in parts of `cut` bytes."""
+    text = "In SSE, data: [DONE] ends a stream."
+    stream = delta(text) + (b"data: [DONE]\n\n" if done else b"")
+
+    def behave(handler: Handler, _: dict[str, Any]) -> None:
+        handler.start()
+        for at in range(0, len(stream), cut):
+            handler.send(stream[at : at + cut].decode())
+
+    return behave
+
+
+@pytest.mark.parametrize(
+    ("behave", "kind"),
+    [
+        (without_reason(done=True), None),
+        (without_reason(done=True, cut=5), None),
+        # What the text says is not how the stream ends.
+        (without_reason(done=False), "interrupted"),
+        (without_reason(done=False, cut=5), "interrupted"),
+    ],
+)
+def test_a_stream_that_says_it_is_done_is_whole(
+    serve: Serve, behave: Behave, kind: str | None
+) -> None:
+    text, _, failure = ask(serve(behave))
+    assert text == "In SSE, data: [DONE] ends a stream."
+    assert (failure and failure.kind) == kind
+
+
 def to(status: int, address: str) -> Behave:
     return lambda handler, _: handler.reply(status, "", Location=address)
 
@@ -513,11 +550,6 @@ def flood(*sent: bytes, kind: str = SSE, status: int = 200, **headers: str) -> B
             handler.wfile.write(sent[-1])
 
     return behave
-
-
-def delta(text: str) -> bytes:
-    choice = {"index": 0, "delta": {"content": text}, "finish_reason": None}
-    return f"data: {json.dumps({'choices': [choice]})}\n\n".encode()
 
 
 def of_tiny(size: int) -> Behave:
