@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -90,8 +91,9 @@ def _named(header: list[str], columns: Mapping[str, str], place: str) -> list[st
 
 def _check(names: list[str], place: str, *, numbered: bool) -> None:
     named = [name for name in names if name]
-    if len(set(named)) < len(named):
-        _refuse(place, "the header names a field twice")
+    twice = next((name for name, n in Counter(named).items() if n > 1), None)
+    if twice is not None:
+        _refuse(place, f"the header names the field {twice!r} twice")
     if "text" not in names or not (numbered or {"id", "_id"} & set(names)):
         _refuse(place, "the header does not name id and text")
 

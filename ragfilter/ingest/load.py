@@ -23,7 +23,7 @@ from ragfilter.ingest.pdf import load_pdf
 from ragfilter.ingest.plain_text import load_text
 from ragfilter.ingest.reading import PLAIN, Reading
 from ragfilter.ingest.records import Record, to_record
-from ragfilter.ingest.unpack import ARCHIVE, unpack
+from ragfilter.ingest.unpack import ARCHIVE, passed_over, unpack
 from ragfilter.protocols import Progress
 
 log = logging.getLogger(__name__)
@@ -91,12 +91,12 @@ def _load(
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.", remedy=REMEDY) from None
     if is_folder:
-        yield from _folder(path, reading, progress)
+        yield from _folder(path, reading, progress, source=str(path))
     elif is_there and path.suffix.lower() == ARCHIVE:
         with tempfile.TemporaryDirectory() as folder:
             for refused in unpack(path, Path(folder), source=path.name):
                 reading.refuse(refused)
-            yield from _folder(Path(folder), reading, progress)
+            yield from _folder(Path(folder), reading, progress, source=path.name)
     elif is_there:
         loader = LOADERS.get(path.suffix.lower())
         if loader is None:
@@ -131,13 +131,16 @@ def _usable(
         refuse(InputError(nothing, remedy="See whether the file is empty."))
 
 
-def _folder(folder: Path, reading: Reading, progress: Progress | None) -> Iterator[Record]:
+def _folder(
+    folder: Path, reading: Reading, progress: Progress | None, *, source: str
+) -> Iterator[Record]:
+    """The records of the files in `folder`, which the reader knows as `source`."""
     files = {file.relative_to(folder).as_posix(): file for file in _files(folder)}
     loaders = {name: LOADERS.get(file.suffix.lower()) for name, file in files.items()}
     maybe = {name: files[name] for name, loader in loaders.items() if loader is load_openapi}
     others = [name for name, loader in loaders.items() if loader is None]
     if len(others) == len(files):
-        raise InputError(f"{folder} contains no file that can be indexed.", remedy=REMEDY)
+        raise InputError(f"{source} contains no file that can be indexed.", remedy=REMEDY)
     descriptions, unclear = load_together(maybe, progress=progress, refuse=reading.refuse)
     if reading.skip is None:
         others += unclear
@@ -145,7 +148,7 @@ def _folder(folder: Path, reading: Reading, progress: Progress | None) -> Iterat
         for name in unclear:
             reading.skip(not_openapi(name))
     if others:
-        log.warning("%d files of other kinds in %s are skipped", len(others), folder)
+        log.warning("%s: %s", source, passed_over(others))
     for name, loader in loaders.items():
         if loader is not None and name not in maybe:
             yield from _usable(loader, files[name], name, reading)

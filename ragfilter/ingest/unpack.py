@@ -10,7 +10,7 @@ import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from ragfilter.errors import InputError
@@ -19,6 +19,7 @@ ARCHIVE = ".zip"
 LARGEST = 1_000_000_000
 """Bytes that an archive may unpack to, unless a limit is given."""
 MOST_FILES = 20_000
+SHOWN_NAMES = 5
 _PART = 1 << 20
 _BAD = re.compile(r"[\x00-\x1f\x7f\\]")
 
@@ -37,7 +38,7 @@ def unpack(
 ) -> tuple[InputError, ...]:
     """Unpack a zip into `folder`; what was left out of it, and why.
 
-    Hidden files, folders and, where `suffixes` are given, files of other kinds are passed over.
+    Hidden files and folders are passed over, and where `suffixes` are given, files of other kinds.
     Raises InputError: no zip, damaged, or more than `limit` bytes.
     """
     try:
@@ -60,6 +61,7 @@ def _members(
             remedy=f"Pack at most {MOST_FILES:,} in one zip.",
         )
     left = limit
+    others = []
     for info in members:
         name = safe_name(info.filename)
         if name is None:
@@ -68,13 +70,31 @@ def _members(
             yield _refused(source, name, "it is a link", "Pack the file itself.")
         elif info.flag_bits & 1:
             yield _refused(source, name, "it is locked with a password", "Pack it without one.")
-        elif not _hidden(name) and (not suffixes or Path(name).suffix.lower() in suffixes):
+        elif _hidden(name):
+            continue
+        elif suffixes and Path(name).suffix.lower() not in suffixes:
+            others.append(name)
+        else:
             left = _write(opened, info, folder / name, left)
             if left < 0:
                 raise InputError(
                     f"{source}: it unpacks to more than {limit // 1_000_000:,} MB.",
                     remedy="Pack less into one zip.",
                 )
+    if others:
+        yield InputError(
+            f"{source}: {passed_over(others)}.", remedy=f"Of use are {' '.join(sorted(suffixes))}."
+        )
+
+
+def passed_over(names: Sequence[str]) -> str:
+    """Says that these files are of kinds that cannot be indexed; names the first few."""
+    first = ", ".join(names[:SHOWN_NAMES])
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    what = (
+        "1 file of another kind is" if len(names) == 1 else f"{len(names)} files of other kinds are"
+    )
+    return f"{what} skipped: {first}{more}"
 
 
 def _write(opened: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path, left: int) -> int:

@@ -313,7 +313,7 @@ def test_csv_with_quotes_line_breaks_and_empty_cells(tmp_path: Path, separator: 
     [
         ("title,text\nT,t", "line 1: the header"),
         ("id,title\na,T", "line 1: the header"),
-        ("id,text,text\na,t,t", "line 1: the header names a field twice"),
+        ("id,text,text\na,t,t", "line 1: the header names the field 'text' twice"),
         ("id,text\na,t\nb,t,more", "line 3: 3 cells"),
         ("id,text\na,t\n,t", "line 3: the id"),
         ("id,text\na,t\nb", "line 3: the text"),
@@ -470,7 +470,7 @@ def test_a_folder_is_read_in_order_and_below(
         ("c", "c.JSONL"),
         ("a/x.md#x", "a/x.md"),
     ]
-    assert "1 files of other kinds" in caplog.text
+    assert f"{tmp_path}: 1 file of another kind is skipped: image.png" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["nothing.jsonl", "demo2", "file.docx", "empty"])

@@ -186,6 +186,18 @@ def test_what_a_zip_may_not_do_is_left_out_and_named(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.zip"]
 
 
+def test_files_of_other_kinds_in_a_zip_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pictures = {f"{n}.png": b"x" for n in range(7)}
+    path = packed(tmp_path / "x.zip", {"in.txt": b"ok", ".hidden.png": b"x", **pictures})
+    said = "x.zip: 7 files of other kinds are skipped: 0.png, 1.png, 2.png, 3.png, 4.png and 2 more"
+    read(path)
+    assert said in caplog.text
+    (refused,) = unpack(path, tmp_path / "out", source="x.zip", suffixes=(".txt",))
+    assert (refused.message, refused.remedy) == (f"{said}.", "Of use are .txt.")
+
+
 def test_a_zip_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
     path = packed(tmp_path / "bomb.zip", {"a.txt": bytes(3_000_000)})
     assert path.stat().st_size < 10_000
@@ -233,7 +245,7 @@ def test_a_zip_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
     refused = stage(files, tmp_path / "up", limit=2_000)
     assert [error.message for error in refused] == [
         "bomb.zip: it unpacks to more than 0 MB.",
-        "'none.zip' is left out: it holds no file that can be indexed.",
+        "none.zip: 1 file of another kind is skipped: a.exe.",
     ]
     assert [f.name for f in (tmp_path / "up").rglob("*")] == ["a.md"]
 
@@ -247,7 +259,7 @@ def test_uploads_are_checked_one_by_one(tmp_path: Path) -> None:
     refused = stage(files, tmp_path / "up", limit=600)
     assert [error.message.split(":")[0] for error in refused] == [
         "'a.md' is left out", "'x.exe' is left out", "'/abs.md' is left out",
-        "'big.txt' is left out", "no.zip",
+        "x.zip", "'big.txt' is left out", "no.zip",
     ]  # fmt: skip
     made = {f.relative_to(tmp_path / "up").as_posix() for f in (tmp_path / "up").rglob("*.*")}
     assert made == {"a.md", "deep/b.md", "x/a.md"}
