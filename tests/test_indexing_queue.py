@@ -160,6 +160,7 @@ def test_the_command_line_indexes_while_the_app_runs(
     made = run()
     assert made.returncode == 0, made.stderr
     assert json.loads(made.stdout)["total"] == 3
+    assert "The app has the workspace open. It indexes for this command." in made.stderr
     assert bench.collection("mine").count() == 3
     assert Queue(bench.workspace.path).jobs() == ()
     source.write_text("nonsense\n")

@@ -149,7 +149,11 @@ def _by_the_app(order: Order, data_dir: Path | None) -> Done | None:
         source = str(Path(source).expanduser().resolve())
     embedder = deployment.embedding_model or BUNDLED
     job = queue.put(replace(order, source=source, embedder=embedder))
-    log.info("the app has the workspace open and indexes for this command")
+    ahead = [
+        each.order.collection for each in queue.jobs() if each.standing.open and each.id < job.id
+    ]
+    waits = f", after {', '.join(ahead)}" if ahead else ""
+    parts.tell(f"The app has the workspace open. It indexes for this command{waits}.")
     bars: dict[str, Progress] = {}
     try:
         while job.standing.open:

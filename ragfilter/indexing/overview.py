@@ -47,7 +47,8 @@ def _changed(bench: Workbench, info: CollectionInfo) -> datetime | None:
     """When it was indexed or a rule of it edited, whichever was later."""
     times = []
     with suppress(StoreError):
-        times += [edit.at for edit in bench.journal.history(info.name, limit=1)]
+        edits = bench.journal.history(info.name)
+        times += [edit.at for edit in edits if edit.state in ("done", "undone")][:1]
     with suppress(OSError):
         copied = bench.workspace.copy_path(info.name).stat().st_mtime
         times.append(datetime.fromtimestamp(copied, UTC))

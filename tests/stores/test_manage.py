@@ -147,6 +147,23 @@ def test_the_overview_tells_rules_and_the_last_change(bench: Workbench) -> None:
     assert after.changed > before.changed
 
 
+def test_an_edit_that_was_taken_back_is_no_change(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (before,) = overview(bench)
+
+    def refuse(*_: object) -> None:
+        raise StoreError("The disk is full.", remedy="Make room.")
+
+    collection = bench.collection("mine")
+    monkeypatch.setattr(type(collection), "set_rules", refuse)
+    with pytest.raises(StoreError):
+        edit(bench)
+    (refused,) = bench.journal.history("mine")
+    assert refused.state == "rolled_back"
+    assert overview(bench)[0].changed == before.changed
+
+
 def test_the_command_line_does_it_all(
     tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
