@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ragfilter.model import Chunk, Hit
@@ -89,9 +90,13 @@ def one_line(text: str, limit: int) -> str:
 
 
 def _cost(chunk: Chunk) -> int:
-    title = estimate(chunk.title[: 4 * TITLE_CHARS]) if chunk.title else 0
-    source = estimate(chunk.source[: 4 * SOURCE_CHARS]) if chunk.source else 0
-    return FRAME_TOKENS + title + source + estimate(chunk.text)
+    return _estimated(chunk.title, chunk.source, chunk.text)
+
+
+@lru_cache(maxsize=4096)
+def _estimated(title: str, source: str, text: str) -> int:
+    named = estimate(title[: 4 * TITLE_CHARS]) + estimate(source[: 4 * SOURCE_CHARS])
+    return FRAME_TOKENS + named + estimate(text)
 
 
 def _block(number: int, chunk: Chunk, budget: int | None) -> str:

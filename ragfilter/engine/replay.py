@@ -14,6 +14,7 @@ from ragfilter.layers import (
 from ragfilter.layers.base import LayerInput
 from ragfilter.layers.clean import is_clean
 from ragfilter.layers.registry import LAYERS
+from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import PUBLIC, Chunk, Hit, LayerTrace, Pending, Pool, Result, Status, User
 from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings
@@ -52,10 +53,8 @@ def replay(
         steps[start] = first, replace(pool, entities=sides), {hit.id: hit for hit in first}
     hits, shown, found = before = steps[start]
     shared = steps.setdefault((settings.retrieval, user), {})
+    look = LayerInput(settings, shown, steps[scan_rules], user, shared=shared)
     seen = dict(found)
-    pinned: dict[str, str] = {}
-    lowered: Mapping[str, float] = {}
-    reranked = False
     traces: list[LayerTrace] = []
     needs: list[Pending] = []
     status: Status = "ok"
@@ -69,9 +68,6 @@ def replay(
         key = (layer.name, own, settings.retrieval, id(before))
         if key not in steps:
             started = perf_counter()
-            look = LayerInput(
-                settings, shown, steps[scan_rules], user, pinned, reranked, lowered, shared
-            )
             made = layer.apply(hits, look)
             came = {hit.id for hit in hits}
             new = tuple(hit for hit in made.hits if hit.id not in came)
@@ -90,9 +86,7 @@ def replay(
             )
         )
         needs.extend(step.needs)
-        pinned = {**step.pinned, **pinned}
-        lowered = step.lowered or lowered
-        reranked |= step.reranked
+        look = look.after(step)
         if status == "ok":
             status, message = step.status, step.message
         hits = step.hits
@@ -117,6 +111,18 @@ def replay(
         message=message,
         user=user,
     )
+
+
+def keep(
+    layers: Iterable[LayerSpec], hits: tuple[Hit, ...], look: LayerInput
+) -> tuple[tuple[Hit, ...], tuple[Pending, ...]]:
+    """What `layers` keep of `hits`, one after the other, and what they lacked."""
+    needs: list[Pending] = []
+    for layer in layers:
+        step = layer.apply(hits, look)
+        hits, look = step.hits, look.after(step)
+        needs += step.needs
+    return hits, tuple(needs)
 
 
 def as_user(result: Result, *, steps: Steps | None = None) -> Result:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragfilter.layers.strategies.base import far_end
 from ragfilter.model import Decision, Detail, Hit, Pending, Pool, Status, User, similarity
@@ -23,7 +23,8 @@ BACKGROUND_FROM = 50
 class LayerInput:
     """What a layer may look at: the settings, the pool, the scanned query, as whom, the pins with
     what each is pinned for, whether a layer before it put the hits in a reranker's order, and what
-    distances were lowered to. `shared` is what layers work out once for all of them."""
+    distances were lowered to. `shared` is what layers work out once for all of them. Without
+    `explain` nobody reads the decisions, and a layer may leave them out."""
 
     settings: Settings
     pool: Pool
@@ -32,7 +33,8 @@ class LayerInput:
     pinned: Mapping[str, str] = field(default_factory=dict)
     reranked: bool = False
     lowered: Mapping[str, float] = field(default_factory=dict)
-    shared: dict[str, tuple[Hit, ...]] = field(default_factory=dict, compare=False)
+    shared: dict[str, Any] = field(default_factory=dict, compare=False)
+    explain: bool = True
 
     @property
     def found(self) -> tuple[Hit, ...]:
@@ -41,19 +43,39 @@ class LayerInput:
         if "found" not in self.shared:
             own = (h for h in self.pool.hits if h.found_by == "query" and self.user.sees(h.chunk))
             self.shared["found"] = tuple(islice(own, self.settings.retrieval.pool_size))
-        return self.shared["found"]
+        found: tuple[Hit, ...] = self.shared["found"]
+        return found
+
+    @property
+    def far_end(self) -> float | None:
+        """The mean distance of the farther half of what the query found, None where that is too
+        little to tell."""
+        if "far_end" not in self.shared:
+            distances = [hit.distance for hit in self.found]
+            deep = len(distances) >= BACKGROUND_FROM
+            self.shared["far_end"] = far_end(distances) if deep else None
+        end: float | None = self.shared["far_end"]
+        return end
 
     @property
     def background(self) -> float | None:
         """The distance of chunks that have nothing to do with the query: the mean of the farther
         half of what it found. None where too few were found, or the store gives no distances."""
-        found = self.found
-        if len(found) < BACKGROUND_FROM or self.pool.space == "rank":
-            return None
-        return far_end([hit.distance for hit in found])
+        return None if self.pool.space == "rank" else self.far_end
 
     def similarity(self, hit: Hit) -> float:
         return similarity(hit.distance, self.pool.space)
+
+    def after(self, step: LayerOutput) -> LayerInput:
+        """What the next layer may look at."""
+        if not (step.pinned or step.lowered or step.reranked):
+            return self
+        return replace(
+            self,
+            pinned={**step.pinned, **self.pinned},
+            lowered=step.lowered or self.lowered,
+            reranked=self.reranked or step.reranked,
+        )
 
 
 @dataclass(frozen=True, slots=True)

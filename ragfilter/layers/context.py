@@ -21,6 +21,9 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     """Keep the hits that fit into `max_context_tokens`; drop the others with the tokens counted."""
     budget = look.settings.context.max_context_tokens
     fitting, tokens = fits(hits, budget)
+    kept = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if fit)
+    if not look.explain:
+        return LayerOutput(kept)
     decisions = tuple(
         Decision(
             hit.id,
@@ -31,7 +34,6 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
         )
         for hit, fit in zip(hits, fitting, strict=True)
     )
-    kept = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if fit)
     return LayerOutput(kept, decisions, note=f"about {numbers.tokens(tokens)}")
 
 

@@ -209,7 +209,8 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     background = 1.0 if chances is not None else _background(look, reranked=reranked)
     made = cut_hits(values, settings, pinned=len(pins), background=background)
     shallow = made.strategy != settings.strategy
-    settings = settings.model_copy(update={"strategy": made.strategy})
+    if shallow:
+        settings = settings.model_copy(update={"strategy": made.strategy})
     if unscored:
         made = replace(made, gaps=(), reason=f"{made.reason}; {UNSCORED} to find a cliff in")
     name = (
@@ -223,13 +224,15 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
         if lowered
         else DISTANCE
     )
-    decisions = [
-        _pin(hit, look.pinned[hit.id], value, reranked and chances is None)
-        for hit, value in zip(pins, values, strict=False)
-    ]
-    for place, hit in enumerate(free, start=len(pins) + 1):
+    decisions: list[Decision] = []
+    if look.explain:
+        decisions += (
+            _pin(hit, look.pinned[hit.id], value, reranked and chances is None)
+            for hit, value in zip(pins, values, strict=False)
+        )
         decide = _decide if chances is None else _decide_likely
-        decisions.append(decide(hit, place, values, made, settings, name))
+        for place, hit in enumerate(free, start=len(pins) + 1):
+            decisions.append(decide(hit, place, values, made, settings, name))
     note = made.reason
     if unknown:
         note += "; cut by gap, since the calibration needs rerank scores: rerank always"
@@ -247,11 +250,10 @@ def _background(look: LayerInput, *, reranked: bool) -> float | None:
     """The mean of the farther half of what the query itself found, in the scale in force; None
     where that is too little to know it."""
     found = look.found
-    if len(found) < BACKGROUND_FROM:
-        return None
-    scores = (h.rerank_score for h in found if h.rerank_score is not None)
-    values = [1.0 - s for s in scores] if reranked else [h.distance for h in found]
-    return far_end(values) if values else None
+    if not reranked or len(found) < BACKGROUND_FROM:
+        return look.far_end
+    scores = [1.0 - h.rerank_score for h in found if h.rerank_score is not None]
+    return far_end(scores) if scores else None
 
 
 def _scores(pins: Sequence[Hit], free: Sequence[Hit]) -> tuple[float, ...]:

@@ -110,8 +110,10 @@ class Quality(Section):
 def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     """Keep good hits. Status `low_quality_results` with an empty result where there are none."""
     quality = look.settings.quality
-    pins = tuple(hit for hit in hits if hit.id in look.pinned)
-    hits = tuple(hit for hit in hits if hit.id not in look.pinned)
+    pins: tuple[Hit, ...] = ()
+    if look.pinned:
+        pins = tuple(hit for hit in hits if hit.id in look.pinned)
+        hits = tuple(hit for hit in hits if hit.id not in look.pinned)
     step = _judge(hits, look, quality)
     if pins:
         pin_decisions = tuple(
@@ -218,6 +220,8 @@ def _bar(look: LayerInput, quality: Quality) -> _Bar:
 
 
 def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, bar: _Bar) -> LayerOutput:
+    if not bar.look.explain:
+        return LayerOutput(tuple(good))
     good_ids = {hit.id for hit in good}
     decisions = []
     for place, hit in enumerate(hits, start=1):

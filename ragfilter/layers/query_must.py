@@ -7,6 +7,7 @@ Source: Filtering, layers 2 and 3. The iterative re-query of layer 3 is replayed
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress, islice
 
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.spec import LayerSpec, Mark
@@ -38,20 +39,20 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     one whose rule holds was meant for such a query.
     """
     settings = look.settings
-    kept: list[Hit] = []
-    decisions: list[Decision] = []
-    passes: list[bool] = []
+    passes = [look.rules.passes(hit.chunk.rule) for hit in hits]
+    kept = tuple(compress(hits, passes))
     pinned: dict[str, str] = {}
-    for hit in hits:
-        check = look.rules.check(hit.chunk.rule)
-        passes.append(check.passes)
-        if check.passes:
-            kept.append(hit)
-        outcome: Outcome = "kept" if check.passes else "dropped"
-        if check.holds and settings.query_must.pin and len(pinned) < settings.retrieval.k:
-            outcome = "pinned"
-            pinned[hit.id] = check.reason
-        decisions.append(Decision(hit.id, "query_must", outcome, check.reason))
+    if settings.query_must.pin:
+        checks = ((hit.id, look.rules.check(hit.chunk.rule)) for hit in kept)
+        met = ((i, check.reason) for i, check in checks if check.holds)
+        pinned = dict(islice(met, settings.retrieval.k))
+    if not look.explain:
+        return LayerOutput(kept, pinned=pinned)
+    decisions: list[Decision] = []
+    for hit, ok in zip(hits, passes, strict=True):
+        outcome: Outcome = "pinned" if hit.id in pinned else "kept" if ok else "dropped"
+        reason = look.rules.check(hit.chunk.rule).reason
+        decisions.append(Decision(hit.id, "query_must", outcome, reason))
     found_by_query = [
         (hit.id, ok) for hit, ok in zip(hits, passes, strict=True) if hit.found_by == "query"
     ]
@@ -61,7 +62,7 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
         k=settings.retrieval.k,
         max_rounds=settings.query_must.max_rounds,
     )
-    return LayerOutput(tuple(kept), tuple(decisions), detail=rounds, pinned=pinned)
+    return LayerOutput(kept, tuple(decisions), detail=rounds, pinned=pinned)
 
 
 def replay_rounds(ids: Sequence[str], passes: Sequence[bool], *, k: int, max_rounds: int) -> Rounds:

@@ -10,6 +10,8 @@ from ragfilter.model import Decision, Hit
 def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     """Keep the first `retrieval.k` hits."""
     k = look.settings.retrieval.k
+    if not look.explain:
+        return LayerOutput(hits[:k])
     decisions = tuple(
         Decision(
             hit.id,

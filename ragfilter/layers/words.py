@@ -7,6 +7,7 @@ strength table. docs/design.md#words.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.spec import LayerSpec, Mark
@@ -50,53 +51,73 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     The lowered distance is d − weight × (background − best) × overlap: in the scale of the
     collection's distances, whatever that is. Where no background is known, the order stays.
     """
-    settings = look.settings.words
-    near, far = hits[: settings.depth], hits[settings.depth :]
-    pinned = _stating(look.pool.query, near, look) if settings.pin_values else {}
-    pins = {**pinned, **{hit.id: look.pinned[hit.id] for hit in hits if hit.id in look.pinned}}
+    settings, query = look.settings.words, look.pool.query
+    ids = [hit.id for hit in hits]
+    values = [hit.distance for hit in hits]
+    near = ids[: settings.depth]
+    known: dict[str, _Said] = look.shared.setdefault("words", {})
+    for i, hit in zip(near, hits, strict=False):
+        if i not in known:
+            known[i] = _read(hit, query)
+    said = [known[i] for i in near]
+    pinned = _stating(query, near, said, look) if settings.pin_values else {}
+    pins = {**pinned, **look.pinned}
     background = look.background
     way = 0.0
     if near and background is not None:
-        way = max(0.0, background - min(hit.distance for hit in near))
-    passages = [hit.chunk.passage if hit.chunk.loaded else "" for hit in near]
-    shared = words.overlaps(look.pool.query, passages)
-    lowered = {hit.id: hit.distance for hit in hits}
+        way = max(0.0, background - min(values[: settings.depth]))
+    scale = settings.weight * way
+    shared = words.compare(query, [each.held for each in said])
+    for place, overlap in enumerate(shared):
+        values[place] -= scale * overlap.share
+    keys = [(i not in pins, value) for i, value in zip(ids, values, strict=True)]
+    beyond = f"beyond the first {settings.depth} whose words are compared"
     decisions: list[Decision] = []
-    for hit, overlap in zip(near, shared, strict=True):
-        lowered[hit.id] -= settings.weight * way * overlap.share
-        outcome: Outcome = "pinned" if hit.id in pins else "kept"
-        reason = pins.get(hit.id) or _shares(overlap)
-        decisions.append(Decision(hit.id, "words", outcome, reason, lowered[hit.id]))
-    for hit in far:
-        outcome = "pinned" if hit.id in pins else "kept"
-        reason = pins.get(hit.id) or f"beyond the first {settings.depth} whose words are compared"
-        decisions.append(Decision(hit.id, "words", outcome, reason, hit.distance))
+    if look.explain:
+        reasons = [*map(_shares, shared), *[beyond] * (len(ids) - len(near))]
+        for i, value, reason in zip(ids, values, reasons, strict=True):
+            outcome: Outcome = "pinned" if i in pins else "kept"
+            decisions.append(Decision(i, "words", outcome, pins.get(i) or reason, value))
     note = "" if background is not None else "too few hits to weigh words against distances"
     return LayerOutput(
-        tuple(sorted(hits, key=lambda hit: (hit.id not in pins, lowered[hit.id]))),
+        tuple([hits[place] for place in sorted(range(len(hits)), key=keys.__getitem__)]),
         tuple(decisions),
         note=note,
         pinned=pinned,
-        lowered=lowered if way and settings.weight else {},
+        lowered=dict(zip(ids, values, strict=True)) if scale else {},
     )
 
 
-def _stating(query: str, hits: Sequence[Hit], look: LayerInput) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a hit says of the query: the words that both have, the values that both state, and those
+    among them that the hit's title names."""
+
+    held: words.Held
+    values: frozenset[words.Value]
+    titled: frozenset[words.Value]
+
+
+def _read(hit: Hit, query: str) -> _Said:
+    passage = hit.chunk.passage if hit.chunk.loaded else ""
+    asked = words.values(query)
+    values = asked & words.values(passage) if asked else asked
+    title = words.tokens(hit.chunk.title) if values else ()
+    titled = frozenset(value for value in values if value[0] in title)
+    return _Said(words.held(query, passage), values, titled)
+
+
+def _stating(
+    query: str, ids: Sequence[str], said: Sequence[_Said], look: LayerInput
+) -> dict[str, str]:
     """Why a hit is pinned, by id: its title names what the query gives a value for, and its text
     has that value. A value that a pin states already needs no other."""
-    asked = words.values(query)
-    if not asked:
-        return {}
-    there = {hit.id: asked & words.values(hit.chunk.passage) for hit in hits if hit.chunk.loaded}
-    met = frozenset[words.Value]().union(*(there[i] for i in there if i in look.pinned))
+    there = [(i, each) for i, each in zip(ids, said, strict=True) if each.values]
+    met = frozenset[words.Value]().union(*(s.values for i, s in there if i in look.pinned))
     found: dict[str, str] = {}
-    for name, number in sorted(asked - met):
-        stating = (
-            hit.id
-            for hit in hits
-            if (name, number) in there.get(hit.id, ()) and name in words.tokens(hit.chunk.title)
-        )
-        for hit_id in [*stating][:PER_VALUE]:
+    for name, number in sorted(words.values(query) - met):
+        stating = [i for i, each in there if (name, number) in each.titled]
+        for hit_id in stating[:PER_VALUE]:
             found.setdefault(hit_id, f"states “{name[:SHOWN_CHARS]} {number}”, as the query does")
     return found
 

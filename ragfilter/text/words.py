@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 from ragfilter.text.normalise import normalise
 
@@ -35,29 +36,51 @@ class Overlap:
     words: tuple[str, ...]
 
 
+NO_OVERLAP = Overlap(0.0, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """How often a passage has each word of the question that it has, and how long it is."""
+
+    counts: Mapping[str, int]
+    length: int
+
+
+def held(query: str, passage: str) -> Held:
+    """What `passage` holds of the query."""
+    count = _counts(passage)
+    return Held({word: count[word] for word in _counts(query) if word in count}, count.total())
+
+
 def overlaps(query: str, passages: Sequence[str]) -> tuple[Overlap, ...]:
-    """The overlap of each passage with the query.
+    """The overlap of each passage with the query, as `compare` has it."""
+    return compare(query, [held(query, passage) for passage in passages])
+
+
+def compare(query: str, passages: Sequence[Held]) -> tuple[Overlap, ...]:
+    """The overlap of each of `passages` with the query.
 
     A word tells the more the fewer of the passages have it; one that none has tells nothing.
     """
-    wanted = dict.fromkeys(_counts(query))
-    counts = [_counts(passage) for passage in passages]
-    having = Counter(word for count in counts for word in wanted.keys() & count.keys())
-    n = len(counts)
-    shared_by = {word: having[word] for word in wanted if word in having}
+    having = Counter(chain.from_iterable(passage.counts for passage in passages))
+    n = len(passages)
+    shared_by = {word: having[word] for word in _counts(query) if word in having}
     weights = {word: math.log(1 + (n - m + 0.5) / (m + 0.5)) for word, m in shared_by.items()}
     most = (K1 + 1) * sum(weights.values())
-    lengths = [count.total() for count in counts]
-    mean = sum(lengths) / n if n else 0.0
+    mean = sum(passage.length for passage in passages) / n if n else 0.0
     made = []
-    for count, length in zip(counts, lengths, strict=True):
-        shared = {
-            word: weight * count[word] * (K1 + 1) / (count[word] + K1 * (1 - B + B * length / mean))
-            for word, weight in weights.items()
-            if word in count
-        }
-        telling = sorted(shared, key=lambda word: -weights[word])
-        made.append(Overlap(sum(shared.values()) / most if shared else 0.0, tuple(telling)))
+    for passage in passages:
+        if not passage.counts:
+            made.append(NO_OVERLAP)
+            continue
+        base = K1 * (1 - B + B * passage.length / mean)
+        share = sum(
+            weights[word] * count * (K1 + 1) / (count + base)
+            for word, count in passage.counts.items()
+        )
+        telling = sorted(passage.counts, key=lambda word: -weights[word])
+        made.append(Overlap(share / most, tuple(telling)))
     return tuple(made)
 
 

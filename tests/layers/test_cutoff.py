@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ragfilter.layers import cutoff
+from ragfilter.layers import base, cutoff
 from ragfilter.layers.base import LayerInput
 from ragfilter.layers.cutoff import Cutoff, apply, cut, side_by_side
 from ragfilter.layers.strategies.registry import STRATEGIES
@@ -476,7 +476,8 @@ def test_the_strategies_side_by_side() -> None:
 @pytest.fixture
 def from_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """A background is known from 4 hits on, not 50."""
-    monkeypatch.setattr(cutoff, "BACKGROUND_FROM", 4)
+    for module in (base, cutoff):
+        monkeypatch.setattr(module, "BACKGROUND_FROM", 4)
 
 
 @pytest.mark.usefixtures("from_few")
