@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import fmean
 
 from ragfilter.extras import extra
@@ -36,8 +37,14 @@ def precision_recall_f1(kept: Collection[str], relevant: Collection[str]) -> Sco
         return Scores(0.0, 1.0, 0.0) if kept else Scores(1.0, 1.0, 1.0)
     if not kept:
         return Scores(0.0, 0.0, 0.0)
-    labels = [Qrel("q", i, 1) for i in relevant]
-    run = [ScoredDoc("q", i, 0.0) for i in kept]
+    return _scores(len(kept), len(relevant), len(kept & relevant))
+
+
+@lru_cache(maxsize=4096)
+def _scores(kept: int, relevant: int, both: int) -> Scores:
+    """Of sets of these sizes. Which ids they hold makes no difference."""
+    labels = [Qrel("q", str(i), 1) for i in range(relevant)]
+    run = [ScoredDoc("q", str(i), 0.0) for i in range(relevant - both, relevant - both + kept)]
     found = calc_aggregate([SetP, SetR, SetF], labels, run)
     return Scores(precision=found[SetP], recall=found[SetR], f1=found[SetF])
 

@@ -23,15 +23,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
-from ragfilter.engine.replay import replay, retrieved, with_rules
+from ragfilter.engine.replay import keep, replay, retrieved, with_rules
 from ragfilter.engine.retrieve import used
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
+from ragfilter.layers.base import LayerInput
 from ragfilter.layers.clearance import viewer, visible
 from ragfilter.layers.registry import LAYERS
-from ragfilter.model import PUBLIC, Chunk, Hit, Pool, Result, User
+from ragfilter.layers.spec import LayerSpec
+from ragfilter.model import PUBLIC, Chunk, Hit, Pool, User
 from ragfilter.rules.match import RuleBook, Scan
 from ragfilter.rules.rule import parse, parts, without
 from ragfilter.settings.schema import Settings
@@ -106,38 +109,47 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A question made ready: `behind` are the settings of the layers behind the rules, `seen` the
-    hits retrieved that the user sees, `bare` the same without their rules, `passing` the ids of
-    those that pass. `kept` and `scores` are those with every rule in force. `whole`: what is behind
-    the rules looks at more than the hits they let through, so nothing less than a whole replay is
-    exact."""
+    """A question made ready: `seen` are the hits retrieved that the user sees, `passing` the ids of
+    those that pass. `kept` and `scores` are those with every rule in force.
+
+    A rule that blocks and is removed lets its chunks join the `survivors` of the rules, and changes
+    nothing else: what is pinned, and what the layers `behind` may `look` at, stays. `blocked` has
+    by id how many survivors stand before a chunk, and the chunk without its rule.
+    """
 
     id: str
     pool: Pool
     settings: Settings
-    behind: Settings
     user: User
     scan: Scan
     seen: tuple[Hit, ...]
-    bare: tuple[Hit, ...]
     passing: frozenset[str]
+    survivors: tuple[Hit, ...]
+    blocked: Mapping[str, tuple[int, Hit]]
+    behind: tuple[LayerSpec, ...]
+    look: LayerInput
     relevant: frozenset[str]
-    whole: bool
     kept: tuple[str, ...] = ()
     scores: Scores | None = None
     waiting: bool = False
 
-    def replay_with(self, freed: frozenset[str]) -> Result:
-        """The result where the rules of `freed` do not count."""
-        if self.whole:
-            return self.replay_changed(dict.fromkeys(freed))
-        # The rules have been decided: what is behind them sees these hits and no others.
-        hits = tuple(hit for hit in self.bare if hit.id in self.passing or hit.id in freed)
-        return replay(replace(self.pool, hits=hits), self.behind, self.user, self.scan)
+    def let_pass(self, freed: Sequence[str]) -> tuple[tuple[str, ...], bool]:
+        """What is kept where the rules of `freed`, blocked and in the order retrieved, do not
+        count, and whether a layer waits for something."""
+        if self.settings.judge.enabled:
+            # Its expansions reach what was not retrieved, where rules count as well.
+            return self.with_rules(dict.fromkeys(freed))
+        hits = list(self.survivors)
+        for place, hit in reversed([self.blocked[i] for i in freed]):
+            hits.insert(place, hit)
+        kept, needs = keep(self.behind, tuple(hits), self.look)
+        return _ids(kept), bool(needs)
 
-    def replay_changed(self, rules: Mapping[str, str | None]) -> Result:
-        """The result with other rules on some chunks."""
-        return replay(with_rules(self.pool, rules), self.settings, self.user, self.scan)
+    def with_rules(self, rules: Mapping[str, str | None]) -> tuple[tuple[str, ...], bool]:
+        """The same with other rules on some chunks: a rule that holds may pin its chunks."""
+        changed = with_rules(self.pool, rules)
+        result = replay(changed, self.settings, self.user, self.scan)
+        return _ids(result.kept), bool(result.needs)
 
 
 @dataclass(slots=True)
@@ -207,11 +219,14 @@ def build_matrix(
             if hit.chunk.rule in tallies:
                 of_rule[hit.chunk.rule].append(hit.id)
         for rule, found in of_rule.items():
-            freed = frozenset(found).difference(question.passing)
-            # A rule that holds may pin its chunks.
-            acts = frozenset(found) if question.settings.query_must.pin else freed
-            kept = _ids(question.replay_with(acts)) if acts else question.kept
-            tallies[rule].add(question, freed, len(found) - len(freed), kept)
+            passes = question.scan.passes(rule)
+            kept = question.kept
+            if not passes:
+                kept, _ = question.let_pass(found)
+            elif question.settings.query_must.pin:
+                kept, _ = question.with_rules(dict.fromkeys(found))
+            freed = frozenset() if passes else frozenset(found)
+            tallies[rule].add(question, freed, len(found) * passes, kept)
     labelled = sum(question.scores is not None for question in asked)
     rows = [tally.row(rule, ids[rule], "", labelled) for rule, tally in tallies.items()]
     return Matrix(
@@ -251,12 +266,9 @@ def build_parts(
         for place, rest in rests.items():
             if scan.passes(rest) == passes:
                 continue
-            if passes or question.whole:
-                changed = question.replay_changed(dict.fromkeys(found, rest))
-                freed = frozenset() if passes else found
-                tallies[place].add(question, freed, len(found) * passes, _ids(changed))
-            else:
-                tallies[place].add(question, found, 0, _ids(question.replay_with(found)))
+            freed = frozenset() if passes else found
+            kept, _ = question.with_rules(dict.fromkeys(found, rest))
+            tallies[place].add(question, freed, len(found) * passes, kept)
     rows = [tally.row(rule, ids, place, labelled) for place, tally in tallies.items()]
     return tuple(sorted(rows, key=_harm))
 
@@ -286,10 +298,9 @@ def _ready(pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: Us
         pools = {i: visible(pool, user) for i, pool in pools.items()}
         settings = settings.with_values({"clearance.enabled": False})
         user = viewer(user, settings)
-    behind = settings.with_values({"query_must.enabled": False})
     rules = {hit.chunk.rule: None for pool in pools.values() for hit in pool.hits}
     book = RuleBook(filter(None, rules))
-    ask = partial(_prepare, book=book, settings=settings, behind=behind, user=user)
+    ask = partial(_prepare, book=book, settings=settings, user=user)
     return [ask(i, pool, qrels.get(i)) for i, pool in pools.items()]
 
 
@@ -300,7 +311,6 @@ def _prepare(
     *,
     book: RuleBook,
     settings: Settings,
-    behind: Settings,
     user: User,
 ) -> _Asked:
     scan = book.scan(pool.query)
@@ -308,38 +318,45 @@ def _prepare(
     seen: list[Hit] = []
     passing: set[str] = set()
     wanted = used(settings)
-    for hit in retrieved(pool, settings, user):
+    hits = retrieved(pool, settings, user)
+    for hit in hits:
         if user.sees(hit.chunk) and (wanted or hit.id in sides):
             seen.append(hit)
             if scan.passes(hit.chunk.rule):
                 passing.add(hit.id)
                 # The sides of a comparison may be pinned, and then take nobody's place.
                 wanted -= bool(wanted) and hit.id not in sides
-    relevant = relevant_of(labels or {})
-    bare = tuple(replace(hit, chunk=replace(hit.chunk, rule=None)) for hit in seen)
+    on = [layer for layer in LAYERS if layer.enabled(settings)]
+    at = [layer.name for layer in on].index("query_must")
+    found = {hit.id for hit in seen}
+    look = LayerInput(settings, pool, scan, user, explain=False)
+    step = on[at].apply(hits, look)
+    survived = accumulate((scan.passes(hit.chunk.rule) for hit in hits), initial=0)
     asked = _Asked(
         id=query_id,
         pool=pool,
         settings=settings,
-        behind=behind,
         user=user,
         scan=scan,
         seen=tuple(seen),
-        bare=bare,
         passing=frozenset(passing),
-        relevant=relevant,
-        whole=settings.judge.enabled
-        or settings.query_must.pin
-        or any(layer.enabled(settings) and layer.reads_pool(settings) for layer in LAYERS),
+        survivors=step.hits,
+        blocked={
+            hit.id: (before, replace(hit, chunk=replace(hit.chunk, rule=None)))
+            for hit, before in zip(hits, survived, strict=False)
+            if hit.id in found and hit.id not in passing
+        },
+        behind=tuple(on[at + 1 :]),
+        look=look.after(step),
+        relevant=relevant_of(labels or {}),
     )
-    result = asked.replay_with(frozenset())
-    kept = _ids(result)
-    scores = None if labels is None else precision_recall_f1(kept, relevant)
-    return replace(asked, kept=kept, scores=scores, waiting=bool(result.needs))
+    kept, waiting = asked.let_pass(())
+    scores = None if labels is None else precision_recall_f1(kept, asked.relevant)
+    return replace(asked, kept=kept, scores=scores, waiting=waiting)
 
 
-def _ids(result: Result) -> tuple[str, ...]:
-    return tuple(hit.id for hit in result.kept)
+def _ids(hits: Iterable[Hit]) -> tuple[str, ...]:
+    return tuple(hit.id for hit in hits)
 
 
 def _crowding(asked: Iterable[_Asked]) -> tuple[CrowdRow, ...]:
