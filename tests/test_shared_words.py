@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragfilter.text.words import overlaps, tokens, values
+from ragfilter.text.words import overlaps, stated, tokens, values
 
 
 def test_overlap_by_hand() -> None:
@@ -61,3 +61,21 @@ def test_plurals_and_case_are_one_word() -> None:
     assert tokens("Trolls, a CLASS of spells: status") == (
         "troll", "a", "class", "of", "spell", "status",
     )  # fmt: skip
+
+
+pieces = st.sampled_from(
+    ["strength", "Strengths", "17", "of", "is", "(AC", "3)", "-2", "7th", "(17"]
+)
+
+
+@given(st.lists(pieces), st.lists(pieces))
+def test_law_a_passage_states_what_it_has_in_common_with_the_query(
+    query: list[str], passage: list[str]
+) -> None:
+    asked, text = values(" ".join(query)), " ".join(passage)
+    assert stated(asked, text) == asked & values(text)
+
+
+@given(st.lists(pieces))
+def test_law_words_are_read_one_by_one(words: list[str]) -> None:
+    assert tokens(" ".join(words)) == tuple(token for word in words for token in tokens(word))

@@ -100,8 +100,7 @@ class _Said:
 
 def _read(hit: Hit, query: str) -> _Said:
     passage = hit.chunk.passage if hit.chunk.loaded else ""
-    asked = words.values(query)
-    values = asked & words.values(passage) if asked else asked
+    values = words.stated(words.values(query), passage)
     title = words.tokens(hit.chunk.title) if values else ()
     titled = frozenset(value for value in values if value[0] in title)
     return _Said(words.held(query, passage), values, titled)

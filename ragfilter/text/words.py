@@ -110,9 +110,23 @@ def values(text: str) -> frozenset[Value]:
     return _values(text[:MAX_TEXT])
 
 
+def stated(asked: frozenset[Value], text: str) -> frozenset[Value]:
+    """Those of the values `asked` that the text states too."""
+    held = _counts(text)
+    if any(name in held and number in held for name, number in asked):
+        return asked & values(text)
+    return frozenset()
+
+
 def tokens(text: str) -> tuple[str, ...]:
     """The words and numbers of a text, in one spelling, a plural as its singular."""
-    return tuple(map(_singular, _TOKEN.findall(normalise(text[:MAX_TEXT]))))
+    return tuple(chain.from_iterable(map(_tokens, normalise(text[:MAX_TEXT]).split())))
+
+
+@lru_cache(maxsize=8192)
+def _tokens(part: str) -> tuple[str, ...]:
+    """The tokens between two spaces. Texts use the same words again, so each is read once."""
+    return tuple(map(_singular, _TOKEN.findall(part)))
 
 
 @lru_cache(maxsize=2048)
