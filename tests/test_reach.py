@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ragfilter.engine.backends import Backends
+from ragfilter.engine.replay import replay
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Progress, Vectors, Where
@@ -104,6 +105,9 @@ def test_every_road_keeps_the_same_chunks(
     assert kept["pushed"] == kept["wide"]
     assert kept["no catalogue"] == kept["wide"]
     assert kept["wide"]
+    # The rules of the whole collection decide as those of the pool alone do.
+    for result in roads.values():
+        assert result.traces == replay(result.pool, settings, user).traces
     assert all(user.sees(hit.chunk) for result in roads.values() for hit in result.kept)
     assert all(hit.chunk.text for result in roads.values() for hit in result.kept)
     # Without a catalogue nothing hidden leaves the store.

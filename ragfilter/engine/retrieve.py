@@ -23,7 +23,7 @@ from ragfilter.layers.comparison import alternatives, detect, title_is
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool, Result, User
 from ragfilter.protocols import Catalogue, Collection, Vectors
-from ragfilter.rules.match import rule_book
+from ragfilter.rules.match import Scan, rule_book
 from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
 
@@ -57,13 +57,13 @@ def run(
     is incomplete or damaged, message and status say so; only `insufficient_clearance` goes first.
     """
     started = perf_counter()
-    pool = gather(query, settings, backends, user, wide=wide, push_down=push_down)
-    result = replay(pool, settings, user)
+    pool, scan = _gather(query, settings, backends, user, wide=wide, push_down=push_down)
+    result = replay(pool, settings, user, scan)
     for _ in range(3):
         if not result.needs:
             break
         pool = complete(pool, result.needs, settings, backends, user, push_down=not wide)
-        result = replay(pool, settings, user)
+        result = replay(pool, settings, user, scan)
     _log(result, (perf_counter() - started) * 1000)
     return result
 
@@ -106,6 +106,20 @@ def gather(
 
     Raises like `run`.
     """
+    return _gather(query, settings, backends, user, wide=wide, push_down=push_down)[0]
+
+
+def _gather(
+    query: str,
+    settings: Settings,
+    backends: Backends,
+    user: User,
+    *,
+    wide: bool,
+    push_down: bool,
+) -> tuple[Pool, Scan | None]:
+    """The pool, and the query held against every rule of the collection; None where that was not
+    needed."""
     query = whole(query)
     if not query.strip():
         raise InputError("The query is empty.", remedy="Type a question.")
@@ -127,9 +141,10 @@ def gather(
     pushed = (push_down or catalogue is None) and not user.unrestricted
     search = Search(collection, known, user, only, pushed=pushed, learned=learned)
     reach = _reach_of(settings, user, catalogue, wide=wide)
-    passes = _clean_test(
-        query, settings, user, known, () if catalogue is None else catalogue.rules, wide=wide
-    )
+    scan = None
+    if catalogue is not None and (wide or settings.query_must.enabled):
+        scan = rule_book(catalogue.rules).scan(query)
+    passes = _clean_test(settings, user, known, scan or rule_book(()).scan(query), wide=wide)
     pairs, exact, calls = _search(vectors[0], reach, search, passes)
     bare = search.pushed and not pairs
     if bare:
@@ -168,7 +183,7 @@ def gather(
         for rank, (i, d) in enumerate(pairs, start=1)
         if i in chunks
     )
-    return Pool(
+    pool = Pool(
         query=query,
         collection=collection.name,
         space=collection.space,
@@ -182,6 +197,7 @@ def gather(
         queries=calls,
         gather_ms=(perf_counter() - started) * 1000,
     )
+    return pool, scan
 
 
 def _catalogue(collection: Collection) -> Catalogue | None:
@@ -287,15 +303,8 @@ def _files_there(backends: Iterable[str]) -> str:
 
 
 def _clean_test(
-    query: str,
-    settings: Settings,
-    user: User,
-    known: Mapping[str, Chunk],
-    rules: tuple[str, ...],
-    *,
-    wide: bool,
+    settings: Settings, user: User, known: Mapping[str, Chunk], scan: Scan, *, wide: bool
 ) -> Callable[[str], bool]:
-    scan = rule_book(rules if wide or settings.query_must.enabled else ()).scan(query)
     fits = matcher(settings.retrieval.source_pattern)
     if wide:
         # Rules count also while they are off, so that switching them on asks the store for nothing.
