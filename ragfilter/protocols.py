@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,32 +50,33 @@ class Vocabulary(Protocol):
         ...
 
 
-class Catalogue(Mapping[str, Chunk]):
-    """Every chunk of a collection by id, without text (`loaded` False), as of one version of it.
-    What is asked of all of them together is worked out once."""
-
-    def __init__(self, chunks: Mapping[str, Chunk]) -> None:
-        self._chunks = chunks
-
-    def __getitem__(self, chunk_id: str) -> Chunk:
-        return self._chunks[chunk_id]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._chunks)
-
-    def __len__(self) -> int:
-        return len(self._chunks)
+class Catalogue(dict[str, Chunk]):
+    """Every chunk of a collection by id, without text (`loaded` False), as of one version of it; it
+    is not changed. What is asked of all of them together is worked out once."""
 
     @cached_property
     def rules(self) -> tuple[str, ...]:
         """The distinct rule texts."""
-        return tuple(dict.fromkeys(chunk.rule for chunk in self._chunks.values() if chunk.rule))
+        return tuple(dict.fromkeys(chunk.rule for chunk in self.values() if chunk.rule))
 
     @cached_property
     def audiences(self) -> tuple[Chunk, ...]:
         """One chunk for every distinct source, clearance and department: who may see what of."""
-        found = {(c.source, c.clearance, c.department): c for c in self._chunks.values()}
+        found = {(c.source, c.clearance, c.department): c for c in self.values()}
         return tuple(found.values())
+
+    def share(self, user: User) -> float:
+        """Which share of the chunks `user` may see; 1 where there are none."""
+        seen = sum(n for chunk, n in self._crowds if user.sees(chunk))
+        return seen / len(self) if self else 1.0
+
+    @cached_property
+    def _crowds(self) -> tuple[tuple[Chunk, int], ...]:
+        counts = Counter((c.clearance, c.department) for c in self.values())
+        return tuple(
+            (Chunk("", clearance=level, department=department), n)
+            for (level, department), n in counts.items()
+        )
 
 
 class Collection(Protocol):

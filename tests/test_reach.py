@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,28 @@ class NoCatalogue:
     def nearest(self, vector: Vectors, n: int, **given: Any) -> list[tuple[str, float]]:
         self.asked.append(given.get("where"))
         return self.there.nearest(vector, n, **given)
+
+
+@dataclass
+class Watched:
+    """A collection that remembers how many searches were made and which chunks were fetched."""
+
+    there: ChromaCollection
+    searches: list[int] = field(default_factory=list)
+    fetched: list[str] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "at_once":
+            raise AttributeError(name)
+        return getattr(self.there, name)
+
+    def nearest(self, vector: Vectors, n: int, **given: Any) -> list[tuple[str, float]]:
+        self.searches.append(n)
+        return self.there.nearest(vector, n, **given)
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        self.fetched += ids
+        return self.there.chunks(ids)
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +151,24 @@ def test_a_narrow_pool_holds_what_is_used(
     seen = [hit for hit in pool.hits if User(2, ("ops", "hr")).sees(hit.chunk)]
     assert len(seen if profile == "full" else pool.hits) == hits
     assert len(gather(QUERY, settings, Backends(collection, OneVector())).hits) >= 200
+
+
+@pytest.mark.parametrize("user", USERS, ids=str)
+def test_a_user_is_searched_for_once_and_nothing_hidden_is_fetched(
+    collection: ChromaCollection, user: User
+) -> None:
+    known = collection.catalogue()
+    seen = [user.sees(chunk) for chunk in known.values()]
+    assert known.share(user) == sum(seen) / len(seen) < 1
+    watched = Watched(collection)
+    settings = load(profile="full", environ={}).settings
+    settings = settings.with_values({"words.depth": 15, "retrieval.pool_size": 30})
+    settings = settings.with_values({"quality.reranker": "none"})
+    result = run(QUERY, settings, Backends(watched, OneVector()), user)
+    assert len(watched.searches) == 1
+    assert not all(user.sees(hit.chunk) for hit in result.pool.hits)
+    assert watched.fetched
+    assert all(user.sees(known[i]) for i in watched.fetched)
 
 
 def test_nobody_may_see_anything_is_said_without_a_catalogue_too(store: ChromaStore) -> None:

@@ -139,7 +139,8 @@ def _gather(
     known = catalogue if learned is None else learned
     assert known is not None
     pushed = (push_down or catalogue is None) and not user.unrestricted
-    search = Search(collection, known, user, only, pushed=pushed, learned=learned)
+    share = 1.0 if catalogue is None else catalogue.share(user)
+    search = Search(collection, known, user, only, pushed=pushed, learned=learned, share=share)
     reach = _reach_of(settings, user, catalogue, wide=wide)
     scan = None
     if catalogue is not None and (wide or settings.query_must.enabled):
@@ -177,7 +178,7 @@ def _gather(
         bares = ((i, known[i]) for i, _ in pairs if i in known)
         chunks = {i: replace(chunk, text="", title="", loaded=False) for i, chunk in bares}
     else:
-        chunks = _payload(pairs, named, reach, search, passes)
+        chunks = _payload(pairs, named, reach, search, passes, wide=wide)
     hits = tuple(
         Hit(chunks[i], d, rank, found_by.get(i, "query"))
         for rank, (i, d) in enumerate(pairs, start=1)
@@ -350,10 +351,17 @@ def _payload(
     reach: Reach,
     search: Search,
     passes: Callable[[str], bool],
+    *,
+    wide: bool,
 ) -> dict[str, Chunk]:
     """Whole chunks for what can be shown or kept; the catalogue's bare ones for the rest."""
-    seen = [i for i, _ in pairs if search.seen(i)]
-    hidden = [i for i, _ in pairs if not search.seen(i)]
+    seen: list[str] = []
+    hidden: list[str] = []
+    for i, _ in pairs:
+        (seen if search.seen(i) else hidden).append(i)
+    if not wide:
+        # What is hidden is for an operator's eyes, on the page and in reports alone.
+        named, hidden = named.intersection(seen), []
     shown = named | {*seen[: reach.shown]} | {*hidden[: reach.shown]}
     shown |= {*islice(filter(passes, seen), reach.wanted)}
     whole = {i: c for i in shown if (c := search.known.get(i)) is not None and c.loaded}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from ragfilter.model import Chunk, User
 from ragfilter.protocols import Collection, Vectors, Where
@@ -18,6 +19,9 @@ Pairs = list[tuple[str, float]]
 WIDER = 4
 """How many times as many are asked for where hidden chunks crowd out visible ones; where that is
 not enough, the nearest among all visible ids are."""
+SPARE = 1.2
+"""How many times as many are asked for at first as it takes where what is hidden is spread evenly:
+a search costs far more than that many ids more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,7 @@ class Search:
 
     With `pushed` the user's clearance is part of the store's own filter, and nothing hidden leaves
     the store. `known` are the chunks by id: all of them, or those in `learned`, to which
-    what is found is added.
+    what is found is added. `share` is that of the chunks which the user may see.
     """
 
     collection: Collection
@@ -35,6 +39,7 @@ class Search:
     files: tuple[str, ...] | None = None
     pushed: bool = False
     learned: dict[str, Chunk] | None = None
+    share: float = 1.0
 
     def seen(self, chunk_id: str) -> bool:
         """Whether the user may see the chunk; what is not known is hidden from a user."""
@@ -46,13 +51,16 @@ class Search:
     def nearest(self, vector: Vectors, n: int) -> Pairs:
         """The `n` nearest that the user may see and, unless `pushed`, what is hidden among them;
         nearest first."""
-        found = self._learned(self.collection.nearest(vector, n, where=self._where()))
-        if self.pushed or all(self.seen(i) for i, _ in found):
-            return found
-        more = self._learned(self.collection.nearest(vector, WIDER * n, where=self._where()))
-        places = [place for place, (i, _) in enumerate(more, start=1) if self.seen(i)]
-        if len(places) >= n:
-            return more[: places[n - 1]]
+        most = WIDER * n
+        first = ceil(SPARE * n / self.share) if 0 < self.share < 1 and not self.pushed else n
+        more: Pairs = []
+        for width in (min(first, most), most):
+            more = self._learned(self.collection.nearest(vector, width, where=self._where()))
+            if self.pushed or all(self.seen(i) for i, _ in more):
+                return more[:n]
+            places = [place for place, (i, _) in enumerate(more, start=1) if self.seen(i)]
+            if len(places) >= n:
+                return more[: places[n - 1]]
         if self.learned is not None:
             return more
         mine = self.among(vector, n, [i for i in self.known if self.seen(i)])
