@@ -330,8 +330,7 @@ def _search(
         pairs = search.nearest(vector, n)
         calls += 1
         clean = sum(passes(i) for i, _ in pairs)
-        no_more = sum(search.seen(i) for i, _ in pairs) < n
-        if clean >= wanted or no_more or n >= reach.most:
+        if clean >= wanted or n >= reach.most or sum(search.seen(i) for i, _ in pairs) < n:
             break
         n *= 2
     exact: list[tuple[str, float]] = []

@@ -93,8 +93,10 @@ def to_entry(chunk_id: str, metadata: Metadata | None) -> Chunk:
 def _own_fields(row: Metadata) -> dict[str, Any]:
     """The source's own fields; in a collection that others made, every key that is not ours."""
     own = {key: value for key, value in row.items() if key not in OURS}
+    if OWN_KEY not in row:
+        return own
     try:
-        inside = loads(str(row.get(OWN_KEY, "{}")))
+        inside = loads(str(row[OWN_KEY]))
     except (ValueError, RecursionError):
         inside = None
     return own | (inside if isinstance(inside, dict) else {OWN_KEY: row[OWN_KEY]})
