@@ -94,3 +94,20 @@ def test_settings_saved_under_a_name_are_loaded_and_forgotten(
     # What was deleted meanwhile is told, and nothing is lost.
     page.press("load-saved")
     assert "No settings are saved under" in page.errors[0]
+
+
+def test_the_chunks_of_the_filtered_table_are_gone_through_by_key(
+    open_page: Callable[..., Any],
+) -> None:
+    page = open_page({"profile": "full", "q": CLERIC, "filter": "cleric matrix"})
+    assert 2 < len(page.ids) < 100
+    first, second, *_, last = page.ids
+    page.open_chunk(first)
+    back, on = (page.at.button(key=f"chunk-{name}") for name in ("previous", "next"))
+    assert (back.proto.shortcut, on.proto.shortcut) == ("alt+up", "alt+down")
+    assert (back.disabled, on.disabled) == (True, False)
+    page.choose("chunk-part", "Rule").press("chunk-next")
+    assert page.at.session_state["chunk"] == second
+    assert page.at.session_state["part"] == "Rule"
+    assert page.press("chunk-previous").at.session_state["chunk"] == first
+    assert page.open_chunk(last).at.button(key="chunk-next").disabled

@@ -47,7 +47,7 @@ def draw(view: View) -> None:
             icon=":material/search:",
             width=230,
         )
-        shown = _matching(_ordered(rows, order), wanted or "")
+        shown = in_order(view)
         st.markdown(quiet(f"{numbers.count(len(shown))} of {numbers.chunks(len(rows))}"))
         hint.beside(
             "By rank: the order in which the store found them. Kept first: the result, then what "
@@ -96,6 +96,12 @@ def draw(view: View) -> None:
             ticked=labels.ticked(view.asked.query) if several else None,
             tick=partial(labels.tick, view.asked.query),
         )
+
+
+def in_order(view: View) -> tuple[Row, ...]:
+    """The rows of the table, as they are ordered and filtered, also before it is drawn."""
+    order, wanted = (st.session_state.get(key) for key in ("order", "filter"))
+    return _matching(_ordered(view.rows, order), wanted or "")
 
 
 def frame(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
@@ -13,8 +14,9 @@ from ragfilter.model import Chunk, Hit, LayerTrace, Result
 from ragfilter.report import visible
 from ragfilter.report.rows import rerank_score
 from ragfilter.ui.look import hint, html, numbers
-from ragfilter.ui.main import problems
+from ragfilter.ui.main import problems, table
 from ragfilter.ui.panels import clearance, labels, reference_graph, rule_editor, whatif
+from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
 
 PARTS = TEXT, RULE, REFERENCES, CHANGE = "Text", "Rule", "References", "What if"
@@ -46,7 +48,7 @@ def draw(view: View) -> None:
     else:
         _head(view.shown, replace(hit, chunk=replace(chunk, refs=named)))
     labels.draw(view, chunk.id)
-    match TEXT if labels.blind() else _part():
+    match TEXT if labels.blind() else _part(view, chunk.id):
         case "Rule":
             try:
                 rule_editor.draw(view.shown, chunk, view.asked, view.resources)
@@ -62,8 +64,8 @@ def draw(view: View) -> None:
                 st.text(chunk.text or "This chunk has no text.")
 
 
-def _part() -> str:
-    """Which part of the chunk is looked at; it stays from chunk to chunk."""
+def _part(view: View, chunk_id: str) -> str:
+    """Which part of the chunk is looked at; it stays from chunk to chunk, as one goes along."""
     shown = st.session_state.get("part", TEXT)
     if st.session_state.get("chunk-part") != shown:
         st.session_state["chunk-part"] = shown
@@ -81,7 +83,27 @@ def _part() -> str:
             "editor and a preview. References: what the judge's EXPAND would bring in. What if: "
             "the smallest change of a setting that brings the chunk back, or drops it."
         )
+        _steps([row.id for row in table.in_order(view)], chunk_id)
     return str(shown)
+
+
+def _steps(ids: Sequence[str], chunk_id: str) -> None:
+    """The way to the chunks before and after it in the table, by key from wherever one is."""
+    here = ids.index(chunk_id) if chunk_id in ids else -1
+    with st.container(key="chunk-steps", horizontal=True, width="content", gap="xxsmall"):
+        for label, to, arrow in (("Previous", here - 1, "Up"), ("Next", here + 1, "Down")):
+            there = 0 <= to < len(ids)
+            st.button(
+                label,
+                key=f"chunk-{label.lower()}",
+                icon=f":material/keyboard_arrow_{arrow.lower()}:",
+                on_click=state.open_chunk,
+                args=(ids[to] if there else None,),
+                disabled=not there,
+                shortcut=f"Alt+{arrow}",
+                help=f"Opens the {'next row' if to > here else 'row before'} of the table "
+                f"(Alt+{arrow}).",
+            )
 
 
 def _choose_part() -> None:
