@@ -116,6 +116,20 @@ def detect(query: str) -> tuple[str, ...]:
     three or more sides too. Articles, remarks in brackets and trailing clauses are not part of a
     name. At most 8 names of at most 6 words; the first sentence that compares decides.
     """
+    sides = _sides(query)
+    # Two fighters of different level: nothing to retrieve for each on its own.
+    return sides[:MAX_ENTITIES] if len(sides) > 1 else ()
+
+
+def shared_name(query: str) -> str:
+    """The name that all sides of a comparison bear: "fighter" where two of different level are
+    compared; "" otherwise."""
+    sides = _sides(query)
+    return sides[0] if len(sides) == 1 else ""
+
+
+def _sides(query: str) -> tuple[str, ...]:
+    """The different names of the sides that `query` compares."""
     text = _BRACKETS.sub(" ", query[:MAX_QUERY])
     for sentence in _SENTENCE.split(text):
         plain = " ".join(sentence.split())
@@ -125,8 +139,7 @@ def detect(query: str) -> tuple[str, ...]:
                 sides: dict[str, str] = {}
                 for name in found:
                     sides.setdefault(name.casefold(), name)
-                # Two fighters of different level: nothing to retrieve for each on its own.
-                return tuple(sides.values())[:MAX_ENTITIES] if len(sides) > 1 else ()
+                return tuple(sides.values())
     return ()
 
 

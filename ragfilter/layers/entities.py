@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragfilter.layers.base import LayerInput, LayerOutput
-from ragfilter.layers.comparison import names, title_is, title_names
+from ragfilter.layers.comparison import names, shared_name, title_is, title_names
 from ragfilter.layers.spec import LayerSpec, Mark
 from ragfilter.model import Decision, Entity, Hit, LayerTrace, Result
 from ragfilter.settings.field import Section, setting
@@ -38,7 +38,9 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     mention what they are not about. A chunk that is best for two sides is pinned once, for both.
     """
     if not look.pool.entities:
-        return LayerOutput(hits, note="not a comparison")
+        name = shared_name(look.pool.query)
+        note = f"all sides are “{name}”: none is searched for apart" if name else "not a comparison"
+        return LayerOutput(hits, note=note)
     by_id = {hit.id: hit for hit in hits}
     pinned: dict[str, list[str]] = {}
     missing: list[str] = []

@@ -89,6 +89,12 @@ def test_without_a_comparison_nothing_moves() -> None:
     assert pin(HITS) == LayerOutput(HITS, note="not a comparison")
 
 
+def test_sides_of_one_name_are_a_comparison_all_the_same() -> None:
+    pool = Pool("Who wins: 4th level fighter (AC 3) vs 7th level Fighter (AC 9)?", "c", "l2", HITS)
+    step = apply(HITS, LayerInput(Settings(), pool, rule_book(()).scan(pool.query), PUBLIC))
+    assert step == LayerOutput(HITS, note="all sides are “fighter”: none is searched for apart")
+
+
 def cut_after_pinning(hits: tuple[Hit, ...], *entities: Entity) -> LayerOutput:
     step = pin(hits, *entities)
     pool = Pool("q", "c", "l2", hits, entities)
