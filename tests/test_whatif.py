@@ -10,7 +10,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from ragfilter.engine.replay import replay
-from ragfilter.engine.whatif import changes, wording
+from ragfilter.engine.whatif import changes, stays, wording
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool, Result
 from ragfilter.settings.schema import Settings
 
@@ -72,6 +72,23 @@ def test_a_rule_misses_a_term_that_the_question_can_name() -> None:
     assert added.question == "owlbears owlbear lair"
     assert [c.words for c in changes(made, "c2")] == ["Switch query_must off"]
     assert wording(made, "c1") is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"query_must.pin": True}, "query_must pinned it: rule holds: owlbear."),
+        ({}, "No limit of a layer that is on drops it, even at its lowest or highest."),
+    ],
+)
+def test_what_nothing_drops_is_pinned_or_beyond_every_limit(
+    settings: dict[str, Any], why: str
+) -> None:
+    hits = (Hit(Chunk("c1", rule='{"contain": "owlbear"}'), 0.1, 1), Hit(Chunk("c2"), 0.2, 2))
+    values = {"query_must.enabled": True, **settings}
+    made = replay(Pool("an owlbear", "demo", "l2", hits), Settings().with_values(values))
+    assert changes(made, "c1") == ()
+    assert stays(made, "c1") == why
 
 
 def test_clearance_is_never_among_the_changes() -> None:

@@ -70,6 +70,15 @@ def changes(result: Result, chunk_id: str, *, most: int = 3) -> tuple[Change, ..
     return tuple(turned)
 
 
+def stays(result: Result, chunk_id: str) -> str:
+    """Why no change drops a kept chunk, in words: it is pinned, or no limit goes that far."""
+    for trace in result.traces:
+        for decision in trace.decisions:
+            if decision.chunk_id == chunk_id and decision.outcome == "pinned":
+                return f"{layer(trace.layer).title} pinned it: {decision.reason}."
+    return "No limit of a layer that is on drops it, even at its lowest or highest."
+
+
 @dataclass(frozen=True, slots=True)
 class Wording:
     """The question with the terms added that a chunk's rule misses. `came` and `went` are the other

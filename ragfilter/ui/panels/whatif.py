@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from ragfilter.engine.whatif import changes, wording
+from ragfilter.engine.whatif import changes, stays, wording
 from ragfilter.model import Hit
 from ragfilter.report import short_title
 from ragfilter.ui.look import html, numbers
@@ -30,7 +30,7 @@ def draw(view: View, hit: Hit) -> None:
         html.draw(
             f'<p class="rf-empty"><b>No single change {words}.</b> '
             + html.text(
-                "It is pinned, or the limits leave no room."
+                stays(result, hit.id)
                 if kept
                 else "More than one layer stands in its way: change the one that dropped it first."
             )
