@@ -56,12 +56,31 @@ def test_a_rule_is_refused_previewed_saved_and_taken_back(open_tab: OpenTab) -> 
 
     tab.click("rule-save")
     expect(outcome).to_have_text("● kept")
+    # Seen without scrolling, as the buttons are.
+    said = tab.keyed("rule-foot").locator(".rf-good")
+    expect(said).to_have_text("Saved.")
+    expect(said).to_be_in_viewport(ratio=1)
+    expect(tab.keyed("rule-save", "button")).to_be_in_viewport(ratio=1)
     expect(tab.chunk).to_contain_text("rule holds: cleric")
     expect(tab.keyed("rule-undo", "button")).to_be_enabled()
     tab.rest().click("rule-undo")
     expect(outcome).to_have_text("✕ dropped")
     expect(tab.rule).to_have_value(before)
     tab.rest().expect_kept(15)
+
+
+def test_keys_go_on_from_a_title_that_was_clicked(open_tab: OpenTab) -> None:
+    tab = open_tab(LINK).expect_kept(15).rest()
+    expect(tab.cell(1, "title")).to_have_text(re.compile(r"Armor Class 7\s*$"))
+    tab.click_row(1, "title")
+    head, keys = tab.chunk.locator("h3"), tab.page.keyboard
+    expect(head).to_have_text(re.compile(r"Armor Class 7\s*$"))
+    tab.edit_rule()
+    for key, title in (("Down", r"Armor Class -7\s*$"), ("Up", r"Armor Class 7\s*$")):
+        tab.rest()
+        keys.press(f"Alt+Arrow{key}")
+        expect(head).to_have_text(re.compile(title))
+        expect(tab.rule).to_be_visible()
 
 
 def test_a_rule_is_checked_while_it_is_typed(open_tab: OpenTab) -> None:

@@ -16,7 +16,7 @@ from ragfilter.rules.rule import parse, pretty, template
 from ragfilter.ui.look import html
 from ragfilter.ui.panels import draft_note, drafting
 from ragfilter.ui.rules import form, saving
-from ragfilter.ui.rules.saving import Guard
+from ragfilter.ui.rules.saving import Guard, Trouble
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 
@@ -57,12 +57,19 @@ def draw(
         # What saving reads.
         st.session_state["rule-editor"] = text
     text = saving.unfinished(chunk.id, text)
-    # It stays in view: what is wrong is told where one types.
+    trouble = saving.trouble(chunk.id)
+    # It stays in view: what is wrong, and what came of saving, is told where one types.
     with st.container(key="rule-foot", gap="small"):
-        sound = saving.trouble(chunk.id) is None and _is_sound(text)
-        _buttons(chunk, collection, user, resources, guard, busy=busy)
-    if not _trouble(chunk.id, collection) and sound:
-        _told(chunk, collection, guard)
+        if trouble is not None:
+            _bad(f"<b>Not saved:</b> {html.text(trouble.message)}")
+        sound = trouble is None and _is_sound(text)
+        if sound:
+            _doubt(chunk, collection)
+        said = saving.said(chunk.id) if sound else ""
+        _buttons(chunk, collection, user, resources, guard, busy=busy, said=said)
+    if trouble is not None and trouble.conflict:
+        _conflict(trouble, collection)
+    elif sound:
         _findings(chunk, saving.as_stored(text), more)
         preview(saving.as_stored(text))
     place = draft_note.draw(chunk, collection, text, user, resources, busy=busy)
@@ -114,7 +121,9 @@ def _buttons(
     guard: Guard | None,
     *,
     busy: bool,
+    said: str,
 ) -> None:
+    """What can be done with the rule, and `said`, what came of the last of it."""
     journal = resources.bench.journal
     can_undo = journal.undoable(collection, chunk.id) is not None
     can_redo = journal.redoable(collection, chunk.id) is not None
@@ -165,6 +174,11 @@ def _buttons(
                 args=(chunk.id, None),
                 help="Discard what was typed. It has not been saved.",
             )
+        if said:
+            html.draw(
+                f'<p class="rf-verdict rf-good" role="status"><b>{html.text(said)}</b></p>',
+                width="content",
+            )
 
 
 def _is_sound(text: str) -> bool:
@@ -179,8 +193,8 @@ def _is_sound(text: str) -> bool:
     return True
 
 
-def _told(chunk: Chunk, collection: str, guard: Guard | None) -> None:
-    """What came of the last save, or what has to be confirmed before it."""
+def _doubt(chunk: Chunk, collection: str) -> None:
+    """What has to be confirmed before it is saved."""
     spoilt = saving.doubt(chunk.id)
     if spoilt:
         _bad(f"<b>Not saved yet.</b> {html.text(spoilt)}")
@@ -191,8 +205,6 @@ def _told(chunk: Chunk, collection: str, guard: Guard | None) -> None:
             args=("save", chunk.id, saving.base(chunk), collection),
             help="Saves the rule although labelled questions would lose what they need.",
         )
-    elif said := saving.said(chunk.id):
-        html.draw(f'<p class="rf-verdict rf-good" role="status"><b>{html.text(said)}</b></p>')
 
 
 def _findings(chunk: Chunk, rule: str | None, more: Sequence[Finding]) -> None:
@@ -230,31 +242,25 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
             )
 
 
-def _trouble(chunk_id: str, collection: str) -> bool:
-    """What went wrong with the last edit of this chunk, with both versions after a conflict."""
-    trouble = saving.trouble(chunk_id)
-    if trouble is None:
-        return False
-    _bad(f"<b>Not saved:</b> {html.text(trouble.message)}")
-    if trouble.conflict:
-        html.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
-        st.code(saving.shown(trouble.stored) or "no rule", language="json")
-        with st.container(horizontal=True, gap="small"):
-            st.button(
-                "Use the stored rule",
-                key="rule-take",
-                on_click=saving.take,
-                args=(chunk_id,),
-                help="Discard what was typed here.",
-            )
-            st.button(
-                "Overwrite with mine",
-                key="rule-overwrite",
-                on_click=saving.act,
-                args=("save", chunk_id, trouble.stored, collection),
-                help="Replace the stored rule with the text in the editor.",
-            )
-    return True
+def _conflict(trouble: Trouble, collection: str) -> None:
+    """Both versions of a rule that somebody else stored meanwhile."""
+    html.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
+    st.code(saving.shown(trouble.stored) or "no rule", language="json")
+    with st.container(horizontal=True, gap="small"):
+        st.button(
+            "Use the stored rule",
+            key="rule-take",
+            on_click=saving.take,
+            args=(trouble.chunk_id,),
+            help="Discard what was typed here.",
+        )
+        st.button(
+            "Overwrite with mine",
+            key="rule-overwrite",
+            on_click=saving.act,
+            args=("save", trouble.chunk_id, trouble.stored, collection),
+            help="Replace the stored rule with the text in the editor.",
+        )
 
 
 def _bad(inner: str) -> None:
