@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from faults import Serve, says
+from faults import FAULTS, Handler, Serve, says
 
 pytestmark = pytest.mark.model
+
+CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
 
 
 def test_remembered_answers_are_asked_for_again(
@@ -27,3 +29,30 @@ def test_remembered_answers_are_asked_for_again(
     page.press("answer-again")
     assert calls["OpenAIChat.stream"] == 4
     assert "answer-again" in page.buttons
+
+
+def test_one_failed_answer_is_asked_for_alone_or_both_are_asked_again(
+    open_page: Callable[..., Any],
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    calls: Counter[str],
+) -> None:
+    well = says("Owlbears attack on sight. [1]")
+
+    def fails_at_second(handler: Handler, body: dict[str, Any]) -> None:
+        behave = FAULTS["cuts the stream"] if len(handler.server.asked) == 2 else well
+        behave(handler, body)
+
+    monkeypatch.setenv("OPENAI_BASE_URL", serve(fails_at_second).url)
+    monkeypatch.setenv("OPENAI_MODEL", "one-fails")
+    page = open_page({"profile": "full", "q": CLERIC}).press("answer")
+    assert calls["OpenAIChat.stream"] == 2
+    assert {"answer", "answer-again"} <= page.buttons
+    assert page.at.button(key="answer").help == "Makes one call."
+    # What stands in for the failed one is marked like it.
+    assert "apart-unfiltered-instead-" in page.sent
+    page.press("answer")
+    assert calls["OpenAIChat.stream"] == 3
+    assert "answer" not in page.buttons
+    page.press("answer-again")
+    assert calls["OpenAIChat.stream"] == 5

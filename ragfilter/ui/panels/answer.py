@@ -102,7 +102,7 @@ def both(
     _head(
         chat.name if chat else "",
         quoting,
-        missing=any(answer is None or answer.error for answer in found),
+        missing=sum(answer is None or bool(answer.error) for answer in found),
         asking=asking,
         saved=_saved(sides[0].name, found),
     )
@@ -130,7 +130,8 @@ def both(
     return first, second
 
 
-def _head(model: str, quoting: str, *, missing: bool, asking: bool, saved: str) -> None:
+def _head(model: str, quoting: str, *, missing: int, asking: bool, saved: str) -> None:
+    """Who answers, and the buttons; `missing` of the two answers are not there."""
     label = (
         f"answers by {html.text(models.called(model))}{f'; {html.text(saved)}' if saved else ''}"
         if model
@@ -145,25 +146,28 @@ def _head(model: str, quoting: str, *, missing: bool, asking: bool, saved: str) 
                 icon=":material/stop:",
                 help="Stop here and keep what has arrived.",
             )
-        elif missing:
+            return
+        if missing:
+            calls = "two calls, one for each context" if missing > 1 else "one call"
             st.button(
                 f"Answer with {prose.literal(model)}" if model else "Answer",
                 key="answer",
                 type="primary",
                 on_click=_ask,
                 args=(False,),
-                help="Makes two calls, one for each context."
+                help=f"Makes {calls}."
                 if model
                 else "Compares the sentences of the new chunks with the question on this machine.",
             )
-        elif model:
+        if model and missing < 2:
             st.button(
                 "Ask again",
                 key="answer-again",
                 icon=":material/refresh:",
                 on_click=_ask,
                 args=(True,),
-                help="These answers are remembered. Asking again makes two calls.",
+                help=f"{'One answer is' if missing else 'These answers are'} remembered. Asking "
+                "again makes two calls.",
             )
 
 
@@ -231,7 +235,7 @@ def words(
             _failure(answer)
         if quoted is not None:
             html.draw(f'<p class="rf-aside">{INSTEAD}</p>')
-            st.markdown(prose.quoted(quoted.text))
+            apart.draw(quoted, side, other, name="instead")
     cites = (*answer.citations, *(quoted.citations if quoted is not None else ()), *adds)
     return tuple(dict.fromkeys(cites))
 

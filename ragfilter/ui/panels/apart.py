@@ -15,14 +15,14 @@ MOST = 40
 """Pieces that are drawn one by one; an answer of more is drawn whole."""
 
 
-def draw(answer: Answer, side: Side, other: Side) -> None:
-    """The answer's text."""
+def draw(answer: Answer, side: Side, other: Side, name: str = "text") -> None:
+    """The answer's text; `name` tells it from another one of the same side."""
     cut = compare.pieces(answer, side.context, other.context)
     if len(cut) > MOST:
         cut = (Piece(answer.text, False),)
     make = prose.quoted if answer.extractive else prose.written
     for number, piece in enumerate(cut):
-        _piece(make(piece.text), f"{side.name}-{number}", apart=piece.apart)
+        _piece(make(piece.text), f"{side.name}-{name}-{number}", apart=piece.apart)
 
 
 def draw_added(quotes: tuple[Quote, ...], side: Side, answer: Answer) -> tuple[int, ...]:
