@@ -42,11 +42,11 @@ COMMON = frozenset((
 """Words of every question, which tell none from another."""
 
 _TOKEN = re.compile(
-    r"(?<![\w.])\d+(?:\.\d+)+(?!\w)|(?<![\w.])-?\d+(?!\w)|[^\W_]+(?:['-][^\W_]+)*|\S"
+    r"(?<![\w.])-?\d+(?:\.\d+)+(?!\w)|(?<![\w.])-?\d+(?!\w)|[^\W_]+(?:['-][^\W_]+)*|\S"
 )
 # Longer runs of digits count nothing, and Python reads no more than some thousands.
 _NUMBER = re.compile(r"-?\d{1,15}$")
-_VERSION = re.compile(r"\d+(?:\.\d+)+$")
+_POINTED = re.compile(r"-?\d+(?:\.\d+)+$")
 _CODE = re.compile(r"[a-z]{1,3}\d{1,4}$")
 _ORDINAL = re.compile(r"(\d{1,15})(?:st|nd|rd|th)$")
 _ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
@@ -102,7 +102,7 @@ def tokens(text: str) -> tuple[str, ...]:
 
 
 def is_number(token: str) -> bool:
-    return _NUMBER.match(token) is not None
+    return _is_whole(token) or _POINTED.match(token) is not None
 
 
 def parts(text: str) -> tuple[str | Number, ...]:
@@ -195,7 +195,8 @@ def spellings(value: Value, contexts: Iterable[str], *, ordered: bool = False) -
     """How questions write a value. `contexts` are the ways to say what it counts ("armor class",
     "ac"), an acronym among them also with dots and without a space. `ordered`: the number is
     called by its place too ("7th level"). Each number of a range meets it. A year, or another
-    number from a thousand on, a version and a code need no words beside them."""
+    number from a thousand on, a version of three parts and a code need no words beside them. A
+    decimal does: 4.0 may be a version, a price or a grade."""
     made: list[str] = []
     for context in contexts:
         made += _spelled(value, context, ordered=ordered or value.is_ordinal)
@@ -211,10 +212,11 @@ def spellings(value: Value, contexts: Iterable[str], *, ordered: bool = False) -
 
 
 def stands_alone(number: str) -> bool:
-    """Whether a number tells something without the words for what it counts: 2018, 2.1, q1."""
+    """Whether a number tells something without the words for what it counts: 2018, 2.1.3, q1."""
     if number.isdecimal():
         return int(number) >= TELLING
-    return _VERSION.match(number) is not None or _CODE.match(number) is not None
+    is_version = number.count(".") > 1 and _POINTED.match(number) is not None
+    return is_version or _CODE.match(number) is not None
 
 
 def _spelled(value: Value, context: str, *, ordered: bool) -> Iterator[str]:
@@ -239,12 +241,16 @@ def _spelled(value: Value, context: str, *, ordered: bool) -> Iterator[str]:
 
 
 def _read(token: str) -> str | Number:
-    if _VERSION.match(token) or _CODE.match(token):
+    if _POINTED.match(token) or _CODE.match(token):
         return Number(token, token, token)
-    if is_number(token):
+    if _is_whole(token):
         return Number(int(token), int(token), token)
     number = int(found.group(1)) if (found := _ORDINAL.match(token)) else _NAMED.get(token)
     return token if number is None else Number(number, number, token)
+
+
+def _is_whole(token: str) -> bool:
+    return _NUMBER.match(token) is not None
 
 
 def _is_ordinal(written: str) -> bool:
@@ -253,11 +259,11 @@ def _is_ordinal(written: str) -> bool:
 
 def _range_end(found: tuple[str, ...], at: int) -> int | None:
     """Where the range ends that begins at `at`; None where none does. 2024-01-15 is none."""
-    if at + 2 >= len(found) or not is_number(found[at]) or found[at + 1] not in _UNTIL:
+    if at + 2 >= len(found) or not _is_whole(found[at]) or found[at + 1] not in _UNTIL:
         return None
     first, last = found[at], found[at + 2]
     chained = found[max(at - 1, 0) : at] in _JOINS or found[at + 3 : at + 4] in _JOINS
-    return at + 2 if is_number(last) and int(first) < int(last) and not chained else None
+    return at + 2 if _is_whole(last) and int(first) < int(last) and not chained else None
 
 
 def _is_joined(every: tuple[str | Number, ...], at: int) -> bool:

@@ -154,11 +154,16 @@ def test_one_text_that_differs_does_not_break_up_a_family() -> None:
             ["room 1, bed 1", "room 1, bed 2", "room 2, bed 1"],
             "bed 1 in room 1", "bed 2 in room 1",
         ),
-        # A version and a year tell something by themselves.
+        # A version of three parts and a year tell something by themselves, a decimal does not.
         (
             ("Release 1.0 notes", "Release 1.1 notes", "Release 2.0 notes"), "release # notes",
             ["release 1.0", "release 1.1", "release 2.0"],
-            "what is new in 1.0?", "what is new in release 1?",
+            "what is new in release 1.0?", "a grade of 1.0",
+        ),
+        (
+            ("Release 1.0.2 notes", "Release 1.1.0 notes", "Release 2.0.0 notes"),
+            "release # notes", ["release 1.0.2", "release 1.1.0", "release 2.0.0"],
+            "what is new in 1.0.2?", "what is new in release 1.0?",
         ),
         (
             ("Annual report 2018", "Annual report 2019", "Annual report 2020"), "annual report #",
@@ -227,6 +232,11 @@ EARNED = "Revenue rose in the quarter, and net income with it. Expenses were as 
             [["q1"], ["2021"]],
         ),
         ([(f"Router X{n}00 setup", EARNED) for n in (2, 3, 4)], [["x200"]]),
+        # A decimal needs the word for what it counts, also where the text alone says it.
+        (
+            [("Setup", f"These steps are for version {n}.0 of it.") for n in (4, 5, 6)],
+            [["version 4.0", "version of 4.0"]],
+        ),
         # What the text writes with a capital is a name, and Texas no plural.
         ([(f"Sales tax rates: {s}", TAX.format(s)) for s in STATES[::-1]], [["utah", "utahs"]]),
         ([(f"Sales tax rates: {s}", TAX.format(s)) for s in STATES[1:] + STATES[:1]], [["texas"]]),
@@ -235,7 +245,7 @@ EARNED = "Revenue rose in the quarter, and net income with it. Expenses were as 
 def test_proposals_for_the_titles_of_others(
     chunks: list[tuple[str, str]], rules: list[list[str]]
 ) -> None:
-    (family,) = find_families([Chunk(title, text, title) for title, text in chunks])
+    (family,) = find_families([Chunk(title + text, text, title) for title, text in chunks])
     first, *_ = propose([family], ())
     asked = json.loads(first.rule)["contain_one_of"]
     assert [set(group) for group in asked] == [set(group) for group in rules]

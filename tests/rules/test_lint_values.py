@@ -57,6 +57,7 @@ def test_a_number_alone_is_mended_by_the_title() -> None:
         (["6", "level 6"], "", ["level 6"]),
         (["6", "level 7"], "", None),
         (["6"], "", None),
+        (["4.0"], "Installation of version 4.0", ["version 4.0", "version of 4.0"]),
     ],
 )
 def test_what_a_number_alone_becomes(group: list[str], title: str, mended: Any) -> None:
@@ -166,7 +167,8 @@ def test_one_rule_on_titles_that_differ_in_a_name_may_be_meant() -> None:
     [
         (["?", "dragon"], ["everywhere"]),
         (["???", "dragon"], []),
-        (["2018", "2.1"], []),
+        (["2018", "2.1.3"], []),
+        (["2.1", "dragon"], ["bare"]),
         (["999", "dragon"], ["bare"]),
     ],
 )
