@@ -67,7 +67,8 @@ def suggest(
     asked = list(questions)
     if labelled is not None:
         asked += [pool.query for pool in labelled.pools.values()]
-    texts = [chunk.text for chunk in chunks] + asked
+    # Of many texts the first are read alone, and what was asked tells most.
+    texts = asked + [chunk.text for chunk in chunks]
     proposals = propose(families, texts)
     if labelled is None or not proposals:
         return Suggested(families, proposals, Evidence())

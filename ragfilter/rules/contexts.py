@@ -1,4 +1,5 @@
-"""How texts and questions call what a title counts: armour class, AC, 7th level. Pure."""
+"""How texts and questions call what a title counts: armour class, AC, 7th level; and which forms of
+a name they hold. Pure."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ NEAR = 0.8
 MOST_TEXTS = 20_000
 """Contexts are looked up in so many texts at most."""
 
+_WORD = re.compile(r"[^\W_]+")
 _BEFORE_NUMBER = re.compile(r"([^\W\d_]+(?: [^\W\d_]+)?)(?: of)? -?\d")
 _PLACED = re.compile(rf"\b(?:\d+(?:st|nd|rd|th)|{'|'.join(ORDINALS[1:])})[ -]([^\W\d_]+)")
 
@@ -41,6 +43,18 @@ def find_contexts(
         if len(words) == 1 and places.intersection(forms(words[0])):
             placed.add(words)
     return {words: _called(words, seen) for words in counted}, placed
+
+
+def find_held(names: Iterable[str], texts: Iterable[str]) -> set[str]:
+    """Those of `names` whose last word the texts hold: "fire beetles", where beetles are in one."""
+    last = {name: _WORD.findall(name)[-1] for name in names}
+    wanted = set(last.values())
+    found: set[str] = set()
+    for text in islice(texts, MOST_TEXTS):
+        if found == wanted:
+            break
+        found |= wanted.intersection(_WORD.findall(normalise(text)))
+    return {name for name, word in last.items() if word in found}
 
 
 def _called(words: Words, seen: Counter[str]) -> tuple[str, ...]:

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
 from ragfilter.model import Chunk
-from ragfilter.rules.contexts import find_contexts
+from ragfilter.rules.contexts import find_contexts, find_held
 from ragfilter.rules.named import MOST_TOKENS, Name, find_named, telling
 from ragfilter.rules.plurals import forms, without_hyphens
 from ragfilter.rules.rule import Rule, canonical
@@ -131,14 +131,16 @@ def find_families(chunks: Iterable[Chunk]) -> tuple[Family, ...]:
 
 def propose(
     families: Sequence[Family],
-    texts: Iterable[str],
+    texts: Collection[str],
     synonyms: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Proposal, ...]:
     """A rule for every member. `texts` are the collection's and the questions asked: they say how
-    a value is called. `synonyms` are further names, by pattern."""
+    a value is called, and which names have a plural. `synonyms` are further names, by pattern."""
     every = [v for family in families for member in family.members for v in member.values]
     counted = {value.words for value in every if isinstance(value, Value)}
     contexts, placed = find_contexts(counted, texts)
+    differing = {w for v in every if isinstance(v, Name) for w in (v.named, *v.words)}
+    held = find_held({form for name in differing for form in forms(name)}, texts)
     made = []
     for family in families:
         names = tuple(
@@ -160,8 +162,15 @@ def propose(
                     noun = not names or family.pattern.endswith("*")
                     for name in value.words if crossed else (value.named,):
                         written = forms(name) if noun else without_hyphens(name)
+                        own = without_hyphens(name)
                         proper = noun and _is_proper(name, member.chunk)
-                        asked.append(tuple(w for w in written if len(w) >= len(name) or not proper))
+                        asked.append(
+                            tuple(
+                                w
+                                for w in written
+                                if w in own or (not proper if len(w) < len(name) else w in held)
+                            )
+                        )
             doubt = "" if family.is_counted else NO_NAME if names else NAME_ALONE
             groups = tuple(asked)
             made.append(

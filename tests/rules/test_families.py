@@ -116,7 +116,7 @@ def test_titles_that_are_phrases_give_the_words_they_share_as_names(
 ) -> None:
     (family,) = find_families(beasts(*titles))
     assert family.pattern == pattern
-    first, *_ = propose([family], ())
+    first, *_ = propose([family], ["bats and beetles"])
     assert json.loads(first.rule) == {"contain_one_of": rule}
     assert first.doubt == (NO_NAME if family.names else NAME_ALONE)
 
@@ -238,7 +238,7 @@ EARNED = "Revenue rose in the quarter, and net income with it. Expenses were as 
             [["version 4.0", "version of 4.0"]],
         ),
         # What the text writes with a capital is a name, and Texas no plural.
-        ([(f"Sales tax rates: {s}", TAX.format(s)) for s in STATES[::-1]], [["utah", "utahs"]]),
+        ([(f"Sales tax rates: {s}", TAX.format(s)) for s in STATES[::-1]], [["utah"]]),
         ([(f"Sales tax rates: {s}", TAX.format(s)) for s in STATES[1:] + STATES[:1]], [["texas"]]),
     ],
 )  # fmt: skip
@@ -249,6 +249,23 @@ def test_proposals_for_the_titles_of_others(
     first, *_ = propose([family], ())
     asked = json.loads(first.rule)["contain_one_of"]
     assert [set(group) for group in asked] == [set(group) for group in rules]
+
+
+@pytest.mark.parametrize(
+    ("texts", "groups"),
+    [
+        ((), [["germany"], ["rope", "ropes"], ["fire beetle"]]),
+        (("The two Germanies.",), [["germany", "germanies"], ["rope", "ropes"], ["fire beetle"]]),
+        (("Do beetles fly?",), [["germany"], ["rope", "ropes"], ["fire beetle", "fire beetles"]]),
+    ],
+)
+def test_a_name_has_a_plural_where_texts_or_questions_hold_it(
+    texts: Sequence[str], groups: list[list[str]]
+) -> None:
+    titles = [f"Price list: {name}" for name in ("Germany", "Ropes", "Fire Beetle")]
+    families = find_families(Chunk(title, "What one pays there.", title) for title in titles)
+    rules = [json.loads(each.rule) for each in propose(families, texts)]
+    assert rules == [{"contain_one_of": [group]} for group in groups]
 
 
 def test_spellings_come_from_texts_and_questions() -> None:
