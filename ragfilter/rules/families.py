@@ -5,11 +5,14 @@ words say something about ("Opponent Armor Class 6", "Levels 4-6"), or else in a
 Ropes"), and whose texts resemble each other. Where a title is missing or stands on several chunks,
 what the text begins with belongs to it. Families that count the same and whose patterns resemble
 each other are kin; what stands in the pattern of one and not of the others are its names ("clerics,
-druids and monks").
+druids and monks"). What titles do not tell, texts that are nearly the same may (see
+`ragfilter.rules.near`): they may differ in names and numbers together.
 
 A proposal asks for one of the names, where there is kin, and for the value, in the spellings that
 the collection's texts and the questions use. Where titles are phrases of words alone ("Adult Red
-Dragon"), the words they share are names too: "red" alone would hold for much else.
+Dragon"), the words they share are names too: "red" alone would hold for much else. Where texts told
+of the family, a question meets the rule by any of the values, if one of them tells a chunk from all
+its siblings.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from itertools import takewhile
 from ragfilter.model import Chunk
 from ragfilter.rules.contexts import find_contexts, find_held
 from ragfilter.rules.named import MOST_TOKENS, Name, find_named, telling
+from ragfilter.rules.near import find_near
 from ragfilter.rules.plurals import forms, without_hyphens
 from ragfilter.rules.rule import Rule, canonical
 from ragfilter.rules.values import (
@@ -52,7 +56,8 @@ MOST_LABEL = 1_000
 @dataclass(frozen=True, slots=True)
 class Member:
     """A chunk of a family and the values in which it differs. `label` is its title, and what its
-    text begins with where the title is not its own."""
+    text begins with where the title is not its own; its values and the words around them, where
+    the texts told."""
 
     chunk: Chunk
     label: str
@@ -65,17 +70,19 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """`pattern` is the labels' with ``#`` for a number, or ``*`` for the name, in which they
-    differ; `names` is what its kin does not have."""
+    """`pattern` is the labels' (or the texts') with ``#`` for a number, or ``*`` for the name, in
+    which they differ; `names` is what its kin does not have."""
 
     pattern: str
     members: tuple[Member, ...]
     names: tuple[str, ...] = ()
+    of_texts: bool = False
+    """Whether the texts alone tell that it is one."""
 
     @property
     def is_counted(self) -> bool:
         """Whether its members differ in numbers, not in a name."""
-        return isinstance(self.members[0].values[0], Value)
+        return all(isinstance(value, Value) for value in self.members[0].values)
 
     @property
     def title(self) -> str:
@@ -126,6 +133,11 @@ def find_families(chunks: Iterable[Chunk]) -> tuple[Family, ...]:
         members = tuple(Member(*uncounted[at], (name,)) for at, name in siblings)
         if _resemble(member.chunk.text for member in members):
             named.append(Family(" ".join(pattern), members, _phrase(pattern)))
+    known = {member.chunk.id for family in named for member in family.members}
+    rest = [chunk for chunk, _ in labels if chunk.id not in known]
+    for text, near in find_near([chunk.text for chunk in rest], FEWEST):
+        members = tuple(Member(rest[each.at], each.label, each.values) for each in near)
+        named.append(Family(text, members, of_texts=True))
     return tuple(sorted(named, key=lambda family: (-len(family.members), family.pattern)))
 
 
@@ -171,7 +183,12 @@ def propose(
                                 if w in own or (not proper if len(w) < len(name) else w in held)
                             )
                         )
-            doubt = "" if family.is_counted else NO_NAME if names else NAME_ALONE
+            if family.of_texts and _any_tells(family):
+                asked = [tuple(dict.fromkeys(term for group in asked for term in group))]
+            if family.is_counted:
+                doubt = NO_NAME if family.of_texts else ""
+            else:
+                doubt = NO_NAME if names else NAME_ALONE
             groups = tuple(asked)
             made.append(
                 Proposal(
@@ -262,6 +279,13 @@ def _crossed(family: Family) -> bool:
     return all(len(words) == len(columns) == 2 for words in names) and all(
         len(set(column)) < len(column) for column in columns
     )
+
+
+def _any_tells(family: Family) -> bool:
+    """Whether one place alone tells each member from all others. What else a text states is then
+    what one asks for: the leave that employees in Germany have."""
+    columns = zip(*(member.values for member in family.members), strict=True)
+    return any(len(set(column)) == len(column) for column in columns)
 
 
 def _shared(rows: Iterable[Sequence[str]]) -> list[str]:

@@ -88,7 +88,8 @@ def _family(work: Desk, made: Suggested) -> None:
         key=FAMILY,
         persist_state="session",
         format_func=lambda name: f"{by_pattern[name].title} · {len(by_pattern[name].members)}",
-        help="The title; # stands for the number, * for the name in which they differ.",
+        help="The title, or words of the text; # stands for the number, * for the name in which "
+        "they differ.",
     )
     family = by_pattern[pattern]
     proposals = [p for p in made.proposals if p.family == pattern and p.chunk.id in work.chunks]

@@ -1,0 +1,115 @@
+"""Texts nearly the same that differ in names and numbers, whatever their titles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from ragfilter.model import Chunk
+from ragfilter.rules.families import NAME_ALONE, NO_NAME, find_families, propose
+from ragfilter.rules.near import find_near
+
+LEAVE = (
+    "Employees in {} receive {} days of annual leave. Leave is requested two weeks ahead from the "
+    "manager and may be carried over until March."
+)
+TARIFF = (
+    "This policy covers fire, water and theft. It applies to tariff {}. The deductible is {} "
+    "euros. Claims are reported in writing to the branch."
+)
+POLICY = (
+    "This policy covers fire, water and theft. The deductible is {} euros and the highest sum is "
+    "{} euros. Claims are reported within {} days in writing to the branch that issued it."
+)
+FLIGHT = "The {} flight leaves gate {} every morning, and passengers are asked to be there early."
+DAYS_30 = ["30 day", "30-day", "30day", "30 days", "30-days"]
+EUROS_0 = [f"{zero}{sep}{e}" for e in ("euro", "euros") for zero in ("0", "zero") for sep in " -"]
+
+
+@pytest.mark.parametrize(
+    ("titles", "texts", "values", "groups", "doubt"),
+    [
+        # No title. A name tells, and the number is what the text states.
+        (
+            [""] * 4,
+            [LEAVE.format(*v)
+             for v in (("Germany", 30), ("France", 25), ("Spain", 23), ("Italy", 25))],
+            ["germany, 30 days", "france, 25 days", "spain, 23 days", "italy, 25 days"],
+            [["germany", *DAYS_30]], NAME_ALONE,
+        ),
+        # One title.
+        (
+            ["Terms and conditions"] * 3,
+            [TARIFF.format(*v) for v in (("Basic", 0), ("Comfort", 150), ("Premium", 300))],
+            ["basic, 0 euros", "comfort, 150 euros", "premium, 300 euros"],
+            [["basic", *EUROS_0]], NAME_ALONE,
+        ),
+        # Free titles, and numbers alone.
+        (
+            ["Commercial fleets", "Young drivers start here", "Our family protection"],
+            [POLICY.format(*v) for v in ((150, 5000, 45), (300, 9000, 30), (500, 7000, 60))],
+            ["150 euros, 5000, 45 days", "300 euros, 9000, 30 days",
+             "500 euros, 7000, 60 days"],
+            [["150 euro", "150-euro", "150 euros", "150-euros", "5000",
+              "45 day", "45-day", "45day", "45 days", "45-days"]], NO_NAME,
+        ),
+        # Neither the name nor the number tells one from all others: both are asked for.
+        (
+            [""] * 4,
+            [FLIGHT.format(*v)
+             for v in (("Oslo", "B1"), ("Oslo", "B2"), ("Rome", "B1"), ("Rome", "B2"))],
+            [f"{city}, leaves gate {gate}" for city in ("oslo", "rome") for gate in ("b1", "b2")],
+            [["oslo"], ["b1"]], NAME_ALONE,
+        ),
+    ],
+)  # fmt: skip
+def test_a_family_is_found_by_its_texts(
+    titles: Sequence[str],
+    texts: Sequence[str],
+    values: list[str],
+    groups: list[list[str]],
+    doubt: str,
+) -> None:
+    pairs = enumerate(zip(titles, texts, strict=True))
+    (family,) = find_families(Chunk(str(i), text, title) for i, (title, text) in pairs)
+    assert [member.named for member in family.members] == values
+    first, *_ = propose([family], texts)
+    asked = json.loads(first.rule)["contain_one_of"]
+    assert [set(group) for group in asked] == [set(group) for group in groups]
+    assert first.doubt == doubt
+
+
+def test_the_pattern_is_the_text_with_signs_for_the_values() -> None:
+    texts = [FLIGHT.format(*v) for v in (("Oslo", "B1"), ("Rome", "B2"), ("New York", "C1"))]
+    ((pattern, group),) = find_near(texts, 3)
+    assert pattern == (
+        "the * flight leaves gate # every morning , and passengers are asked to be there early ."
+    )
+    assert [each.at for each in group] == [0, 1, 2]
+    assert group[2].label == "the new york flight leaves gate c1 every morning"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        # More than a name or number differs; too little is the same; nothing tells it from another.
+        LEAVE.format("Italy", 26).replace("two weeks", "as soon as the date is known, or"),
+        "Employees in Italy receive 26 days of annual leave.",
+        LEAVE.format("France", 25),
+    ],
+)
+def test_a_text_that_differs_in_more_or_in_nothing_is_no_member(other: str) -> None:
+    texts = [LEAVE.format(*v) for v in (("Germany", 30), ("Spain", 23), ("Italy", 26))]
+    ((_, group),) = find_near([*texts, other, LEAVE.format("France", 25)], 3)
+    assert 3 not in [each.at for each in group]
+
+
+def test_texts_about_other_things_in_the_same_words_are_no_family() -> None:
+    texts = [
+        "Leave is requested from the manager. The manager answers within a week, in writing.",
+        "The manager answers questions about leave. In writing, a week is usual.",
+        "In writing, a manager may shorten the week. Leave is then lost.",
+    ]
+    assert list(find_near(texts, 3)) == []
