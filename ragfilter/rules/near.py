@@ -151,10 +151,17 @@ def _places(lead: Parts, every: Parts) -> dict[int, int] | None:
     """Where `every` has the words of `lead`; None where it is not near it."""
     if max(len(lead), len(every)) > MOST_PARTS:
         return None
-    blocks = SequenceMatcher(None, lead, every, autojunk=False).get_matching_blocks()
-    if sum(block.size for block in blocks) < SAME * max(len(lead), len(every)):
-        return None
-    return {block.a + i: block.b + i for block in blocks for i in range(block.size)}
+    # Near texts begin and end alike: only what is between takes long to compare.
+    shorter = min(len(lead), len(every))
+    head = next((i for i in range(shorter) if lead[i] != every[i]), shorter)
+    rest = shorter - head
+    tail = next((i for i in range(rest) if lead[-1 - i] != every[-1 - i]), rest)
+    middle, other = (side[head : len(side) - tail] for side in (lead, every))
+    blocks = SequenceMatcher(None, middle, other, autojunk=False).get_matching_blocks()
+    places = {i: i for i in range(head)}
+    places |= {head + b.a + i: head + b.b + i for b in blocks for i in range(b.size)}
+    places |= {len(lead) - i: len(every) - i for i in range(1, tail + 1)}
+    return places if len(places) >= SAME * max(len(lead), len(every)) else None
 
 
 def _value(every: Parts, start: int, end: int) -> Value | Name | None:
