@@ -1,0 +1,66 @@
+"""What a learned cutoff looks at, worked out by hand."""
+
+from __future__ import annotations
+
+from math import log, sqrt
+
+import numpy as np
+import pytest
+
+from ragfilter.engine.replay import scan_rules
+from ragfilter.layers.base import LayerInput
+from ragfilter.layers.features import FEATURES, Floats, features, kin, linked
+from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool
+from ragfilter.settings.schema import Settings
+
+
+def hit(name: str, distance: float = 0.5, *, score: float | None = None, type: str = "") -> Hit:
+    return Hit(Chunk(name, f"text of {name}", type=type), distance, 1, rerank_score=score)
+
+
+def refer(name: str, *refs: str) -> Hit:
+    return Hit(Chunk(name, "text", refs=refs), 0.5, 1)
+
+
+def of(*hits: Hit) -> dict[str, Floats]:
+    pool = Pool("a question", "here", "l2", hits)
+    return features(hits, LayerInput(Settings(), pool, scan_rules(pool), UNRESTRICTED))
+
+
+def test_the_links_of_a_hit_count_in_both_directions_and_once() -> None:
+    hits = [refer("a"), refer("b", "c"), refer("c", "a", "b"), refer("d", "d", "elsewhere")]
+    # A mean of 0.5: a stands 0.5 before it, b 0.3, c 0.1 behind.
+    made = linked(hits, np.array([0.0, 0.2, 0.6, 1.2]))
+    assert made == pytest.approx([-0.1 / sqrt(2), -0.1 / sqrt(2), (0.5 + 0.3) / sqrt(3), 0.0])
+
+
+def test_two_near_links_say_more_than_one_and_more_than_links_near_and_far() -> None:
+    hits = [refer("a"), refer("b"), refer("far"), refer("two", "a", "b"), refer("one", "a"),
+            refer("mixed", "a", "b", "far")]  # fmt: skip
+    *_, two, one, mixed = linked(hits, np.array([0.0, 0.0, 1.0, 1.0, 1.0, 1.0]))
+    assert two > one
+    assert two > mixed > 0
+
+
+def test_kin_is_the_share_of_the_best_of_the_same_type_itself_left_out() -> None:
+    types = ["operation", "operation", "schema", "guide", "schema"]
+    assert kin(types, [0, 1, 2, 3]) == pytest.approx([1 / 3, 1 / 3, 0, 0, 1 / 4])
+    assert kin(["schema"], [0]) == [0.0]
+
+
+def test_the_best_are_those_by_rerank_score_where_there_is_one() -> None:
+    six = [hit(f"c{i}", score=0.1, type="guide") for i in range(4)]
+    six += [hit(f"c{i}", score=0.9 - i / 100, type="schema") for i in (4, 5)]
+    # By score the best are both schemas and the first two guides.
+    assert of(*six)["kin"] == pytest.approx([1 / 3, 1 / 3, 1 / 2, 1 / 2, 1 / 3, 1 / 3])
+
+
+def test_the_place_is_that_of_the_order_and_not_the_rank() -> None:
+    made = of(Hit(Chunk("x"), 0.9, 3), Hit(Chunk("y"), 0.2, 1), Hit(Chunk("z"), 0.4, 2))
+    assert made["place"] == pytest.approx([log(1), log(2), log(3)])
+    assert made["rank"] == pytest.approx([log(3), log(1), log(2)])
+
+
+def test_every_feature_is_there_and_those_of_scores_only_where_there_are_any() -> None:
+    assert of(hit("a", score=0.5), hit("b", 0.7, score=0.2)).keys() == FEATURES.keys()
+    assert FEATURES.keys() - of(hit("a"), hit("b", 0.7)).keys() == {"score", "score_behind"}
