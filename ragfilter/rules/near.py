@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 from heapq import nsmallest
 from itertools import pairwise
 from zlib import crc32
@@ -63,6 +64,12 @@ class _Cell:
 
 def find_near(texts: Sequence[str], fewest: int) -> Iterator[tuple[str, list[Near]]]:
     """Groups of near texts, each with its pattern; a text is in one alone."""
+
+    # A text is compared with one after another of its like.
+    @lru_cache(maxsize=4 * MOST_HELD)
+    def read(at: int) -> Parts:
+        return parts(texts[at])
+
     sketches = [_sketch(parts(text)) for text in texts]
     holding: dict[int, list[int]] = defaultdict(list)
     for at, sketch in enumerate(sketches):
@@ -77,7 +84,7 @@ def find_near(texts: Sequence[str], fewest: int) -> Iterator[tuple[str, list[Nea
         near = [other for other, n in shared.items() if n >= SHARED * len(sketch)]
         if len(near) >= fewest:
             others = [other for other in sorted(near) if other != at]
-            pattern, group = _compare([(i, parts(texts[i])) for i in (at, *others)])
+            pattern, group = _compare([(i, read(i)) for i in (at, *others)])
             if len(group) >= fewest:
                 taken.update(each.at for each in group)
                 yield pattern, group
