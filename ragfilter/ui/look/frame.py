@@ -1,4 +1,4 @@
-"""What every page begins with: the style sheet."""
+"""What every page begins with: the style sheet, in the theme that the browser shows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,24 @@ import streamlit as st
 
 from ragfilter.ui.look import theme
 
+_follow = st.components.v2.component(
+    "ragfilter.theme",
+    # Called when the theme or `data` changes, and then only: where the two cannot agree, it asks
+    # for one run, not for one after another.
+    js="""export default ({ data, parentElement, setTriggerValue }) => {
+      if (getComputedStyle(parentElement).colorScheme !== data) setTriggerValue("switched", true)
+    }""",
+    isolate_styles=False,
+)
+
 
 def dress() -> None:
-    """Put the style sheet on the page, once a run."""
-    st.html(theme.stylesheet(dark=st.context.theme.type == "dark"))
+    """Put the style sheet on the page, once a run. Charts and tables have the colours that the run
+    gave them, so a switch of the theme starts another."""
+    dark = st.context.theme.type == "dark"
+    st.html(theme.stylesheet(dark=dark))
+    _follow(key="theme", data="dark" if dark else "light", on_switched_change=_nothing)
+
+
+def _nothing() -> None:
+    """The run that a trigger starts is all that is wanted of it."""
