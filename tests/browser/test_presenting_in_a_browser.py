@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from io import BytesIO
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
+from pypdf import PdfReader
 
 from ragfilter.ingest import demo
 
@@ -87,6 +89,18 @@ def test_the_stage_fits_narrow_windows(open_tab: OpenTab, width: int, dark: bool
     expect(tab.page.locator(".rf-used")).to_have_count(2)
     tab.rest()
     assert tab.page.evaluate("document.querySelector('.stMain').scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("width", [1440, 1920])
+def test_the_printed_stage_is_one_page_with_the_whole_chart(open_tab: OpenTab, width: int) -> None:
+    tab = open_tab({"profile": "full", "q": CLERIC}, width=width)
+    # Its button and key are there before the rest of the page.
+    expect(tab.keyed("answer-unfiltered")).to_be_visible()
+    tab.rest().click("present-button")
+    expect(tab.page.locator(".rf-used")).to_have_count(2)
+    expect(tab.keyed("scene-chart").locator(".xtick").last).to_have_text("200")
+    (page,) = PdfReader(BytesIO(tab.rest().page.pdf(format="A4"))).pages
+    assert "0 50 100 150 200" in page.extract_text()
 
 
 def test_the_tour_opens_by_itself_once_and_goes_from_stop_to_stop(
