@@ -31,3 +31,4 @@ if view is not None:
     stage.finish(view, beside)
 else:
     empty.draw(here, error)
+state.finished()

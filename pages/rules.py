@@ -18,3 +18,4 @@ if here.ready:
     workbench.draw(here)
 else:
     empty.draw(here, None)
+state.finished()

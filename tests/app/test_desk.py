@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import streamlit as st
 
 from ragfilter.settings import config, saved
+from ragfilter.ui.curve.tune import VIEW
+from ragfilter.ui.main import stage
 from ragfilter.ui.sidebar.controls import key
 
 pytestmark = pytest.mark.model
@@ -111,3 +114,23 @@ def test_the_chunks_of_the_filtered_table_are_gone_through_by_key(
     assert page.at.session_state["part"] == "Rule"
     assert page.press("chunk-previous").at.session_state["chunk"] == first
     assert page.open_chunk(last).at.button(key="chunk-next").disabled
+
+
+def test_what_an_interrupted_run_wrote_is_written_again(
+    open_page: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = open_page({"profile": "full", "q": CLERIC}).run()
+    twin = key("cutoff.max_results")
+    assert page.at.slider(key=twin).proto.set_value is False
+    with monkeypatch.context() as patched:
+        # As if the reader had done something else before the page came to its end: Streamlit then
+        # drops what it has not sent yet.
+        patched.setattr(stage, "finish", lambda *_: st.stop())
+        page.at.slider(key=key("cutoff.max_results", VIEW)).set_value(7)
+        page.run()
+    page.run()
+    assert page.at.slider(key=twin).proto.set_value is True
+    assert page.at.slider(key=twin).proto.value == [7]
+    page.run()
+    assert page.at.slider(key=twin).proto.set_value is False
+    assert page.changes == {"cutoff.max_results": 7}

@@ -93,13 +93,24 @@ def begin() -> None:
 
 def show(where: str, value: Any) -> None:
     """Let a widget show `value`, without disturbing one that does. On another page a widget of the
-    same key is a new one, which begins with its default."""
+    same key is a new one, which begins with its default.
+
+    What an interrupted run wrote may never have been sent. The browser would begin with the default
+    and report it as the reader's choice, so it is written again until a run comes to its end.
+    """
     context = get_script_run_ctx()
     page = context.page_script_hash if context is not None else ""
     shown: dict[str, str] = st.session_state.setdefault("shown_on", {})
-    if shown.get(where) != page or st.session_state.get(where) != value:
+    unsent: set[str] = st.session_state.setdefault("unsent", set())
+    if shown.get(where) != page or where in unsent or st.session_state.get(where) != value:
         st.session_state[where] = value
         shown[where] = page
+        unsent.add(where)
+
+
+def finished() -> None:
+    """A run of the page has come to its end: all that it wrote was sent."""
+    st.session_state.unsent = set()
 
 
 def _went_back() -> bool:
