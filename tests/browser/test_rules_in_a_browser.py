@@ -117,6 +117,35 @@ def test_typing_and_saving_at_once_loses_nothing(open_tab: OpenTab) -> None:
     expect(tab.cell(2, "outcome")).to_have_text("✕ dropped")
 
 
+def test_what_was_typed_survives_a_reload_and_overwrites_nothing(open_tab: OpenTab) -> None:
+    first, second = (open_tab(LINK).expect_kept(15).rest() for _ in range(2))
+    title, earlier = r"Armor Class 7\s*$", "Typed before this page was opened anew"
+    for tab in (first, second):
+        open_row(tab, 1, title)
+    first.rule.fill(SHUT)
+    first.page.wait_for_function("() => localStorage['ragfilter-drafts']?.includes('wizard')")
+    second.write_rule(OPEN).click("rule-save")
+    expect(second.cell(1, "outcome")).to_have_text("● kept")
+
+    # Nobody else is shown it, and it is known which rule it was written against.
+    expect(second.page.get_by_text(earlier)).to_have_count(0)
+    first.go(LINK).rest().click_row(1)
+    first.edit_rule()
+    expect(first.rule).to_have_value(SHUT)
+    expect(first.page.get_by_text(earlier)).to_contain_text("The stored rule was changed since")
+    first.rest().click("rule-save")
+    expect(first.keyed("rule-overwrite", "button")).to_be_visible()
+
+    first.rest().click("rule-take")
+    first.page.wait_for_function("() => !localStorage['ragfilter-drafts']")
+    first.go(LINK).rest().click_row(1)
+    first.edit_rule()
+    expect(first.rule).to_have_value(re.compile('"cleric"'))
+    expect(first.page.get_by_text(earlier)).to_have_count(0)
+    first.click("rule-undo")
+    expect(first.cell(1, "outcome")).to_have_text("✕ dropped")
+
+
 def test_the_second_of_two_sees_the_conflict_and_keeps_the_text(open_tab: OpenTab) -> None:
     first, second = (open_tab(LINK).expect_kept(15).rest() for _ in range(2))
     for tab in (first, second):

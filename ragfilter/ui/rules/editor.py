@@ -15,7 +15,7 @@ from ragfilter.rules.lint import Finding, lint
 from ragfilter.rules.rule import parse, pretty, template
 from ragfilter.ui.look import html
 from ragfilter.ui.panels import draft_note, drafting
-from ragfilter.ui.rules import form, saving
+from ragfilter.ui.rules import form, kept, saving
 from ragfilter.ui.rules.saving import Guard, Trouble
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
@@ -67,6 +67,7 @@ def draw(
             _doubt(chunk, collection)
         said = saving.said(chunk.id) if sound else ""
         _buttons(chunk, collection, user, resources, guard, busy=busy, said=said)
+    kept.draw(chunk, text)
     if trouble is not None and trouble.conflict:
         _conflict(trouble, collection)
     elif sound:

@@ -1,11 +1,12 @@
 """Save, undo and redo one chunk's rule from the page, and what came of it.
 
-What was typed is a draft of the session until it is saved or discarded; no failure loses it.
+What was typed is a draft until it is saved or discarded; no failure loses it, and the browser keeps
+it for the next session (`kept.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -112,7 +113,7 @@ def base(chunk: Chunk) -> str | None:
     is not overwritten unseen; without a draft what is stored."""
     if chunk.id not in state.drafts():
         return chunk.rule
-    return _bases().get(chunk.id, chunk.rule)
+    return _bases().setdefault(chunk.id, chunk.rule)
 
 
 def typed(chunk_id: str, rule: str | None) -> None:
@@ -161,9 +162,29 @@ def _drop(chunk_id: str) -> None:
     _bases().pop(chunk_id, None)
 
 
-def _bases() -> dict[str, str | None]:
-    every: dict[str, dict[str, str | None]] = st.session_state.setdefault("rule-bases", {})
-    return every.setdefault(st.session_state.collection or "", {})
+def _bases(collection: str | None = None) -> dict[str, str | None]:
+    bases: dict[str, dict[str, str | None]] = st.session_state.setdefault("rule-bases", {})
+    return bases.setdefault(collection or st.session_state.collection or "", {})
+
+
+def every() -> dict[tuple[str, str], tuple[str, str | None]]:
+    """Collection and chunk of every draft, with its text and the rule that it began from."""
+    bases = st.session_state.get("rule-bases", {})
+    return {
+        (collection, chunk_id): (text, bases.get(collection, {}).get(chunk_id))
+        for collection, drafts in st.session_state.drafts.items()
+        for chunk_id, text in drafts.items()
+    }
+
+
+def restore(kept: Mapping[tuple[str, str], tuple[str, str | None]]) -> frozenset[tuple[str, str]]:
+    """Take up drafts of an earlier session, but for chunks that have one. Returns what was new."""
+    new = kept.keys() - every().keys()
+    for collection, chunk_id in new:
+        text, rule = kept[collection, chunk_id]
+        st.session_state.drafts.setdefault(collection, {})[chunk_id] = text
+        _bases(collection)[chunk_id] = rule
+    return frozenset(new)
 
 
 def take(chunk_id: str) -> None:

@@ -1,0 +1,76 @@
+"""Drafts outlive a reload: the browser keeps what was typed and not saved, and a new session asks
+it, so that nobody else is shown it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import streamlit as st
+
+from ragfilter.model import Chunk
+from ragfilter.text.characters import whole
+from ragfilter.ui.look import html
+from ragfilter.ui.rules import saving
+from ragfilter.ui.session import state
+
+KEY, SESSION, RESTORED = "rule-kept", "rule-kept-session", "rule-restored"
+MOST = 1_000_000
+"""How many characters are taken from a browser."""
+_keep = st.components.v2.component(
+    "ragfilter.drafts",
+    # What is kept is read before it is written over, once a session: a server that was started
+    # again knows nothing of the one before.
+    js="""const NAME = "ragfilter-drafts"
+    let asked
+    export default ({ data, setTriggerValue }) => {
+      const [session, drafts] = data
+      const kept = session !== asked && localStorage.getItem(NAME)
+      asked = session
+      if (kept) setTriggerValue("found", kept)
+      else if (drafts) localStorage.setItem(NAME, drafts)
+      else localStorage.removeItem(NAME)
+    }""",
+    isolate_styles=False,
+)
+
+
+def draw(chunk: Chunk, text: str) -> None:
+    """Let the browser keep the drafts of this session, `text` in the editor of `chunk` among them,
+    and say where that is a draft of an earlier one."""
+    drafts = saving.every()
+    here = (st.session_state.collection or "", chunk.id)
+    if text != saving.shown(chunk.rule):
+        drafts[here] = (text, saving.base(chunk))
+    data = json.dumps([[*place, *kept] for place, kept in drafts.items()]) if drafts else ""
+    session = st.session_state.setdefault(SESSION, uuid4().hex)
+    _keep(key=KEY, data=[session, data], on_found_change=_found)
+    if here in st.session_state.get(RESTORED, ()) and chunk.id in state.drafts():
+        since = " The stored rule was changed since." if saving.base(chunk) != chunk.rule else ""
+        html.draw(
+            '<p class="rf-caption" role="status">Typed before this page was opened anew, and not '
+            f"saved.{since}</p>"
+        )
+
+
+def _found() -> None:
+    """Take up what the browser has kept. What was typed meanwhile goes before it."""
+    st.session_state[RESTORED] = saving.restore(read(st.session_state[KEY].found))
+
+
+def read(kept: Any) -> dict[tuple[str, str], tuple[str, str | None]]:
+    """Collection and chunk of every draft, with its text and the rule it began from. A browser can
+    send anything: what is no draft is left out."""
+    try:
+        rows = json.loads(kept) if isinstance(kept, str) and len(kept) <= MOST else []
+    except (ValueError, RecursionError):
+        return {}
+    rows = rows if isinstance(rows, list) else []
+    return {(row[0], row[1]): (whole(row[2]), row[3]) for row in rows if _is_draft(row)}
+
+
+def _is_draft(row: Any) -> bool:
+    if not isinstance(row, list) or len(row) != 4:
+        return False
+    return all(isinstance(part, str) for part in row[:3]) and isinstance(row[3], str | None)
