@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from test_every_control_explains_itself import unexplained
 
+from ragfilter.evaluate.tune import tune as evaluate_tune
 from ragfilter.ingest import demo
+from ragfilter.settings.schema import Settings
 from ragfilter.ui.session import resources
+from ragfilter.ui.tune import suggesting
 
 pytestmark = pytest.mark.model
 
@@ -37,7 +40,14 @@ def strip(page: Any) -> str:
     return " ".join(text for text in page.html if "In force" in text)
 
 
-def test_a_map_its_best_place_and_a_suggestion(page: Any) -> None:
+def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned: list[Settings] = []
+
+    def tune(pools: Any, qrels: Any, settings: Settings, *given: Any, **more: Any) -> Any:
+        tuned.append(settings)
+        return evaluate_tune(pools, qrels, settings, *given, **more)
+
+    monkeypatch.setattr(suggesting, "tune", tune)
     assert any("No map yet" in text for text in page.html)
     assert [*unexplained(page.at.main)] == []
     page.press("map")
@@ -64,6 +74,10 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any) -> None:
     page.press("apply-tuning")
     assert page.changes != before
     assert page.at.button(key="apply-tuning").disabled
+    assert len(tuned) == 1
+    # Against what is in force now.
+    page.press("suggest")
+    assert [settings.cutoff.strategy for settings in tuned] == ["gap", "otsu"]
     assert [*unexplained(page.at.main)] == []
 
 

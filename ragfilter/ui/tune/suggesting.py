@@ -61,7 +61,8 @@ def ask(visit: Visit, given: Labels) -> None:
 
 
 def _begin(visit: Visit, given: Labels) -> None:
-    """Begin to tune, unless that is done or under way."""
+    """Begin to tune, unless that is under way. What was suggested before compared with the settings
+    then in force."""
     key = _key(visit, given)
     shelf = visit.resources.gathered
     known = shelf.get(key)
@@ -74,7 +75,7 @@ def _begin(visit: Visit, given: Labels) -> None:
             retry=False,
         )
         return
-    if known is not None and not (known.job.done and known.job.future.exception()):
+    if known is not None and not known.job.done:
         return
     backends = visit.resources.backends(st.session_state.collection)
     settings, user = visit.settings, state.user()
