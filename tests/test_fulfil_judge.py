@@ -111,8 +111,10 @@ def test_clearance_in_an_expansion_with_and_without_push_down(store: ChromaStore
         assert [hit.id for hit in result.kept] == ["root", "s1"]
     pushed = run("q", on, judged, user, push_down=True).pool
     assert "text of s2" not in str(pushed)
-    # Not pushed down, another view of the same pool needs nobody.
-    pool = run("q", on, judged, user, push_down=False).pool
+    # Nor is a hidden text fetched otherwise, but for the page, where another view of the same pool
+    # then needs nobody.
+    assert "text of s2" not in str(run("q", on, judged, user).pool.hits)
+    pool = run("q", on, judged, user, wide=True).pool
     cleared = replay(pool, on, User(3))
     assert [hit.id for hit in cleared.kept] == ["root", "s1", "s2", "s3", "s4", "s5"]
 
