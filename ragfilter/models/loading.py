@@ -12,9 +12,13 @@ from ragfilter.errors import ModelError
 
 def quiet_loading() -> None:
     """Keep loading bars off standard error, telemetry off the network, and torch off more cores
-    than there are. Call it before sentence-transformers is imported."""
+    than there are or others need. Call it before sentence-transformers is imported."""
     # The hub's client reports at its first use, also where it only looks for files.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    # Torch's threads wait for each other many times a text. By default they spin meanwhile, and
+    # where something else needs a core, such as the browser that waits for the answer, embedding
+    # a question takes ten times as long. OpenMP reads this once, while torch is imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     import torch
     from transformers.utils import logging as transformers_logging
 

@@ -50,6 +50,29 @@ STILL = """index => {
   return before === window.seenPoints && seen[index]
 }"""
 """Where the curve's point is, among those in view, once none of them moves any more."""
+WIRE = """
+window.wire = { sent: 0, got: 0 }
+const send = WebSocket.prototype.send
+WebSocket.prototype.send = function (message) {
+  if (!this.heard) {
+    this.heard = true
+    this.addEventListener("message", () => { window.wire.got = performance.now() })
+  }
+  window.wire.sent = performance.now()
+  return send.call(this, message)
+}
+"""
+"""Remembers when the page last spoke to the server, and when the server last spoke to it."""
+AT_REST = """async () => {
+  const idle = () => new Promise(done => requestIdleCallback(done))
+  const quiet = () => window.wire.got >= window.wire.sent
+    && document.querySelector(".stApp")?.dataset.testScriptState === "notRunning"
+  await idle()
+  if (!quiet()) return false
+  await idle()
+  return quiet()
+}"""
+"""Whether the server has answered what the page said last, and the browser has drawn the answer."""
 ServeApp = Callable[..., str]
 OpenTab = Callable[..., "Tab"]
 
@@ -71,11 +94,9 @@ class Tab:
 
     def rest(self) -> Tab:
         """Wait until the server has nothing more to do for this page, nor has the browser: until
-        it has drawn everything, it may miss a key or a click."""
-        expect(self.page.locator(".stApp")).to_have_attribute(
-            "data-test-script-state", "notRunning"
-        )
-        self.page.evaluate("() => new Promise(done => requestIdleCallback(done))")
+        it has drawn everything, it may miss a key or a click. A click that the server has not
+        heard of yet counts: the page would be drawn anew under the next one."""
+        self.page.wait_for_function(AT_REST, polling=50)
         return self
 
     def keyed(self, key: str, what: str = "") -> Locator:
@@ -329,6 +350,7 @@ def open_tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[OpenT
             accept_downloads=True,
         )
         context.set_default_timeout(SHOWN_MS)
+        context.add_init_script(WIRE)
         if not newcomer:
             context.add_init_script("localStorage.setItem('ragfilter-toured', 'yes')")
         contexts.append(context)

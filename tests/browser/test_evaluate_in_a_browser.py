@@ -43,7 +43,7 @@ def mark(tab: Any, key: str) -> None:
 
 
 def choose(tab: Any, box: str, option: str) -> None:
-    tab.keyed(box).get_by_role("combobox").click()
+    tab.rest().keyed(box).get_by_role("combobox").click()
     tab.page.get_by_role("option", name=re.compile(option)).click()
 
 
