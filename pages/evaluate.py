@@ -11,6 +11,7 @@ from ragfilter.ui.sidebar import controls
 frame.dress()
 here = visit.begin()
 state.share()
+state.show_address()
 controls.choose(here)
 problems.notices(state.notices())
 controls.draw(here, None)

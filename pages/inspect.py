@@ -25,7 +25,8 @@ if view is not None:
     from ragfilter.ui.main import stage
 
     beside = stage.begin(view)
-# After the curve, which a slider is watched by.
+# After the curve, which Enter and a slider are watched by.
+state.show_address()
 controls.draw(here, view)
 if view is not None:
     stage.finish(view, beside)

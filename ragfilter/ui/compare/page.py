@@ -41,11 +41,13 @@ def draw(here: Visit) -> None:
     _mode(sets, name)
     if name:
         state.share(more=choosing.parameters())
+        state.show_address()
         controls.draw(here, None)
         queries.draw(here, sides, name, runs)
         return
     ask.box(here)
     view, error = visit.look(here, choosing.parameters())
+    state.show_address()
     controls.draw(here, view)
     if view is None:
         empty.draw(here, error, empty.COMPARE)

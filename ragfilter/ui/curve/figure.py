@@ -209,6 +209,8 @@ def _layout(
     axis = {
         "showgrid": False, "zeroline": False, "tickfont": {"size": 12, "color": ink.muted},
         "title": {"font": {"size": 12, "color": ink.muted}, "standoff": 8}, "fixedrange": True,
+        # Else every label is measured, which takes a fifth of the drawing.
+        "ticklabeloverflow": "allow",
     }  # fmt: skip
     grid = {"showgrid": True, "gridcolor": ink.line, "gridwidth": 1}
     x_title = {**axis["title"], "text": points.axis}  # type: ignore[dict-item]

@@ -37,6 +37,7 @@ def draw(here: Visit) -> None:
     st.html(f"<style>{css}</style>")
     problems.notices(state.notices())
     view, error = visit.look(here)
+    state.show_address()
     if view is None:
         ask.draw(here)
         empty.draw(here, error, empty.PRESENT)

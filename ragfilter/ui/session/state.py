@@ -330,8 +330,8 @@ def asked() -> Asked | None:
 
 
 def share(*, unscored: bool = False, more: Mapping[str, str] | None = None) -> None:
-    """Bring the address bar in line with the session. `unscored`: rerank scores are wanted, and a
-    button offers them. `more` is what a page adds of its own."""
+    """Work out the address that leads back to what is shown. `unscored`: rerank scores are wanted,
+    and a button offers them. `more` is what a page adds of its own."""
     put = asked()
     params = link.write(
         query=put.query if put else "",
@@ -342,6 +342,12 @@ def share(*, unscored: bool = False, more: Mapping[str, str] | None = None) -> N
         user=user(),
         present=st.session_state.present,
     ) | dict(more or {})
-    st.session_state.shared = params
-    if st.query_params.to_dict() != params:
+    st.session_state.shared = st.session_state.unshown = params
+
+
+def show_address() -> None:
+    """Bring the address bar in line with what was shared. The browser is busy with it for as long
+    as with a small chart: so what one waits for comes before."""
+    params: dict[str, str] | None = st.session_state.pop("unshown", None)
+    if params is not None and st.query_params.to_dict() != params:
         st.query_params.from_dict(params)

@@ -100,7 +100,7 @@ def look(
 ) -> tuple[View | None, RagfilterError | None]:
     """The view of the question in force; where there is none, the error that prevents it, if any.
 
-    The address bar then leads back to what is shown, with what the page adds to it, `more`.
+    The address that is shared leads back to it, with what the page adds, `more`.
     """
     if not visit.ready:
         return None, None
