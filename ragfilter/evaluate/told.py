@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.learn import SHARES
+from ragfilter.evaluate.table import ABOUT_ORACLE
 from ragfilter.layers.calibration import read
 from ragfilter.settings.schema import field
 from ragfilter.text.numbers import signed
@@ -54,7 +55,8 @@ def notes(made: Tuning) -> list[str]:
         "these labels, their figures are better than they would be elsewhere."
         if made.seen
         else "If the settings from before were chosen on these labels, their figures are better "
-        "than they would be elsewhere."
+        "than they would be elsewhere.",
+        f"Oracle: {ABOUT_ORACLE}.",
     ]
     if made.why_not:
         told.append(f"Nothing was learned: {made.why_not}.")

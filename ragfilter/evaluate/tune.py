@@ -4,8 +4,8 @@ Pools are gathered once; every candidate is then replayed over them. A candidate
 four folds is measured on the fifth, and so is everything it is compared with: the best fixed k, the
 settings as they were, and each strategy tuned alone. What is learned from labels is learned anew on
 the four, and stands in the choice with figures that were held out within them. Only the oracle, the
-best prefix of each query's unfiltered ranking, knows the labels: it is what a perfect cutoff would
-reach.
+best prefix of each query's unfiltered ranking, knows the labels. Settings that drop chunks from
+within that order, or change it, can exceed it.
 """
 
 from __future__ import annotations

@@ -66,7 +66,8 @@ def test_a_run_shows_the_honest_rows_and_every_view(measured: Any) -> None:
     assert {"gap", "otsu", "full", "query-must"} <= set(names)
     rows = table.set_index(table.columns[0])
     assert rows.loc["settings in force", "F1"] == rows.loc["adaptive-gap", "F1"]
-    assert rows["F1"].max() == rows.loc["oracle", "F1"]
+    plain = rows.loc[["unfiltered", "best fixed k"], "F1"]
+    assert plain.max() <= rows.loc["oracle", "F1"]
     assert any("best fixed k" in text and "Oracle" in text for text in page.html)
     assert any(f"Only {FEW} labelled" in text for text in page.html)
     page.at.toggle(key="intervals").set_value(True)

@@ -76,6 +76,21 @@ def test_the_owlbears() -> None:
     assert row(made, "oracle")["f1"] == 1.0
 
 
+def test_settings_that_drop_from_within_the_order_exceed_the_oracle_and_it_says_so() -> None:
+    labels, settings = {"c1": 1, "c4": 1}, load(profile="query-must", environ={}).settings
+    blocked = '{"contain": "griffin"}'
+    pool = pool_of([0.10, 0.11, 0.12, 0.13])
+    hits = [replace(hit, chunk=replace(hit.chunk, rule=blocked)) if hit.id in ("c2", "c3") else hit
+            for hit in pool.hits]  # fmt: skip
+    ruled = replace(pool, hits=tuple(hits))
+    made = [record("q", ruled, labels, variants(settings))]
+    assert row(made, IN_FORCE, settings)["f1"] == 1.0
+    assert row(made, "oracle", settings)["f1"] == pytest.approx(2 / 3)
+    oracle = table(made, variants(settings))[-1]
+    assert "best prefix" in oracle.about
+    assert "can exceed it" in oracle.about
+
+
 def test_one_query_has_no_cross_validated_row_and_none_no_table() -> None:
     assert "best fixed k" not in [each.name for each in table([one(OWLBEARS)], variants(GAP))]
     assert table([], variants(GAP)) == ()
