@@ -136,6 +136,8 @@ def test_a_run_is_made_listed_shown_compared_and_removed(run: Any, place: Path) 
         for figure in ("precision", "recall", "f1", "f2", "ndcg"):
             low, high = row[figure]["ci"]
             assert low <= row[figure]["mean"] <= high
+        # Nothing is decided, so nothing is timed.
+        assert (row["ms"] is None) == (row["name"] in {"unfiltered", "best fixed k", "oracle"})
     other = ["--set", "cutoff.strategy=fixed", "--set", "cutoff.max_results=1",
              "--set", "cutoff.min_results=1"]  # fmt: skip
     second = json.loads(run("runs", "new", *common, *other, "--json")[1])
@@ -152,7 +154,9 @@ def test_a_run_is_made_listed_shown_compared_and_removed(run: Any, place: Path) 
     )
     assert made["gain"]["f1"] == pytest.approx(gain)
     assert "paired permutation test" in run("runs", "compare", *numbers)[1]
-    assert "What each layer buys" in run("runs", "show", numbers[0])[1]
+    text = run("runs", "show", numbers[0])[1]
+    assert "What each layer buys" in text
+    assert re.search(r"^oracle .* –$", text, re.MULTILINE)
     assert run("runs", "remove", numbers[0])[0] == 0
     code, _, err = run("runs", "show", numbers[0])
     assert code == 2

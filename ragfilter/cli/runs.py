@@ -193,10 +193,17 @@ def head(run: Run) -> dict[str, Any]:
 
 
 def rows_document(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The table as plain values: a mean and its 95% interval for every measure."""
+    """The table as plain values: a mean and its 95% interval for every measure, null for what was
+    not measured."""
+    from ragfilter.evaluate.table import MEASURES
+
+    def told(row: Row, measure: str) -> dict[str, Any] | None:
+        found = row.means.get(measure)
+        return None if found is None else {"mean": found.mean, "ci": [found.low, found.high]}
+
     return [
         {"name": row.name, "group": row.group, "about": row.about}
-        | {name: {"mean": i.mean, "ci": [i.low, i.high]} for name, i in row.means.items()}
+        | {measure: told(row, measure) for measure in MEASURES}
         for row in rows
     ]
 
@@ -263,7 +270,7 @@ def _line(row: Row) -> tuple[str, ...]:
         *(f"{means[name].mean:.3f}" for name in SHOWN),
         f"{means['chunks'].mean:.1f}",
         f"{means['tokens'].mean:,.0f}",
-        f"{means['ms'].mean:.1f}",
+        f"{means['ms'].mean:.1f}" if "ms" in means else "–",
     )
 
 

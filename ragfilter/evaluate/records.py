@@ -26,7 +26,7 @@ UNLABELLED = -1
 @dataclass(frozen=True, slots=True)
 class Kept:
     """What one variant kept of one query. `dcg` is the discounted gain of the kept chunks in their
-    order; `ms` is what its layers took, without the search."""
+    order; `ms` is what its layers took, without the search (0 for a plain search: it has none)."""
 
     chunks: int
     relevant: int

@@ -48,7 +48,8 @@ Figures = Mapping[str, NDArray[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: `about` says what it is where the name does not."""
+    """One row: `about` says what it is where the name does not. `means` has every measure but
+    ``ms`` where nothing is decided, so that there is nothing to time."""
 
     name: str
     group: Group | str
@@ -72,7 +73,7 @@ def table(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[
     cross-validate, so the best fixed k is left out."""
     if not records:
         return ()
-    rows = [_row(v.name, v.group, figures_of(records, v.name), _about(v))
+    rows = [_row(v.name, v.group, figures_of(records, v.name), _about(v), timed=not v.plain)
             for v in measured(records, variants)
             if v.group not in ("added", "left out")]  # fmt: skip
     ranked = prefixes(records)
@@ -135,7 +136,6 @@ def prefixes(records: Sequence[QueryRecord]) -> Figures:
         relevant=np.array([[r.relevant] for r in records], dtype=np.float64),
         ideal=np.array([[r.ideal] for r in records]),
         tokens=_padded([r.curve.tokens for r in records]),
-        ms=np.zeros((len(records), DEEPEST)),
     )  # fmt: skip
 
 
@@ -145,9 +145,7 @@ def within(records: Sequence[QueryRecord], threshold: float) -> Mapping[str, flo
     none = np.zeros((len(records), 1))
     ranked = prefixes(records)
     relevant = np.array([[float(r.relevant)] for r in records])
-    empty = _figures(
-        none, none, none, none, relevant=relevant, ideal=relevant, tokens=none, ms=none
-    )
+    empty = _figures(none, none, none, none, relevant=relevant, ideal=relevant, tokens=none)
     chosen = np.array(kept, dtype=np.intp)
     return {
         name: float(pick(np.hstack([empty[name], values]), chosen).mean())
@@ -184,7 +182,7 @@ def _figures(
     relevant: Table,
     ideal: Table,
     tokens: Table,
-    ms: Table,
+    ms: Table | None = None,
 ) -> Figures:
     nothing = (chunks == 0) & (relevant == 0)
     precision = _ratio(found, chunks, nothing)
@@ -198,7 +196,7 @@ def _figures(
         "ndcg": _ratio(dcg, ideal, nothing),
         "chunks": chunks,
         "tokens": tokens,
-        "ms": ms,
+        **({} if ms is None else {"ms": ms}),
         "unlabelled": unlabelled,
         "f1_most": _ratio(best, chunks + relevant + unlabelled, nothing),
     }
@@ -236,9 +234,10 @@ def _column(kept: Sequence[Kept], field: str) -> Table:
     return np.array([getattr(one, field) for one in kept], dtype=np.float64)
 
 
-def _row(name: str, group: str, figures: Figures, about: str) -> Row:
-    means = bootstrap_each(np.stack([figures[measure] for measure in MEASURES], axis=1))
-    return Row(name, group, dict(zip(MEASURES, means, strict=True)), about)
+def _row(name: str, group: str, figures: Figures, about: str, *, timed: bool = False) -> Row:
+    shown = [measure for measure in MEASURES if timed or measure != "ms"]
+    means = bootstrap_each(np.stack([figures[measure] for measure in shown], axis=1))
+    return Row(name, group, dict(zip(shown, means, strict=True)), about)
 
 
 def _gain(

@@ -66,6 +66,7 @@ def test_a_run_shows_the_honest_rows_and_every_view(measured: Any) -> None:
     assert {"gap", "otsu", "full", "query-must"} <= set(names)
     rows = table.set_index(table.columns[0])
     assert rows.loc["settings in force", "F1"] == rows.loc["adaptive-gap", "F1"]
+    assert list(rows.index[rows["ms"].isna()]) == ["unfiltered", "best fixed k", "oracle"]
     plain = rows.loc[["unfiltered", "best fixed k"], "F1"]
     assert plain.max() <= rows.loc["oracle", "F1"]
     assert any("best fixed k" in text and "Oracle" in text for text in page.html)

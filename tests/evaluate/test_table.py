@@ -91,6 +91,12 @@ def test_settings_that_drop_from_within_the_order_exceed_the_oracle_and_it_says_
     assert "can exceed it" in oracle.about
 
 
+def test_what_decides_nothing_has_no_milliseconds() -> None:
+    made = table([one(OWLBEARS)] * 2, variants(GAP))
+    untimed = {each.name for each in made if "ms" not in each.means}
+    assert untimed == {UNFILTERED, "best fixed k", "oracle"}
+
+
 def test_one_query_has_no_cross_validated_row_and_none_no_table() -> None:
     assert "best fixed k" not in [each.name for each in table([one(OWLBEARS)], variants(GAP))]
     assert table([], variants(GAP)) == ()

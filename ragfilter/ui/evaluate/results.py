@@ -27,7 +27,7 @@ LABELS = {
 }  # fmt: skip
 HELP = {
     "ndcg": "trec_eval's nDCG of the kept chunks, in their order.",
-    "ms": "Milliseconds to decide, without the search.",
+    "ms": "Milliseconds to decide, without the search. A plain search decides nothing.",
     "unlabelled": "Kept chunks without a label. They count as irrelevant.",
     "f1_most": "F1 if every kept chunk without a label were relevant.",
     "cost": "Context tokens of 1,000 questions at the price that is set.",
@@ -151,8 +151,11 @@ def _rows(measured: Measured, visit: Visit, *, intervals: bool) -> None:
                     row.means["tokens"].mean * prices.prompt / 1000 for row in measured.rows
                 ]
             continue
-        found = [row.means[name] for row in measured.rows]
-        columns[label] = [_told(name, each) if intervals else each.mean for each in found]
+        found = [row.means.get(name) for row in measured.rows]
+        columns[label] = [
+            _told(name, each) if intervals else None if each is None else each.mean
+            for each in found
+        ]
     # Last: in a narrow window the figures are what counts.
     columns["kind"] = [KINDS.get(row.group, "") for row in measured.rows]
     table = pd.DataFrame(columns)
@@ -286,6 +289,8 @@ def _format(name: str) -> str:
     )
 
 
-def _told(name: str, interval: Interval) -> str:
+def _told(name: str, interval: Interval | None) -> str:
+    if interval is None:
+        return "–"
     form = _format(name).removeprefix("%")
     return f"{interval.mean:{form}} ({interval.low:{form}}–{interval.high:{form}})"
