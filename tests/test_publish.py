@@ -86,7 +86,9 @@ def pages() -> dict[str, str]:
         "query": question.of_query(result(GAP), "adaptive-gap", ORIGIN, answers=told),
         "two": question.of_two((result(PLAIN), result(GAP)), called, ORIGIN, answers=told),
         "run": measured.of_run(run, records),
-        "duel": measured.of_duel(duel(records, "unfiltered", records, IN_FORCE), called, run),
+        "duel": measured.of_duel(
+            duel(records, "unfiltered", records, IN_FORCE), called, (run, run)
+        ),
     }
 
 

@@ -214,6 +214,17 @@ def read_labels(
     return found
 
 
+def warn_few(labels: Labels) -> None:
+    """Say so where there are too few labelled queries for figures to say much."""
+    from ragfilter.evaluate.tune import FEW
+
+    if len(labels.labelled) < FEW:
+        log.warning(
+            "only %d labelled queries: the figures say little, mind their intervals; "
+            "label at least %d", len(labels.labelled), FEW,
+        )  # fmt: skip
+
+
 def answer_of(result: Result, bench: Workbench) -> tuple[Answer, Context]:
     from ragfilter.answer import context
     from ragfilter.answer import stream as answer

@@ -127,7 +127,7 @@ def compare(
     first, second = (
         Called(f"run {each.id}", each.plan.profile, settings_of(each)) for each in runs
     )
-    _write(measured.of_duel(made, (first, second), runs[1]), out)
+    _write(measured.of_duel(made, (first, second), runs), out)
 
 
 def _of_result(result: Result, backends: Backends) -> Origin:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.paired import Paired
     from ragfilter.evaluate.table import Gain, Row
     from ragfilter.stores.runs import Run
+    from ragfilter.workbench import Workbench
 
 SHOWN = ("precision", "recall", "f1", "f2", "ndcg")
 
@@ -85,6 +86,7 @@ def new(
         labels = parts.read_labels(
             Chosen(), queries, qrels, bench, collection, user, loaded.settings, llm=llm
         )
+        parts.warn_few(labels)
         if llm:
             seen_labels = visible_labels(
                 bench.labels.standing(collection),
@@ -96,7 +98,7 @@ def new(
         plan = running.plan(labels, name, loaded.profile, loaded.settings, backends, user)
         run = bench.runs.begin(plan, who=bench.deployment.user)
         running.go_on(run, labels, bench.runs, backends, user, seen=seen)
-        shown = _shown(bench.runs.get(run.id), bench.runs)
+        shown = _shown(bench.runs.get(run.id), bench)
     parts.emit(parts.dumps(shown[0]) if as_json else shown[1])
 
 
@@ -133,7 +135,7 @@ def show(
 ) -> None:
     """Show the table of a run."""
     with parts.open_for(data_dir, "runs") as bench:
-        shown = _shown(bench.runs.get(run), bench.runs)
+        shown = _shown(bench.runs.get(run), bench)
     parts.emit(parts.dumps(shown[0]) if as_json else shown[1])
 
 
@@ -156,20 +158,26 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare the settings of two runs, query by query, with a paired permutation test."""
-    from ragfilter.evaluate.paired import compare as pair
-    from ragfilter.evaluate.paired import document, scores_of
+    from ragfilter.evaluate import told
+    from ragfilter.evaluate.matching import duel
+    from ragfilter.evaluate.paired import document
     from ragfilter.evaluate.runs import records_of
     from ragfilter.evaluate.variants import IN_FORCE
 
     with parts.open_for(data_dir, "runs") as bench:
         sides = [bench.runs.get(number) for number in (run, other)]
-        scores = [scores_of(records_of(each, bench.runs), IN_FORCE) for each in sides]
-    made = pair(*scores)
+        records = [records_of(each, bench.runs) for each in sides]
+    made = duel(records[0], IN_FORCE, records[1], IN_FORCE)
+    notes = told.between(sides, made)
     if as_json:
-        heads = {"a": head(sides[0]), "b": head(sides[1])}
-        parts.emit(parts.dumps(heads | document(made)))
+        heads = {
+            letter: head(each) | {name: made.mean(name, side) for name in ("f1", "f1_most")}
+            for side, (letter, each) in enumerate(zip("ab", sides, strict=True))
+        }
+        parts.emit(parts.dumps(heads | document(made.paired) | {"notes": notes}))
     else:
-        parts.emit(paired_text(made, f"run {run}", f"run {other}"))
+        lines = "".join(f"{note}\n" for note in notes)
+        parts.emit(paired_text(made.paired, f"run {run} (A)", f"run {other} (B)") + lines)
 
 
 def head(run: Run) -> dict[str, Any]:
@@ -226,18 +234,23 @@ def paired_text(made: Paired, a: str, b: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _shown(run: Run, saved: Any) -> tuple[dict[str, Any], str]:
+def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
     from ragfilter.evaluate import told
-    from ragfilter.evaluate.runs import records_of, variants_of
+    from ragfilter.evaluate.runs import changed_since, records_of, variants_of
     from ragfilter.evaluate.table import layer_gains, table
 
-    records, named = records_of(run, saved), variants_of(run)
+    records, named = records_of(run, bench.runs), variants_of(run)
     rows, gains = table(records, named), layer_gains(records, named)
-    document = head(run) | {"rows": rows_document(rows), "layers": _gains_document(gains)}
+    collection = bench.collection(run.plan.collection)
+    notes = changed_since(run.plan, collection.version, collection.catalogue(), bench.labels)
+    document = head(run) | {
+        "rows": rows_document(rows), "layers": _gains_document(gains), "notes": notes
+    }  # fmt: skip
     text = (
         f"run {run.id}: {run.plan.collection}, {run.plan.query_set}, {_settings(run)}, "
-        f"{run.done} of {counted(run.plan.queries, 'query')}\n\n"
+        f"{run.done} of {counted(run.plan.queries, 'query')}\n"
     )
+    text += "".join(f"{note}\n" for note in notes) + "\n"
     if rows:
         text += columns(("", *SHOWN, "chunks", "tokens", "ms"), [_line(row) for row in rows])
         text += "".join(f"{row.name}: {row.about}\n" for row in rows if row.about)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.beir import Labels
     from ragfilter.evaluate.crossval import Interval
     from ragfilter.evaluate.tune import Gain, Means, Tuning
-
-log = logging.getLogger(__name__)
 
 
 @command()
@@ -92,11 +89,7 @@ def tune(
         chosen = known or labelled.read_set(bench, place.collection)
         _check_enough(chosen)
         parts.unknown_labels(chosen, backends, user, loaded.settings)
-        if len(chosen.labelled) < tuning.FEW:
-            log.warning(
-                "only %d labelled queries: the figures say little, mind their intervals; "
-                "label at least %d", len(chosen.labelled), tuning.FEW,
-            )  # fmt: skip
+        parts.warn_few(chosen)
         wide = tuning.gathering(loaded.settings, rerank=rerank)
         pools = run.gather_all(
             chosen.labelled, wide, backends, user, progress=parts.progress("gathered")
@@ -183,7 +176,12 @@ def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | Non
     from ragfilter.evaluate import told
 
     figure, tuned = made.target.figure, made.tuned
-    head = ("", told.NAMES[figure], "95% interval", "precision", "recall", "F1", "chunks", "tokens")
+    head = (
+        "", told.NAMES[figure], "95% interval", "precision", "recall", "F1", "F1 at most", "chunks",
+        "tokens",
+    )  # fmt: skip
+    means = tuned.means
+    range_ = told.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most)
     verdict = (
         "Tuned settings beat the best fixed k"
         if made.beats_fixed_k
@@ -195,6 +193,7 @@ def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | Non
         table(head, [_row(name, means, made.target.recall) for name, means in rows]),
         f"{verdict}: {told.gain_in(figure, tuned.gain.of)}.",
         f"Against the settings before: {told.gain_in(figure, tuned.gain_over_before.of)}.",
+        *([range_] if range_ else []),
         *told.notes(made),
         "",
         *(f"{path} = {told.shown(path, value)}" for path, value in changed.items()),
@@ -216,6 +215,8 @@ def _figures(means: Means) -> dict[str, Any]:
         "ci": _ci(means.of),
         "precision": means.precision,
         "recall": means.recall,
+        "f1_most": means.f1_most,
+        "unlabelled": means.unlabelled,
         "mean_kept": means.kept,
         "mean_tokens": means.tokens,
     }
@@ -234,6 +235,7 @@ def _row(name: str, means: Means, least: float) -> tuple[str, ...]:
         f"{means.precision:.3f}",
         f"{means.recall:.3f}",
         f"{means.f1:.3f}",
+        f"{means.f1_most:.3f}",
         f"{means.kept:.1f}",
         f"{means.tokens:,.0f}",
     )

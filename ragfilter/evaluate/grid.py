@@ -27,7 +27,7 @@ from ragfilter.settings.schema import Settings
 Counts = NDArray[np.intp]
 Floats = NDArray[np.float64]
 Points = Sequence[float] | Floats
-FIGURES = ("precision", "recall", "f1", "f2", "kept", "tokens")
+FIGURES = ("precision", "recall", "f1", "f2", "kept", "tokens", "unlabelled", "f1_most")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +118,20 @@ def _ranking(
     kept = np.cumsum([0, *(i in stays for i in ids)]).astype(np.float64)
     found = np.cumsum([0, *(i in stays and labels.get(i, 0) > 0 for i in ids)]).astype(np.float64)
     tokens = np.cumsum([0, *(stays.get(i, 0) for i in ids)]).astype(np.float64)
+    bare = np.cumsum([0, *(i in stays and i not in labels for i in ids)]).astype(np.float64)
+    both = kept + relevant + bare
+    most = np.divide(2 * (found + bare), both, out=np.ones_like(kept), where=both > 0)
     return Ranking(
         query_id,
         np.array(values, dtype=np.float64),
         trace.count("pinned"),
-        {**scores_at(kept, found, relevant), "kept": kept, "tokens": tokens},
+        {
+            **scores_at(kept, found, relevant),
+            "kept": kept,
+            "tokens": tokens,
+            "unlabelled": bare,
+            "f1_most": most,
+        },
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ragfilter.evaluate.paired import Paired, compare
 from ragfilter.evaluate.records import QueryRecord
@@ -27,13 +28,16 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One query under both sides."""
+    """One query under both sides. `unlabelled` and `f1_most`: kept chunks without a label, and F1
+    if all of them were relevant."""
 
     id: str
     query: str
     f1: tuple[float, float]
     chunks: tuple[int, int]
     tokens: tuple[int, int]
+    unlabelled: tuple[int, int]
+    f1_most: tuple[float, float]
 
     @property
     def gain(self) -> float:
@@ -55,7 +59,7 @@ class Duel:
         return min(lost, key=lambda each: each.gain, default=None)
 
     def mean(self, figure: str, side: int) -> float:
-        """The mean of ``f1``, ``chunks`` or ``tokens`` of one side, 0 or 1."""
+        """The mean of a figure of one side, 0 or 1."""
         values = [getattr(each, figure)[side] for each in self.changes]
         return float(sum(values) / len(values)) if values else 0.0
 
@@ -76,18 +80,28 @@ def duel(
     a: Sequence[QueryRecord], variant_a: str, b: Sequence[QueryRecord], variant_b: str
 ) -> Duel:
     """B against A, query by query."""
-    sides = [
-        {record.id: (f1, record.kept[name], record.query)
-         for record, f1 in zip(records, figures_of(records, name)["f1"].tolist(), strict=True)}
-        if records else {}
-        for records, name in ((a, variant_a), (b, variant_b))
-    ]  # fmt: skip
-    made = compare(*({i: f1 for i, (f1, _, _) in side.items()} for side in sides))
+    sides = [_by_id(a, variant_a), _by_id(b, variant_b)]
+    made = compare(*({i: each["f1"] for i, each in side.items()} for side in sides))
+    queries = {record.id: record.query for record in a}
     changes = []
     for i, _ in made.changes:
-        (f1_a, kept_a, query), (f1_b, kept_b, _) = sides[0][i], sides[1][i]
-        changes.append(
-            Change(i, query, (f1_a, f1_b), (kept_a.chunks, kept_b.chunks),
-                   (kept_a.tokens, kept_b.tokens))
-        )  # fmt: skip
+        one, other = sides[0][i], sides[1][i]
+        changes.append(Change(i, queries[i], **{name: (one[name], other[name]) for name in one}))
     return Duel(made, tuple(changes))
+
+
+def _by_id(records: Sequence[QueryRecord], variant: str) -> dict[str, dict[str, Any]]:
+    """What a `Change` tells of one variant, by query."""
+    if not records:
+        return {}
+    figures = figures_of(records, variant)
+    return {
+        record.id: {
+            "f1": float(figures["f1"][place]),
+            "chunks": record.kept[variant].chunks,
+            "tokens": record.kept[variant].tokens,
+            "unlabelled": record.kept[variant].unlabelled,
+            "f1_most": float(figures["f1_most"][place]),
+        }
+        for place, record in enumerate(records)
+    }

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragfilter.evaluate.crossval import SEED, Interval, bootstrap
-from ragfilter.evaluate.records import QueryRecord
-from ragfilter.evaluate.table import figures_of
 from ragfilter.extras import extra
 
 SAME = 1e-9
@@ -74,16 +72,6 @@ def permutation_p(apart: NDArray[np.float64]) -> float:
         rng=np.random.default_rng(SEED), vectorized=True,
     )  # fmt: skip
     return float(made.pvalue)
-
-
-def scores_of(
-    records: Sequence[QueryRecord], variant: str, measure: str = "f1"
-) -> dict[str, float]:
-    """A measure of one variant by query id."""
-    if not records:
-        return {}
-    ids = [record.id for record in records]
-    return dict(zip(ids, figures_of(records, variant)[measure].tolist(), strict=True))
 
 
 def document(made: Paired) -> dict[str, Any]:

@@ -9,18 +9,21 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.engine.backends import Backends
+from ragfilter.errors import InputError
+from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.measuring import labels_version, measure
+from ragfilter.evaluate.measuring import labels_version, measure, visible
 from ragfilter.evaluate.records import QueryRecord, document, read
 from ragfilter.evaluate.variants import Variant, variants
 from ragfilter.layers.clearance import viewer
-from ragfilter.model import User
+from ragfilter.model import Chunk, User
 from ragfilter.settings.config import Given, merge
 from ragfilter.settings.profiles import profile
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
 
 if TYPE_CHECKING:
+    from ragfilter.stores.labels import LabelBook
     from ragfilter.stores.runs import Runs
 
 Seen = Callable[[int, int], bool]
@@ -78,6 +81,25 @@ def go_on(
 def records_of(run: Run, runs: Runs) -> tuple[QueryRecord, ...]:
     """The records of a run. Raises StoreError."""
     return tuple(map(read, runs.records(run.id)))
+
+
+def changed_since(
+    plan: Plan, version: str, catalogue: Mapping[str, Chunk], book: LabelBook
+) -> list[str]:
+    """In words, what is no longer as it was when the plan was made: the collection, of which these
+    are the present version and chunks, or the labels. Those of files are not looked at. Raises
+    StoreError."""
+    notes = []
+    if version != plan.collection_version:
+        notes.append("The collection has changed since: measure again.")
+    name, llm = stored.untitled(plan.query_set)
+    try:
+        now = visible(stored.load(book, plan.collection, name, llm=llm), catalogue, plan.viewer)
+    except InputError:
+        return notes
+    if labels_version(now) != plan.labels_version:
+        notes.append("Questions or labels have changed since: measure again.")
+    return notes
 
 
 def variants_of(run: Run) -> tuple[Variant, ...]:

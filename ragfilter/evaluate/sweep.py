@@ -7,7 +7,7 @@ replays a query, and keep to the last chunk what `replay` keeps.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ragfilter.engine.replay import replay, unfiltered
@@ -28,11 +28,14 @@ ALL = Cutoff(strategy="fixed", max_results=200, min_results=0)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was kept of one pool: how good, how many, and estimated tokens in a prompt."""
+    """What was kept of one pool: how good, how many, and estimated tokens in a prompt. `unlabelled`
+    of them have no label and count as irrelevant; `f1_most` is F1 if all of those were relevant."""
 
     scores: Scores
     kept: int
     tokens: int
+    unlabelled: int
+    f1_most: float
 
 
 def sweep(
@@ -47,13 +50,13 @@ def sweep(
     planned = plan(settings)
     table = []
     for query_id, pool in pools.items():
-        relevant = relevant_of(qrels[query_id])
+        labels = qrels[query_id]
         known: dict[tuple[str, ...], Outcome] = {}
         row = []
         for hits in kept(pool, planned, user):
             ids = tuple(hit.id for hit in hits)
             if ids not in known:
-                known[ids] = _outcome(hits, relevant)
+                known[ids] = _outcome(hits, labels)
             row.append(known[ids])
         table.append(row)
         if progress is not None:
@@ -68,10 +71,10 @@ def prefixes(
     deep = settings.with_values({"retrieval.k": DEEPEST})
     table = []
     for query_id, pool in pools.items():
-        relevant = relevant_of(qrels[query_id])
+        labels = qrels[query_id]
         ranking = unfiltered(pool, deep, user)
         deepest = max(len(ranking), 1)
-        row = [_outcome(ranking[:k], relevant) for k in range(1, deepest + 1)]
+        row = [_outcome(ranking[:k], labels) for k in range(1, deepest + 1)]
         table.append(row + row[-1:] * (DEEPEST - deepest))
     return table
 
@@ -109,6 +112,9 @@ def kept(pool: Pool, planned: Plan, user: User = PUBLIC) -> Iterator[tuple[Hit, 
         yield behind[key, n]
 
 
-def _outcome(hits: Sequence[Hit], relevant: Collection[str]) -> Outcome:
-    ids = [hit.id for hit in hits]
-    return Outcome(precision_recall_f1(ids, relevant), len(ids), tokens(hits))
+def _outcome(hits: Sequence[Hit], labels: Mapping[str, int]) -> Outcome:
+    ids, relevant = [hit.id for hit in hits], relevant_of(labels)
+    unlabelled = {i for i in ids if i not in labels}
+    scores = precision_recall_f1(ids, relevant)
+    most = precision_recall_f1(ids, relevant | unlabelled).f1 if unlabelled else scores.f1
+    return Outcome(scores, len(ids), tokens(hits), len(unlabelled), most)

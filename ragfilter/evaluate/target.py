@@ -11,6 +11,8 @@ import numpy as np
 from ragfilter.errors import InputError
 from ragfilter.evaluate.crossval import Choice, Table, choose
 
+CHOSEN_BY = ("f1", "f2", "recall", "tokens")
+"""The figures that a target may look at."""
 Tables = Mapping[str, Table]
 """Every figure, with a row a query and a column a candidate."""
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.learn import SHARES
 from ragfilter.evaluate.table import ABOUT_ORACLE
+from ragfilter.evaluate.tune import FEW
 from ragfilter.layers.calibration import read
 from ragfilter.settings.schema import field
-from ragfilter.text.numbers import signed
+from ragfilter.text.numbers import counted, signed
 
 if TYPE_CHECKING:
+    from ragfilter.evaluate.matching import Duel
     from ragfilter.evaluate.tune import Tuning
+    from ragfilter.stores.runs import Run
 
 UNCHANGED = "Nothing would change: the settings in force serve these labels best."
 NAMES = {"f1": "F1", "f2": "F2", "tokens": "tokens"}
@@ -46,6 +50,43 @@ def compared(of: Interval) -> str:
     if of.low > 0:
         return "better than"
     return "worse than" if of.high < 0 else "not told apart from"
+
+
+def unlabelled(kept: float, bare: float, f1: float, most: float) -> str:
+    """How far F1 may be off for want of labels; empty where every kept chunk has one."""
+    if not bare:
+        return ""
+    return (
+        f"Of {kept:.1f} chunks kept, {bare:.1f} have no label: F1 is {f1:.3f} if all of them are "
+        f"irrelevant, {most:.3f} if all are relevant."
+    )
+
+
+def between(runs: Sequence[Run], made: Duel) -> list[str]:
+    """What is to be known of two runs, A and B, beside how they differ."""
+    a, b = (run.plan for run in runs)
+    notes = []
+    if a.collection != b.collection:
+        notes.append(f"A measured the collection {a.collection}, B {b.collection}.")
+    elif a.collection_version != b.collection_version:
+        notes.append("The collection changed between the two runs: measure both again.")
+    if a.labels_version != b.labels_version:
+        notes.append(
+            "The two sides were measured with different questions or labels: measure both again."
+        )
+    for side, (letter, run) in enumerate(zip("AB", runs, strict=True)):
+        if not run.complete:
+            done = f"{run.done} of {counted(run.plan.queries, 'question')}"
+            notes.append(f"{letter} is measured for {done} only.")
+        names = ("chunks", "unlabelled", "f1", "f1_most")
+        bare = unlabelled(*(made.mean(name, side) for name in names))
+        if bare:
+            notes.append(f"{letter}: {bare[0].lower()}{bare[1:]}")
+    if 0 < made.paired.queries < FEW:
+        notes.append(
+            f"Only {counted(made.paired.queries, 'labelled question')}: mind the interval."
+        )
+    return notes
 
 
 def notes(made: Tuning) -> list[str]:

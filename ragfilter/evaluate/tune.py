@@ -24,7 +24,7 @@ from ragfilter.evaluate.learn import DEPTH, INNER, Learned, Source
 from ragfilter.evaluate.learning import Learning
 from ragfilter.evaluate.metrics import Scores
 from ragfilter.evaluate.sweep import Outcome, prefixes, sweep
-from ragfilter.evaluate.target import Tables, Target
+from ragfilter.evaluate.target import CHOSEN_BY, Tables, Target
 from ragfilter.layers.strategies.base import far_end
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import PUBLIC, Pool, User
@@ -57,7 +57,9 @@ SHARES: Mapping[str, tuple[float, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """Means over queries; `of` is the measure that was tuned, with its interval."""
+    """Means over queries; `of` is the measure that was tuned, with its interval. `unlabelled`
+    counts the kept chunks without a label, which count as irrelevant; `f1_most` is F1 if all of
+    them were relevant."""
 
     precision: float
     recall: float
@@ -65,6 +67,8 @@ class Means:
     f2: float
     kept: float
     tokens: float
+    unlabelled: float
+    f1_most: float
     of: Interval
 
 
@@ -246,7 +250,10 @@ def _best(groups: Mapping[str, Tables], learned: Learned | None, target: Target)
     }
     if learned is not None:
         honest["calibrated"] = learned.figures
-    columns = {f: np.stack([rows[f].ravel()[:n] for rows in honest.values()], axis=1) for f in READ}
+    columns = {
+        figure: np.stack([rows[figure].ravel()[:n] for rows in honest.values()], axis=1)
+        for figure in CHOSEN_BY
+    }
     name = list(honest)[target.choose(columns)]
     return name, target.choose(groups[name]) if name in groups else -1
 
@@ -356,4 +363,6 @@ READ: Mapping[str, Callable[[Outcome], float]] = {
     "f2": lambda one: _f2(one.scores),
     "kept": lambda one: one.kept,
     "tokens": lambda one: one.tokens,
+    "unlabelled": lambda one: one.unlabelled,
+    "f1_most": lambda one: one.f1_most,
 }

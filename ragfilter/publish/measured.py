@@ -50,10 +50,9 @@ def of_run(run: Run, records: Sequence[QueryRecord]) -> str:
     )
 
 
-def of_duel(
-    made: Duel, names: tuple[Called, Called], run: Run
-) -> str:  # fmt: skip
-    """Two sides over the same queries; b is a row of `run`."""
+def of_duel(made: Duel, names: tuple[Called, Called], runs: Sequence[Run]) -> str:
+    """Two sides over the same queries, rows of these two runs."""
+    run = runs[1]
     changed = [each for each in made.changes if each.gain]
     return render(
         "duel.html",
@@ -61,6 +60,7 @@ def of_duel(
         paired=made.paired,
         names=[each.name for each in names],
         query_set=run.plan.query_set,
+        notes=told.between(runs, made),
         verdict=f"B is {told.compared(made.paired.gain)} A in mean F1.",
         gains=drawing.gains([each.gain for each in made.changes]),
         changes=changed[:MOST_QUERIES],
@@ -89,4 +89,9 @@ def _verdicts(run: Run, records: Sequence[QueryRecord]) -> list[str]:
             f"The settings are {told.compared(gain)} the {FIXED} (cross-validated): F1 "
             f"{told.gain(gain)}."
         )
-    return said or ["One question says little: label more."]
+    else:
+        said.append("One question says little: label more.")
+    figures = figures_of(records, IN_FORCE)
+    names = ("chunks", "unlabelled", "f1", "f1_most")
+    said.append(told.unlabelled(*(float(figures[name].mean()) for name in names)))
+    return [sentence for sentence in said if sentence]

@@ -53,6 +53,7 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.Mo
     page.press("map")
     assert "In force: gap threshold 0.1, distance offset 0.4" in strip(page)
     assert any(f"Only {FEW} labelled" in text for text in page.html)
+    assert any("In force: of " in text and "have no label" in text for text in page.html)
     assert any("No click yet" in text for text in page.html)
     assert not page.at.button(key="map-best").disabled
     page.press("map-best")
@@ -62,7 +63,8 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.Mo
     page.at.selectbox(key="map-y").set_value("")
     assert "In force: max results (k) 5" in strip(page.run())
     page.press("suggest")
-    assert any("6 questions, 5-fold cross-validation" in text for text in page.html)
+    said = next(text for text in page.html if "6 questions, 5-fold cross-validation" in text)
+    assert "have no label: F1 is" in said
     # What the click on the map put in force is the best there is, on so few questions.
     assert any("These settings are in force" in text for text in page.html)
     assert page.at.button(key="apply-tuning").disabled

@@ -63,6 +63,8 @@ def test_it_is_what_replay_keeps(
         assert ours["f1"][t, o] == pytest.approx(outcome.scores.f1)
         assert ours["precision"][t, o] == pytest.approx(outcome.scores.precision)
         assert ours["recall"][t, o] == pytest.approx(outcome.scores.recall)
+        assert ours["unlabelled"][t, o] == outcome.unlabelled
+        assert ours["f1_most"][t, o] == pytest.approx(outcome.f1_most)
 
 
 def test_an_empty_pool_and_one_without_relevant_chunks() -> None:

@@ -82,6 +82,18 @@ def test_what_was_before_is_among_the_figures() -> None:
     assert (made.before.kept, made.before.precision) == (1, 1)
 
 
+def test_what_has_no_label_makes_f1_a_range() -> None:
+    # Of the hits before the cliff every second one was labelled.
+    some = {name: {i: 1 for n, i in enumerate(labels) if n % 2 == 0}
+            for name, labels in QRELS.items()}  # fmt: skip
+    first = PLAIN.with_values({"cutoff.strategy": "gap", "cutoff.max_results": 15})
+    before = tune(POOLS, some, first, rerank=False).before
+    assert before.unlabelled == pytest.approx(sum((2 + n % 8) // 2 for n in range(24)) / 24)
+    assert (before.f1 < 0.8, before.f1_most) == (True, 1.0)
+    labelled = tune(POOLS, QRELS, first, rerank=False).before
+    assert (labelled.unlabelled, labelled.f1_most) == (0, labelled.f1)
+
+
 def test_settings_that_nothing_beats_stay_as_they_are() -> None:
     """Among equals the settings in force come first: nothing changes for nothing."""
     first = PLAIN.with_values({"cutoff.gap_threshold": 0.37, "cutoff.max_results": 15})

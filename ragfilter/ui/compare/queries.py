@@ -48,7 +48,8 @@ def draw(
     except RagfilterError as error:
         problems.show(error, retry=False)
         return
-    for note in _notes(sides, [each for each in found if each is not None], given):
+    measured = [each.run for each in found if each is not None]
+    for note in told.between(measured, made):
         html.draw(f'<p class="rf-aside">{html.text(note)}</p>')
     if not made.paired.queries:
         html.draw(
@@ -56,11 +57,10 @@ def draw(
             "the same query set.</p>"
         )
         return
-    run = next(each.run for each in found[::-1] if each is not None)
     names = (sides[0].called, sides[1].called)
     _told(made)
     reports.button(
-        reports.of_duel(made, names, run), "ragfilter-compare.html", key="compare-set-report"
+        reports.of_duel(made, names, measured), "ragfilter-compare.html", key="compare-set-report"
     )
     _changes(made)
 
@@ -113,23 +113,6 @@ def _measure(missing: Sequence[Side], visit: Visit, name: str, given: Labels) ->
         return
     st.session_state[GOES_ON] = len(missing) > 1
     st.rerun()
-
-
-def _notes(sides: Sequence[Side], found: Sequence[Found], given: Labels) -> list[str]:
-    """What a reader must know of the figures."""
-    a, b = (each.run.plan for each in found)
-    notes = []
-    if a.labels_version != b.labels_version:
-        notes.append("The two sides were measured with different labels: measure both again.")
-    if a.collection_version != b.collection_version:
-        notes.append("The collection changed between the two runs: measure both again.")
-    for side, each in zip(sides, found, strict=True):
-        if not each.run.complete:
-            done = f"{each.run.done} of {counted(each.run.plan.queries, 'question')}"
-            notes.append(f"{side.letter.upper()} is measured for {done} only.")
-    if len(given.qrels) < evaluation.FEW:
-        notes.append(f"Only {len(given.qrels)} labelled: mind the interval.")
-    return notes
 
 
 def _told(made: Duel) -> None:

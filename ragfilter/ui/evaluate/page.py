@@ -10,6 +10,7 @@ import streamlit as st
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.tune import FEW
 from ragfilter.layers.clearance import viewer
 from ragfilter.stores.labels import visible_labels
 from ragfilter.stores.runs import Run
@@ -23,8 +24,6 @@ from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
 
 PARTS = "Questions", "Labels"
-FEW = 20
-"""Labelled questions below which figures say little."""
 
 
 def draw(visit: Visit) -> None:

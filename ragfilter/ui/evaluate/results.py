@@ -9,6 +9,7 @@ import streamlit as st
 
 from ragfilter.evaluate import told
 from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate.runs import changed_since
 from ragfilter.evaluate.sweep import DEEPEST
 from ragfilter.evaluate.table import FIXED, ORACLE, within
 from ragfilter.evaluate.variants import IN_FORCE
@@ -112,15 +113,14 @@ def _head(measured: Measured, visit: Visit) -> None:
 def _notes(measured: Measured, visit: Visit) -> list[str]:
     """What a reader must know of the figures."""
     run, notes = measured.run, []
-    info = visit.collection
     if not run.complete:
         notes.append(
             f"{run.done} of {counted(run.plan.queries, 'question')} measured. Evaluate goes on if "
             "settings, labels and collection are still the same."
         )
-    version = visit.resources.bench.collection(run.plan.collection).version if info else ""
-    if version != run.plan.collection_version:
-        notes.append("The collection has changed since. Evaluate again to measure it as it is.")
+    bench = visit.resources.bench
+    collection = bench.collection(run.plan.collection)
+    notes += changed_since(run.plan, collection.version, collection.catalogue(), bench.labels)
     if len(measured.records) == 1 and run.complete:
         notes.append(
             "One question is measured: nothing can be held out, so there is no best fixed k, and "
@@ -130,13 +130,10 @@ def _notes(measured: Measured, visit: Visit) -> list[str]:
     if waiting:
         notes.append(f"In {counted(waiting, 'question')} a layer fell back: a model failed.")
     row = measured.row(IN_FORCE)
-    if row is not None and row.means["unlabelled"].mean > 0:
-        notes.append(
-            f"Of {row.means['chunks'].mean:.1f} chunks kept, {row.means['unlabelled'].mean:.1f} "
-            f"have no label: F1 is {row.means['f1'].mean:.3f} if all of them are irrelevant, "
-            f"{row.means['f1_most'].mean:.3f} if all are relevant."
-        )
-    return notes
+    if row is not None:
+        figures = (row.means[name].mean for name in ("chunks", "unlabelled", "f1", "f1_most"))
+        notes.append(told.unlabelled(*figures))
+    return [note for note in notes if note]
 
 
 def _rows(measured: Measured, visit: Visit, *, intervals: bool) -> None:

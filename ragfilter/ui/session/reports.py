@@ -3,7 +3,7 @@ known by then. No model is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
@@ -53,9 +53,9 @@ def of_two(
     return partial(_of_two, view, results, names, sides)
 
 
-def of_duel(made: Duel, names: tuple[Called, Called], run: Run) -> Callable[[], str]:
-    """The report of two sides over a query set, the later of which is a row of `run`."""
-    return partial(measured.of_duel, made, names, run)
+def of_duel(made: Duel, names: tuple[Called, Called], runs: Sequence[Run]) -> Callable[[], str]:
+    """The report of two sides over a query set, rows of these runs."""
+    return partial(measured.of_duel, made, names, runs)
 
 
 def of_run(made: Measured) -> Callable[[], str]:

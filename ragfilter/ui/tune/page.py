@@ -12,10 +12,11 @@ from ragfilter.errors import RagfilterError
 from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.measuring import PATIENT, labels_version
-from ragfilter.evaluate.tune import Tuning
+from ragfilter.evaluate.told import unlabelled
+from ragfilter.evaluate.tune import FEW, Tuning
 from ragfilter.layers.clearance import viewer
 from ragfilter.settings.schema import Settings, field
-from ragfilter.ui.evaluate.page import FEW, choose_set, chosen_set, labelled
+from ragfilter.ui.evaluate.page import choose_set, chosen_set, labelled
 from ragfilter.ui.look import hint, html, numbers
 from ragfilter.ui.main import empty, problems
 from ragfilter.ui.session import background, state
@@ -204,6 +205,11 @@ def _told(made: Map, measure: str, here: int, best: int) -> None:
             f"{numbers.tokens(round(flat['tokens']))}</i></b></div>"
         )
     html.draw(f'<section class="rf-strip" aria-label="Map">{"".join(facts)}</section>')
+    for word, place in (("In force", here), ("Highest", best)):
+        names = ("kept", "unlabelled", "f1", "f1_most")
+        said = unlabelled(*(float(made.figures[name].ravel()[place]) for name in names))
+        if said:
+            html.draw(f'<p class="rf-aside">{word}: {said[0].lower()}{said[1:]}</p>')
     with st.container(key="map-actions", horizontal=True, vertical_alignment="center", gap="small"):
         st.button(
             "Use the highest",

@@ -15,7 +15,7 @@ from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.learn import Source
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.target import Target
-from ragfilter.evaluate.told import NAMES, gain_in, notes, shown
+from ragfilter.evaluate.told import NAMES, gain_in, notes, shown, unlabelled
 from ragfilter.evaluate.tune import Means, Tuning, gathering, tune
 from ragfilter.ui.look import html, numbers
 from ragfilter.ui.main import problems
@@ -172,11 +172,13 @@ def _say(made: Tuning, changed: Mapping[str, Any]) -> None:
     told = ", ".join(f"{path} = {shown(path, value)}" for path, value in changed.items())
     told = f"Changes: {told}." if told else "These settings are in force."
     figure, tuned = made.target.figure, made.tuned
+    means = tuned.means
+    bare = unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most)
     html.draw(
         f'<p class="rf-say"><b>{verdict}</b>: {gain_in(figure, tuned.gain.of)}; against the '
         f"settings before {gain_in(figure, tuned.gain_over_before.of)}. "
         f"{made.queries} questions, {made.folds}-fold cross-validation, {made.candidates} "
-        f"candidates. {html.text(told)}</p>"
+        f"candidates. {html.text(told)} {bare}</p>"
     )
 
 
@@ -197,6 +199,7 @@ def _table(made: Tuning) -> None:
                     "95% interval": _range(each.means.of, made.target),
                     "precision": f"{each.means.precision:.3f}",
                     "recall": f"{each.means.recall:.3f}",
+                    "F1 at most": f"{each.means.f1_most:.3f}",
                     "chunks": f"{each.means.kept:.1f}",
                     "calibrated is better by": gain_in(
                         made.target.figure, made.over_strategies[name].of
@@ -213,6 +216,8 @@ def _table(made: Tuning) -> None:
 def _fact(name: str, means: Means, target: Target) -> str:
     of = means.of
     extra = "" if target.figure == "f1" else f"recall {means.recall:.3f}, "
+    if means.unlabelled:
+        extra = f"F1 at most {means.f1_most:.3f}, {extra}"
     return (
         f'<div class="rf-fact"><span>{html.text(name)}</span><b>{NAMES[target.figure]} '
         f"{_number(of.mean, target)} <i>{_range(of, target)}, {extra}{means.kept:.1f} chunks, "
