@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
 from test_every_control_explains_itself import unexplained
 
+from ragfilter.evaluate.maps import make as make_map
 from ragfilter.evaluate.tune import tune as evaluate_tune
 from ragfilter.ingest import demo
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.session import resources
-from ragfilter.ui.tune import suggesting
+from ragfilter.ui.tune import gathered, mapping, suggesting
+from ragfilter.ui.tune.gathered import Work
 
 pytestmark = pytest.mark.model
 
@@ -81,6 +84,50 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.Mo
     page.press("suggest")
     assert [settings.cutoff.strategy for settings in tuned] == ["gap", "otsu"]
     assert [*unexplained(page.at.main)] == []
+
+
+def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, str]] = []
+
+    def make(pools: Any, qrels: Any, settings: Any, user: Any, x: str, y: str, **more: Any) -> Any:
+        made.append((x, y))
+        return make_map(pools, qrels, settings, user, x, y, **more)
+
+    monkeypatch.setattr(mapping, "make", make)
+    page.at.selectbox(key="map-x").set_value("cutoff.max_results")
+    page.at.selectbox(key="map-y").set_value("")
+    page.run().press("map")
+    assert "In force: max results (k) 5 " in strip(page)
+    # Neither another figure nor a click on the map replays it again.
+    page.at.selectbox(key="map-measure").set_value("recall")
+    assert "recall" in strip(page.run())
+    page.press("map-best")
+    assert "In force: max results (k) 5 " not in strip(page)
+    assert made == [("cutoff.max_results", "")]
+
+
+def test_a_map_that_is_stopped_says_so_and_is_begun_again(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def endless(*given: Any, progress: Callable[[int, int], None]) -> None:
+        while True:
+            progress(1, 2)
+            sleep(0.01)
+
+    def stop(work: Work) -> None:
+        work.job.stop.set()
+        gathered.wait(work)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mapping, "make", endless)
+        patch.setattr(mapping, "wait", stop)
+        page.at.selectbox(key="map-y").set_value("")
+        page.run().press("map")
+        assert any("The map was stopped" in text for text in page.html)
+    # It stays so until it is asked for.
+    assert any("The map was stopped" in text for text in page.run().html)
+    page.press("map")
+    assert "In force: gap threshold 0.1" in strip(page)
 
 
 def test_the_judge_cannot_be_swept(page: Any) -> None:

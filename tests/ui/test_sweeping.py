@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ragfilter.evaluate.maps import OFFSET, THRESHOLD, axes, fast, make
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import field
 from ragfilter.ui.tune import plots
-from ragfilter.ui.tune.sweeping import OFFSET, THRESHOLD, axes, fast, make
 
 GAP = load(profile="adaptive-gap", environ={}).settings
 POOLS = {

@@ -68,6 +68,7 @@ class Resources:
     checks: Checks = field(default_factory=Checks)
     measuring: Shelf[Job[None]] = field(default_factory=lambda: Shelf[Job[None]](JOBS))
     gathered: Shelf[Work] = field(default_factory=lambda: Shelf(GATHERED))
+    maps: Shelf[Work] = field(default_factory=lambda: Shelf(GATHERED))
     measured: Shelf[Measured] = field(default_factory=lambda: Shelf(MEASURED))
     neighbours: Shelf[Known] = field(default_factory=lambda: Shelf[Known](NEIGHBOURS))
 

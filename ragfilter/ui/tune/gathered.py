@@ -1,4 +1,4 @@
-"""The pools that a map or a suggestion is made of, gathered in the background and remembered."""
+"""What the Tune page works out in the background and remembers, and the pools that it takes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import streamlit as st
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.retrieve import run
 from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.maps import Map
 from ragfilter.evaluate.tune import Tuning
 from ragfilter.model import Chunk, Pool, User
 from ragfilter.settings.schema import Settings
@@ -33,7 +34,7 @@ class Gathered:
 class Work:
     """A job with how far it has come: done and all, and what is being done."""
 
-    job: Job[Gathered | Tuning]
+    job: Job[Gathered | Tuning | Map]
     progress: list[tuple[int, int, str]]
 
 
@@ -60,7 +61,7 @@ def gather(
 
 def wait(work: Work) -> None:
     """Show how far a job has come, with a way to stop it, until it ends."""
-    if work.job.done:
+    if work.job.wait(TURN_S):
         return
     place = st.empty()
     row = place.container(key="tuning", horizontal=True, vertical_alignment="center", gap="small")

@@ -11,6 +11,7 @@ import streamlit as st
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.maps import NONE, OFFSET, THRESHOLD, Map, axes
 from ragfilter.evaluate.measuring import PATIENT, labels_version
 from ragfilter.evaluate.told import unlabelled
 from ragfilter.evaluate.tune import FEW, Tuning
@@ -21,9 +22,8 @@ from ragfilter.ui.look import hint, html, numbers
 from ragfilter.ui.main import empty, problems
 from ragfilter.ui.session import background, state
 from ragfilter.ui.session.visit import Visit
-from ragfilter.ui.tune import changed, plots, suggesting
+from ragfilter.ui.tune import changed, mapping, plots, suggesting
 from ragfilter.ui.tune.gathered import Gathered, Stopped, Work, gather, wait
-from ragfilter.ui.tune.sweeping import NONE, OFFSET, THRESHOLD, Map, axes, fast, make
 
 CHART = {"displayModeBar": False}
 
@@ -45,17 +45,15 @@ def draw(visit: Visit) -> None:
         choose_set(sets, name)
         x, y, measure = _axes(visit.settings)
         ready = given is not None and not judged and bool(x)
-        if (
-            st.button(
-                "Map",
-                key="map",
-                type="primary",
-                icon=":material/grid_on:",
-                disabled=not ready,
-                help="Gathers every labelled question once; the map is then replayed.",
-            )
-            and given is not None
-        ):
+        pressed = st.button(
+            "Map",
+            key="map",
+            type="primary",
+            icon=":material/grid_on:",
+            disabled=not ready,
+            help="Gathers every labelled question once; the map is then replayed.",
+        )
+        if pressed and given is not None:
             _gather(visit, given)
     if ready and given is not None:
         suggesting.ask(visit, given)
@@ -86,7 +84,12 @@ def draw(visit: Visit) -> None:
             "gain on questions that they were not tuned on.</p>"
         )
         return
-    _draw_map(visit, found, x, y, measure)
+    made = mapping.of(
+        found, _key(visit, given), visit.settings, state.user(), (x, y), visit.resources,
+        again=pressed,
+    )  # fmt: skip
+    if made is not None:
+        _draw_map(visit, found, made, measure)
 
 
 def _axes(settings: Settings) -> tuple[str, str, str]:
@@ -143,7 +146,7 @@ def _gather(visit: Visit, given: Labels) -> None:
     def step(done: int, total: int) -> None:
         progress.append((done, total, "Gathering"))
 
-    def work(stop: Event) -> Gathered | Tuning:
+    def work(stop: Event) -> Gathered | Tuning | Map:
         return gather(given, settings, backends, user, stop, step)
 
     shelf.put(key, Work(background.start(work), progress))
@@ -166,12 +169,8 @@ def _gathered(visit: Visit, given: Labels) -> Gathered | None:
     return made
 
 
-def _draw_map(visit: Visit, found: Gathered, x: str, y: str, measure: str) -> None:
-    settings, user = visit.settings, state.user()
-    qrels = found.labels.qrels
-    spin = "Working out the map …" if fast(settings, x, y) else "Replaying every setting …"
-    with st.spinner(spin, show_time=True):
-        made = make(found.pools, qrels, settings, user, x, y)
+def _draw_map(visit: Visit, found: Gathered, made: Map, measure: str) -> None:
+    settings = visit.settings
     flat = made.figures[measure].ravel()
     here, best = made.nearest(settings), int(np.argmax(flat >= flat.max() - 1e-12))
     dark = st.context.theme.type == "dark"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ragfilter.evaluate.grid import pareto
+from ragfilter.evaluate.maps import Map
 from ragfilter.ui.curve.marks import Ink
 from ragfilter.ui.evaluate.plots import layout
-from ragfilter.ui.tune.sweeping import Map
 
 SHOWN = {"f1": "F1", "f2": "F2", "precision": "precision", "recall": "recall"}
 

@@ -13,6 +13,7 @@ from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.learn import Source
+from ragfilter.evaluate.maps import Map
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.told import NAMES, gain_in, notes, shown, unlabelled
@@ -83,7 +84,7 @@ def _begin(visit: Visit, given: Labels) -> None:
     source = Source(labels_version(given), date.today().isoformat())
     progress: list[tuple[int, int, str]] = []
 
-    def work(stop: Event) -> Gathered | Tuning:
+    def work(stop: Event) -> Gathered | Tuning | Map:
         def step(what: str) -> Step:
             def told(done: int, total: int) -> None:
                 progress.append((done, total, what))

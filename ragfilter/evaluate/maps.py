@@ -49,6 +49,11 @@ class Map:
         column = int(np.argmin(np.abs(np.array(self.ys) - settings.get(self.y.path))))
         return row * len(self.ys) + column
 
+    def holds(self, settings: Settings) -> bool:
+        """Whether the settings in force are one of the places."""
+        there = self.values(self.nearest(settings))
+        return all(settings.get(path) == value for path, value in there.items())
+
 
 def axes(settings: Settings) -> list[str]:
     """The numeric settings that act with the layers in force, those of the cutoff first."""
