@@ -237,7 +237,8 @@ def paired_text(made: Paired, a: str, b: str) -> str:
 def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
     from ragfilter.evaluate import told
     from ragfilter.evaluate.runs import changed_since, records_of, variants_of
-    from ragfilter.evaluate.table import layer_gains, table
+    from ragfilter.evaluate.table import ABOUT_LAYERS, layer_gains, table
+    from ragfilter.evaluate.variants import unmeasured
 
     records, named = records_of(run, bench.runs), variants_of(run)
     rows, gains = table(records, named), layer_gains(records, named)
@@ -254,6 +255,7 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
     if rows:
         text += columns(("", *SHOWN, "chunks", "tokens", "ms"), [_line(row) for row in rows])
         text += "".join(f"{row.name}: {row.about}\n" for row in rows if row.about)
+        text += f"{unmeasured()}\n"
         text += "\nF1 95% interval, and F1 if what has no label were relevant\n"
         text += columns(("", "low", "high", "at most"), [
             (row.name, f"{row.means['f1'].low:.3f}", f"{row.means['f1'].high:.3f}",
@@ -262,6 +264,7 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
         text += columns(("layer", "", "F1", "recall", "tokens"), [
             (g.layer, g.group, told.gain_short(g.f1), told.gain_short(g.recall),
              told.gain_short(g.tokens, 0)) for g in gains])  # fmt: skip
+        text += f"{ABOUT_LAYERS}\n"
     return document, text
 
 

@@ -30,7 +30,7 @@ from ragfilter.evaluate.crossval import (
 )
 from ragfilter.evaluate.records import Kept, QueryRecord
 from ragfilter.evaluate.sweep import DEEPEST
-from ragfilter.evaluate.variants import Group, Variant
+from ragfilter.evaluate.variants import IN_FORCE, Group, Variant
 from ragfilter.layers.calibration import read
 
 FOLDS = 5
@@ -41,6 +41,10 @@ FIXED, ORACLE = "best fixed k", "oracle"
 ABOUT_ORACLE = (
     "the best prefix of each query's unfiltered ranking, chosen by the labels; settings that drop "
     "chunks from within that order, or change it, can exceed it"
+)
+ABOUT_LAYERS = (
+    "Layers that are off have no line. The judge, which asks an LLM, has one where it is on: it is "
+    "added to all others, and they are measured without it."
 )
 Figures = Mapping[str, NDArray[np.float64]]
 """Every measure, with a value for each query."""
@@ -88,7 +92,8 @@ def table(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[
 
 
 def layer_gains(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[Gain, ...]:
-    """What every layer adds to those before it, and what the whole loses without it."""
+    """What every layer adds to those before it, and what the whole loses without it. The judge, if
+    it is on, is added last; the whole without it is what the others are measured in."""
     if not records:
         return ()
     made = []
@@ -96,6 +101,9 @@ def layer_gains(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> 
     added = [v.name for v in variants if v.group == "added"]
     for before, after in pairwise(added):
         made.append(_gain(after, "added", records, with_=after, without=before))
+    own = next(v for v in variants if v.name == IN_FORCE)
+    if own.settings.judge.enabled:
+        made.append(_gain("judge", "added", records, with_=IN_FORCE, without=added[-1]))
     for variant in variants:
         if variant.group == "left out":
             made.append(_gain(variant.name, "left out", records, with_=added[-1],

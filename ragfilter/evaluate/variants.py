@@ -60,6 +60,14 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
     return tuple(replace(each, settings=one[one.index(each.settings)]) for each in every)
 
 
+def unmeasured() -> str:
+    """Which profiles have no row of their own, in words."""
+    names = [p.name for p in PROFILES.values() if merge([Given(p.name, p.values)])[0].judge.enabled]
+    return (
+        f"Profiles that ask an LLM ({', '.join(names)}) are measured only where they are in force."
+    )
+
+
 def layer_variants(settings: Settings) -> tuple[Variant, ...]:
     """The layers that are on: added one after the other, in their order, and each left out.
 

@@ -12,8 +12,15 @@ from ragfilter.evaluate.crossval import bootstrap
 from ragfilter.evaluate.matching import Duel
 from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.runs import settings_of, variants_of
-from ragfilter.evaluate.table import FIXED, figures_of, fixed_k_scores, layer_gains, table
-from ragfilter.evaluate.variants import IN_FORCE
+from ragfilter.evaluate.table import (
+    ABOUT_LAYERS,
+    FIXED,
+    figures_of,
+    fixed_k_scores,
+    layer_gains,
+    table,
+)
+from ragfilter.evaluate.variants import IN_FORCE, unmeasured
 from ragfilter.publish import drawing
 from ragfilter.publish.html import command, origin_of, render
 from ragfilter.publish.question import Called
@@ -41,7 +48,9 @@ def of_run(run: Run, records: Sequence[QueryRecord]) -> str:
         rows=rows,
         labels=LABELS,
         in_force=IN_FORCE,
+        unmeasured=unmeasured(),
         gains=layer_gains(records, variants),
+        about_layers=ABOUT_LAYERS,
         lost=lost[:MOST_QUERIES],
         more=max(len(lost) - MOST_QUERIES, 0),
         settings=settings,

@@ -71,11 +71,20 @@ def test_a_run_shows_the_honest_rows_and_every_view(measured: Any) -> None:
     assert plain.max() <= rows.loc["oracle", "F1"]
     assert any("best fixed k" in text and "Oracle" in text for text in page.html)
     assert any(f"Only {FEW} labelled" in text for text in page.html)
-    page.at.toggle(key="intervals").set_value(True)
-    assert "–" in page.run().at.dataframe[0].value["F1"][0]
+    ends = rows["F1 95%"].str.split(" – ", expand=True).astype(float)
+    assert (ends[0] - 5e-4 <= rows["F1"]).all()
+    assert (rows["F1"] <= ends[1] + 5e-4).all()
+    assert any("Profiles that ask an LLM (llm-filter)" in text for text in page.html)
+    assert "recall 95%" not in table
+    page.at.button_group(key="intervals").set_value(["recall", "ms"])
+    table = page.run().at.dataframe[0].value
+    assert "F1 95%" not in table
+    assert table["recall 95%"].str.contains(" – ").all()
+    assert list(table["ms 95%"])[-1] == "–"
     assert unexplained_here(page) == []
     page.choose("view-box", "Layers")
     assert list(page.at.dataframe[0].value["layer"]) == ["cutoff", "cutoff"]
+    assert any("The judge, which asks an LLM" in text for text in page.html)
     assert unexplained_here(page.choose("view-box", "Plots")) == []
     page.choose("view-box", "Questions")
     assert len(page.at.dataframe[0].value) == FEW

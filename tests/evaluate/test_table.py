@@ -97,6 +97,19 @@ def test_what_decides_nothing_has_no_milliseconds() -> None:
     assert untimed == {UNFILTERED, "best fixed k", "oracle"}
 
 
+def test_the_judge_is_added_to_the_other_layers() -> None:
+    judged = GAP.with_values({"judge.enabled": True})
+    made = [record("q", pool_of([0.10, 0.11, 0.45]), OWLBEARS, variants(judged))]
+    own = made[0].kept
+    # It dropped one of two relevant chunks.
+    kept = {**own, IN_FORCE: replace(own["+ cutoff"], chunks=1, relevant=1, tokens=1)}
+    gains = layer_gains([replace(made[0], kept=kept)], variants(judged))
+    assert [(gain.layer, gain.group) for gain in gains] == [
+        ("cutoff", "added"), ("judge", "added"), ("cutoff", "left out"),
+    ]  # fmt: skip
+    assert gains[1].recall.mean == -0.5
+
+
 def test_one_query_has_no_cross_validated_row_and_none_no_table() -> None:
     assert "best fixed k" not in [each.name for each in table([one(OWLBEARS)], variants(GAP))]
     assert table([], variants(GAP)) == ()

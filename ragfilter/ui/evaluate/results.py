@@ -11,8 +11,8 @@ from ragfilter.evaluate import told
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.runs import changed_since
 from ragfilter.evaluate.sweep import DEEPEST
-from ragfilter.evaluate.table import FIXED, ORACLE, within
-from ragfilter.evaluate.variants import IN_FORCE
+from ragfilter.evaluate.table import ABOUT_LAYERS, FIXED, ORACLE, within
+from ragfilter.evaluate.variants import IN_FORCE, unmeasured
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import opening, plots
 from ragfilter.ui.evaluate.measured import FILTERS, Measured, QueryRow, matching
@@ -26,6 +26,7 @@ LABELS = {
     "chunks": "chunks", "tokens": "tokens", "cost": "cost", "ms": "ms", "unlabelled": "no label",
     "f1_most": "F1 at most",
 }  # fmt: skip
+INTERVALS = ("precision", "recall", "f1", "f2", "ndcg", "chunks", "tokens", "ms")
 HELP = {
     "ndcg": "trec_eval's nDCG of the kept chunks, in their order.",
     "ms": "Milliseconds to decide, without the search. A plain search decides nothing.",
@@ -72,9 +73,6 @@ def draw(measured: Measured, visit: Visit) -> None:
         reports.button(
             reports.of_run(measured), f"ragfilter-run-{measured.run.id}.html", key="run-report"
         )
-        intervals = _view() == ROWS and st.toggle(
-            "95% intervals", key="intervals", help="Shows each figure with its bootstrap interval."
-        )
     match _view():
         case "Layers":
             _layers(measured)
@@ -83,7 +81,7 @@ def draw(measured: Measured, visit: Visit) -> None:
         case "Plots":
             _plots(measured)
         case _:
-            _rows(measured, visit, intervals=bool(intervals))
+            _rows(measured, visit)
 
 
 def _head(measured: Measured, visit: Visit) -> None:
@@ -136,12 +134,25 @@ def _notes(measured: Measured, visit: Visit) -> list[str]:
     return [note for note in notes if note]
 
 
-def _rows(measured: Measured, visit: Visit, *, intervals: bool) -> None:
+def _rows(measured: Measured, visit: Visit) -> None:
     prices = visit.resources.prices
+    # A column of its own, so that the figures are numbers that can be sorted.
+    shown = st.pills(
+        "95% interval of", INTERVALS, key="intervals", selection_mode="multi", default=["f1"],
+        persist_state="session", format_func=lambda name: LABELS[name],
+        help="The bootstrap intervals that are shown, each beside its mean.",
+    )  # fmt: skip
     columns: dict[str, list[Any]] = {
         "settings": [row.name for row in measured.rows],
     }
+    config: dict[str, Any] = {
+        "settings": st.column_config.TextColumn(width=150, pinned=True),
+        "kind": st.column_config.TextColumn(width=110, help="What the name stands for."),
+    }
     for name, label in LABELS.items():
+        config[label] = st.column_config.NumberColumn(
+            label, help=HELP.get(name), format=_format(name)
+        )
         if name == "cost":
             if prices is not None:
                 columns[label] = [
@@ -149,32 +160,23 @@ def _rows(measured: Measured, visit: Visit, *, intervals: bool) -> None:
                 ]
             continue
         found = [row.means.get(name) for row in measured.rows]
-        columns[label] = [
-            _told(name, each) if intervals else None if each is None else each.mean
-            for each in found
-        ]
+        columns[label] = [None if each is None else each.mean for each in found]
+        if name in shown:
+            columns[f"{label} 95%"] = [_ends(name, each) for each in found]
+            config[f"{label} 95%"] = st.column_config.TextColumn(
+                width=110, help="The 95% interval of the mean, bootstrapped over the questions."
+            )
     # Last: in a narrow window the figures are what counts.
     columns["kind"] = [KINDS.get(row.group, "") for row in measured.rows]
     table = pd.DataFrame(columns)
-    config: dict[str, Any] = {
-        "settings": st.column_config.TextColumn(width=150, pinned=True),
-        "kind": st.column_config.TextColumn(width=110, help="What the name stands for."),
-    }
-    for name, label in LABELS.items():
-        about = HELP.get(name)
-        config[label] = (
-            st.column_config.TextColumn(label, help=about, width=160)
-            if intervals
-            else st.column_config.NumberColumn(label, help=about, format=_format(name))
-        )
     with st.container(key="table"):
         st.dataframe(
             table, key="evaluation-rows", hide_index=True, row_height=32,
-            height=36 + 32 * len(table) + 3, column_config=config,
+            height=36 + 32 * len(table) + 3, column_config=config, placeholder="–",
         )  # fmt: skip
     # Below the table: in its last column it would be cut off.
-    notes = (f"<b>{html.text(r.name)}</b>: {html.text(r.about)}" for r in measured.rows if r.about)
-    html.draw(f'<p class="rf-aside">{"<br>".join(notes)}</p>')
+    notes = [f"<b>{html.text(r.name)}</b>: {html.text(r.about)}" for r in measured.rows if r.about]
+    html.draw(f'<p class="rf-aside">{"<br>".join([*notes, html.text(unmeasured())])}</p>')
 
 
 def _layers(measured: Measured) -> None:
@@ -195,7 +197,7 @@ def _layers(measured: Measured) -> None:
         st.dataframe(table, key="evaluation-layers", hide_index=True, row_height=32)
     html.draw(
         '<p class="rf-aside">What the settings gain by each layer, with the 95% interval: positive '
-        "is more. Clearance is who asks, so it stays as it is.</p>"
+        f"is more. Clearance is who asks, so it stays as it is. {ABOUT_LAYERS}</p>"
     )
 
 
@@ -286,8 +288,8 @@ def _format(name: str) -> str:
     )
 
 
-def _told(name: str, interval: Interval | None) -> str:
+def _ends(name: str, interval: Interval | None) -> str:
     if interval is None:
         return "–"
     form = _format(name).removeprefix("%")
-    return f"{interval.mean:{form}} ({interval.low:{form}}–{interval.high:{form}})"
+    return f"{interval.low:{form}} – {interval.high:{form}}"
