@@ -33,6 +33,9 @@ EVIL = '<img src=x onerror="alert(1)"> {{ 7 * 7 }} [here](https://evil.example) 
 DISTANCES = (0.10, 0.14, 0.17, 0.60, 0.63, 0.90)
 
 
+ZERO, ONE = Interval(0.0, 0.0, 0.0), Interval(1.0, 1.0, 1.0)
+
+
 def settings(name: str, **values: Any) -> Settings:
     paths = {key.replace("__", "."): value for key, value in values.items()}
     return merge([Given(name, profile(name).values), Given("test", paths)])[0]
@@ -184,6 +187,9 @@ def test_the_drawings_stand_inside_their_frames() -> None:
     every = [
         drawing.lists(made),
         drawing.gains([0.5, -1.0, 0.0]),
+        drawing.tradeoff(
+            [("a", ZERO, ONE), ("b", ONE, ZERO)], [(0.0, 1.0), (1.0, 0.0)], [(1.0, 1.0)], ["b"]
+        ),
         drawing.intervals([("a", Interval(0.5, 0.2, 0.8)), ("b", Interval(1.0, 1.0, 1.0))], "a"),
     ]
     for each in every:
@@ -199,6 +205,15 @@ def test_the_drawings_stand_inside_their_frames() -> None:
     up, down = bars[0], bars[-1]
     assert up.y2 < up.y1
     assert down.y2 > down.y1
+
+
+def test_a_run_draws_precision_against_recall() -> None:
+    read = Tags(pages()["run"])
+    assert "Precision against recall of every row below." in read.text
+    marks = [words for words in read.words if words.startswith(f"{IN_FORCE}: precision ")]
+    assert marks == [f"{IN_FORCE}: precision 1.000, recall 1.000"]
+    # The fixed k of two questions go from the first chunk down to all three of the curve.
+    assert ("line", "fixed") in [(tag, attributes.get("class")) for tag, attributes in read.tags]
 
 
 def test_a_query_without_a_hit_is_told() -> None:

@@ -167,6 +167,15 @@ def fixed_k_scores(records: Sequence[QueryRecord], measure: str = "f1") -> Table
     return pick(ranked[measure], held_out(ranked["f1"], assign_folds(len(records), FOLDS)))
 
 
+def fixed_line(records: Sequence[QueryRecord]) -> tuple[tuple[float, float], ...]:
+    """Every fixed k, as (recall, precision)."""
+    if not records:
+        return ()
+    ranked = prefixes(records)
+    recall, precision = (ranked[name].mean(axis=0).tolist() for name in ("recall", "precision"))
+    return tuple(zip(recall, precision, strict=True))
+
+
 def frontier(records: Sequence[QueryRecord]) -> tuple[tuple[float, float], ...]:
     """The oracle's line, as (recall, precision): for every weight of recall against precision the
     mean over each query's best prefix."""

@@ -5,8 +5,9 @@ A chart library would put megabytes into every report, and what it adds is for t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.report import Row, short_title
@@ -14,6 +15,7 @@ from ragfilter.report.contrast import Contrast
 
 WIDTH = 680
 CURVE = 210
+SQUARE = 330
 ROW = 20
 MOST_PLACES = 25
 TITLE = 42
@@ -140,6 +142,46 @@ def intervals(rows: Sequence[tuple[str, Interval]], strong: str = "") -> Drawing
         _row(len(rows)) + 14, "Mean F1 of every row with its 95% interval.",
         tuple(points), tuple(lines), tuple(texts),
     )  # fmt: skip
+
+
+def tradeoff(
+    rows: Sequence[tuple[str, Interval, Interval]],
+    fixed: Sequence[tuple[float, float]],
+    oracle: Sequence[tuple[float, float]],
+    named: Collection[str],
+    strong: str = "",
+) -> Drawing:
+    """Precision against recall of every row (name, recall, precision), with the lines of all fixed
+    k and of the oracle; those in `named` have their name beside them."""
+    left, right, top, bottom = 46, WIDTH - 130, 14, SQUARE - 34
+
+    def x(recall: float) -> float:
+        return round(left + (right - left) * recall, 1)
+
+    def y(precision: float) -> float:
+        return round(bottom - (bottom - top) * precision, 1)
+
+    lines, texts = [], []
+    for mark in (0.0, 0.25, 0.5, 0.75, 1.0):
+        lines += [Line(x(mark), top, x(mark), bottom, "grid"),
+                  Line(left, y(mark), right, y(mark), "grid")]  # fmt: skip
+        texts += [Point(x(mark), bottom + 14, "middle", label=f"{mark:g}"),
+                  Point(left - 6, y(mark) + 4, "end", label=f"{mark:g}")]  # fmt: skip
+    texts += [Point((left + right) / 2, SQUARE - 4, "middle", label="recall"),
+              Point(left, 9, "start", label="precision")]  # fmt: skip
+    for css, points in (("fixed", fixed), ("kept", oracle)):
+        lines += [Line(x(a[0]), y(a[1]), x(b[0]), y(b[1]), css) for a, b in pairwise(points)]
+    marks = []
+    for name, recall, precision in sorted(rows, key=lambda row: row[0] == strong):
+        at = x(recall.mean), y(precision.mean)
+        said = f"{name}: precision {precision.mean:.3f}, recall {recall.mean:.3f}"
+        marks.append(Point(*at, "kept" if name == strong else "curve", said))
+        if name in named:
+            css = f"start{' strong' if name == strong else ''}"
+            texts.append(Point(at[0] + 9, at[1] + 4, css, label=name))
+    return Drawing(
+        SQUARE, "Precision against recall of every row.", tuple(marks), tuple(lines), tuple(texts)
+    )
 
 
 def gains(values: Sequence[float]) -> Drawing:

@@ -17,6 +17,8 @@ from ragfilter.evaluate.table import (
     FIXED,
     figures_of,
     fixed_k_scores,
+    fixed_line,
+    frontier,
     layer_gains,
     table,
 )
@@ -45,6 +47,13 @@ def of_run(run: Run, records: Sequence[QueryRecord]) -> str:
         records=records,
         said=_verdicts(run, records),
         f1=drawing.intervals([(row.name, row.means["f1"]) for row in rows], IN_FORCE),
+        tradeoff=drawing.tradeoff(
+            [(row.name, row.means["recall"], row.means["precision"]) for row in rows],
+            fixed_line(records),
+            frontier(records),
+            [row.name for row in rows if row.group in ("settings", "plain", "oracle")],
+            IN_FORCE,
+        ),
         rows=rows,
         labels=LABELS,
         in_force=IN_FORCE,

@@ -9,7 +9,7 @@ from typing import Any
 
 from ragfilter.evaluate.matching import Change
 from ragfilter.evaluate.records import QueryRecord
-from ragfilter.evaluate.table import ORACLE, Row, frontier, prefixes
+from ragfilter.evaluate.table import ORACLE, Row, fixed_line, frontier
 from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED
 from ragfilter.report import short_title
 from ragfilter.ui.curve.figure import FONT
@@ -30,11 +30,8 @@ def precision_recall(
 ) -> dict[str, Any]:
     """Every row by recall and precision, with the line of all fixed k and the oracle's."""
     ink = Ink.of(dark)
-    ranked = prefixes(records)
-    fixed = [(float(r), float(p)) for r, p in zip(ranked["recall"].mean(axis=0),
-             ranked["precision"].mean(axis=0), strict=True)]  # fmt: skip
     data: list[dict[str, Any]] = [
-        _line("every fixed k", fixed, ink.muted, "dot"),
+        _line("every fixed k", fixed_line(records), ink.muted, "dot"),
         _line("oracle", frontier(records), ink.kept, "solid"),
     ]
     for group, symbol in SYMBOLS.items():
