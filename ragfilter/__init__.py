@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ragfilter.errors import RagfilterError
+    from ragfilter.evaluate.callers import measure, read_labels, tune
     from ragfilter.filter import Filter, cut
     from ragfilter.model import Chunk, Cut, Hit, User
     from ragfilter.result import Result
@@ -32,7 +33,10 @@ __all__ = [
     "Settings",
     "User",
     "cut",
+    "measure",
     "open_workspace",
+    "read_labels",
+    "tune",
 ]
 
 _PLACES = {
@@ -45,7 +49,10 @@ _PLACES = {
     "Settings": "settings.schema.Settings",
     "User": "model.User",
     "cut": "filter.cut",
+    "measure": "evaluate.callers.measure",
     "open_workspace": "workbench.open_workspace",
+    "read_labels": "evaluate.callers.read_labels",
+    "tune": "evaluate.callers.tune",
 }
 """Where each name is, so that importing the package loads nothing."""
 

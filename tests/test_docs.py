@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -120,6 +122,36 @@ def test_the_readmes_first_snippet_prints_what_it_says(capsys: pytest.CaptureFix
     assert said is not None
     assert printed[:2] == ["Trolls regenerate.", "Trolls fear fire."]
     assert printed[-1] == said[1]
+
+
+@pytest.mark.slow
+def test_the_readmes_labels_measure_and_tune_a_filter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Twelve queries, each of which is answered by what stands before its cliff."""
+    (snippet,) = (each for each in SNIPPETS if "rf.measure" in each)
+    monkeypatch.chdir(tmp_path)
+    sizes = {f"q{n}": 1 + n % 6 for n in range(12)}
+    lines = [json.dumps({"_id": i, "text": i}) for i in sizes]
+    (tmp_path / "queries.jsonl").write_text("\n".join(lines), "utf-8")
+    rows = [f"{i}\tc{n}\t1" for i, size in sizes.items() for n in range(size)]
+    (tmp_path / "qrels.tsv").write_text("\n".join(rows) + "\n", "utf-8")
+
+    def search(text: str) -> tuple[list[dict[str, str]], list[float]]:
+        docs = [{"id": f"c{n}", "text": f"text {n}"} for n in range(50)]
+        return docs, [0.2 + 0.01 * n + 0.3 * (n >= sizes[text]) for n in range(50)]
+
+    import ragfilter as rf
+
+    first = rf.Filter("adaptive-gap")
+    names = {"rf": rf, "search": search, "flt": first}
+    exec(snippet, names)
+    made: Any = names["made"]
+    assert capsys.readouterr().out == (
+        f"F1 {made.filtered.f1:.3f}, of the best fixed k {made.best_fixed_k.means.f1:.3f}\n"
+    )
+    assert made.filtered.f1 > made.best_fixed_k.means.f1
+    assert names["flt"] is not first
 
 
 @pytest.mark.model

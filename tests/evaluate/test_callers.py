@@ -1,0 +1,50 @@
+"""Results of the library over labelled queries, measured and tuned without asking again."""
+
+from __future__ import annotations
+
+import pytest
+
+import ragfilter as rf
+
+DOCS = [{"id": f"c{n}", "text": f"text {n}"} for n in range(30)]
+FAR = [0.2, 0.22, 0.24, 0.26, 0.8] + [0.9 + 0.01 * n for n in range(25)]
+QRELS = {"one": {"c0": 1, "c1": 2, "c2": 1, "c3": 1}, "two": {"c0": 1, "c9": 1, "c1": 0}}
+
+
+def results(profile: str = "adaptive-gap") -> dict[str, rf.Result]:
+    flt = rf.Filter(profile)
+    return {i: flt("Who?", DOCS, FAR, metric="cosine") for i in ("one", "two", "bare")}
+
+
+def test_results_are_measured_by_their_labels() -> None:
+    made = rf.measure(results(), QRELS)
+    kept = {row.id: (row.filtered.kept, row.filtered.relevant_kept) for row in made.rows}
+    assert kept == {"one": (4, 4), "two": (4, 1)}
+    assert made.filtered.f1 == pytest.approx((1 + 2 * 1 / (4 + 2)) / 2)
+    assert made.unlabelled == ("bare",)
+    assert made.rows[1].lost == ("c9",)
+
+
+def test_what_is_tuned_is_no_worse_than_before() -> None:
+    made = rf.tune(results(), QRELS, measure="f2")
+    assert (made.queries, str(made.target)) == (2, "f2")
+    assert rf.Filter(made.tuned.settings).settings == made.tuned.settings
+
+
+@pytest.mark.parametrize(
+    ("given", "qrels", "message"),
+    [
+        (results(), {}, "Labels of 0 of these queries are too few"),
+        ({**results(), "two": results("unfiltered")["two"]}, QRELS, "different settings"),
+    ],
+)
+def test_what_cannot_be_measured_is_one_line(
+    given: dict[str, rf.Result], qrels: dict[str, dict[str, int]], message: str
+) -> None:
+    with pytest.raises(rf.RagfilterError, match=message):
+        rf.measure(given, qrels)
+
+
+def test_one_labelled_query_cannot_be_tuned() -> None:
+    with pytest.raises(rf.RagfilterError, match="Label at least 2"):
+        rf.tune(results(), {"one": QRELS["one"]})
