@@ -11,6 +11,8 @@ import pytest
 from faults import Handler, Serve
 
 from ragfilter.cli import main
+from ragfilter.settings.deployment import Deployment
+from ragfilter.workbench import open_workbench
 
 # Indexes a collection, and evaluates it.
 pytestmark = pytest.mark.slow
@@ -70,6 +72,41 @@ def test_labels_come_in_are_listed_and_go_out_as_they_were(
         )
         again = beir.read(folder / "queries.jsonl", folder / name)
         assert (again.queries, again.qrels) == (QUERIES, QRELS)
+
+
+def test_a_set_is_renamed_and_removed_and_its_labels_stay(run: Any, place: Path) -> None:
+    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
+    for name in ("first", "taken"):
+        run("labels", "import", *files, "-c", "small", "--set-name", name)
+
+    def listed() -> Any:
+        return json.loads(run("labels", "list", "-c", "small", "--json")[1])
+
+    before = len(listed()["labels"])
+    assert run("labels", "rename", "first", "taken", "-c", "small")[0] == 2
+    code, out, _ = run("labels", "rename", "first", "second", "-c", "small")
+    assert (code, out) == (0, "small: query set first is now second\n")
+    assert "first" not in listed()["sets"]
+    assert listed()["sets"]["second"] == 3
+    assert run("labels", "remove", "second", "-c", "small")[0] == 0
+    assert "second" not in listed()["sets"]
+    assert len(listed()["labels"]) == before
+    for name in ("labelled", "second"):
+        code, _, err = run("labels", "remove", name, "-c", "small")
+        assert (code, "no query set" in err) == (2, True)
+
+
+def test_the_history_is_switched(run: Any, place: Path) -> None:
+    def told(*switch: str) -> Any:
+        return json.loads(run("labels", "history", *switch, "-c", "small", "--json")[1])
+
+    assert told()["keeps"] is True
+    with open_workbench(Deployment(data_dir=place / "ws")) as bench:
+        bench.labels.remember("small", "who bakes?")
+    assert told() == {"collection": "small", "keeps": True, "asked": 1}
+    assert told("off") == {"collection": "small", "keeps": False, "asked": 0}
+    assert run("labels", "history", "-c", "small")[1] == "small: asked questions are not kept\n"
+    assert told("on")["keeps"] is True
 
 
 def test_an_llms_labels_are_told_apart_and_their_agreement_is_stated(

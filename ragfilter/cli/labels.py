@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 DEPTH = 10
 
-labels = make_group("labels", "Import, export, list and propose the labels of a collection.")
+labels = make_group(
+    "labels", "Import, export, list and propose the labels of a collection; rename and remove sets."
+)
 
 SetName = Annotated[
     str,
@@ -139,6 +141,61 @@ def list_(
         parts.emit(parts.dumps(_document(collection, sets, seen, parted, agreed)))
     else:
         parts.emit(_text(collection, sets, seen, parted, agreed))
+
+
+SetArgument = Annotated[
+    str, typer.Argument(metavar="SET", help="Name of the query set.", callback=in_words)
+]
+
+
+@command(labels)
+def rename(
+    place: Place,
+    name: SetArgument,
+    new: Annotated[str, typer.Argument(help="Its new name.", callback=in_words)],
+) -> None:
+    """Rename a query set. Saved runs keep the name that it had."""
+    from ragfilter.evaluate import stored
+
+    with place.open("labels") as bench:
+        stored.rename(bench.labels, place.collection, name, new)
+    parts.emit(f"{place.collection}: query set {name} is now {new}\n")
+
+
+@command(labels)
+def remove(place: Place, name: SetArgument) -> None:
+    """Remove a query set. The labels of its questions stay."""
+    from ragfilter.evaluate import stored
+
+    with place.open("labels") as bench:
+        stored.remove(bench.labels, place.collection, name)
+    parts.emit(f"{place.collection}: query set {name} is removed; its labels stay\n")
+
+
+@command(labels)
+def history(
+    place: Place,
+    switch: Annotated[
+        Literal["on", "off"] | None,
+        typer.Argument(help="on keeps asked questions from now on; off forgets them all."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say whether the page keeps asked questions, or switch that. They form the query set asked."""
+    from ragfilter.stores.labels import ASKED
+
+    collection = place.collection
+    with place.open("labels") as bench:
+        bench.collection(collection)
+        if switch is not None:
+            bench.labels.record_history(collection, switch == "on")
+        keeps = bench.labels.records_history(collection)
+        asked = len(bench.labels.queries(collection, ASKED))
+    if as_json:
+        parts.emit(parts.dumps({"collection": collection, "keeps": keeps, "asked": asked}))
+    else:
+        state = f"kept, {counted(asked, 'question')} so far" if keeps else "not kept"
+        parts.emit(f"{collection}: asked questions are {state}\n")
 
 
 @command(labels)

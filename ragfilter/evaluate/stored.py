@@ -63,6 +63,38 @@ def questions(book: LabelBook, collection: str, name: str) -> dict[str, str]:
     return found
 
 
+def rename(book: LabelBook, collection: str, name: str, new: str) -> None:
+    """Give a query set of the workspace another name; its labels stay. Raises InputError where
+    there is no such set, the new name is taken or cannot be one, and StoreError."""
+    asked = _own(book, collection, name)
+    if new in sets(book, collection):
+        raise InputError(
+            f"There is a set {new!r} already.", remedy="Choose another name, or remove it."
+        )
+    book.put_set(collection, new, asked)
+    book.remove_set(collection, name)
+
+
+def remove(book: LabelBook, collection: str, name: str) -> None:
+    """Forget a query set of the workspace; the labels of its questions stay. Raises InputError
+    where there is no such set, and StoreError."""
+    _own(book, collection, name)
+    book.remove_set(collection, name)
+
+
+def _own(book: LabelBook, collection: str, name: str) -> dict[str, str]:
+    """The questions of a set that somebody made. Raises InputError for any other."""
+    own = [each for each in book.sets(collection) if each not in (LABELLED, ASKED)]
+    if name not in own:
+        raise InputError(
+            f"The collection {collection!r} has no query set {name!r} of its own.",
+            remedy=f"There are: {', '.join(own)}."
+            if own
+            else "Sets are imported, or made on Evaluate.",
+        )
+    return book.queries(collection, name)
+
+
 def find(
     book: LabelBook, collection: str, queries: str, qrels: str | None, *, llm: bool = False
 ) -> Labels:
