@@ -94,6 +94,50 @@ def test_tune_prints_the_promised_document(tuned: tuple[Any, Path]) -> None:
     assert made["settings_file"] == str(out)
 
 
+def test_a_sweep_prints_its_front_and_what_is_highest(
+    args: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["sweep", *args, "--profile", "adaptive-gap"]
+    pair = ["--across", "cutoff.max_results", "--up", "cutoff.min_results"]
+    capsys.readouterr()
+    assert main([*command, *pair, "--measure", "f2", "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert (made["queries"], made["across"], made["up"]) == (16, *pair[1::2])
+    profile = load(profile="adaptive-gap", environ={}).settings
+    assert made["in_force"]["settings"] == {path: profile.get(path) for path in pair[1::2]}
+    assert made["in_force"] in made["points"]
+    assert made["highest"]["f2"] == max(point["f2"] for point in made["points"])
+    recalls = [point["recall"] for point in made["front"]]
+    assert recalls == sorted(set(recalls))
+    for point in made["front"]:
+        cheaper = [p["recall"] for p in made["points"] if p["tokens"] <= point["tokens"]]
+        assert point["recall"] == pytest.approx(max(cheaper))
+    # One setting alone, for people: what `eval` says of the settings in force.
+    assert main(command) == 0
+    told = capsys.readouterr().out
+    assert main(["eval", *args, "--profile", "adaptive-gap", "--json"]) == 0
+    f1 = json.loads(capsys.readouterr().out)["filtered"]["f1"]
+    assert re.search(rf"^in force +0.1 .* {f1:.3f} ", told, re.MULTILINE)
+    assert "front: none has more recall" in told
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--across", "cutoff.jumps"], "is no number that acts with these settings"),
+        (["--up", "cutoff.gap_threshold"], "--across and --up both say"),
+        (["--measure", "f9"], "There is no measure"),
+        (["--set", "judge.enabled=true"], "The judge is on"),
+    ],
+)
+def test_what_cannot_be_swept_is_one_line(
+    given: list[str], message: str, args: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert main(["sweep", *args, "--profile", "adaptive-gap", *given]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_the_settings_file_is_what_was_printed_and_says_where_it_is_from(
     tuned: tuple[Any, Path],
 ) -> None:

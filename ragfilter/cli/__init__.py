@@ -25,6 +25,7 @@ from ragfilter.cli import (
     rules,
     runs,
     settings,
+    sweep,
     tune,
     votes,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "run",
     "runs",
     "settings",
+    "sweep",
     "tune",
     "votes",
 ]

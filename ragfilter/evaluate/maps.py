@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragfilter.evaluate.beir import Qrels
-from ragfilter.evaluate.grid import figures, gap_cuts, rankings
+from ragfilter.evaluate.grid import figures, gap_cuts, pareto, rankings
 from ragfilter.evaluate.sweep import Outcome, sweep
 from ragfilter.evaluate.tune import READ
 from ragfilter.layers.registry import LAYERS
@@ -40,6 +40,24 @@ class Map:
         row, column = divmod(place, len(self.ys))
         made = {self.x.path: self.x.type(self.xs[row])}
         return made if self.y is None else made | {self.y.path: self.y.type(self.ys[column])}
+
+    @property
+    def size(self) -> int:
+        """How many places there are."""
+        return len(self.xs) * len(self.ys)
+
+    def at(self, place: int) -> dict[str, float]:
+        """The mean of every figure at a flat place."""
+        return {name: float(values.ravel()[place]) for name, values in self.figures.items()}
+
+    def highest(self, figure: str) -> int:
+        """The flat place where a figure is highest, the first among equals."""
+        flat = self.figures[figure].ravel()
+        return int(np.argmax(flat >= flat.max() - 1e-12))
+
+    def front(self) -> list[int]:
+        """The flat places than which none has more recall for as few tokens."""
+        return pareto(self.figures["recall"], self.figures["tokens"])
 
     def nearest(self, settings: Settings) -> int:
         """The flat place nearest to the settings in force."""

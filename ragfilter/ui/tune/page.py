@@ -5,7 +5,6 @@ from __future__ import annotations
 from threading import Event
 from typing import Any
 
-import numpy as np
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
@@ -171,8 +170,7 @@ def _gathered(visit: Visit, given: Labels) -> Gathered | None:
 
 def _draw_map(visit: Visit, found: Gathered, made: Map, measure: str) -> None:
     settings = visit.settings
-    flat = made.figures[measure].ravel()
-    here, best = made.nearest(settings), int(np.argmax(flat >= flat.max() - 1e-12))
+    here, best = made.nearest(settings), made.highest(measure)
     dark = st.context.theme.type == "dark"
     left, right = st.columns((1.15, 1), gap="medium")
     with left:
@@ -195,7 +193,7 @@ def _told(made: Map, measure: str, here: int, best: int) -> None:
     """The figures of the settings in force and of the highest place, and a button to go there."""
     facts = []
     for word, place in (("In force", here), ("Highest on these questions", best)):
-        flat = {name: float(values.ravel()[place]) for name, values in made.figures.items()}
+        flat = made.at(place)
         set_to = ", ".join(f"{field(path).label.lower()} {value:g}"
                            for path, value in made.values(place).items())  # fmt: skip
         facts.append(
@@ -205,8 +203,8 @@ def _told(made: Map, measure: str, here: int, best: int) -> None:
         )
     html.draw(f'<section class="rf-strip" aria-label="Map">{"".join(facts)}</section>')
     for word, place in (("In force", here), ("Highest", best)):
-        names = ("kept", "unlabelled", "f1", "f1_most")
-        said = unlabelled(*(float(made.figures[name].ravel()[place]) for name in names))
+        at = made.at(place)
+        said = unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])
         if said:
             html.draw(f'<p class="rf-aside">{word}: {said[0].lower()}{said[1:]}</p>')
     with st.container(key="map-actions", horizontal=True, vertical_alignment="center", gap="small"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragfilter.evaluate.grid import pareto
 from ragfilter.evaluate.maps import Map
 from ragfilter.ui.curve.marks import Ink
 from ragfilter.ui.evaluate.plots import layout
@@ -58,7 +57,7 @@ def front(made: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
     """Recall against context tokens of every setting, with the line that none beats."""
     ink = Ink.of(dark)
     recall, tokens = made.figures["recall"].ravel(), made.figures["tokens"].ravel()
-    line = pareto(recall, tokens)
+    line = made.front()
     data = [
         {"type": "scatter", "mode": "markers", "name": "every setting", "x": tokens.tolist(),
          "y": recall.tolist(), "hoverinfo": "skip",
@@ -88,7 +87,7 @@ def front(made: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
 
 def _told(made: Map, place: int, measure: str) -> str:
     values = ", ".join(f"{path.partition('.')[2]} {v:g}" for path, v in made.values(place).items())
-    flat = {name: float(figure.ravel()[place]) for name, figure in made.figures.items()}
+    flat = made.at(place)
     return (
         f"{values}<br>{SHOWN.get(measure, measure)} {flat[measure]:.3f}, recall "
         f"{flat['recall']:.3f}<br>{flat['kept']:.1f} chunks, {flat['tokens']:,.0f} tokens"

@@ -1,0 +1,141 @@
+"""`ragfilter sweep`: the map of the Tune page. Source: docs/design.md#evaluate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragfilter.cli import parts
+from ragfilter.cli.app import command
+from ragfilter.cli.options import Filtering, Json, Labelled, Place
+from ragfilter.cli.table import table
+from ragfilter.errors import InputError
+from ragfilter.text.numbers import counted
+
+if TYPE_CHECKING:
+    from ragfilter.evaluate.maps import Map
+    from ragfilter.settings.schema import Settings
+
+MEASURES = ("f1", "f2", "precision", "recall")
+NAMES = {"f1": "F1", "f2": "F2"}
+
+
+@command()
+def sweep(
+    labelled: Labelled,
+    place: Place,
+    filtering: Filtering,
+    across: Annotated[
+        str, typer.Option("--across", help="The setting to go over: layer.field.")
+    ] = "cutoff.gap_threshold",
+    up: Annotated[
+        str, typer.Option("--up", help="A second setting, to go over every pair of values.")
+    ] = "",
+    measure: Annotated[
+        str, typer.Option("--measure", help=f"The figure to be highest: {', '.join(MEASURES)}.")
+    ] = "f1",
+    as_json: Json = False,
+) -> None:
+    """Replay labelled queries under many values of one or two settings.
+
+    Shows the settings in force, the highest, and those than which none has more recall for as few
+    tokens. The highest is chosen by these queries and measured on them: `tune` measures on queries
+    held out.
+    """
+    loaded = filtering.load()
+    settings, user = loaded.settings, filtering.user
+    from ragfilter.evaluate import maps, run
+    from ragfilter.evaluate.measuring import PATIENT
+
+    if measure not in MEASURES:
+        raise InputError(
+            f"There is no measure {measure!r}.", remedy=f"Use one of {', '.join(MEASURES)}."
+        )
+    if settings.judge.enabled:
+        raise InputError(
+            "The judge is on, and what an LLM says cannot be swept.",
+            remedy="Sweep without it: --set judge.enabled=false.",
+        )
+    known = maps.axes(settings)
+    for option, path in (("--across", across), ("--up", up)):
+        if path not in known and (path or option == "--across"):
+            raise InputError(
+                f"{path!r} is no number that acts with these settings.",
+                remedy=f"Use one of {', '.join(known)} with {option}.",
+            )
+    if across == up:
+        raise InputError(f"--across and --up both say {up}.", remedy="Leave out --up.")
+    queries = labelled.read_files()
+    with place.open("sweep") as bench:
+        backends = parts.backends(bench, place.collection)
+        chosen = queries or labelled.read_set(bench, place.collection)
+        parts.unknown_labels(chosen, backends, user, settings)
+        parts.warn_few(chosen)
+        pools = run.gather_all(
+            chosen.labelled, settings.with_values(PATIENT), backends, user,
+            progress=parts.progress("gathered"),
+        )  # fmt: skip
+    made = maps.make(
+        pools, chosen.qrels, settings, user, across, up, progress=parts.progress("replayed")
+    )
+    if as_json:
+        head = {"collection": place.collection, "queries": len(pools), "measure": measure}
+        parts.emit(parts.dumps(head | document(made, settings, measure)))
+    else:
+        head_line = f"{place.collection}: {counted(len(pools), 'labelled query')}, "
+        parts.emit(head_line + text(made, settings, measure))
+
+
+def document(made: Map, settings: Settings, measure: str) -> dict[str, Any]:
+    """What `sweep --json` prints. A point holds its settings and every figure's mean."""
+    return {
+        "across": made.x.path,
+        "up": made.y.path if made.y else None,
+        "in_force": _point(made, made.nearest(settings)),
+        "highest": _point(made, made.highest(measure)),
+        "front": [_point(made, place) for place in made.front()],
+        "points": [_point(made, place) for place in range(made.size)],
+    }
+
+
+def text(made: Map, settings: Settings, measure: str) -> str:
+    """The same for people, without the points that nobody would choose."""
+    from ragfilter.evaluate import told
+
+    paths = [made.x.path, *([made.y.path] if made.y else [])]
+    here, best = made.nearest(settings), made.highest(measure)
+    rows = [
+        _row(made, place, name, paths)
+        for name, place in (
+            ("in force", here),
+            (f"highest {NAMES.get(measure, measure)}", best),
+            *(("front", place) for place in made.front()),
+        )
+    ]
+    head = ("", *paths, "precision", "recall", "F1", "F1 at most", "F2", "chunks", "tokens")
+    at = made.at(here)
+    bare = told.unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])
+    lines = [
+        f"{counted(made.size, 'setting')} replayed\n",
+        table(head, rows),
+        "front: none has more recall for as few tokens. The highest is chosen by these queries "
+        "and measured on them.",
+        *([f"In force: {bare[0].lower()}{bare[1:]}"] if bare else []),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _point(made: Map, place: int) -> dict[str, Any]:
+    return {"settings": made.values(place)} | made.at(place)
+
+
+def _row(made: Map, place: int, name: str, paths: list[str]) -> tuple[str, ...]:
+    values, at = made.values(place), made.at(place)
+    return (
+        name,
+        *(f"{values[path]:g}" for path in paths),
+        *(f"{at[figure]:.3f}" for figure in ("precision", "recall", "f1", "f1_most", "f2")),
+        f"{at['kept']:.1f}",
+        f"{at['tokens']:,.0f}",
+    )
