@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ragfilter.stores.labels import settle
+from ragfilter.ui.panels.labels import QUEUE
 from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model
@@ -120,7 +121,18 @@ def test_ten_labels_and_more_are_taken_back_one_by_one(page: Any) -> None:
 def test_the_queue_opens_by_a_button_and_says_when_it_is_empty(page: Any) -> None:
     page.choose("panel-box", "Chunk").press("mark-next")
     # The last kept chunk stands beside the cut.
-    assert page.at.session_state["chunk"] == page.kept[-1]
+    last = page.kept[-1]
+    assert page.at.session_state["chunk"] == last
+    # Of what the queue goes down to only this one is left.
+    first = [i for i in page.ids[:QUEUE] if i != last]
+    book = resources.open_resources().bench.labels
+    book.mark("demo", QUESTION, first, 0, who="ann")
+    page.run().press("mark-2")
+    assert page.at.session_state["chunk"] == last
+    page.at.session_state["chunk"] = None
+    begin = page.run().at.button(key="mark-next")
+    assert begin.disabled
+    assert begin.help == f"All of the first {QUEUE} chunks have a label."
 
 
 def test_labellers_who_disagree_are_shown_and_blind_ones_see_their_own_labels(page: Any) -> None:

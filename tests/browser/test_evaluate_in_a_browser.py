@@ -54,6 +54,28 @@ def download(tab: Any, key: str, path: Path) -> Path:
     return path
 
 
+def test_a_label_is_taken_back_and_blind_switched_by_key(open_tab: OpenTab) -> None:
+    tab = open_tab(OWLBEARS)
+    expect(tab.kept).to_be_visible()
+    tab.click_row(0)
+    title = tab.chunk.locator("h3")
+    expect(title).to_be_visible()
+    first = tab.rest().chunk.locator("h3").inner_text()
+    undo = tab.keyed("mark-undo", "button")
+    expect(undo).to_be_disabled()
+    mark(tab, "2")
+    expect(undo).to_be_enabled()
+    tab.page.keyboard.press("u")
+    expect(title).to_have_text(first)
+    expect(undo).to_be_disabled()
+    hidden = tab.rest().page.get_by_text("Hidden while you label blind.")
+    expect(hidden).to_have_count(0)
+    tab.page.keyboard.press("b")
+    expect(hidden.first).to_be_visible()
+    tab.rest().page.keyboard.press("b")
+    expect(hidden).to_have_count(0)
+
+
 @pytest.mark.parametrize("width", [1440, 900])
 def test_label_evaluate_tune_and_take_the_settings_to_the_command_line(
     open_tab: OpenTab,

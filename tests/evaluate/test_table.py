@@ -6,13 +6,16 @@ import json
 import random
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import ir_measures
+import numpy as np
 import pytest
 from evaluate.line import Line
 from ir_measures import Qrel, ScoredDoc, SetF, SetP, SetR, nDCG
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay, unfiltered
@@ -23,6 +26,7 @@ from ragfilter.evaluate.measuring import labels_version, measure, visible
 from ragfilter.evaluate.records import QueryRecord, document, gain, read, record
 from ragfilter.evaluate.table import figures_of, frontier, layer_gains, prefixes, table, within
 from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED, variants
+from ragfilter.ingest.load import load as read_file
 from ragfilter.layers.calibration import Calibration
 from ragfilter.model import UNRESTRICTED, Chunk, Hit, Pool, User
 from ragfilter.settings.config import load
@@ -144,12 +148,12 @@ def test_nothing_kept_of_nothing_found_is_right_where_nothing_is_relevant() -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [UNFILTERED, "otsu", IN_FORCE, "best prefix"])
 def test_figures_are_those_of_ir_measures(name: str, cranfield: Path) -> None:
-    """On the labels of Cranfield, over rankings at random that hold some of what is relevant."""
-    qrels = beir.read_qrels(cranfield / "qrels.tsv")
+    """On Cranfield, its abstracts ranked by the words that they share with the query."""
+    pools, qrels = ranked_cranfield(cranfield)
     named = {each.name: each for each in variants(GAP)}
     made, run = [], []
     for query_id, labels in qrels.items():
-        pool = random_pool(query_id, labels)
+        pool = pools[query_id]
         made.append(record(query_id, pool, labels, tuple(named.values())))
         if name == "best prefix":
             kept = pool.hits[:7]
@@ -181,6 +185,23 @@ def random_pool(query_id: str, labels: Mapping[str, int]) -> Pool:
         Hit(Chunk(i), d, rank) for rank, (i, d) in enumerate(zip(ids, distances, strict=True), 1)
     )
     return Pool("x", "c", "l2", tuple(hits))
+
+
+@cache
+def ranked_cranfield(folder: Path) -> tuple[dict[str, Pool], beir.Qrels]:
+    """The first hundred abstracts of every labelled query by tf–idf, and the labels."""
+    labels = beir.read(folder / "queries.jsonl", folder / "qrels.tsv")
+    chunks = [record.chunk for record in read_file(folder / "corpus.jsonl")]
+    weigh = TfidfVectorizer(sublinear_tf=True, stop_words="english")
+    corpus = weigh.fit_transform(chunk.text for chunk in chunks)
+    asked = labels.labelled
+    apart = 1 - (weigh.transform(asked.values()) @ corpus.T).toarray()
+    pools = {}
+    for query_id, row in zip(asked, apart, strict=True):
+        nearest = np.argsort(row, kind="stable")[:100]
+        hits = (Hit(chunks[at], float(row[at]), rank) for rank, at in enumerate(nearest, start=1))
+        pools[query_id] = Pool(asked[query_id], "cranfield", "cosine", tuple(hits))
+    return pools, labels.qrels
 
 
 @pytest.mark.parametrize(
