@@ -104,6 +104,43 @@ def test_a_rule_is_checked_while_it_is_typed(open_tab: OpenTab) -> None:
     tab.rest().click("rule-discard")
 
 
+def test_json_is_coloured_as_it_is_typed_and_typing_stays_as_it_was(open_tab: OpenTab) -> None:
+    tab = open_tab(LINK).expect_kept(15).rest()
+    open_row(tab, 1, r"Armor Class 7\s*$")
+    before = tab.rule.input_value()
+    painted, keys = tab.keyed("rule-editor").locator(".rf-painted"), tab.page.keyboard
+    expect(painted.locator(".rf-json-key")).to_have_text(['"contain_one_of"'])
+    # Letter on letter, where one scrolls too.
+    tab.rule.press("Control+End")
+    same = """area => {
+      const copy = area.nextElementSibling, names = ["scrollTop", "scrollHeight", "clientWidth"]
+      return copy.textContent === area.value + "\\n" && area.scrollTop > 0
+        && names.every(name => copy[name] === area[name])
+    }"""
+    area = tab.rule.element_handle()
+    tab.page.wait_for_function(same, arg=area)
+
+    keys.press("Control+a")
+    keys.insert_text('{"contain": "cl\\"eric", "n": [7, nul, "open')
+    for kind, words in (
+        ("key", ['"contain"', '"n"']),
+        ("text", ['"cl\\"eric"']),
+        ("value", ["7"]),
+        ("bad", ["nul", '"open']),
+    ):
+        expect(painted.locator(f".rf-json-{kind}")).to_have_text(words)
+    expect(tab.verdicts).to_contain_text("is not valid JSON")
+    keys.press("Control+z")
+    expect(tab.rule).to_have_value(before)
+    expect(painted).to_have_text(before)
+    # What the server puts there is painted too.
+    tab.rest().click("chunk-next").rest()
+    expect(tab.rule).to_have_value(re.compile("armor class -7"))
+    expect(painted).to_have_text(tab.rule.input_value())
+    tab.rest().write_rule("")
+    expect(painted.locator("span")).to_have_count(0)
+
+
 def test_typing_and_saving_at_once_loses_nothing(open_tab: OpenTab) -> None:
     tab = open_tab(LINK).expect_kept(15).rest()
     open_row(tab, 2, r"Armor Class -7\s*$")

@@ -28,6 +28,11 @@ _while_typing = st.components.v2.component(
     js=files("ragfilter.ui.rules").joinpath("while_typing.js").read_text(encoding="utf-8"),
     isolate_styles=False,
 )
+_paint = st.components.v2.component(
+    "ragfilter.rule_painting",
+    js=files("ragfilter.ui.rules").joinpath("painting.js").read_text(encoding="utf-8"),
+    isolate_styles=False,
+)
 Preview = Callable[[str | None], None]
 """Draws what a rule, as it would be stored, does."""
 
@@ -112,6 +117,7 @@ def _json(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
         "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
     )
     _while_typing(key=saving.TYPING, on_text_change=partial(saving.type_on, chunk_id))
+    _paint(key="rule-painting")
 
 
 def _buttons(
