@@ -141,6 +141,24 @@ def test_json_is_coloured_as_it_is_typed_and_typing_stays_as_it_was(open_tab: Op
     expect(painted.locator("span")).to_have_count(0)
 
 
+def test_the_text_is_read_while_the_rule_is_written(open_tab: OpenTab) -> None:
+    tab = open_tab(LINK).expect_kept(15).rest()
+    open_row(tab, 1, r"Armor Class 7\s*$")
+    text = tab.keyed("chunk-text")
+    for width, beside in ((1440, False), (900, False), (1920, True)):
+        tab.page.set_viewport_size({"width": width, "height": 1000})
+        tab.rest()
+        tab.keyed("panel").evaluate("panel => panel.scrollIntoView({block: 'center'})")
+        # Both are seen at once, and so is what saves the rule.
+        for part in (text, tab.rule, tab.keyed("rule-save", "button")):
+            expect(part).to_be_in_viewport(ratio=0.5)
+        here, there = text.bounding_box(), tab.rule.bounding_box()
+        assert here is not None
+        assert there is not None
+        assert (here["x"] + here["width"] <= there["x"]) == beside, width
+        assert (here["y"] + here["height"] <= there["y"]) != beside, width
+
+
 def test_typing_and_saving_at_once_loses_nothing(open_tab: OpenTab) -> None:
     tab = open_tab(LINK).expect_kept(15).rest()
     open_row(tab, 2, r"Armor Class -7\s*$")

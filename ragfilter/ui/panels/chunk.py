@@ -50,18 +50,29 @@ def draw(view: View) -> None:
     labels.draw(view, chunk.id)
     match TEXT if labels.blind() else _part(view, chunk.id):
         case "Rule":
-            try:
-                rule_editor.draw(view.shown, chunk, view.asked, view.resources)
-            except StoreError as error:
-                # The journal, which nothing else on the page needs.
-                problems.show(error, retry=False)
+            with st.container(key="rule-both", horizontal=True, gap="small"):
+                _text(chunk)
+                with st.container(key="rule-side", gap="small"):
+                    _rule(view, chunk)
         case "References":
             reference_graph.draw(view, chunk)
         case "What if":
             whatif.draw(view, hit)
         case _:
-            with st.container(key="chunk-text"):
-                st.text(chunk.text or "This chunk has no text.")
+            _text(chunk)
+
+
+def _text(chunk: Chunk) -> None:
+    with st.container(key="chunk-text"):
+        st.text(chunk.text or "This chunk has no text.")
+
+
+def _rule(view: View, chunk: Chunk) -> None:
+    try:
+        rule_editor.draw(view.shown, chunk, view.asked, view.resources)
+    except StoreError as error:
+        # The journal, which nothing else on the page needs.
+        problems.show(error, retry=False)
 
 
 def _part(view: View, chunk_id: str) -> str:
@@ -79,9 +90,9 @@ def _part(view: View, chunk_id: str) -> str:
             label_visibility="collapsed",
         )
         hint.beside(
-            "Text: what the chunk says. Rule: which questions it is for (query_must), with an "
-            "editor and a preview. References: what the judge's EXPAND would bring in. What if: "
-            "the smallest change of a setting that brings the chunk back, or drops it."
+            "Text: what the chunk says. Rule: which questions it is for (query_must), with its "
+            "text, an editor and a preview. References: what the judge's EXPAND would bring in. "
+            "What if: the smallest change of a setting that brings the chunk back, or drops it."
         )
         _steps([row.id for row in table.in_order(view)], chunk_id)
     return str(shown)

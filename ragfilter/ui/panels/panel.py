@@ -9,7 +9,7 @@ from ragfilter.ui.panels import clearance, labels
 from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.session.visit import View
 
-HEIGHT = 560
+HEIGHT = 584
 
 
 def draw(view: View) -> None:

@@ -13,7 +13,7 @@ from ragfilter.errors import RuleError
 from ragfilter.model import Chunk, User
 from ragfilter.rules.lint import Finding, lint
 from ragfilter.rules.rule import parse, pretty, template
-from ragfilter.ui.look import html
+from ragfilter.ui.look import hint, html
 from ragfilter.ui.panels import draft_note, drafting
 from ragfilter.ui.rules import form, kept, saving
 from ragfilter.ui.rules.saving import Guard, Trouble
@@ -89,17 +89,18 @@ def is_changed(chunk: Chunk, rule: str | None) -> bool:
 
 
 def _view() -> str:
-    return str(
-        st.segmented_control(
+    with st.container(key="rule-views", horizontal=True, vertical_alignment="center", gap="xsmall"):
+        view = st.segmented_control(
             "Edit as",
             VIEWS,
             key="rule-view",
             default=JSON,
             required=True,
             persist_state="session",
-            help="JSON: the rule as it is stored. Form: its groups as rows of terms.",
+            label_visibility="collapsed",
         )
-    )
+        hint.beside("JSON: the rule as it is stored. Form: its groups as rows of terms.")
+    return str(view)
 
 
 def _json(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> None:
