@@ -194,17 +194,21 @@ class Journal(database.Book):
             connection.execute(exports.insert().values(row))
 
     def edited_since_export(self, collection: str) -> dict[str, str | None]:
-        """The rules, as they were at the last export, of the chunks edited since; none where
-        nothing was exported yet."""
+        """The rules, as they were at the last export, of the chunks edited since; where nothing was
+        exported yet, as they were before the first edit."""
         query = (
-            _scope(collection, None)
-            .join(exports, exports.c.collection == edits.c.collection)
-            .where(edits.c.id > exports.c.edit, edits.c.state.in_(("done", "undone")))
+            sa.select(edits.c.chunk_id, edits.c.before)
+            .outerjoin(exports, exports.c.collection == edits.c.collection)
+            .where(
+                edits.c.collection == collection,
+                edits.c.id > sa.func.coalesce(exports.c.edit, 0),
+                edits.c.state.in_(("done", "undone")),
+            )
             .order_by(edits.c.id)
         )
         rules: dict[str, str | None] = {}
-        for edit in self._entries(query):
-            rules.setdefault(edit.chunk_id, edit.before)
+        for chunk_id, before in self._read(query):
+            rules.setdefault(chunk_id, before)
         return rules
 
     def undoable(self, collection: str, chunk_id: str | None = None) -> Edit | None:

@@ -186,3 +186,20 @@ def test_saving_what_is_stored_already_is_no_edit(page: Any) -> None:
     page.press("rule-save")
     assert len(bench().journal.history("demo", limit=1000)) == count
     assert page.errors == []
+
+
+def test_rows_with_an_edited_rule_are_marked_as_on_the_rules_page(page: Any) -> None:
+    def marked() -> dict[str, list[str]]:
+        table = next(f.value for f in page.at.dataframe if "outcome" in f.value)
+        said = table["rule"] if "rule" in table else [[]] * len(table)
+        return {row: list(words) for row, words in zip(page.ids, said, strict=True) if len(words)}
+
+    assert marked() == {}
+    write(page, PASSES)
+    assert marked() == {OTHER: ["✎ draft"]}
+    page.press("rule-save")
+    assert marked() == {OTHER: ["↑ changed"]}
+    write(page, FAILS)
+    assert marked() == {OTHER: ["✎ draft", "↑ changed"]}
+    page.press("rule-discard").press("rule-undo")
+    assert marked() == {}

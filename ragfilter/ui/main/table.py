@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -15,6 +16,7 @@ from ragfilter.ui.look import hint, numbers, theme
 from ragfilter.ui.look.prose import quiet
 from ragfilter.ui.main import grid
 from ragfilter.ui.panels import labels
+from ragfilter.ui.rules import signs
 from ragfilter.ui.session import reports
 from ragfilter.ui.session.visit import View
 
@@ -83,11 +85,17 @@ def draw(view: View) -> None:
         )
         reports.button(reports.of_view(view), "ragfilter.html", key="download-report")
     refs = references(result, as_operator=view.operator) if with_refs else None
+    edited = signs.edited(view)
     if several:
         labels.draw_several(view, [row.id for row in shown])
     with st.container(key="table"):
         grid.draw(
-            frame(shown, with_score=any(row.rerank_score is not None for row in rows), refs=refs),
+            frame(
+                shown,
+                with_score=any(row.rerank_score is not None for row in rows),
+                refs=refs,
+                edited=edited,
+            ),
             [row.id for row in shown],
             name="rows",
             height=HEIGHT,
@@ -105,9 +113,14 @@ def in_order(view: View) -> tuple[Row, ...]:
 
 
 def frame(
-    rows: Sequence[Row], *, with_score: bool, refs: Mapping[str, Sequence[str]] | None = None
+    rows: Sequence[Row],
+    *,
+    with_score: bool,
+    refs: Mapping[str, Sequence[str]] | None = None,
+    edited: Mapping[str, list[str]] = MappingProxyType({}),
 ) -> pd.DataFrame:
-    """What the table shows of `rows`; with `refs`, by id, also what each refers to.
+    """What the table shows of `rows`; with `refs`, by id, also what each refers to, and with
+    `edited` how its rule was.
 
     What a narrow window must show stands first: it has no room for more than the reason.
     """
@@ -115,8 +128,10 @@ def frame(
         "rank": [row.rank or None for row in rows],
         "outcome": [[theme.words(row.outcome, row.layer)] for row in rows],
         "title": [[short_title(row.title, TITLE_WIDTH) + WIDE] for row in rows],
-        "reason": [row.reason for row in rows],
     }
+    if edited:
+        columns["rule"] = [edited.get(row.id, []) for row in rows]
+    columns["reason"] = [row.reason for row in rows]
     if refs is not None:
         columns["refers to"] = [", ".join(refs.get(row.id, ())) for row in rows]
     columns |= {
@@ -137,7 +152,7 @@ def frame(
 def _columns(result: Result, rows: Sequence[Row], shown: Sequence[Row]) -> dict[str, Any]:
     column = st.column_config
     dark = st.context.theme.type == "dark"
-    chips = theme.chips(dark=dark)
+    chips, marks = theme.chips(dark=dark), signs.chips(dark=dark)
     farthest = max((row.distance for row in rows), default=1.0) or 1.0
     return {
         "rank": column.NumberColumn("rank", width=44, help="Rank by distance to the question."),
@@ -157,6 +172,9 @@ def _columns(result: Result, rows: Sequence[Row], shown: Sequence[Row]) -> dict[
             key="rows-open",
             on_click=grid.open_clicked,
             args=("rows-open", [row.id for row in shown]),
+        ),
+        "rule": column.MultiselectColumn(
+            "rule", width=92, options=list(marks), color=list(marks.values()), help=signs.EDITED
         ),
         "type": column.TextColumn("type", width=68),
         "refers to": column.TextColumn(

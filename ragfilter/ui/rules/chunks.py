@@ -13,25 +13,16 @@ import streamlit as st
 
 from ragfilter.evaluate.rule_matrix import Matrix
 from ragfilter.report import short_title
-from ragfilter.rules.overview import STATES, Listing, Row, brief
-from ragfilter.ui.look import html, numbers, theme
+from ragfilter.rules.overview import Listing, Row, brief
+from ragfilter.ui.look import html, numbers
 from ragfilter.ui.main import grid
-from ragfilter.ui.rules import desk, labelled, matrix, open_chunk
+from ragfilter.ui.rules import desk, labelled, matrix, open_chunk, signs
 from ragfilter.ui.rules.desk import OPEN, PAGE, SOURCES, TEXT, TYPES, Desk
 
 MEASURE = "rules-measuring"
 HEIGHT, ROW = 640, 32
 TITLE_WIDTH = 31
 """What the column shows of a title in capitals."""
-WORDS = (*STATES, "draft", "changed")
-SIGNS = {
-    "invalid": ("✕", theme.LAYERS["query_must"]),
-    "warning": ("!", theme.OUTCOMES["fallback"]),
-    "none": ("○", theme.LAYERS["context"]),
-    "valid": ("●", theme.OUTCOMES["kept"]),
-    "draft": ("✎", theme.OUTCOMES["pinned"]),
-    "changed": ("↑", theme.OUTCOMES["expanded"]),
-}
 
 
 def draw(work: Desk) -> None:
@@ -79,7 +70,7 @@ def _filters(rows: Listing) -> None:
         for label, key, options in (
             ("Type", TYPES, rows.types),
             ("Source", SOURCES, rows.sources),
-            ("State", desk.STATES, WORDS),
+            ("State", desk.STATES, signs.WORDS),
         ):
             st.multiselect(
                 label,
@@ -96,7 +87,7 @@ HELP = {
     "Type": "Chunks of these types.",
     "Source": "Chunks from these files.",
     "State": "invalid: cannot work. warning: the linter doubts it. none: no rule. valid: no "
-    "warning. draft: an edit that is not saved. changed: edited since the last export.",
+    f"warning. {signs.EDITED}",
 }
 
 
@@ -165,7 +156,7 @@ def _pager(page: int, pages: int, found: int, total: int) -> None:
 
 def _frame(rows: Sequence[Row], made: Matrix | None) -> pd.DataFrame:
     columns: dict[str, list[Any]] = {
-        "state": [[f"{SIGNS[w][0]} {w}" for w in row.words.split(", ")] for row in rows],
+        "state": [[signs.signed(word) for word in row.words.split(", ")] for row in rows],
         "title": [short_title(row.chunk.name, TITLE_WIDTH) for row in rows],
     }
     if made is not None:
@@ -189,8 +180,7 @@ def _frame(rows: Sequence[Row], made: Matrix | None) -> pd.DataFrame:
 
 def _columns() -> dict[str, Any]:
     column = st.column_config
-    dark = st.context.theme.type == "dark"
-    chips = {f"{sign} {word}": theme.tint(mark, dark) for word, (sign, mark) in SIGNS.items()}
+    chips = signs.chips(dark=st.context.theme.type == "dark")
     return {
         "state": column.MultiselectColumn(
             "state", width=92, options=list(chips), color=list(chips.values()), help=HELP["State"]

@@ -1,0 +1,69 @@
+"""What is said of the state of a chunk's rule, with the same word and sign wherever it stands."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ragfilter.errors import StoreError
+from ragfilter.rules.overview import STATES
+from ragfilter.ui.look import theme
+from ragfilter.ui.session import state
+from ragfilter.ui.session.visit import View
+
+WORDS = (*STATES, "draft", "changed")
+SIGNS = {
+    "invalid": ("✕", theme.LAYERS["query_must"]),
+    "warning": ("!", theme.OUTCOMES["fallback"]),
+    "none": ("○", theme.LAYERS["context"]),
+    "valid": ("●", theme.OUTCOMES["kept"]),
+    "draft": ("✎", theme.OUTCOMES["pinned"]),
+    "changed": ("↑", theme.OUTCOMES["expanded"]),
+}
+EDITED = (
+    "draft: an edit that is not saved. changed: edited since the last export, or at all where "
+    "nothing was exported."
+)
+KNOWN = "rules-edited"
+
+
+def signed(word: str) -> str:
+    """``✎ draft``."""
+    return f"{SIGNS[word][0]} {word}"
+
+
+def chips(*, dark: bool) -> dict[str, str]:
+    """The tint of every sign-and-word that a table can show."""
+    return {signed(word): theme.tint(mark, dark) for word, (_, mark) in SIGNS.items()}
+
+
+def edited(view: View) -> dict[str, list[str]]:
+    """By chunk of a result, how its rule was edited; only those whose rule was."""
+    drafts, before = state.drafts(), _exported(view)
+    if not drafts and not before:
+        return {}
+    found: dict[str, list[str]] = {}
+    for hit in view.shown.pool.hits:
+        changed = hit.id in before and before[hit.id] != (hit.chunk.rule or None)
+        words = [w for w, holds in (("draft", hit.id in drafts), ("changed", changed)) if holds]
+        if words:
+            found[hit.id] = list(map(signed, words))
+    return found
+
+
+def forget() -> None:
+    """The rules were exported."""
+    st.session_state.pop(KNOWN, None)
+
+
+def _exported(view: View) -> dict[str, str | None]:
+    """The rules of edited chunks as they were exported, read once a version of the collection."""
+    key = (view.asked.collection, view.asked.version)
+    known: tuple[object, dict[str, str | None]] | None = st.session_state.get(KNOWN)
+    if known is None or known[0] != key:
+        try:
+            known = key, view.resources.bench.journal.edited_since_export(view.asked.collection)
+        except StoreError:
+            # The editor says what is wrong with the journal.
+            known = key, {}
+        st.session_state[KNOWN] = known
+    return known[1]
