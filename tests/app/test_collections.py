@@ -123,6 +123,25 @@ def test_the_longest_column_is_taken_as_text_and_a_file_of_nothing_is_named(page
     assert "The first chunks" not in shown(page)
 
 
+def test_files_that_are_all_refused_are_listed_no_more_and_discarded(
+    page: Any, tmp_path: Path
+) -> None:
+    drop(page, ("../out.md", b"x"))
+    for _ in range(2):
+        assert "leads out of a folder" in page.warnings[0]
+        assert page.at.file_uploader[0].value == []
+        page.run()
+    page.press("discard-uploads")
+    assert not page.warnings
+    assert list((tmp_path / "uploads").iterdir()) == []
+    # What can be read, but holds nothing, is discarded too, and other files end what was told.
+    drop(page, ("c.txt", b"  ")).press("discard-uploads")
+    drop(page, ("../out.md", b"x"))
+    drop(page, ("guide.md", GUIDE))
+    assert not page.warnings
+    assert "Trolls guide.md" in shown(page)
+
+
 def test_a_zip_is_checked_and_uploads_are_limited(
     open_page: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

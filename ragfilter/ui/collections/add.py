@@ -56,6 +56,12 @@ def draw(visit: Visit) -> None:
         "are OpenAPI descriptions.",
     )
     draft = drafts.of(uploads, resources)
+    if draft is not None and not draft.files:
+        drafts.turn_down(draft)
+        st.rerun()
+    if refused := drafts.turned_down():
+        _refusals(refused)
+        _discard_button()
     if draft is None:
         html.draw(
             '<p class="rf-empty">Drop Markdown, text, PDF, CSV, JSONL or OpenAPI files, or a zip '
@@ -63,8 +69,6 @@ def draw(visit: Visit) -> None:
         )
         return
     _refusals(draft.refused)
-    if not draft.files:
-        return
     reading = _reading(draft)
     made = drafts.preview(draft, reading)
     if made.records:
@@ -72,6 +76,8 @@ def draw(visit: Visit) -> None:
     _refusals(made.refused)
     if made.records:
         _index(visit, draft, reading)
+    else:
+        _discard_button()
 
 
 def _reading(draft: Draft) -> Reading:
@@ -180,10 +186,14 @@ def _index(visit: Visit, draft: Draft, reading: Reading) -> None:
             help=f"Embeds the chunks with {literal(embedder)}. You may leave this page meanwhile."
             if name else "Name the collection first.",
         )  # fmt: skip
-        st.button(
-            "Discard", key="discard-uploads", on_click=_discard,
-            help="Throw these files away. Nothing was indexed.",
-        )  # fmt: skip
+        _discard_button()
+
+
+def _discard_button() -> None:
+    st.button(
+        "Discard", key="discard-uploads", on_click=_discard,
+        help="Throw these files away. Nothing was indexed.",
+    )  # fmt: skip
 
 
 def _problem(name: str, visit: Visit) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 SHOWN = 6
+TURNED_DOWN = "turned-down"
 MARKDOWN = (".md", ".markdown")
 
 
@@ -71,9 +72,10 @@ def of(uploads: Sequence[UploadedFile], resources: Resources) -> Draft | None:
     key = hashlib.sha256(ids.encode()).hexdigest()[:24]
     if before is not None and before.key == key and before.folder.is_dir():
         return before
-    discard()
     if not uploads:
+        _throw_away()
         return None
+    discard()
     Queue(resources.bench.workspace.path).sweep()
     folder = resources.bench.workspace.path / UPLOADS / key
     shutil.rmtree(folder, ignore_errors=True)
@@ -85,8 +87,26 @@ def of(uploads: Sequence[UploadedFile], resources: Resources) -> Draft | None:
     return draft
 
 
+def turn_down(draft: Draft) -> None:
+    """Nothing of the draft can be indexed: the box is empty again, and why stays told."""
+    _throw_away()
+    let_go()
+    st.session_state[TURNED_DOWN] = draft.refused
+
+
+def turned_down() -> tuple[InputError, ...]:
+    """Why nothing of what was dropped last could be taken; empty where something could."""
+    refused: tuple[InputError, ...] = st.session_state.get(TURNED_DOWN, ())
+    return refused
+
+
 def discard() -> None:
-    """Throw away what was dropped."""
+    """Throw away what was dropped, and what was told of it."""
+    st.session_state.pop(TURNED_DOWN, None)
+    _throw_away()
+
+
+def _throw_away() -> None:
     draft: Draft | None = st.session_state.pop("draft-uploads", None)
     if draft is not None:
         shutil.rmtree(draft.folder, ignore_errors=True)
