@@ -21,6 +21,28 @@ DRAWN_IN = """colour => {
     .some(point => point.style.fill === probe.style.color)
 }"""
 
+CONTRAST = """part => {
+  const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true})
+  const layers = []
+  for (let each = part; each; each = each.parentElement) {
+    layers.unshift(getComputedStyle(each).backgroundColor)
+  }
+  const seen = colours => {
+    for (const colour of colours) {
+      canvas.fillStyle = colour
+      canvas.fillRect(0, 0, 1, 1)
+    }
+    const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map(each => {
+      const part = each / 255
+      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4
+    })
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05
+  }
+  const [ground, ink] = [seen(layers), seen([...layers, getComputedStyle(part).color])]
+  return Math.max(ground, ink) / Math.min(ground, ink)
+}"""
+"""How an element's text stands out from what lies behind it, as WCAG 2.1 counts it."""
+
 
 def test_the_curve_follows_the_theme_with_one_run_a_switch(open_tab: Callable[..., Any]) -> None:
     sent: list[str | bytes] = []
@@ -48,3 +70,22 @@ def test_the_curve_follows_the_theme_with_one_run_a_switch(open_tab: Callable[..
     page.add_style_tag(content=".st-key-theme { display: none }")
     expect(page.locator(".st-key-theme")).to_be_hidden()
     assert tab.keyed("ask-row").bounding_box() == top
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_what_is_chosen_and_what_is_small_can_be_read(
+    open_tab: Callable[..., Any], dark: bool
+) -> None:
+    tab = open_tab({"profile": "full", "q": CLERIC}, dark=dark).rest()
+    for part in (
+        tab.keyed("panel-box", "[data-selected] p"),
+        tab.keyed("view-as", "[data-selected] p"),
+        tab.keyed("table-bar").get_by_test_id("stTextInputIcon").locator("span"),
+    ):
+        part.scroll_into_view_if_needed()
+        part.hover(force=True)
+        # Colours change over a moment.
+        part.evaluate(
+            "part => Promise.all(part.closest('button, span').getAnimations().map(a => a.finished))"
+        )
+        assert part.evaluate(CONTRAST) >= 4.5, part
