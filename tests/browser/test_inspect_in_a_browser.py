@@ -191,6 +191,16 @@ def test_nothing_essential_is_cut_off(
             assert piece.evaluate("e => e.scrollWidth <= e.clientWidth + 1"), piece.inner_text()
 
 
+def test_the_sidebar_gives_way_to_the_page_that_was_chosen_in_it(open_tab: OpenTab) -> None:
+    page = open_tab(width=400).rest().page
+    page.get_by_test_id("stExpandSidebarButton").click()
+    link = page.get_by_test_id("stSidebarNavLink").filter(has_text="Rules")
+    expect(link).to_be_in_viewport()
+    link.click()
+    expect(page.locator(".st-key-rules-work")).to_be_visible()
+    expect(link).not_to_be_in_viewport()
+
+
 def test_the_first_screen_answers_without_scrolling(open_tab: OpenTab) -> None:
     tab = open_tab({"q": CLERIC, "profile": "full"})
     expect(tab.kept).to_be_visible()

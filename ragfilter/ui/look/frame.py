@@ -1,4 +1,5 @@
-"""What every page begins with: the style sheet, in the theme that the browser shows."""
+"""What every page begins with: the style sheet, in the theme that the browser shows, and a sidebar
+that does not cover what was chosen in it."""
 
 from __future__ import annotations
 
@@ -7,10 +8,17 @@ import streamlit as st
 from ragfilter.ui.look import theme
 
 _follow = st.components.v2.component(
-    "ragfilter.theme",
+    "ragfilter.frame",
     # Called when the theme or `data` changes, and then only: where the two cannot agree, it asks
-    # for one run, not for one after another.
-    js="""export default ({ data, parentElement, setTriggerValue }) => {
+    # for one run, not for one after another. In a narrow window the sidebar lies over the page, so
+    # it gives way to the page that was chosen there.
+    js="""const close = ({ target }) => {
+      if (innerWidth < 768 && target.closest("[data-testid=stSidebarNavLink]")) {
+        document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click()
+      }
+    }
+    export default ({ data, parentElement, setTriggerValue }) => {
+      document.addEventListener("click", close)
       if (getComputedStyle(parentElement).colorScheme !== data) setTriggerValue("switched", true)
     }""",
     isolate_styles=False,
