@@ -102,7 +102,7 @@ def test_citations(text: str, n: int, known: tuple[int, ...], unknown: tuple[int
 
 def test_an_answer_by_the_model() -> None:
     chat = Chat("They fear ", "fire [1] and [4].", Usage(1000, 200))
-    found = ask(chat, prices=Prices(prompt=0.5, completion=2.0))
+    found = ask(chat, prices=Prices(prompt=0.5, completion=2.0, currency="EUR"))
     assert found.text == "They fear fire [1] and [4]."
     assert (found.citations, found.unknown_citations) == ((1,), (4,))
     assert (found.model, found.extractive, found.error) == ("scripted", False, "")
@@ -110,6 +110,7 @@ def test_an_answer_by_the_model() -> None:
     assert found.usage == Usage(1000, 200)
     # 1000 × 0.5 / 1e6 + 200 × 2 / 1e6
     assert found.cost == pytest.approx(0.0009)
+    assert found.currency == "EUR"
     assert found.ms > 0
     # What is shown is what was sent.
     assert chat.asked == [(found.prompt, 3.0)]

@@ -193,9 +193,9 @@ def answered(kept: Callable[..., DiskCache], **changed: Any) -> Answer:
 def test_an_answer_outlives_the_process(kept: Callable[..., DiskCache]) -> None:
     made = answered(kept)
     again = Answers(kept(), "http://one")
-    found = again.get("why?", packed("one", "two"), "m", Prices(1.0, 2.0))
+    found = again.get("why?", packed("one", "two"), "m", Prices(1.0, 2.0, "EUR"))
     # Today's prices: (1000 × 1 + 10 × 2) / 10⁶.
-    assert found == replace(made, cost=0.00102)
+    assert found == replace(made, cost=0.00102, currency="EUR")
     assert found is not None
     assert (found.cached, found.ms) == (True, 50.0)
     assert again.get("how?", packed("one", "two"), "m") is None

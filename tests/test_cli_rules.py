@@ -201,6 +201,9 @@ def test_the_cost_where_prices_are_set(run: Run, llm: Llm, monkeypatch: pytest.M
     # 21 tokens at 0.001 and 9 at 0.002 each.
     assert "9 answer tokens, cost 0.0390, " in run(*MATRICES)
     assert run.json(*MATRICES)["cost"] == pytest.approx(0.039)
+    monkeypatch.setenv("RAGFILTER_CURRENCY", "EUR")
+    assert ", cost 0.0390 EUR, " in run(*MATRICES)
+    assert run.json(*MATRICES)["currency"] == "EUR"
 
 
 def test_nothing_sent_is_no_estimate(run: Run, llm: Llm) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -28,6 +29,10 @@ from ragfilter.text import numbers
         (numbers.money, 1.3, "1.3000"),
         (numbers.money, 0.0001, "0.0001"),
         (numbers.money, 0.00004, "under 0.0001"),
+        (partial(numbers.money, currency="EUR"), 0.00004, "under 0.0001 EUR"),
+        (partial(numbers.money, currency="EUR"), 0.004, "0.0040 EUR"),
+        (partial(numbers.money, currency="$"), 0.00004, "under $0.0001"),
+        (partial(numbers.money, currency="$"), 1.3, "$1.3000"),
         (numbers.limit, 500, "0.5 s"),
         (numbers.seconds, 0.04, "under 0.1 s"),
         (numbers.seconds, 0.24, "about 0.2 s"),

@@ -56,6 +56,7 @@ def test_after_asking() -> None:
         ("Cost", "0.0003"),
     ]  # fmt: skip
     assert "Cost" not in dict(judge_words.after(stats, None))
+    assert dict(judge_words.after(stats, Prices(0.15, 0.6, "$")))["Cost"] == "$0.0003"
     assert judge_words.by_whom(stats, Judge()) == (
         "Judged by m; 12 shortened to fit 2,000 tokens; 27 chunks did not fit into the prompt."
     )

@@ -146,8 +146,9 @@ def waiting(world: World, settings: Settings = LLM) -> Any:
 def test_the_forecast_is_of_the_very_prompt_that_is_sent() -> None:
     world = World(*CHUNKS, said="root -> KEEP")
     result = waiting(world)
-    made = forecast(result, prices=Prices(prompt=2.0, completion=10.0))
+    made = forecast(result, prices=Prices(prompt=2.0, completion=10.0, currency="EUR"))
     assert made is not None
+    assert made.currency == "EUR"
     assert (made.asked, made.left_out, made.at_most_ms) == (11, 0, 5000)
     pool = complete(result.pool, result.needs, LLM, world.backends())
     (judgement,) = pool.judgements

@@ -122,7 +122,7 @@ def test_a_report_asks_nobody_and_takes_text_as_text(name: str) -> None:
 
 def test_what_a_query_was_asked_and_why_what_fell() -> None:
     page = question.of_query(
-        result(GAP), "adaptive-gap", ORIGIN, prices=Prices(2.0, 0.0), answers=()
+        result(GAP), "adaptive-gap", ORIGIN, prices=Prices(2.0, 0.0, "EUR"), answers=()
     )
     text = Tags(page).text
     assert "Of 5 passages found, 3 are needed." in text
@@ -131,10 +131,13 @@ def test_what_a_query_was_asked_and_why_what_fell() -> None:
     assert "--collection rules --config ragfilter.toml" in text
     assert 'profile = "adaptive-gap"' in text
     # Chunks and tokens before and after, and 1,000 questions' cost at 2 for a million tokens.
-    rows = re.findall(r"<tr><td>(with[^<]*)</td>" + r'<td class="n">([\d.,]+)</td>' * 3, page)
+    cell = r'<td class="n">([\d.,]+)(?: EUR)?</td>'
+    rows = re.findall(r"<tr><td>(with[^<]*)</td>" + cell * 3, page)
     assert [(name, chunks) for name, chunks, *_ in rows] == [
         ("without the filter (first 5)", "5"), ("with the filter", "3"),
     ]  # fmt: skip
+    assert re.search(r"less, (under )?0\.[0-9]{4} EUR saved per question", text)
+    assert page.count(" EUR</td>") == 2
     for _, _, tokens, cost in rows:
         assert float(cost) == pytest.approx(int(tokens) * 2 / 1000, abs=1e-4)
 

@@ -51,6 +51,7 @@ class Answers:
             prompt_version=prompts.VERSION,
             usage=usage,
             cost=None if prices is None else prices.of(usage),
+            currency="" if prices is None else prices.currency,
             ms=ms,
             cached=True,
         )

@@ -36,10 +36,11 @@ _CITATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Price of a million tokens, in any currency."""
+    """Price of a million tokens, in any currency; its name is empty where nobody gave it."""
 
     prompt: float = 0.0
     completion: float = 0.0
+    currency: str = ""
 
     def of(self, usage: Usage) -> float:
         """What these tokens cost."""
@@ -52,10 +53,10 @@ class Answer:
 
     `citations` are the chunk numbers it cites (from 1, in order of first use); `unknown_citations`
     are numbers it cites that no chunk of the context has. `prompt` holds the exact messages sent;
-    it is empty where no model was asked (`extractive`, or an empty context). `cost` is None without
-    prices. `error` is in words and empty on success; `failed` says in one word how an endpoint
-    failed (see ChatError). `doubt`: why what an extractive answer quotes may answer nothing.
-    `cached`: nobody was asked now; tokens and milliseconds are those of the call that was
+    it is empty where no model was asked (`extractive`, or an empty context). `cost`, in `currency`,
+    is None without prices. `error` is in words and empty on success; `failed` says in one word how
+    an endpoint failed (see ChatError). `doubt`: why what an extractive answer quotes may answer
+    nothing. `cached`: nobody was asked now; tokens and milliseconds are those of the call that was
     remembered.
     """
 
@@ -68,6 +69,7 @@ class Answer:
     prompt_version: str = ""
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
+    currency: str = ""
     error: str = ""
     failed: ChatErrorKind | Literal[""] = ""
     doubt: str = ""
@@ -142,6 +144,7 @@ class AnswerStream:
             prompt_version=prompts.VERSION if self._chat else "",
             usage=used,
             cost=self._cost(used),
+            currency=self._prices.currency if self._prices else "",
             error=self._error,
             failed=self._failed,
             doubt=self._doubt,

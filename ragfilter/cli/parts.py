@@ -251,7 +251,7 @@ def prices(where: Deployment) -> Prices | None:
     """What tokens cost, None where no price is set."""
     from ragfilter.answer.stream import Prices
 
-    given = Prices(where.price_prompt, where.price_completion)
+    given = Prices(where.price_prompt, where.price_completion, where.currency)
     return given if given.prompt or given.completion else None
 
 

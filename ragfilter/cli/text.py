@@ -71,7 +71,9 @@ def answer_text(answer: Answer, context: Context) -> str:
     if not answer.extractive and not answer.error:
         usage = answer.usage
         about = "about " if usage.estimated else ""
-        cost = "" if answer.cost is None else f", cost {numbers.money(answer.cost)}"
+        cost = ""
+        if answer.cost is not None:
+            cost = f", cost {numbers.money(answer.cost, answer.currency)}"
         lines.append(
             f"{about}{usage.prompt_tokens:,} prompt and {usage.completion_tokens:,} answer tokens, "
             f"{numbers.ms(answer.ms)}{cost}{', cached' if answer.cached else ''}"
@@ -93,6 +95,7 @@ def answer_document(answer: Answer, context: Context) -> dict[str, Any]:
         "completion_tokens": answer.usage.completion_tokens,
         "estimated": answer.usage.estimated,
         "cost": answer.cost,
+        "currency": answer.currency,
         "error": answer.error,
         "ms": round(answer.ms, 3),
         "cached": answer.cached,

@@ -62,7 +62,7 @@ class Request:
 @dataclass(frozen=True, slots=True)
 class Bill:
     """What requests will cost, before anybody is asked. `remembered` calls were made before and
-    cost nothing. Tokens are estimates; `cost` is None without prices."""
+    cost nothing. Tokens are estimates; `cost`, in `currency`, is None without prices."""
 
     questions: int
     chunks: int
@@ -71,13 +71,14 @@ class Bill:
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
+    currency: str = ""
 
     @property
     def told(self) -> str:
         """It in one sentence."""
         if not self.chunks:
             return "There is nothing to ask: the LLM has labelled all of these chunks."
-        money = "" if self.cost is None else f", about {numbers.money(self.cost)}"
+        money = "" if self.cost is None else f", about {numbers.money(self.cost, self.currency)}"
         again = f" {counted(self.remembered, 'call')} are remembered." if self.remembered else ""
         return (
             f"{counted(self.questions, 'question')}, {numbers.chunks(self.chunks)}: "
@@ -153,6 +154,7 @@ def bill(asked: Sequence[Request], backends: Backends, prices: Prices | None = N
         prompt_tokens=sent,
         completion_tokens=written,
         cost=cost,
+        currency="" if prices is None else prices.currency,
     )
 
 

@@ -16,7 +16,7 @@ from ragfilter.publish.html import Origin, command, render
 from ragfilter.publish.told import Told
 from ragfilter.report import rows, seen
 from ragfilter.report.contrast import contrast
-from ragfilter.report.story import sentences, story
+from ragfilter.report.story import Story, sentences, story
 from ragfilter.settings.schema import Settings
 
 MOST_DROPPED = 30
@@ -51,7 +51,7 @@ def of_query(
     return render(
         "query.html",
         query=result.query,
-        said=sentences(account, prices.prompt if prices else 0.0),
+        said=_said(account, prices),
         sides=[
             told.size(f"without the filter (first {k})", plain, prices),
             told.size("with the filter", result.kept, prices),
@@ -81,13 +81,12 @@ def of_two(
     """One question under two settings: who keeps what, and why the other does not."""
     a, b = (seen(result) for result in results)
     made = contrast(a, b)
-    price = prices.prompt if prices else 0.0
     labels = [f"{letter}: {each.name}" for letter, each in zip("AB", names, strict=True)]
     return render(
         "contrast.html",
         query=a.query,
         names=[each.name for each in names],
-        said=[(label, sentences(story(each), price))
+        said=[(label, _said(story(each), prices))
               for label, each in zip(labels, (a, b), strict=True)],
         sides=[told.size(label, each.kept, prices)
                for label, each in zip(labels, (a, b), strict=True)],
@@ -102,6 +101,10 @@ def of_two(
                   for letter, each in zip("ab", (a, b), strict=True)],
         origin=origin,
     )  # fmt: skip
+
+
+def _said(account: Story, prices: Prices | None) -> tuple[str, ...]:
+    return sentences(account, prices.prompt, prices.currency) if prices else sentences(account)
 
 
 def _command(result: Result, file: str) -> str:

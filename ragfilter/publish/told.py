@@ -15,12 +15,13 @@ QUOTED = "quoted from the passages, without an LLM"
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What one side sends: `cost` is that of 1,000 questions."""
+    """What one side sends: `cost` is that of 1,000 questions, in `currency`."""
 
     name: str
     chunks: int
     tokens: int
     cost: float
+    currency: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ class Told:
 def size(name: str, hits: Sequence[Hit], prices: Prices | None) -> Size:
     """A side's size in a prompt."""
     total = tokens(hits)
-    return Size(name, len(hits), total, total * prices.prompt / 1000 if prices else 0.0)
+    cost, currency = (total * prices.prompt / 1000, prices.currency) if prices else (0.0, "")
+    return Size(name, len(hits), total, cost, currency)
 
 
 def told(name: str, answer: Answer, context: Context) -> Told:

@@ -36,9 +36,9 @@ class Forecast:
     """What one call of the judge would take.
 
     `asked` chunks go into the prompt, `shortened` of them not whole; `left_out` find no room.
-    Tokens are estimates; `cost` is None without prices. It takes `at_most_ms`, usually `usual_ms`
-    (None where the model was not asked yet). `remembered`: the same was asked before, so it costs
-    and takes nothing.
+    Tokens are estimates; `cost`, in `currency`, is None without prices. It takes `at_most_ms`,
+    usually `usual_ms` (None where the model was not asked yet). `remembered`: the same was asked
+    before, so it costs and takes nothing.
     """
 
     asked: int
@@ -51,6 +51,7 @@ class Forecast:
     usual_ms: float | None = None
     remembered: bool = False
     shortened: int = 0
+    currency: str = ""
 
 
 def forecast(
@@ -85,6 +86,7 @@ def forecast(
         usual_ms=usual,
         remembered=known,
         shortened=len(ready.shortened),
+        currency="" if prices is None else prices.currency,
     )
 
 

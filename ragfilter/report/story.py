@@ -84,9 +84,9 @@ def story(result: Result) -> Story:
     )
 
 
-def sentences(story: Story, price: float = 0.0) -> tuple[str, ...]:
+def sentences(story: Story, price: float = 0.0, currency: str = "") -> tuple[str, ...]:
     """What was found and needed; why the others fell; what that does to the prompt. `price` is that
-    of a million of the prompt's tokens."""
+    of a million of the prompt's tokens, in `currency`."""
     if not story.found:
         return (story.message or "Nothing was found.",)
     said = [_needed(story)]
@@ -95,7 +95,7 @@ def sentences(story: Story, price: float = 0.0) -> tuple[str, ...]:
     if story.message:
         said.append(story.message)
     if story.kept:
-        said.append(_prompt(story, price))
+        said.append(_prompt(story, price, currency))
     return tuple(said)
 
 
@@ -114,7 +114,7 @@ def _needed(story: Story) -> str:
     return f"{found}, {needed} needed; {more}, since what is needed refers there."
 
 
-def _prompt(story: Story, price: float) -> str:
+def _prompt(story: Story, price: float, currency: str) -> str:
     before, after = story.tokens_unfiltered, story.tokens
     if after == before:
         return f"The prompt stays at {numbers.tokens(after)}."
@@ -122,7 +122,10 @@ def _prompt(story: Story, price: float) -> str:
     said = f"The prompt {word} from {numbers.count(before)} to {numbers.tokens(after)}"
     if after > before:
         return f"{said}."
-    saved = f", {numbers.money((before - after) * price / 1e6)} saved per question" if price else ""
+    saved = ""
+    if price:
+        less = numbers.money((before - after) * price / 1e6, currency)
+        saved = f", {less} saved per question"
     return f"{said}: {100 * (before - after) / before:.0f}% less{saved}."
 
 

@@ -35,7 +35,8 @@ _OF_THE_ANSWER = ("", "chunk", "rule")
 @dataclass(frozen=True, slots=True)
 class Totals:
     """What a run brought: drafts with a rule, those of them that needed a second answer or carry
-    remarks, chunks without a draft, the tokens used, and their cost where prices are set."""
+    remarks, chunks without a draft, the tokens used, and, where prices are set, their cost in
+    `currency`."""
 
     drafted: int = 0
     repaired: int = 0
@@ -43,6 +44,7 @@ class Totals:
     without: int = 0
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
+    currency: str = ""
     seconds: float = 0.0
 
 
@@ -112,5 +114,6 @@ def total(made: Sequence[Draft], seconds: float, prices: Prices | None = None) -
         without=sum(draft.rule is None for draft in made),
         usage=usage,
         cost=None if prices is None else prices.of(usage),
+        currency="" if prices is None else prices.currency,
         seconds=seconds,
     )

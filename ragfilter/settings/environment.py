@@ -76,6 +76,12 @@ class Places(BaseModel):
     )
     price_prompt: float = Field(0.0, ge=0, description="Price per million prompt tokens.")
     price_completion: float = Field(0.0, ge=0, description="Price per million answer tokens.")
+    currency: str = Field(
+        "",
+        pattern=r"^[\p{L}\p{Sc}.]{0,8}$",
+        description="What prices are in, as it stands beside every amount: a sign ($) before it, a "
+        "name (EUR) after it.",
+    )
 
     @property
     def has_llm(self) -> bool:

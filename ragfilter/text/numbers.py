@@ -54,9 +54,13 @@ def limit(ms: int) -> str:
     return f"{ms / 1000:g} s"
 
 
-def money(value: float) -> str:
-    """A price without a currency, four decimals; one that those cannot show is not called 0."""
-    return "under 0.0001" if 0 < value < 0.0001 else f"{value:.4f}"
+def money(value: float, currency: str = "") -> str:
+    """A price, four decimals; one that those cannot show is not called 0. ``0.0040 EUR``,
+    ``$0.0040``, and without a currency ``0.0040``."""
+    under, amount = ("under ", "0.0001") if 0 < value < 0.0001 else ("", f"{value:.4f}")
+    if any(character.isalpha() for character in currency):
+        return f"{under}{amount} {currency}"
+    return f"{under}{currency}{amount}"
 
 
 def signed(value: float, digits: int = 3) -> str:

@@ -43,6 +43,7 @@ def judged_by(
     """Opens the page on adsapi with a server as its LLM: ``judged_by(behave)``."""
     monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "0.15")
     monkeypatch.setenv("RAGFILTER_PRICE_COMPLETION", "0.6")
+    monkeypatch.setenv("RAGFILTER_CURRENCY", "$")
     monkeypatch.setenv("OPENAI_MODEL", "judge")
 
     def open_(behave: Any, **more: str) -> tuple[Any, Server]:
@@ -92,7 +93,7 @@ def test_nothing_is_asked_before_the_button_and_the_button_tells_the_price(
     assert len(page.kept) == 25
     label = page.at.button(key="need-judge").label
     assert label.startswith("Ask the LLM about 40 chunks · ~")
-    assert "at most 60 s · cost 0.000" in label
+    assert "at most 60 s · cost $0.000" in label
     page.choose("panel-box", "Judge")
     said = "40 chunks waiting; until then the first 25 chunks by distance are kept."
     assert any(said in text for text in page.html)

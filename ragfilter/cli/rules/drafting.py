@@ -21,6 +21,7 @@ from ragfilter.protocols import Progress
 from ragfilter.rules import draft as suggesting
 from ragfilter.rules.draft import Draft
 from ragfilter.rules.drafting import Totals
+from ragfilter.text import numbers
 
 MANY = 20
 MOST_NAMED = 5
@@ -91,7 +92,7 @@ def totals_text(totals: Totals, *, before: int) -> str:
         f"{totals.without} without a draft",
     ]
     parts += [f"{before} drafted before"] if before else []
-    cost = "" if totals.cost is None else f", cost {totals.cost:.4f}"
+    cost = "" if totals.cost is None else f", cost {numbers.money(totals.cost, totals.currency)}"
     return (
         f"{', '.join(parts)}; {about}{totals.usage.prompt_tokens:,} prompt and "
         f"{totals.usage.completion_tokens:,} answer tokens{cost}, {totals.seconds:.1f} s. "
@@ -140,8 +141,8 @@ def totals_document(totals: Totals) -> dict[str, Any]:
     """The same for `--json`."""
     values: dict[str, Any] = asdict(totals) | {"seconds": round(totals.seconds, 3)}
     usage: dict[str, Any] = values.pop("usage")
-    cost = values.pop("cost")
-    return values | usage | ({} if cost is None else {"cost": cost})
+    paid = {name: values.pop(name) for name in ("cost", "currency")}
+    return values | usage | ({} if paid["cost"] is None else paid)
 
 
 def _is_cut_off(tail: bytes) -> bool:

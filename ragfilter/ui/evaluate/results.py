@@ -150,9 +150,10 @@ def _rows(measured: Measured, visit: Visit) -> None:
         "kind": st.column_config.TextColumn(width=110, help="What the name stands for."),
     }
     for name, label in LABELS.items():
-        config[label] = st.column_config.NumberColumn(
-            label, help=HELP.get(name), format=_format(name)
-        )
+        about = HELP.get(name)
+        if name == "cost" and prices is not None and prices.currency:
+            about = f"{about} In {prices.currency}."
+        config[label] = st.column_config.NumberColumn(label, help=about, format=_format(name))
         if name == "cost":
             if prices is not None:
                 columns[label] = [

@@ -282,7 +282,7 @@ def _cost(answer: Answer) -> None:
         about = "about " if usage.estimated else ""
         parts.append(f"{about}{usage.prompt_tokens:,} + {numbers.tokens(usage.completion_tokens)}")
     if answer.cost is not None:
-        parts.append(f"cost {numbers.money(answer.cost)}")
+        parts.append(f"cost {numbers.money(answer.cost, answer.currency)}")
     html.draw(f'<p class="rf-aside">{html.text(" · ".join(parts))}</p>')
 
 

@@ -146,7 +146,8 @@ def _tokens(draft: Draft | None, resources: Resources) -> str:
     about = "about " if usage.estimated else ""
     parts = [f"{about}{usage.prompt_tokens:,} + {numbers.tokens(usage.completion_tokens)}"]
     prices = resources.prices
-    parts += [] if prices is None else [f"cost {numbers.money(prices.of(usage))}"]
+    if prices is not None:
+        parts.append(f"cost {numbers.money(prices.of(usage), prices.currency)}")
     return f'<span class="rf-aside">{html.text(" · ".join([*parts, numbers.ms(draft.ms)]))}</span>'
 
 

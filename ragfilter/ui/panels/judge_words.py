@@ -40,7 +40,7 @@ def button(forecast: Forecast, *, again: bool = False, short: bool = False) -> s
     else:
         parts.append(f"usually {numbers.ms(forecast.usual_ms)}")
     if forecast.cost is not None:
-        parts.append(f"cost {numbers.money(forecast.cost)}")
+        parts.append(f"cost {numbers.money(forecast.cost, forecast.currency)}")
     return " · ".join(parts)
 
 
@@ -60,11 +60,14 @@ def before(forecast: Forecast, settings: Judge) -> list[tuple[str, str]]:
     time = f"at most {numbers.limit(forecast.at_most_ms)}, then it falls back"
     if forecast.usual_ms is not None:
         time = f"usually {numbers.ms(forecast.usual_ms)}, {time}"
+    price = NO_PRICE
+    if forecast.cost is not None:
+        price = f"about {numbers.money(forecast.cost, forecast.currency)}"
     return [
         ("Chunks", chunks),
         ("Tokens", f"about {forecast.prompt_tokens:,} sent, {forecast.completion_tokens:,} back"),
         ("Time", time),
-        ("Cost", NO_PRICE if forecast.cost is None else f"about {numbers.money(forecast.cost)}"),
+        ("Cost", price),
         ("Prompt", forecast.prompt_version),
     ]
 
@@ -81,8 +84,8 @@ def after(stats: JudgeStats, prices: Prices | None) -> list[tuple[str, str]]:
         ("Time", numbers.ms(stats.ms)),
         ("Tokens in + out", f"{stats.prompt_tokens:,} + {stats.completion_tokens:,}"),
     ]
-    if paid is not None:
-        facts.append(("Cost", numbers.money(paid)))
+    if prices is not None and paid is not None:
+        facts.append(("Cost", numbers.money(paid, prices.currency)))
     return facts
 
 
@@ -122,8 +125,8 @@ def card(result: Result, prices: Prices | None) -> str:
     parts.append("cached" if stats.cached else numbers.ms(stats.ms))
     parts.append(numbers.tokens(stats.prompt_tokens + stats.completion_tokens))
     paid = cost(stats, prices)
-    if paid is not None and not stats.cached:
-        parts.append(f"cost {numbers.money(paid)}")
+    if prices is not None and paid is not None and not stats.cached:
+        parts.append(f"cost {numbers.money(paid, prices.currency)}")
     return " · ".join(parts).replace("-", "−", 1)
 
 

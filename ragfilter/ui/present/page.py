@@ -60,8 +60,8 @@ def _head(view: View, told: Story) -> None:
                 people.choose("presented-to", people.offered(people.groups(view.resources)))
         reports.button(reports.of_view(view), "ragfilter.html", key="present-report")
         switch.draw()
-    price = view.resources.prices
-    said = sentences(told, price.prompt if price else 0.0)
+    prices = view.resources.prices
+    said = sentences(told, prices.prompt, prices.currency) if prices else sentences(told)
     k = view.result.settings.retrieval.k
     about = [FOUND, *([FELL] if told.falls else []), *([""] if told.message else [])]
     about.append(PROMPT.format(n=k))

@@ -128,7 +128,9 @@ def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
 
 def _tokens(usage: Usage, prices: Prices | None) -> str:
     """``5,000 + 700 tokens, cost 0.0123``."""
-    cost = "" if prices is None else f", cost {numbers.money(prices.of(usage))}"
+    cost = ""
+    if prices is not None:
+        cost = f", cost {numbers.money(prices.of(usage), prices.currency)}"
     return f"{usage.prompt_tokens:,} + {numbers.tokens(usage.completion_tokens)}{cost}"
 
 

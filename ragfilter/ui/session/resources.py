@@ -75,7 +75,8 @@ class Resources:
     @property
     def prices(self) -> Prices | None:
         """What tokens cost, None where no price is set."""
-        given = Prices(self.deployment.price_prompt, self.deployment.price_completion)
+        where = self.deployment
+        given = Prices(where.price_prompt, where.price_completion, where.currency)
         return given if given.prompt or given.completion else None
 
     def backends(self, collection: str) -> Backends:
