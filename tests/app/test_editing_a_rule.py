@@ -203,3 +203,18 @@ def test_rows_with_an_edited_rule_are_marked_as_on_the_rules_page(page: Any) -> 
     assert marked() == {OTHER: ["✎ draft", "↑ changed"]}
     page.press("rule-discard").press("rule-undo")
     assert marked() == {}
+
+
+def test_an_edit_in_another_tab_renews_the_results_and_is_told(
+    page: Any, open_page: Callable[..., Any], workspace: Path
+) -> None:
+    other = open_page(LINK, workspace=workspace)
+    before = other.ids
+    write(page, PASSES).press("rule-save")
+    assert [toast.value for toast in page.run().at.toast] == []
+    told = [toast.value for toast in other.run().at.toast]
+    assert told == ["The rules were changed in another tab: the results are renewed."]
+    kept = [row["id"] for row in other.rows if row["place"]]
+    assert OTHER in kept
+    assert other.ids == before
+    assert [toast.value for toast in other.run().at.toast] == []

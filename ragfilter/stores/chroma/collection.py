@@ -354,7 +354,9 @@ class ChromaCollection:
             raw = self.raw()
             # Chroma refuses a change that names the space, also when it names the same one.
             kept = {k: v for k, v in (raw.metadata or {}).items() if not k.startswith("hnsw:")}
+            before = _metadata(raw, VERSION)
             raw.modify(metadata={**kept, **values})
+            self._store.replaced.add(before)
 
     def _read_catalogue(self) -> Iterator[tuple[str, Chunk]]:
         raw = self._readable()

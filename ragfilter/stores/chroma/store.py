@@ -58,6 +58,8 @@ class ChromaStore:
         self.shared = shared
         self.writing = threading.RLock()
         self.catalogues: dict[str, tuple[str, Catalogue]] = {}
+        self.replaced: set[str] = set()
+        """The versions of collections that this process gave a new one."""
         self.lost: dict[UUID, frozenset[str]] = {}
         self.writable: Callable[[str], bool] = lambda name: False
         """Whether a collection that others made may be changed."""
@@ -105,6 +107,11 @@ class ChromaStore:
                 action="replace",
             )
         return collection
+
+    def outdated(self, version: str) -> bool:
+        """Whether this process has changed a collection since it had this version. Nobody is
+        asked."""
+        return not self.replaced.isdisjoint(filter(None, version.split(":")))
 
     def create(self, name: str, *, embedder: str, withheld: bool = False) -> ChromaCollection:
         """A new, empty collection of our own, not yet complete. Raises InputError for its name."""

@@ -16,6 +16,7 @@ def draw(visit: Visit) -> None:
     """The box and the examples as chips. Nothing can be asked while the collection is empty."""
     if not visit.collections:
         return
+    _follow(visit)
     box(visit)
     if not visit.ready:
         return
@@ -34,6 +35,16 @@ def draw(visit: Visit) -> None:
         )
         switch.draw()
         guide.draw(visit.resources)
+
+
+def _follow(visit: Visit) -> None:
+    """Put the question again where another tab has changed the collection since."""
+    asked = state.asked()
+    if asked is None or st.session_state.pending or asked.collection not in visit.collections:
+        return
+    if visit.resources.bench.stores.of(asked.collection).outdated(asked.version):
+        state.renew()
+        st.toast("The rules were changed in another tab: the results are renewed.")
 
 
 def box(visit: Visit) -> None:
