@@ -14,6 +14,7 @@ from ragfilter.report import judge_stats
 from ragfilter.report.forecast import Forecast, forecast
 from ragfilter.ui.look import numbers
 from ragfilter.ui.look.prose import literal
+from ragfilter.ui.main import problems
 from ragfilter.ui.panels import judge_words
 from ragfilter.ui.session import asking, scores, state
 from ragfilter.ui.session.pools import falls_short
@@ -63,13 +64,12 @@ def draw(view: View) -> None:
 def reranking(result: Result) -> tuple[Pending | None, bool]:
     """What waits for a reranker's scores, and whether it has failed at them before. None too where
     trying again cannot help: what can is said above the table."""
+    if problems.hopeless(result) is not None:
+        return None, False
     again = False
     needs = result.needs
     key = reranker_key(result.settings.quality)
-    failure = next((f for f in result.pool.failures if f.reranker == key), None)
-    if failure is not None:
-        if failure.lasting:
-            return None, False
+    if any(failure.reranker == key for failure in result.pool.failures):
         again = not any(need.kind == "rerank" for need in needs)
         needs = replay(unfailed(result.pool, "rerank"), result.settings, result.user).needs
     return next((need for need in needs if need.kind == "rerank"), None), again

@@ -12,7 +12,7 @@ from ragfilter.errors import (
     WorkspaceLocked,
 )
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import Pool, Result
+from ragfilter.model import Failure, Pool, Result
 from ragfilter.report import judge_stats
 from ragfilter.ui.look import prose
 
@@ -55,6 +55,8 @@ def failed(result: Result) -> None:
     """Above the table, once: why reranker or judge did not act, whole. The rows say "fallback"."""
     quality = result.settings.quality
     failed = {f.reranker: f for f in result.pool.failures}.get(reranker_key(quality))
+    if failed is None and any(need.kind == "rerank" for need in result.needs):
+        failed = hopeless(result)
     if quality.enabled and failed:
         then = " Then put the question again." if failed.lasting else ""
         st.warning(
@@ -67,6 +69,17 @@ def failed(result: Result) -> None:
         st.warning(
             f"**The judge failed; the nearest chunks stay instead.** {prose.message(judged.error)}"
         )
+
+
+def hopeless(result: Result) -> Failure | None:
+    """Why the reranker in force cannot be had, as this session learned with any question; None
+    where nothing is known against it. Putting a question tries it all the same."""
+    pool, key = result.pool, reranker_key(result.settings.quality)
+    known: dict[str, Failure] = st.session_state.setdefault("hopeless", {})
+    if pool.reranker == key:
+        known.pop(key, None)
+    known.update({failure.reranker: failure for failure in pool.failures if failure.lasting})
+    return known.get(key)
 
 
 def notices(found: tuple[list[str], list[str]]) -> None:
