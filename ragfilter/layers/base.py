@@ -24,7 +24,7 @@ class LayerInput:
     """What a layer may look at: the settings, the pool, the scanned query, as whom, the pins with
     what each is pinned for, whether a layer before it put the hits in a reranker's order, and what
     distances were lowered to. `shared` is what layers work out once for all of them. Without
-    `explain` nobody reads the decisions, and a layer may leave them out."""
+    `explain` nobody reads decisions, details and notes, and a layer may leave them out."""
 
     settings: Settings
     pool: Pool

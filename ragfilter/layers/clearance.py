@@ -61,7 +61,8 @@ def visible(pool: Pool, user: User) -> Pool:
         if user.sees(hit.chunk):
             rank = len(hits) + 1
             place = float(rank) if pool.space == "rank" else hit.distance
-            hits.append(replace(hit, rank=rank, distance=place))
+            same = (hit.rank, hit.distance) == (rank, place)
+            hits.append(hit if same else replace(hit, rank=rank, distance=place))
     return replace(
         pool,
         hits=tuple(hits),

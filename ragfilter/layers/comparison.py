@@ -128,6 +128,7 @@ def shared_name(query: str) -> str:
     return sides[0] if len(sides) == 1 else ""
 
 
+@lru_cache(maxsize=1024)
 def _sides(query: str) -> tuple[str, ...]:
     """The different names of the sides that `query` compares."""
     text = _BRACKETS.sub(" ", query[:MAX_QUERY])

@@ -208,6 +208,8 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     # What does not fit has no chance.
     background = 1.0 if chances is not None else _background(look, reranked=reranked)
     made = cut_hits(values, settings, pinned=len(pins), background=background)
+    if not look.explain:
+        return LayerOutput(hits[: made.kept])
     shallow = made.strategy != settings.strategy
     if shallow:
         settings = settings.model_copy(update={"strategy": made.strategy})
@@ -224,15 +226,13 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
         if lowered
         else DISTANCE
     )
-    decisions: list[Decision] = []
-    if look.explain:
-        decisions += (
-            _pin(hit, look.pinned[hit.id], value, reranked and chances is None)
-            for hit, value in zip(pins, values, strict=False)
-        )
-        decide = _decide if chances is None else _decide_likely
-        for place, hit in enumerate(free, start=len(pins) + 1):
-            decisions.append(decide(hit, place, values, made, settings, name))
+    decisions = [
+        _pin(hit, look.pinned[hit.id], value, reranked and chances is None)
+        for hit, value in zip(pins, values, strict=False)
+    ]
+    decide = _decide if chances is None else _decide_likely
+    for place, hit in enumerate(free, start=len(pins) + 1):
+        decisions.append(decide(hit, place, values, made, settings, name))
     note = made.reason
     if unknown:
         note += "; cut by gap, since the calibration needs rerank scores: rerank always"

@@ -56,10 +56,10 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     values = [hit.distance for hit in hits]
     near = ids[: settings.depth]
     known: dict[str, _Said] = look.shared.setdefault("words", {})
-    for i, hit in zip(near, hits, strict=False):
-        if i not in known:
-            known[i] = _read(hit, query)
-    said = [known[i] for i in near]
+    said = [
+        known.get(i) or known.setdefault(i, _read(hit, query))
+        for i, hit in zip(near, hits, strict=False)
+    ]
     pinned = _stating(query, near, said, look) if settings.pin_values else {}
     pins = {**pinned, **look.pinned}
     background = look.background
@@ -70,7 +70,9 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     shared = words.compare(query, [each.held for each in said])
     for place, overlap in enumerate(shared):
         values[place] -= scale * overlap.share
-    keys = [(i not in pins, value) for i, value in zip(ids, values, strict=True)]
+    order = sorted(range(len(hits)), key=values.__getitem__)
+    if pins:
+        order.sort(key=lambda place: ids[place] not in pins)
     beyond = f"beyond the first {settings.depth} whose words are compared"
     decisions: list[Decision] = []
     if look.explain:
@@ -80,7 +82,7 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
             decisions.append(Decision(i, "words", outcome, pins.get(i) or reason, value))
     note = "" if background is not None else "too few hits to weigh words against distances"
     return LayerOutput(
-        tuple([hits[place] for place in sorted(range(len(hits)), key=keys.__getitem__)]),
+        tuple([hits[place] for place in order]),
         tuple(decisions),
         note=note,
         pinned=pinned,
@@ -112,6 +114,8 @@ def _stating(
     """Why a hit is pinned, by id: its title names what the query gives a value for, and its text
     has that value. A value that a pin states already needs no other."""
     there = [(i, each) for i, each in zip(ids, said, strict=True) if each.values]
+    if not there:
+        return {}
     met = frozenset[words.Value]().union(*(s.values for i, s in there if i in look.pinned))
     found: dict[str, str] = {}
     for name, number in sorted(words.values(query) - met):

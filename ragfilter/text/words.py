@@ -63,12 +63,14 @@ def compare(query: str, passages: Sequence[Held]) -> tuple[Overlap, ...]:
 
     A word tells the more the fewer of the passages have it; one that none has tells nothing.
     """
-    having = Counter(chain.from_iterable(passage.counts for passage in passages))
+    having = Counter(chain.from_iterable([passage.counts for passage in passages]))
     n = len(passages)
+    if not having:
+        return (NO_OVERLAP,) * n
     shared_by = {word: having[word] for word in _counts(query) if word in having}
     weights = {word: math.log(1 + (n - m + 0.5) / (m + 0.5)) for word, m in shared_by.items()}
     most = (K1 + 1) * sum(weights.values())
-    mean = sum(passage.length for passage in passages) / n if n else 0.0
+    mean = sum([passage.length for passage in passages]) / n
     made = []
     for passage in passages:
         if not passage.counts:

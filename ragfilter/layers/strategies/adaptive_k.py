@@ -27,7 +27,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     n = len(values)
     tail = max(1, int(n * TAIL)) if n > 3 else 0
     gaps = [
-        replace(step, skipped=step.after_rank < pinned or step.after_rank >= n - tail)
+        step._replace(skipped=step.after_rank < pinned or step.after_rank >= n - tail)
         for step in steps(values)
     ]
     winner = largest([step for step in gaps if not step.skipped and step.size > EPSILON])
@@ -36,7 +36,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     reason = f"largest drop {winner.size:.3f} after hit {winner.after_rank}"
     if settings.b_extra:
         reason += f", and {settings.b_extra} more"
-    marked = tuple(replace(step, cliff=step is winner) for step in gaps)
+    marked = tuple(step._replace(cliff=step is winner) for step in gaps)
     made = cut_at("adaptive_k", winner, reason, marked)
     return replace(made, kept=min(made.kept + settings.b_extra, n))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, rising, steps
@@ -19,7 +18,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     The scaling makes it blind to direction: falling scores are cut as rising distances are.
     """
     peaks = _peaks(values, pinned)
-    gaps = tuple(replace(step, cliff=step.after_rank in peaks) for step in steps(values))
+    gaps = tuple(step._replace(cliff=step.after_rank in peaks) for step in steps(values))
     jumps = settings.jumps
     if len(peaks) < jumps:
         found = "no jump" if not peaks else f"only {len(peaks)} of {jumps} jumps"

@@ -7,7 +7,6 @@ arXiv 2511.14769); docs/design.md#cutoff.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,7 +40,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     if winner is None:
         return Cut("car", n, "no gap between clusters; kept all", gaps)
     cliffs = {step.after_rank for step in free}
-    marked = tuple(replace(step, cliff=step.after_rank in cliffs) for step in gaps)
+    marked = tuple(step._replace(cliff=step.after_rank in cliffs) for step in gaps)
     rank = winner.after_rank
     reason = f"largest gap between {len(bounds) + 1} clusters, after hit {rank}"
     return cut_at("car", marked[rank - 1], reason, marked)

@@ -6,7 +6,6 @@ Source: Adaptive Filtering Algorithm and Adaptive Result Filtering; docs/design.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragfilter.layers.strategies.base import EPSILON, StrategySpec, cut_at, largest, steps
@@ -24,7 +23,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
         first = settings.skip_first and step.after_rank == 1
         skipped = first or step.after_rank < pinned
         cliff = not skipped and step.size >= max(0.0, threshold - EPSILON)
-        gaps.append(replace(step, skipped=skipped, cliff=cliff))
+        gaps.append(step._replace(skipped=skipped, cliff=cliff))
     winner = largest([step for step in gaps if step.cliff])
     if winner is not None:
         reason = f"gap {winner.size:.3f} ≥ {threshold:.3f} after hit {winner.after_rank}"

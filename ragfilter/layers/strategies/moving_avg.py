@@ -7,7 +7,6 @@ docs/design.md#cutoff.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -33,7 +32,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     if winner is None:
         return Cut("moving_avg", len(values), "no drop of the moving average; kept all", gaps)
     rank = winner.after_rank
-    marked = tuple(replace(step, cliff=step.after_rank == rank) for step in gaps)
+    marked = tuple(step._replace(cliff=step.after_rank == rank) for step in gaps)
     reason = f"the moving average drops most, by {winner.size:.3f}, after hit {rank}"
     return cut_at("moving_avg", marked[rank - 1], reason, marked)
 

@@ -7,7 +7,6 @@ list; docs/design.md#cutoff.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -39,7 +38,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
         return Cut("otsu", n, "no two classes; kept all", gaps)
     most = max(apart.values())
     rank = next(rank for rank, value in apart.items() if value >= most * (1 - EPSILON))
-    marked = tuple(replace(step, cliff=step.after_rank == rank) for step in gaps)
+    marked = tuple(step._replace(cliff=step.after_rank == rank) for step in gaps)
     return cut_at("otsu", marked[rank - 1], f"near and far class part after hit {rank}", marked)
 
 
