@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import SequenceMatcher
 from itertools import islice
 
-from ragfilter.rules.plurals import forms
+from ragfilter.rules.plurals import forms, without_hyphens
 from ragfilter.rules.values import ORDINALS, acronym
 from ragfilter.text.normalise import normalise
 
@@ -55,6 +55,17 @@ def find_held(names: Iterable[str], texts: Iterable[str]) -> set[str]:
             break
         found |= wanted.intersection(_WORD.findall(normalise(text)))
     return {name for name, word in last.items() if word in found}
+
+
+def held_forms(name: str, held: Collection[str], *, proper: bool = False) -> tuple[str, ...]:
+    """A name as it is written, in the singular unless it is `proper`, and in a plural that is among
+    the `held`."""
+    own = without_hyphens(name)
+    return tuple(
+        form
+        for form in forms(name)
+        if form in own or (not proper if len(form) < len(name) else form in held)
+    )
 
 
 def _called(words: Words, seen: Counter[str]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from ragfilter.model import Chunk
-from ragfilter.rules.contexts import find_contexts, find_held
+from ragfilter.rules.contexts import find_contexts, find_held, held_forms
 from ragfilter.rules.named import MOST_TOKENS, Name, find_named, telling
 from ragfilter.rules.near import find_near
 from ragfilter.rules.plurals import forms, without_hyphens
@@ -173,15 +173,10 @@ def propose(
                     # What stands before a noun has no plural of its own: red dragons.
                     noun = not names or family.pattern.endswith("*")
                     for name in value.words if crossed else (value.named,):
-                        written = forms(name) if noun else without_hyphens(name)
-                        own = without_hyphens(name)
-                        proper = noun and _is_proper(name, member.chunk)
                         asked.append(
-                            tuple(
-                                w
-                                for w in written
-                                if w in own or (not proper if len(w) < len(name) else w in held)
-                            )
+                            held_forms(name, held, proper=_is_proper(name, member.chunk))
+                            if noun
+                            else without_hyphens(name)
                         )
             if family.of_texts and _any_tells(family):
                 asked = [tuple(dict.fromkeys(term for group in asked for term in group))]

@@ -90,11 +90,11 @@ def lint(
 ) -> tuple[Finding, ...]:
     """Findings over `rules` (chunk id to rule text), in their order. With `titles` (by chunk id),
     alternatives that the title lists are recognised too; `texts` say what numbers count where the
-    title does not."""
+    title does not, and which names have a plural."""
     titles, texts = titles or {}, texts or {}
     known: dict[tuple[str, str, str], tuple[Finding, ...]] = {}
     found: list[Finding] = []
-    same = find_shared(rules, titles)
+    same = find_shared(rules, titles, texts)
     for chunk_id, text in rules.items():
         key = (text, titles.get(chunk_id, ""), texts.get(chunk_id, ""))
         if key not in known:
@@ -105,9 +105,11 @@ def lint(
     return tuple(found)
 
 
-def find_shared(rules: Mapping[str, str], titles: Mapping[str, str]) -> dict[str, Finding]:
+def find_shared(
+    rules: Mapping[str, str], titles: Mapping[str, str], texts: Mapping[str, str] | None = None
+) -> dict[str, Finding]:
     """The findings of kind ``shared``, which take all rules together to be found, by chunk id."""
-    faults = lint_values.find_shared(rules, titles)
+    faults = lint_values.find_shared(rules, titles, (texts or {}).values())
     return {chunk_id: _finding(fault, chunk_id) for chunk_id, fault in faults.items()}
 
 

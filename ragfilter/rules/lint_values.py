@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 from ragfilter.errors import RuleError
+from ragfilter.rules.contexts import find_held, held_forms
 from ragfilter.rules.match import prepared
 from ragfilter.rules.named import find_named
 from ragfilter.rules.plurals import forms
@@ -50,9 +52,11 @@ def of_rule(rule: Rule, title: str, text: str) -> Iterator[Fault]:
     yield from _missing_spellings(rule, title, text)
 
 
-def find_shared(rules: Mapping[str, str], titles: Mapping[str, str]) -> dict[str, Fault]:
+def find_shared(
+    rules: Mapping[str, str], titles: Mapping[str, str], texts: Iterable[str] = ()
+) -> dict[str, Fault]:
     """By chunk id, rules that stand on several chunks whose titles differ in a number, or else in
-    a name, only."""
+    a name, only. `texts` and titles say which names have a plural."""
     families: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     of_text: dict[str, list[str]] = defaultdict(list)
     for chunk_id, text in rules.items():
@@ -77,24 +81,33 @@ def find_shared(rules: Mapping[str, str], titles: Mapping[str, str]) -> dict[str
             known = {v.number for v in others}
             own = [v for v in values(titles[chunk_id]) if v.number not in known]
             found[chunk_id] = Fault("shared", "", problem, _with_value(text, own, others))
-    for text, ids in of_text.items():
-        if len(ids) > 1:
-            found |= _shared_by_names(text, [i for i in ids if i not in found], titles)
-    return found
+    return found | _shared_by_names(
+        {t: [i for i in ids if i not in found] for t, ids in of_text.items()}, titles, texts
+    )
 
 
-def _shared_by_names(text: str, ids: Sequence[str], titles: Mapping[str, str]) -> dict[str, Fault]:
+def _shared_by_names(
+    of_text: Mapping[str, Sequence[str]], titles: Mapping[str, str], texts: Iterable[str]
+) -> dict[str, Fault]:
     """They may all be meant ("price" for every price list), so it is not sure."""
+    alike = [
+        (text, [(ids[at], name.named) for at, name in siblings])
+        for text, ids in of_text.items()
+        if len(ids) > 1
+        for _, siblings in find_named([titles.get(i, "") for i in ids], 2)
+    ]
+    named = {form for _, siblings in alike for _, name in siblings for form in forms(name)}
+    held = find_held(named, chain(texts, titles.values())) if named else set()
     found: dict[str, Fault] = {}
-    for _, siblings in find_named([titles.get(i, "") for i in ids], 2):
-        for at, name in siblings:
+    for text, siblings in alike:
+        for chunk_id, name in siblings:
             problem = (
                 f"The same rule stands on {len(siblings)} chunks whose titles differ in a name, "
-                f"such as “{name.named}”, so it cannot tell them apart. Ask for the name too."
+                f"such as “{name}”, so it cannot tell them apart. Ask for the name too."
             )
-            better = _with_group_of(text, forms(name.named))
+            better = _with_group_of(text, held_forms(name, held))
             if better is not None:
-                found[ids[at]] = Fault("shared", "", problem, better, sure=False)
+                found[chunk_id] = Fault("shared", "", problem, better, sure=False)
     return found
 
 

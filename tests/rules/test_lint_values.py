@@ -156,10 +156,17 @@ def test_one_rule_on_titles_that_differ_in_a_name_may_be_meant() -> None:
     assert [(f.chunk_id, f.kind, f.sure) for f in findings] == [
         (name, "shared", False) for name in titles
     ]
-    assert json.loads(findings[1].proposal or "") == {
-        "contain_one_of": [["pro", "pros"]], "contain": "plan",
-    }  # fmt: skip
+    asked = {"contain_one_of": [["pro"]], "contain": "plan"}
+    assert json.loads(findings[1].proposal or "") == asked
     assert mend(dict.fromkeys(titles, text), titles) == {}
+
+
+def test_a_name_is_asked_for_in_a_plural_that_texts_hold() -> None:
+    titles = {name: f"Plan {name} prices" for name in ("Pro", "Basic", "Enterprise")}
+    texts = {"Basic": "Not for the pros among you."}
+    findings = lint(dict.fromkeys(titles, '{"contain":"plan"}'), titles, texts)
+    groups = [json.loads(f.proposal or "")["contain_one_of"] for f in findings]
+    assert groups == [[["pro", "pros"]], [["basic"]], [["enterprise"]]]
 
 
 @pytest.mark.parametrize(
