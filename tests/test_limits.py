@@ -106,3 +106,19 @@ def test_the_first_step_where_it_is_the_tallest(
     distances: tuple[float, ...], settings: dict[str, Any], size: float | None
 ) -> None:
     assert first_step(result(distances, **settings)) == (size and pytest.approx(size))
+
+
+def test_what_stands_too_far_down_is_counted_where_its_place_is_not_its_rank() -> None:
+    hits = tuple(Hit(Chunk(f"c{n}"), d, n + 1) for n, d in enumerate(DISTANCES, start=1))
+    chosen = {"quality.enabled": True, "quality.min_top_k": 3, "cutoff.enabled": False}
+    made = replay(Pool("a question", "demo", "l2", hits), Settings().with_values(chosen))
+    assert made.outcomes()["c8"].reason == "place 8 in this order, beyond the first 3 looked at"
+    first, second, *_ = limits(made)
+    assert (first.path, first.dropped, second.dropped) == ("quality.min_top_k", 5, 0)
+
+
+@pytest.mark.parametrize("more", [{}, {"cutoff.enabled": False, "retrieval.k": 5}])
+def test_what_is_beyond_k_says_its_place_where_that_is_not_its_rank(more: dict[str, Any]) -> None:
+    hits = tuple(Hit(Chunk(f"c{n}"), d, n + 1) for n, d in enumerate(DISTANCES, start=1))
+    made = replay(Pool("a question", "demo", "l2", hits), Settings().with_values(more))
+    assert made.outcomes()["c6"].reason == "place 6 in this order, beyond k 5"

@@ -98,4 +98,10 @@ class LayerOutput:
     lowered: Mapping[str, float] = field(default_factory=dict)
 
 
+def in_order(place: int, hit: Hit) -> str:
+    """What a reason begins with that a hit is too far down: its place among those that came to the
+    layer, where that is not its rank."""
+    return "" if place == hit.rank else f"place {place} in this order, "
+
+
 Layer = Callable[[tuple[Hit, ...], LayerInput], LayerOutput]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from ragfilter.errors import SettingsError
-from ragfilter.layers.base import BACKGROUND_FROM, LayerInput, LayerOutput
+from ragfilter.layers.base import BACKGROUND_FROM, LayerInput, LayerOutput, in_order
 from ragfilter.layers.calibration import checked, read
 from ragfilter.layers.quality import UNSCORED, Quality
 from ragfilter.layers.spec import LayerSpec, Mark, kept_of
@@ -273,7 +273,7 @@ def _decide(
     """The decision over a hit that is not pinned; `limit` is the largest value before the cut."""
     value = values[place - 1]
     if place > made.kept and place > settings.max_results:
-        reason = f"beyond k {settings.max_results}"
+        reason = f"{in_order(place, hit)}beyond k {settings.max_results}"
         return Decision(hit.id, "cutoff", "dropped", reason, value)
     rank, limit = made.cliff_after_rank, made.limit
     if rank is not None:
@@ -307,7 +307,8 @@ def _decide_likely(
     """The decision over a hit whose probability is known; `limit` is the last value kept."""
     value = values[place - 1]
     if value >= 1:
-        reason = f"beyond the first {read(settings.calibration).depth} that are weighed"
+        depth = read(settings.calibration).depth
+        reason = f"{in_order(place, hit)}beyond the first {depth} that are weighed"
         return Decision(hit.id, "cutoff", "dropped", reason, value)
     kept = place <= made.kept
     where = "" if kept else "after the cut: "

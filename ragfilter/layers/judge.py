@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Annotated
 from ragfilter.judge import call
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.references import Reached, walk
-from ragfilter.layers.base import LayerInput, LayerOutput
+from ragfilter.layers.base import LayerInput, LayerOutput, in_order
 from ragfilter.layers.clean import is_clean
 from ragfilter.layers.clearance import viewer, with_visible_refs
 from ragfilter.layers.spec import LayerSpec, Mark
@@ -150,7 +150,7 @@ def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], look: LayerInput) -> tup
             continue
         value = look.similarity(hit)
         if place > width:
-            reason = f"beyond the first {width} that are judged"
+            reason = f"{in_order(place, hit)}beyond the first {width} that are judged"
             decisions.append(
                 Decision(hit.id, "judge", "dropped", reason, float(place), float(width))
             )

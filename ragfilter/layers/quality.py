@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import model_validator
 
-from ragfilter.layers.base import LayerInput, LayerOutput
+from ragfilter.layers.base import LayerInput, LayerOutput, in_order
 from ragfilter.layers.spec import LayerSpec, Mark
 from ragfilter.model import (
     Decision,
@@ -227,15 +227,10 @@ def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, bar: _Bar) ->
     for place, hit in enumerate(hits, start=1):
         value = bar.value(hit)
         outcome: Outcome = "kept" if hit.id in good_ids else "dropped"
-        beyond = f"{_place(place, hit)}beyond the first {width} looked at"
+        beyond = f"{in_order(place, hit)}beyond the first {width} looked at"
         reason = bar.reason(value) if place <= width else beyond
         decisions.append(Decision(hit.id, "quality", outcome, reason, value, bar.limit))
     return LayerOutput(tuple(good), tuple(decisions))
-
-
-def _place(place: int, hit: Hit) -> str:
-    """Where a hit stands among those that came here, if not where its rank says."""
-    return "" if place == hit.rank else f"place {place} in this order, "
 
 
 def _unscored(hits: tuple[Hit, ...], quality: Quality) -> LayerOutput:
@@ -290,7 +285,7 @@ def _rerank(hits: tuple[Hit, ...], candidates: tuple[Hit, ...], quality: Quality
             reason = f"place {place} after reranking, only {quality.reranker_top_k} are kept"
             decisions.append(Decision(hit.id, "quality", "dropped", reason, value, limit))
     for place, hit in enumerate(hits[len(candidates) :], start=len(candidates) + 1):
-        reason = f"{_place(place, hit)}beyond the {quality.max_top_k} that are reranked"
+        reason = f"{in_order(place, hit)}beyond the {quality.max_top_k} that are reranked"
         decisions.append(Decision(hit.id, "quality", "dropped", reason))
     note = f"reranked {len(candidates)} chunks"
     if not kept and hits:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragfilter.layers.base import LayerInput, LayerOutput
+from ragfilter.layers.base import LayerInput, LayerOutput, in_order
 from ragfilter.layers.spec import LayerSpec, Mark
 from ragfilter.model import Decision, Hit
 
@@ -17,7 +17,7 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
             hit.id,
             "top_k",
             "kept" if place <= k else "dropped",
-            f"among the first {k}" if place <= k else f"beyond k {k}",
+            f"among the first {k}" if place <= k else f"{in_order(place, hit)}beyond k {k}",
             float(place),
             float(k),
         )

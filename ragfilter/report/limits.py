@@ -91,8 +91,9 @@ def _forestalled(n: int, before: list[Limit]) -> str:
 def _quality(trace: LayerTrace, result: Result) -> Iterator[Limit]:
     quality = result.settings.quality
     drops = [d for d in trace.decisions if d.outcome == "dropped"]
-    beyond = [d for d in drops if d.reason.startswith("beyond the")]
-    placed = [d for d in drops if d.reason.startswith("place ")]
+    # Either may say a place first.
+    beyond = [d for d in drops if "beyond the" in d.reason]
+    placed = [d for d in drops if "after reranking" in d.reason]
     poor = len(drops) - len(beyond) - len(placed)
     reranked = trace.note.startswith("reranked")
     compared = {d.limit for d in trace.decisions}
