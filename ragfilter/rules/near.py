@@ -1,36 +1,44 @@
 """Texts nearly the same that differ in a few names and numbers, whatever their titles. Pure.
 
-Texts that share enough of a sketch, the smallest hashes of their pairs of words, are laid beside
-the first of them. Where all that stands between what they share are names of one word or two, and
-numbers that a word says something about, these are their values.
+Texts find their like by sketches of their pairs of words (Broder's MinHash, in bands: Leskovec,
+Rajaraman and Ullman, "Mining of Massive Datasets", chapter 3), and are laid beside the first of
+them. Where all that stands between what they share are names of one word or two, and numbers that a
+word says something about, these are their values.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
-from heapq import nsmallest
 from itertools import pairwise
 from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
 
 from ragfilter.rules.named import MOST_TOKENS, Name, telling
 from ragfilter.rules.values import Number, Value, parts, stands_alone, value_at
 
-SKETCH = 16
-"""Hashes by which texts find each other."""
-SHARED = 0.4
-"""The share of a sketch that near texts have in common at least."""
+BANDS, ROWS = 32, 3
+"""Texts are compared that agree in all rows of a band of their sketches: of those that share half
+of their pairs nearly all, of those that share a tenth one in thirty."""
+SHARED = 0.3
+"""The share of their sketches in which near texts agree at least."""
+MOST_TRIED = 20
+"""A text that was compared so often with its like, and belongs to none, is left alone."""
+FOLLOWED = 0.25
+"""Where fewer of the near texts differ in values alone, those that do are a chance find."""
 SAME = 0.8
 """The share of two texts' words that stand in both, in the same order."""
 MOST_DIFFER = 4
 """In more places no family differs."""
 MOST_GAP = 4
 """Words between what two texts share."""
-MOST_HELD = 300
-"""What stands in more texts than this is boilerplate, by which no text looks for its like."""
+MOST_READ = 1200
+"""Texts whose words are held while they are compared."""
 MOST_PARTS = 600
 """Words of a text that are read."""
 
@@ -66,46 +74,80 @@ def find_near(texts: Sequence[str], fewest: int) -> Iterator[tuple[str, list[Nea
     """Groups of near texts, each with its pattern; a text is in one alone."""
 
     # A text is compared with one after another of its like.
-    @lru_cache(maxsize=4 * MOST_HELD)
+    @lru_cache(maxsize=MOST_READ)
     def read(at: int) -> Parts:
         return parts(texts[at])
 
-    sketches = [_sketch(parts(text)) for text in texts]
-    holding: dict[int, list[int]] = defaultdict(list)
-    for at, sketch in enumerate(sketches):
-        for each in sketch:
-            holding[each].append(at)
-    taken: set[int] = set()
-    for at, sketch in enumerate(sketches):
-        if at in taken:
+    like = _Like(len(texts), (_pairs(parts(text)) for text in texts))
+    # Nothing tells a text from one that is the same.
+    copies = Counter(texts)
+    free = np.array([copies[text] == 1 for text in texts], dtype=bool) & like.sketched
+    tried = np.zeros(len(texts), dtype=int)
+    for at in range(len(texts)):
+        others = like.of(at, free) if free[at] else []
+        if len(others) + 1 < fewest:
             continue
-        lists = (found for each in sketch if len(found := holding[each]) <= MOST_HELD)
-        shared = Counter(other for found in lists for other in found if other not in taken)
-        near = [other for other, n in shared.items() if n >= SHARED * len(sketch)]
-        if len(near) >= fewest:
-            others = [other for other in sorted(near) if other != at]
-            pattern, group = _compare([(i, read(i)) for i in (at, *others)])
-            if len(group) >= fewest:
-                taken.update(each.at for each in group)
-                yield pattern, group
+        pattern, group = _compare([(i, read(i)) for i in (at, *others)])
+        if len(group) >= fewest:
+            free[[each.at for each in group]] = False
+            yield pattern, group
+        tried[others] += 1
+        free &= tried < MOST_TRIED
 
 
-def _sketch(every: Parts) -> list[int]:
+def _pairs(every: Parts) -> list[int]:
+    """A hash of each pair of words."""
     words = ["#" if isinstance(part, Number) else part for part in every[:MOST_PARTS]]
     # Unlike `hash`, this is the same in every process.
-    return nsmallest(SKETCH, {crc32(f"{a} {b}".encode()) for a, b in pairwise(words)})
+    return list({crc32(f"{a} {b}".encode()) for a, b in pairwise(words)})
+
+
+class _Like:
+    """Which texts have most of their pairs in common, by sketches of them."""
+
+    def __init__(self, n: int, texts: Iterable[list[int]]) -> None:
+        chance = np.random.default_rng(0)
+        self._factors = chance.integers(1, 2**64, size=BANDS * ROWS, dtype=np.uint64)
+        self._sketches = np.zeros((n, BANDS * ROWS), dtype=np.uint32)
+        self.sketched = np.zeros(n, dtype=bool)
+        for at, pairs in enumerate(texts):
+            if pairs:
+                self.sketched[at] = True
+                mixed = np.array(pairs, dtype=np.uint64)[:, None] * self._factors >> np.uint64(32)
+                self._sketches[at] = mixed.min(axis=0)
+        self._bands = [self._sorted(start) for start in range(0, BANDS * ROWS, ROWS)]
+
+    def of(self, at: int, among: npt.NDArray[np.bool_]) -> list[int]:
+        """The texts like that one, itself left out."""
+        bands = [order[starts[at] : ends[at]] for order, starts, ends in self._bands]
+        others = np.unique(np.concatenate(bands))
+        others = others[among[others] & (others != at)]
+        agree = (self._sketches[others] == self._sketches[at]).mean(axis=1)
+        near: list[int] = others[agree >= SHARED].tolist()
+        return near
+
+    def _sorted(self, start: int) -> tuple[npt.NDArray[np.intp], ...]:
+        """The texts in the order of what they have in a band, and for each where those begin and
+        end that have the same."""
+        rows = self._sketches[:, start : start + ROWS].astype(np.uint64)
+        band = rows @ self._factors[:ROWS]
+        order = np.argsort(band, kind="stable")
+        found = band[order]
+        return order, np.searchsorted(found, band), np.searchsorted(found, band, side="right")
 
 
 def _compare(texts: Sequence[tuple[int, Parts]]) -> tuple[str, list[Near]]:
     """The pattern of the first of `texts`, and those that differ from it in values alone."""
     lead = texts[0][1]
     first = _Laid(*texts[0], {at: at for at in range(len(lead))})
-    laid = [first]
+    near = [first]
     for at, every in texts[1:]:
         places = _places(lead, every)
-        other = None if places is None else _Laid(at, every, places)
-        if other is not None and _columns([first, other]) is not None:
-            laid.append(other)
+        if places is not None:
+            near.append(_Laid(at, every, places))
+    laid = [other for other in near if _columns([first, other]) is not None]
+    if len(laid) < FOLLOWED * len(near):
+        return "", []
     columns = _columns(laid)
     if not columns:
         return "", []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import permutations
 
 import pytest
 
@@ -113,3 +114,17 @@ def test_texts_about_other_things_in_the_same_words_are_no_family() -> None:
         "In writing, a manager may shorten the week. Leave is then lost.",
     ]
     assert list(find_near(texts, 3)) == []
+
+
+def test_a_family_may_be_large() -> None:
+    texts = [TARIFF.format(f"plan{n:03}x", n + 20) for n in range(400)]
+    ((_, group),) = find_near(texts, 3)
+    assert len(group) == 400
+
+
+def test_a_few_of_many_near_texts_that_differ_by_chance_alone_are_no_family() -> None:
+    words = ("shock", "wing", "model", "pressure")
+    near = [f"{LEAVE.format('Spain', 23)} Gas {' '.join(p)} flow." for p in permutations(words, 3)]
+    chance = [f"{LEAVE.format('Spain', 23)} The {word} of it." for word in words[:3]]
+    assert [len(group) for _, group in find_near([*chance, *near], 3)] == []
+    assert [len(group) for _, group in find_near(chance, 3)] == [3]
