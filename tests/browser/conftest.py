@@ -69,6 +69,8 @@ AT_REST = """async () => {
     && document.querySelector(".stApp")?.dataset.testScriptState === "notRunning"
   await idle()
   if (!quiet()) return false
+  // What a run left out goes a moment after the run has ended.
+  await new Promise(done => setTimeout(done, 60))
   await idle()
   return quiet()
 }"""
