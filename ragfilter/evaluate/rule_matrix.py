@@ -253,8 +253,9 @@ def build_parts(
     read = parse(rule)
     viewed = viewer(user, settings)
     ids = [chunk.id for chunk in chunks if chunk.rule == rule and viewed.sees(chunk)]
-    asked = _ready(pools, qrels, settings, user)
-    labelled = sum(question.scores is not None for question in asked)
+    labelled = sum(i in qrels for i in pools)
+    met = {i: p for i, p in pools.items() if any(hit.chunk.rule == rule for hit in p.hits)}
+    asked = _ready(met, qrels, settings, user)
     rests = {place: without(read, place) for place in parts(read)}
     tallies = {place: _Tally() for place in rests}
     book = RuleBook(rests.values())

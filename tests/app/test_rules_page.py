@@ -309,6 +309,13 @@ def test_the_matrix_is_shown_and_a_rule_looked_at_by_group_and_term(page: Any) -
     frames = [f.value for f in page.at.dataframe if "ΔF1 without" in f.value]
     words = dict(zip(frames[1]["part"], frames[1]["rule"], strict=True))
     assert words["contain_one_of[1][0]"] == '"armor class 6"'
+    assert not [f for f in page.at.dataframe if "question" in f.value]
+    page.at.selectbox(key="matrix-rule").set_value("attack-matrix-clerics-ac-2")
+    page.run()
+    (conflicts,) = [f.value for f in page.at.dataframe if "question" in f.value]
+    assert [question.endswith("plate mail and shield?") for question in conflicts["question"]] == [
+        True
+    ]
 
 
 def test_the_table_shows_what_rules_do_and_what_harms_first(page: Any) -> None:

@@ -89,7 +89,10 @@ def draw(work: Desk) -> None:
             if from_history
             else counted(made.queries, "labelled question") + ", the most harmful first"
         )
-        html.draw(f'<p class="rf-aside">{numbers.count(len(made.rules))} rules over {over}.</p>')
+        fell = f"; {made.waiting:,} fell back for want of rerank scores" if made.waiting else ""
+        html.draw(
+            f'<p class="rf-aside">{numbers.count(len(made.rules))} rules over {over}{fell}.</p>'
+        )
         names = [_chunks(work, row.chunk_ids) for row in made.rules]
         briefs = [brief(row.rule) for row in made.rules]
         _table("matrix-table", "chunk", names, made.rules, briefs)
@@ -178,7 +181,9 @@ def _table(
         hide_index=True,
         height=400,
         placeholder="–",
-        column_config={
+        # A group may be long, and the figures stand behind it.
+        column_config={"rule": column.TextColumn("rule", width="medium")}
+        | {
             name: column.TextColumn(name, help=HELP[name])
             if name == "fires"
             else column.NumberColumn(name, help=HELP[name], format=forms.get(name))
@@ -216,6 +221,20 @@ def _parts(work: Desk, made: Matrix, asked: Labelled) -> None:
     rule = parse(by_id[chosen].rule)
     places = [row.place for row in parts]
     _table("matrix-parts", "part", places, parts, [written(rule, place) for place in places])
+    conflicts = by_id[chosen].conflicts
+    if conflicts:
+        html.draw('<p class="rf-caption">Questions whose relevant chunk the rule blocks</p>')
+        st.dataframe(
+            pd.DataFrame(
+                {
+                    "question": [asked.pools[query_id].query for query_id, _ in conflicts],
+                    "chunk": [_chunks(work, (chunk_id,)) for _, chunk_id in conflicts],
+                }
+            ),
+            key="matrix-conflicts",
+            hide_index=True,
+            height="content",
+        )
 
 
 def _edit(chunk_id: str) -> None:
