@@ -22,7 +22,7 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
@@ -36,7 +36,12 @@ MAX_BYTES = 64 * 1024
 MAX_TERMS = 1000
 KEYS = ("contain_one_of", "contain", "contain_all_of", "contain_none_of", "match")
 MODES = ("word", "substring")
+DEEPEST = 4
+"""Levels of a rule: ``{"query_must": {"contain_one_of": [["term"]]}}``."""
 
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]|-?(?:\d+|Infinity|NaN)', re.DOTALL)
+# Python reads no number of more digits.
+_LONG = re.compile(r"-?\d{4301}")
 _TEMPLATE_TERMS = 8
 _FILLERS = frozenset((
     "and", "are", "before", "between", "for", "from", "into", "not", "off", "one", "over", "per",
@@ -206,19 +211,48 @@ def load(text: str) -> Any:
     """The value of JSON text. Raises RuleError with the place: no JSON, a key that stands twice,
     NaN, or what is nested too deeply."""
     try:
-        return json.loads(text, object_pairs_hook=_no_twins, parse_constant=_no_constant)
+        return _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
         raise RuleError(
             f"this is not valid JSON ({error.msg}).",
-            place=place,
+            place=_place(text, error.pos),
             remedy="Look for a missing comma, quote or bracket there or just before.",
         ) from None
-    except (RecursionError, ValueError):  # too deeply nested, or a number of thousands of digits
+    except _Constant as constant:
+        name = str(constant)
         raise RuleError(
-            "this JSON is nested too deeply or holds a number that is too long.",
+            f"{name} is not valid JSON.",
+            place=_place(text, _find(text, lambda token, _: token == name)),
+            remedy=f'Write the term in quotes: "{name}".',
+        ) from None
+    except RecursionError:
+        raise RuleError(
+            "this JSON is nested too deeply.",
+            place=_place(text, _find(text, lambda _, depth: depth > DEEPEST)),
             remedy="A rule holds lists of terms, and groups of terms in contain_one_of.",
         ) from None
+    except ValueError:
+        raise RuleError(
+            "this JSON holds a number that is too long.",
+            place=_place(text, _find(text, lambda token, _: _LONG.match(token) is not None)),
+            remedy="Write a term in quotes.",
+        ) from None
+
+
+def _place(text: str, at: int) -> str:
+    before = text[:at]
+    return f"line {before.count(chr(10)) + 1}, column {at - before.rfind(chr(10))}"
+
+
+def _find(text: str, wanted: Callable[[str, int], bool]) -> int:
+    """Where the first token of JSON text stands that is wanted, by itself and its depth."""
+    depth = 0
+    for found in _TOKEN.finditer(text):
+        token = found.group()
+        depth += (token in ("[", "{")) - (token in ("]", "}"))
+        if wanted(token, depth):
+            return found.start()
+    return 0
 
 
 def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -234,8 +268,15 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+class _Constant(Exception):
+    """NaN and the infinities, which Python reads and JSON does not have."""
+
+
 def _no_constant(name: str) -> NoReturn:
-    raise RuleError(f"{name} is not valid JSON.", remedy=f'Write the term in quotes: "{name}".')
+    raise _Constant(name)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_no_twins, parse_constant=_no_constant)
 
 
 def _refuse_key(key: str) -> NoReturn:
