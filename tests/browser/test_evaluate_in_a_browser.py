@@ -43,6 +43,8 @@ def mark(tab: Any, key: str) -> None:
 
 
 def choose(tab: Any, box: str, option: str) -> None:
+    # A list closes when the page scrolls, which a click on what is out of sight makes it do.
+    tab.keyed(box).scroll_into_view_if_needed()
     tab.rest().keyed(box).get_by_role("combobox").click()
     tab.page.get_by_role("option", name=re.compile(option)).click()
 
