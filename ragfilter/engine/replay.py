@@ -32,11 +32,13 @@ def replay(
     scan: Scan | None = None,
     *,
     steps: Steps | None = None,
+    explain: bool = True,
 ) -> Result:
     """Decide over a gathered pool. Pure and deterministic; asks no store and no model.
 
     `user` is who asks, where the clearance layer is on. `scan` is the pool's query held against its
-    rules, for a caller who replays it under many.
+    rules, for a caller who replays it under many. Without `explain` layers may leave their
+    decisions out; what is kept stays the same. Replays that share `steps` are alike in it.
 
     What a layer lacks (rerank scores, verdicts) is listed in `Result.needs`; until it is there the
     layer falls back to what it can do without and says so in its trace's note.
@@ -53,7 +55,7 @@ def replay(
         steps[start] = first, replace(pool, entities=sides), {hit.id: hit for hit in first}
     hits, shown, found = before = steps[start]
     shared = steps.setdefault((settings.retrieval, user), {})
-    look = LayerInput(settings, shown, steps[scan_rules], user, shared=shared)
+    look = LayerInput(settings, shown, steps[scan_rules], user, shared=shared, explain=explain)
     seen = dict(found)
     traces: list[LayerTrace] = []
     needs: list[Pending] = []
@@ -69,8 +71,7 @@ def replay(
         if key not in steps:
             started = perf_counter()
             made = layer.apply(hits, look)
-            came = {hit.id for hit in hits}
-            new = tuple(hit for hit in made.hits if hit.id not in came)
+            new = tuple(hit for hit in made.hits if hit.id not in found)
             steps.setdefault(key, (made, new, (perf_counter() - started) * 1000))
         step, new, ms = before = steps[key]
         traces.append(

@@ -87,7 +87,7 @@ def record(
             )
             continue
         if id(variant.settings) not in replayed:
-            result = replay(pool, variant.settings, user, steps=steps)
+            result = replay(pool, variant.settings, user, steps=steps, explain=False)
             counted = _count(result.kept, labels, sum(trace.ms for trace in result.traces), costs)
             replayed[id(variant.settings)] = result, counted
         kept[variant.name] = replayed[id(variant.settings)][1]

@@ -101,6 +101,20 @@ def test_what_decides_nothing_has_no_milliseconds() -> None:
     assert untimed == {UNFILTERED, "best fixed k", "oracle"}
 
 
+def test_what_is_counted_is_what_a_replay_keeps() -> None:
+    settings = load(profile="full", environ={}).settings
+    rules = {3: '{"contain": "griffin"}', 5: '{"contain": "owlbears"}'}
+    plain = pool_of([0.3 + 0.02 * n + 0.2 * (n > 5) for n in range(60)])
+    hits = [replace(h, chunk=replace(h.chunk, rule=rules.get(h.rank))) for h in plain.hits]
+    pool = Pool("owlbears", "c", "l2", tuple(hits), complete=True)
+    named = variants(settings)
+    made = record("q", pool, OWLBEARS, named)
+    for variant in named:
+        if not variant.plain:
+            assert made.kept[variant.name].chunks == len(replay(pool, variant.settings).kept)
+    assert len({kept.chunks for kept in made.kept.values()}) > 3
+
+
 def test_the_judge_is_added_to_the_other_layers() -> None:
     judged = GAP.with_values({"judge.enabled": True})
     made = [record("q", pool_of([0.10, 0.11, 0.45]), OWLBEARS, variants(judged))]
