@@ -84,6 +84,13 @@ def test_without_a_cliff_the_fallback_line_is_the_strong_one() -> None:
     )
 
 
+def test_the_line_of_relative_has_a_short_name() -> None:
+    """Beside the curve there is room for two lines."""
+    far = tuple(0.5 + 0.05 * i for i in range(80))
+    figure = drawn(result(far, **{"cutoff.strategy": "relative", "cutoff.max_results": 40}))
+    assert "<b>best + 0.30<br>of the way …</b>" in notes(figure)
+
+
 def test_the_curve_and_its_controls_are_those_of_the_strategy_that_cut() -> None:
     """Seven hits are too few to know a background, so that gap cuts in place of relative."""
     made = result(CLIFFS, **{"cutoff.strategy": "relative"})

@@ -120,7 +120,9 @@ def cut_marks(
         limit = fallback(detail, settings.distance_offset)
         _mark_limit(shapes, notes, text, limit, span, ink, decides=cut.limit is not None)
     elif cut.limit is not None:
-        text = "<br>".join(wrap(strategy(cut.strategy).cliff(settings).lower(), BESIDE))
+        # The headline says the whole of it.
+        said = strategy(cut.strategy).cliff(settings).lower()
+        text = "<br>".join(wrap(said, BESIDE, max_lines=2, placeholder=" …"))
         _mark_limit(shapes, notes, text, cut.limit, span, ink, decides=True)
     if "gap_threshold" in reads:
         _mark_threshold(shapes, notes, detail, settings.gap_threshold, ink)
