@@ -213,7 +213,7 @@ def test_an_edit_in_another_tab_renews_the_results_and_is_told(
     write(page, PASSES).press("rule-save")
     assert [toast.value for toast in page.run().at.toast] == []
     told = [toast.value for toast in other.run().at.toast]
-    assert told == ["The rules were changed in another tab: the results are renewed."]
+    assert told == ["Rules or chunks were changed in another tab: the results are renewed."]
     kept = [row["id"] for row in other.rows if row["place"]]
     assert OTHER in kept
     assert other.ids == before

@@ -44,7 +44,7 @@ def _follow(visit: Visit) -> None:
         return
     if visit.resources.bench.stores.of(asked.collection).outdated(asked.version):
         state.renew()
-        st.toast("The rules were changed in another tab: the results are renewed.")
+        st.toast("Rules or chunks were changed in another tab: the results are renewed.")
 
 
 def box(visit: Visit) -> None:
