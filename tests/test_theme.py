@@ -211,6 +211,12 @@ def test_text_stands_out_from_its_ground(dark: bool) -> None:
             for word, tint in theme.chips(dark=dark).items()
         ),
     ]
+    # The JSON of a rule, in its text area; kept and muted are above.
+    for name, mark in (
+        ("keys", theme.OUTCOMES["pinned"]),
+        ("numbers", theme.LAYERS["query_must"]),
+    ):
+        pairs.append((name, mark.colour(dark=dark), main["secondaryBackgroundColor"]))
     # A chosen segment or tab is written in the primary colour over a tenth of it.
     for ground in (main["backgroundColor"], theme.SURFACE[dark]):
         chosen = mixed(main["primaryColor"], ground, 0.1)
