@@ -150,7 +150,7 @@ def test_the_question_of_the_source_document(judged_by: Callable[..., Any]) -> N
     assert told["Fallback"] == "not used"
     assert told["Tokens in + out"].startswith("1,500 + ")
     # (1500 × 0.15 + 400 × 0.6) / 10⁶: 40 decisions of 10 tokens.
-    assert told["Cost"] == "0.0005"
+    assert told["Cost"] == "$0.0005"
     assert f"kept {told['Kept']} of 40 + {len(brought)} brought" in page.strip
     said = verdicts(page)
     assert said["└ TokenRequest schema"] == ("✚ brought", "2, Get or … token")
