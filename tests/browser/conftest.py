@@ -185,6 +185,8 @@ class Tab:
         expect(hover).to_be_visible()
         told: list[str] = hover.locator("tspan.line").all_text_contents()
         self.page.mouse.click(x, y)
+        # The chart tells of a click a moment later.
+        expect(self.chunk).to_be_visible()
         return told
 
     def click_row(self, row: int, column: str = "") -> str:
