@@ -123,7 +123,7 @@ def wanted() -> Filter:
 def ordered(desk: Desk, rows: Listing, *, anew: bool = False) -> tuple[str, ...]:
     """The ids that the filter admits, in an order that stays while rules are saved, so that *next*
     goes on where one was."""
-    asked = (desk.collection, desk.user, wanted())
+    asked = (desk.collection, desk.user, wanted(), len(desk.chunks))
     kept: tuple[object, tuple[str, ...]] | None = st.session_state.get(ORDER)
     if anew or kept is None or kept[0] != asked:
         kept = (asked, tuple(row.id for row in rows.find(asked[2])))

@@ -94,7 +94,9 @@ def _start(collection: str, user: User, resources: Resources) -> None:
         return
     book, templates = resources.bench.drafts, resources.bench.templates()
     timeout_s = resources.deployment.answer_timeout_s
-    waiting = book.waiting(collection)
+    known = resources.bench.collection(collection).catalogue()
+    # What an operator queued counts for those alone who may see it.
+    waiting = [i for i in book.waiting(collection) if i in known and user.sees(known[i])]
     made: list[Draft] = []
 
     def work(stop: threading.Event) -> None:

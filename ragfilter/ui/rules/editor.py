@@ -74,7 +74,7 @@ def draw(
         _buttons(chunk, collection, user, resources, guard, busy=busy, said=said)
     kept.draw(chunk, text)
     if trouble is not None and trouble.conflict:
-        _conflict(trouble, collection)
+        _conflict(trouble, collection, guard)
     elif sound:
         _findings(chunk, saving.as_stored(text), more)
         preview(saving.as_stored(text))
@@ -250,7 +250,7 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
             )
 
 
-def _conflict(trouble: Trouble, collection: str) -> None:
+def _conflict(trouble: Trouble, collection: str, guard: Guard | None) -> None:
     """Both versions of a rule that somebody else stored meanwhile."""
     html.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
     st.code(saving.shown(trouble.stored) or "no rule", language="json")
@@ -266,7 +266,7 @@ def _conflict(trouble: Trouble, collection: str) -> None:
             "Overwrite with mine",
             key="rule-overwrite",
             on_click=saving.act,
-            args=("save", trouble.chunk_id, trouble.stored, collection),
+            args=("save", trouble.chunk_id, trouble.stored, collection, guard),
             help="Replace the stored rule with the text in the editor.",
         )
 

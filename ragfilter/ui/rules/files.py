@@ -12,7 +12,7 @@ from ragfilter.rules import rule_files
 from ragfilter.rules.rule_files import Change, Plan, Refusal
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html
-from ragfilter.ui.rules import bulk, diff, effect, labelled, signs
+from ragfilter.ui.rules import bulk, diff, effect, labelled
 from ragfilter.ui.rules.desk import Desk
 
 FILE, DOUBTS, SURE = "files-file", "files-doubts", "files-sure"
@@ -56,7 +56,6 @@ def _export(work: Desk) -> None:
 
 def _exported(work: Desk) -> None:
     work.resources.bench.journal.mark_exported(work.collection)
-    signs.forget()
 
 
 def _import(work: Desk) -> None:

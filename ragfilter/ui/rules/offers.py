@@ -116,7 +116,8 @@ def _one(work: Desk, offers: Sequence[Offer]) -> None:
     spoilt = effect.spoilt(work, {each.chunk.id: each.rule}) if stored != each.rule else ""
     if spoilt:
         html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(spoilt)}</p>')
-    sure = not spoilt or st.checkbox("Accept it all the same", key=ONE_SURE)
+    # By chunk: what was confirmed of one holds for no other.
+    sure = not spoilt or st.checkbox("Accept it all the same", key=f"{ONE_SURE}-{chosen}")
     with st.container(key="suggest-actions", horizontal=True, gap="small"):
         st.button(
             "Accept this one",

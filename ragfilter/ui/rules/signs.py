@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from ragfilter.errors import StoreError
 from ragfilter.rules.overview import STATES
 from ragfilter.ui.look import theme
@@ -23,7 +21,6 @@ EDITED = (
     "draft: an edit that is not saved. changed: edited since the last export, or at all where "
     "nothing was exported."
 )
-KNOWN = "rules-edited"
 
 
 def signed(word: str) -> str:
@@ -50,20 +47,10 @@ def edited(view: View) -> dict[str, list[str]]:
     return found
 
 
-def forget() -> None:
-    """The rules were exported."""
-    st.session_state.pop(KNOWN, None)
-
-
 def _exported(view: View) -> dict[str, str | None]:
-    """The rules of edited chunks as they were exported, read once a version of the collection."""
-    key = (view.asked.collection, view.asked.version)
-    known: tuple[object, dict[str, str | None]] | None = st.session_state.get(KNOWN)
-    if known is None or known[0] != key:
-        try:
-            known = key, view.resources.bench.journal.edited_since_export(view.asked.collection)
-        except StoreError:
-            # The editor says what is wrong with the journal.
-            known = key, {}
-        st.session_state[KNOWN] = known
-    return known[1]
+    """The rules of edited chunks as they were exported."""
+    try:
+        return view.resources.bench.journal.edited_since_export(view.asked.collection)
+    except StoreError:
+        # The editor says what is wrong with the journal.
+        return {}
