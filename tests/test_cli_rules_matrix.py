@@ -108,6 +108,19 @@ def test_questions_must_be_given(run: Run) -> None:
     assert "--queries is missing." in run.err
 
 
+def test_proposals_for_families_are_measured_on_the_labels_of_the_workspace(
+    run: Run, labels: list[str]
+) -> None:
+    place = ["-c", "small", "--data-dir", str(run.folder)]
+    assert main(["labels", "import", *labels[:4], *place, "--set-name", "mine"]) == 0
+    made = run.json("suggest", "--families")
+    row = next(p["matrix"] for p in made["proposals"] if p["id"] == "cleric-6")
+    assert (row["queries"], len(row["conflicts"])) == (2, 2)
+    assert made["effect"]["labelled"] == 2
+    printed = run("suggest", "--families").splitlines()
+    assert printed[4].startswith("  2 queries, blocks 2, passes 0, 2 conflicts, without it F1 ")
+
+
 def test_a_dry_run_shows_what_an_import_does_to_labelled_queries(
     run: Run, labels: list[str], tmp_path: Path
 ) -> None:

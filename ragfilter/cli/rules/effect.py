@@ -17,6 +17,8 @@ from ragfilter.text.numbers import counted
 if TYPE_CHECKING:
     from ragfilter.evaluate.beir import Labels
     from ragfilter.evaluate.effect import Effect
+    from ragfilter.model import User
+    from ragfilter.settings.schema import Settings
     from ragfilter.workbench import Workbench
 
 
@@ -89,20 +91,11 @@ def _effect_of(
 ) -> Effect | None:
     """What changes (chunk id to rule) do to labelled queries; what the labels lack is told. None
     where no queries were named and the workspace has no labels."""
-    from ragfilter.evaluate import run, stored
+    from ragfilter.evaluate import run
     from ragfilter.evaluate.effect import measure_effect
-    from ragfilter.layers.clearance import viewer
 
     settings, user = filtering.load().settings, filtering.user
-    queries, qrels = labelled
-    known: Labels | None
-    if queries is not None:
-        known = parts.read_labels(Chosen(), queries, qrels, bench, place.collection, user, settings)
-    else:
-        # Nobody named them, so an LLM is not paid for them.
-        settings = settings.with_values({"query_must.enabled": True, "judge.enabled": False})
-        catalogue = bench.collection(place.collection).catalogue()
-        known = stored.everything(bench.labels, place.collection, catalogue, viewer(user, settings))
+    known, settings = labels_of(labelled, bench, place, user, settings)
     if known is None:
         return None
     backends = parts.backends(bench, place.collection)
@@ -110,6 +103,29 @@ def _effect_of(
         known.labelled, settings, backends, user, progress=parts.progress("queries")
     )
     return measure_effect(pools, known.qrels, settings, changes, user)
+
+
+def labels_of(
+    labelled: tuple[str | None, str | None],
+    bench: Workbench,
+    place: Place,
+    user: User,
+    settings: Settings,
+) -> tuple[Labels | None, Settings]:
+    """The labelled queries that were named, else all that the workspace has, None where it has
+    none; and the settings to gather them with. What named labels lack is told."""
+    from ragfilter.evaluate import stored
+    from ragfilter.layers.clearance import viewer
+
+    queries, qrels = labelled
+    if queries is not None:
+        read = parts.read_labels(Chosen(), queries, qrels, bench, place.collection, user, settings)
+        return read, settings
+    # Nobody named them, so an LLM is not paid for them.
+    settings = settings.with_values({"query_must.enabled": True, "judge.enabled": False})
+    catalogue = bench.collection(place.collection).catalogue()
+    seen_by = viewer(user, settings)
+    return stored.everything(bench.labels, place.collection, catalogue, seen_by), settings
 
 
 def _is_wanted(effect: Effect | None, *, yes: bool) -> bool:

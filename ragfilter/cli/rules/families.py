@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.cli import parts
-from ragfilter.cli.options import OTHER_OUT, Chosen, Place, Viewing
-from ragfilter.cli.rules.effect import effect_document, effect_text
+from ragfilter.cli.options import OTHER_OUT, Place, Viewing
+from ragfilter.cli.rules.effect import effect_document, effect_text, labels_of
 from ragfilter.errors import InputError
 from ragfilter.files import write_text
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.proposed import Suggested
+    from ragfilter.evaluate.rule_matrix import RuleRow
     from ragfilter.rules.families import Proposal
 
 
@@ -39,21 +40,19 @@ def suggest_families(
 
     if out is not None and out.exists():
         raise InputError(f"{out} exists.", remedy="Name another file with --out.")
-    queries, qrels = labelled
     given = parts.load_config(None, viewing.config, viewing.values, {}).settings
     given = given.with_values({"query_must.enabled": True})
+    user = viewing.user
     with place.open("rules") as bench:
         selected = select(bench.collection(place.collection), where or (), user=viewing.viewer)
         parts.tell(selected.notice)
+        read, given = labels_of(labelled, bench, place, user, given)
         known, likeness = None, None
-        if queries is not None:
-            read = parts.read_labels(
-                Chosen(), queries, qrels, bench, place.collection, viewing.user, given
-            )
+        if read is not None:
             backends = parts.backends(bench, place.collection)
             show = parts.progress("queries")
-            pools = run.gather_all(read.labelled, given, backends, viewing.user, progress=show)
-            known = make_labelled(pools, read.qrels, given, viewing.user)
+            pools = run.gather_all(read.labelled, given, backends, user, progress=show)
+            known = make_labelled(pools, read.qrels, given, user)
             likeness = likeness_of(bench.embedder)
         made = suggest(selected.chunks, (), known, likeness)
     records = [record(each, made) for each in made.proposals]
@@ -100,6 +99,19 @@ def _document(collection: str, made: Suggested, records: list[dict[str, Any]]) -
     return document | effect_document(made.evidence.effect)
 
 
+def _row_text(row: RuleRow) -> str:
+    """A row of the matrix in short."""
+    figures = [
+        counted(row.queries, "query"),
+        f"blocks {row.blocks}",
+        f"passes {row.passes}",
+        counted(len(row.conflicts), "conflict"),
+    ]
+    if row.delta_f1 is not None and row.delta_recall is not None:
+        figures.append(f"without it F1 {row.delta_f1:+.4f}, recall {row.delta_recall:+.4f}")
+    return ", ".join(figures)
+
+
 def _text(collection: str, made: Suggested, out: Path | None) -> str:
     lines = []
     for family in made.families:
@@ -108,6 +120,8 @@ def _text(collection: str, made: Suggested, out: Path | None) -> str:
         lines.append(f"  values: {', '.join(m.named for m in family.members)}")
         example = next(p for p in made.proposals if p.family == family.pattern)
         lines.append(f"  {example.chunk.id}: {example.rule}")
+        row = made.evidence.rows.get(example.rule)
+        lines += [] if row is None else [f"  {_row_text(row)}"]
     losses = made.evidence.losses
     doubtful = sum(bool(p.doubt) or p.chunk.id in losses for p in made.proposals)
     lines.append(

@@ -43,7 +43,7 @@ def suggest(
         typer.Option(
             "--queries",
             help="With --families: labelled queries, to learn names from and to measure the "
-            f"proposals. {SET_HELP}",
+            f"proposals. Without it, all that the workspace has labelled. {SET_HELP}",
         ),
     ] = None,
     qrels: QrelsFile = None,
