@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from rule_runs import GOOD, Run, make_workspace
 
+from ragfilter.cli.parts import open_for
+
 CLERICS = "attack matrix for clerics , ac #"
 TITLE = "Attack matrix for clerics, AC #"
 
@@ -44,3 +46,10 @@ def test_json_holds_families_and_proposals(run: Run) -> None:
 
 def test_without_a_family_nothing_is_proposed(run: Run) -> None:
     assert run.json("suggest", "--families", "--where", "type=item")["proposals"] == []
+
+
+def test_spellings_come_from_the_questions_asked_too(run: Run) -> None:
+    with open_for(run.folder, "test") as bench:
+        bench.labels.remember("small", "does a cleric hit the 6th AC?")
+    (first, *_) = run.json("suggest", "--families")["proposals"]
+    assert "6th ac" in first["query_must"]["contain_one_of"][0]

@@ -37,6 +37,7 @@ def suggest_families(
     from ragfilter.evaluate import run
     from ragfilter.evaluate.effect import make_labelled
     from ragfilter.evaluate.proposed import likeness_of, suggest
+    from ragfilter.stores.labels import ASKED
 
     if out is not None and out.exists():
         raise InputError(f"{out} exists.", remedy="Name another file with --out.")
@@ -54,7 +55,8 @@ def suggest_families(
             pools = run.gather_all(read.labelled, given, backends, user, progress=show)
             known = make_labelled(pools, read.qrels, given, user)
             likeness = likeness_of(bench.embedder)
-        made = suggest(selected.chunks, (), known, likeness)
+        asked = bench.labels.queries(place.collection, ASKED).values()
+        made = suggest(selected.chunks, asked, known, likeness)
     records = [record(each, made) for each in made.proposals]
     if out is not None:
         lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in records)
