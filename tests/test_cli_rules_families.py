@@ -53,3 +53,9 @@ def test_spellings_come_from_the_questions_asked_too(run: Run) -> None:
         bench.labels.remember("small", "does a cleric hit the 6th AC?")
     (first, *_) = run.json("suggest", "--families")["proposals"]
     assert "6th ac" in first["query_must"]["contain_one_of"][0]
+
+
+def test_limit_is_of_the_selection(run: Run) -> None:
+    # Two of one pattern are no family.
+    assert run.json("suggest", "--families", "--limit", "2")["proposals"] == []
+    assert len(run.json("suggest", "--families", "--limit", "3")["proposals"]) == 3

@@ -30,6 +30,7 @@ def suggest_families(
     out: Path | None,
     labelled: tuple[str | None, str | None],
     *,
+    limit: int | None,
     as_json: bool,
 ) -> None:
     """Print the proposals, or write them to `out`. Raises InputError."""
@@ -45,7 +46,8 @@ def suggest_families(
     given = given.with_values({"query_must.enabled": True})
     user = viewing.user
     with place.open("rules") as bench:
-        selected = select(bench.collection(place.collection), where or (), user=viewing.viewer)
+        store = bench.collection(place.collection)
+        selected = select(store, where or (), user=viewing.viewer, limit=limit)
         parts.tell(selected.notice)
         read, given = labels_of(labelled, bench, place, user, given)
         known, likeness = None, None

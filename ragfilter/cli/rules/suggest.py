@@ -73,7 +73,8 @@ def suggest(
     if families:
         from ragfilter.cli.rules.families import suggest_families
 
-        suggest_families(place, viewing, where, out, (queries, qrels), as_json=as_json)
+        labelled = queries, qrels
+        suggest_families(place, viewing, where, out, labelled, limit=limit, as_json=as_json)
         return
     if not llm:
         raise SettingsError(
