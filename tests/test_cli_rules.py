@@ -22,6 +22,7 @@ from rule_runs import CHUNKS, GOOD, OTHER, SPREAD, Run, make_workspace
 from waiting import PATIENT_S, PROCESS_S, SILENT_S
 
 from ragfilter.cli import main
+from ragfilter.cli.parts import open_for
 from ragfilter.cli.rules import drafting
 from ragfilter.errors import InputError
 from ragfilter.protocols import Delta
@@ -660,6 +661,14 @@ def test_a_secret_is_not_exported_for_a_user_who_may_not_see_it(run: Run) -> Non
     assert "secret" not in run("export")
     assert "1 chunk is left out" in run.err
     assert "secret" in run("export", "--level", "4")
+
+
+def test_only_a_file_that_lacks_no_rule_counts_as_an_export(run: Run, tmp_path: Path) -> None:
+    run("import", write(tmp_path / "in.jsonl", {"id": "secret", "query_must": {"contain": "x"}}))
+    for n, (args, changed) in enumerate([((), {"secret": None}), (ALL, {})]):
+        run("export", "--out", str(tmp_path / f"{n}.jsonl"), *args)
+        with open_for(run.folder, "test") as bench:
+            assert bench.journal.edited_since_export("small") == changed
 
 
 def write(path: Path, *records: object) -> str:

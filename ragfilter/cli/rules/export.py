@@ -37,6 +37,7 @@ def export(
     else:
         write_text(out, text, remedy=OTHER_OUT)
         parts.emit(f"{place.collection}: {len(chosen.chunks)} rules written to {out}\n")
-        if not where:
+        # What the file lacks still counts as changed since the last export.
+        if not where and not chosen.notice:
             with place.open("rules") as bench:
                 bench.journal.mark_exported(place.collection)
