@@ -400,3 +400,19 @@ def test_files_go_out_and_come_in_with_a_dry_run_first(page: Any, tmp_path: Path
     page.at.session_state["history-open"] = int(frame["edit"][0])
     page.run().press("history-undo")
     assert stored("monster-owlbear") is None
+
+
+def test_only_the_export_of_one_who_sees_everything_counts(
+    open_page: Callable[..., Any], workspace: Path
+) -> None:
+    for limited in (True, False):
+        params = {"clearance.enabled": str(limited).lower()}
+        page = choose_part(open_rules(open_page(params, workspace=workspace)), "Files")
+        journal = resources.open_resources().bench.journal
+        edit = journal.begin(
+            who="ada", collection="demo", chunk_id=MATRIX, before="{}", after=stored(MATRIX)
+        )
+        journal.finish(edit.id)
+        page.at.download_button(key="files-jsonl").click()
+        page.run()
+        assert (MATRIX in journal.edited_since_export("demo")) is limited

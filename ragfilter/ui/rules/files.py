@@ -50,11 +50,16 @@ def _export(work: Desk) -> None:
                 disabled=not chunks,
                 on_click=_exported,
                 args=(work,),
-                help="Rules edited after this export count as changed in the table.",
+                help="Rules edited after this export count as changed in the table."
+                if work.user.unrestricted
+                else "Holds what you may see; what counts as changed in the table stays.",
             )
 
 
 def _exported(work: Desk) -> None:
+    # Under clearance the file may lack rules, and whether this one does must not show.
+    if not work.user.unrestricted:
+        return
     work.resources.bench.journal.mark_exported(work.collection)
 
 
