@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rule_runs import GOOD, OTHER, Run, make_workspace
 
-from ragfilter.cli import main
+from ragfilter.cli import main, parts
 
 pytestmark = pytest.mark.model
 
@@ -57,6 +57,16 @@ def test_the_matrix_of_labelled_questions_and_of_a_log(
     assert made["labelled"]["rules"][0] == good
     (logged,) = (r for r in made["history"]["rules"] if r["chunk_ids"] == ["cleric-6"])
     assert (logged["blocks"], logged["passes"], logged["delta_f1"]) == (1, 1, None)
+
+
+def test_the_questions_that_were_asked(run: Run) -> None:
+    run("matrix", "--questions", "asked", code=2)
+    assert "No question was asked of small yet." in run.err
+    with parts.open_for(run.folder, "test") as bench:
+        bench.labels.remember("small", "trolls in the hills")
+    made = run.json("matrix", "--questions", "asked")
+    assert made["history"]["queries"] == 1
+    assert "labelled" not in made
 
 
 def test_the_labels_of_the_workspace(run: Run, labels: list[str], folder: Path) -> None:

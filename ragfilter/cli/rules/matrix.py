@@ -39,7 +39,10 @@ def matrix(
     qrels: QrelsFile = None,
     questions: Annotated[
         Path | None,
-        typer.Option(help="Text file of questions without labels, one a line: counted apart."),
+        typer.Option(
+            help="Text file of questions without labels, one a line, or `asked` for those asked "
+            "of the collection: counted apart."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -53,15 +56,24 @@ def matrix(
     from ragfilter.evaluate import rule_matrix, run
     from ragfilter.ingest.files import read_lines
     from ragfilter.layers.clearance import viewer
+    from ragfilter.stores.labels import ASKED
 
     asked: dict[str, tuple[Mapping[str, str], Any]] = {}
-    if questions is not None:
+    from_history = str(questions) == ASKED
+    if questions is not None and not from_history:
         lines = enumerate(read_lines(questions), start=1)
         asked["history"] = {str(number): line for number, line in lines if line.strip()}, {}
         if not asked["history"][0]:
             raise InputError(f"{questions} has no questions.", remedy="Write one a line.")
     made: dict[str, Matrix | tuple[RuleRow, ...]] = {}
     with place.open("rules") as bench:
+        if from_history:
+            asked["history"] = bench.labels.queries(place.collection, ASKED), {}
+            if not asked["history"][0]:
+                raise InputError(
+                    f"No question was asked of {place.collection} yet.",
+                    remedy="Ask some on the page, or give a file of questions.",
+                )
         backends = parts.backends(bench, place.collection)
         catalogue = backends.collection.catalogue() or {}
         if queries is not None:
