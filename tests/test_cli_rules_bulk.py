@@ -46,6 +46,14 @@ def test_a_change_of_a_selection_is_one_step(run: Run) -> None:
     assert run.rule("troll") == OTHER
 
 
+def test_the_history_shows_what_a_step_changed(run: Run) -> None:
+    run("bulk", "--where", "id=cleric-*", "--set-rule", GROUP)
+    shown = run("history", "--edit", "2").splitlines()
+    assert shown[:3] == ["cleric-6", f"- {GOOD}", f"+ {GROUP}"]
+    assert shown[6:] == ["cleric-8", "- no rule", f"+ {GROUP}"]
+    assert [edit["id"] for edit in run.json("history", "--edit", "2")] == [1, 2, 3]
+
+
 @pytest.mark.parametrize(
     ("args", "rule"),
     [
@@ -87,6 +95,8 @@ def test_a_chunk_that_the_user_may_not_see_is_left_out(run: Run) -> None:
     ("args", "says"),
     [
         (("undo", "--edit", "7"), "small has no edit 7."),
+        (("history", "--edit", "7"), "small has no edit 7."),
+        (("history", "boat", "--edit", "7"), "were both given"),
         (("undo", "boat", "--edit", "7"), "were both given"),
     ],
 )

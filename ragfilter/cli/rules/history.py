@@ -13,9 +13,11 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import MOST, Json, Place
 from ragfilter.cli.rules.group import OneChunk, rules
 from ragfilter.cli.table import table
+from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
+    from ragfilter.rules.journal import Journal
     from ragfilter.rules.journal_rows import Edit, Step
 
 RULE_CHARS = 60
@@ -25,6 +27,14 @@ RULE_CHARS = 60
 def history(
     place: Place,
     chunk: OneChunk = None,
+    edit: Annotated[
+        int | None,
+        typer.Option(
+            "--edit",
+            max=MOST,
+            help="What this edit changed, with what was changed together with it.",
+        ),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=MOST, help="Maximum number of edits.")] = 20,
     as_json: Json = False,
 ) -> None:
@@ -34,9 +44,16 @@ def history(
     """
     from ragfilter.rules.journal_rows import Step
 
+    if chunk is not None and edit is not None:
+        raise InputError("A chunk and --edit were both given.", remedy="Give one of them.")
     with place.open("rules") as bench:
         bench.collection(place.collection)
         journal = bench.journal
+        if edit is not None:
+            made = _step(journal, place.collection, edit)
+            documents = [edit_document(each) for each in made]
+            parts.emit(parts.dumps(documents) if as_json else "".join(map(_diff, made)))
+            return
         if as_json:
             edits = journal.history(place.collection, chunk, limit=limit)
             parts.emit(parts.dumps([edit_document(edit) for edit in edits]))
@@ -50,6 +67,23 @@ def history(
         parts.emit(history_text(steps))
     else:
         typer.echo("No rule has been edited yet.", err=True)
+
+
+def _step(journal: Journal, collection: str, edit_id: int) -> tuple[Edit, ...]:
+    """An edit of the collection, and those made together with it. Raises InputError."""
+    try:
+        made = journal.step(edit_id)
+    except KeyError:
+        made = ()
+    if not made or made[0].collection != collection:
+        raise InputError(
+            f"{collection} has no edit {edit_id}.", remedy="`ragfilter rules history` lists them."
+        )
+    return made
+
+
+def _diff(edit: Edit) -> str:
+    return f"{edit.chunk_id}\n- {edit.before or 'no rule'}\n+ {edit.after or 'no rule'}\n"
 
 
 def history_text(steps: Sequence[Step]) -> str:
