@@ -1,7 +1,8 @@
 """What the commands of `ragfilter rules` share.
 
-`import`, `undo` and `redo` write, through the journal. The clearance settings in force hold for the
-commands that read chunks, and what they leave out is told; the journal is for the one who keeps it.
+`import`, `bulk`, `lint --fix`, `undo` and `redo` write, through the journal. The clearance settings
+in force hold for the commands that read chunks, and what they leave out is told; the journal is for
+the one who keeps it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from ragfilter.cli.rules.select import Selection
 
 FOUND = 1
-rules = make_group("rules", "Draft, check, export, import, undo and redo query_must rules.")
+rules = make_group(
+    "rules",
+    "Suggest, check, measure, test, mend, change, export, import, undo and redo query_must rules.",
+)
 
 OneChunk = Annotated[
     str | None,
