@@ -15,9 +15,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ragfilter.answer.stream import Prices
 from ragfilter.errors import InputError
 from ragfilter.model import Chunk
-from ragfilter.protocols import Progress
+from ragfilter.protocols import Progress, Usage
 from ragfilter.rules import draft as suggesting
 from ragfilter.rules.draft import Draft
 from ragfilter.rules.drafting import Totals
@@ -97,6 +98,16 @@ def totals_text(totals: Totals, *, before: int) -> str:
         f"{', '.join(parts)}; {about}{totals.usage.prompt_tokens:,} prompt and "
         f"{totals.usage.completion_tokens:,} answer tokens{cost}, {totals.seconds:.1f} s. "
         "Nothing is saved to the collection.\n"
+    )
+
+
+def expected_text(chunks: int, usage: Usage, prices: Prices | None) -> str:
+    """About what first answers for so many chunks take, told before the first is asked for."""
+    paid = prices and f", cost {numbers.money(prices.of(usage), prices.currency)}"
+    return (
+        f"{numbers.counted(chunks, 'chunk')} to draft: about {usage.prompt_tokens:,} prompt and "
+        f"{usage.completion_tokens:,} answer tokens{paid or ''}; up to three times as much where "
+        "first answers have a fault."
     )
 
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from ragfilter.rules.draft import Draft
     from ragfilter.settings.deployment import Deployment
 
+SAMPLE = 40
+"""The cost is foretold from so many chunks."""
+
 
 @command(rules)
 def suggest(
@@ -97,6 +100,10 @@ def suggest(
     parts.tell(selected.notice)
     chosen = selected.chunks
     waiting = [chunk for chunk in chosen if chunk.id not in done]
+    if waiting:
+        step = -(-len(waiting) // SAMPLE)
+        expected = runs.foresee(waiting[::step], len(waiting), prompts)
+        parts.tell(drafting.expected_text(len(waiting), expected, parts.prices(deployment)))
     made: list[Draft] = []
     started = perf_counter()
 
