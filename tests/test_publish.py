@@ -219,6 +219,13 @@ def test_a_run_draws_precision_against_recall() -> None:
     assert ("line", "fixed") in [(tag, attributes.get("class")) for tag, attributes in read.tags]
 
 
+def test_nothing_lost_speaks_of_all_that_was_found() -> None:
+    plan = Plan("rules", "mine", "adaptive-gap", {}, PUBLIC, "v1", "l1", "m", "l2", 1)
+    found = replace(record("q1", 3, 1), lost=0)
+    text = Tags(measured.of_run(Run(7, AT, "ann", plan, 1), [found])).text
+    assert "No question loses a relevant chunk that the search found." in text
+
+
 def test_a_query_without_a_hit_is_told() -> None:
     empty = replay(Pool("Who?", "rules", "l2", ()), GAP, PUBLIC)
     text = Tags(question.of_query(empty, "adaptive-gap", ORIGIN)).text
