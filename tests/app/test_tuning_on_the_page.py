@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from test_every_control_explains_itself import unexplained
 
+from ragfilter.errors import SettingsError
 from ragfilter.evaluate.maps import make as make_map
 from ragfilter.evaluate.tune import tune as evaluate_tune
 from ragfilter.ingest import demo
@@ -128,6 +129,16 @@ def test_a_map_that_is_stopped_says_so_and_is_begun_again(
     assert any("The map was stopped" in text for text in page.run().html)
     page.press("map")
     assert "In force: gap threshold 0.1" in strip(page)
+
+
+def test_a_map_over_what_cannot_be_kept_says_so(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: Any, **more: Any) -> None:
+        raise SettingsError("Too few labels to promise 99%.", remedy="Lower cutoff.recall.")
+
+    monkeypatch.setattr(mapping, "make", refuse)
+    page.press("map")
+    assert not page.at.exception
+    assert any("Lower cutoff.recall." in error.value for error in page.at.error)
 
 
 def test_the_judge_cannot_be_swept(page: Any) -> None:

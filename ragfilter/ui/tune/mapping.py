@@ -6,11 +6,13 @@ from threading import Event
 
 import streamlit as st
 
+from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.maps import Map, make
 from ragfilter.evaluate.tune import Tuning
 from ragfilter.model import User
 from ragfilter.settings.schema import Settings, field
 from ragfilter.ui.look import html
+from ragfilter.ui.main import problems
 from ragfilter.ui.session import background
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.tune.gathered import Gathered, Stopped, Work, wait
@@ -44,6 +46,10 @@ def of(
             '<p class="rf-empty"><b>The map was stopped.</b> Map works it out from the '
             "beginning.</p>"
         )
+        return None
+    except RagfilterError as error:
+        # Of a strategy that cannot keep what a place of the map asks of it.
+        problems.show(error, retry=False)
         return None
     assert isinstance(made, Map)
     if made.holds(settings):
