@@ -11,8 +11,9 @@ import pytest
 from faults import Handler, Serve
 
 from ragfilter.cli import main
+from ragfilter.errors import StoreError
 from ragfilter.settings.deployment import Deployment
-from ragfilter.workbench import open_workbench
+from ragfilter.workbench import Workbench, open_workbench
 
 # Indexes a collection, and evaluates it.
 pytestmark = pytest.mark.slow
@@ -232,6 +233,29 @@ def test_a_run_tells_what_changed_since_and_between(run: Any, place: Path, tmp_p
         pair = str(before["run"]), str(after["run"])
         assert said in run("runs", "compare", *pair)[1]
         assert said in run("report", "compare", *pair)[1]
+
+
+def test_a_run_whose_set_or_collection_is_gone_can_be_read(
+    run: Any, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
+    run("labels", "import", *files, "-c", "small", "--set-name", "leaving")
+    made = json.loads(run("runs", "new", "-c", "small", "--queries", "leaving", "--json")[1])
+    show = ["runs", "show", str(made["run"]), "--json"]
+    run("labels", "rename", "leaving", "left", "-c", "small")
+    (note,) = json.loads(run(*show)[1])["notes"]
+    assert "has no query set 'leaving'" in note
+    assert "Whether questions or labels have changed since cannot be told." in note
+
+    def down(*given: Any) -> None:
+        raise StoreError("The server does not answer.", remedy="Start it.")
+
+    monkeypatch.setattr(Workbench, "collection", down)
+    code, out, _ = run(*show)
+    shown = json.loads(out)
+    assert (code, shown["rows"]) == (0, made["rows"])
+    said = "What has changed since is not known: The server does not answer. Start it."
+    assert shown["notes"] == [said]
 
 
 def test_a_run_over_a_stored_set(run: Any, place: Path) -> None:

@@ -24,6 +24,7 @@ from ragfilter.cli.options import (
     in_words,
 )
 from ragfilter.cli.table import table as columns
+from ragfilter.errors import RagfilterError
 from ragfilter.text.numbers import counted, p_value, signed
 
 if TYPE_CHECKING:
@@ -242,8 +243,12 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
 
     records, named = records_of(run, bench.runs), variants_of(run)
     rows, gains = table(records, named), layer_gains(records, named)
-    collection = bench.collection(run.plan.collection)
-    notes = changed_since(run.plan, collection.version, collection.catalogue(), bench.labels)
+    try:
+        collection = bench.collection(run.plan.collection)
+        notes = changed_since(run.plan, collection.version, collection.catalogue(), bench.labels)
+    except RagfilterError as error:
+        # What was measured can be read without the collection.
+        notes = [f"What has changed since is not known: {error}"]
     document = head(run) | {
         "rows": rows_document(rows), "layers": _gains_document(gains), "notes": notes
     }  # fmt: skip

@@ -12,6 +12,7 @@ from ragfilter.engine.backends import Backends
 from ragfilter.errors import InputError
 from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.labels import are_files
 from ragfilter.evaluate.measuring import labels_version, measure, visible
 from ragfilter.evaluate.records import QueryRecord, document, read
 from ragfilter.evaluate.variants import Variant, variants
@@ -95,7 +96,10 @@ def changed_since(
     name, llm = stored.untitled(plan.query_set)
     try:
         now = visible(stored.load(book, plan.collection, name, llm=llm), catalogue, plan.viewer)
-    except InputError:
+    except InputError as error:
+        if not are_files(name, None):
+            told = "Whether questions or labels have changed since cannot be told."
+            notes.append(f"{error.message} {told}")
         return notes
     if labels_version(now) != plan.labels_version:
         notes.append("Questions or labels have changed since: measure again.")
