@@ -13,6 +13,7 @@ import pytest
 
 from ragfilter.cli import main
 from ragfilter.engine.retrieve import run
+from ragfilter.evaluate.maps import axes
 from ragfilter.settings.config import load
 from ragfilter.settings.deployment import Deployment
 from ragfilter.workbench import open_workbench
@@ -119,6 +120,15 @@ def test_a_sweep_prints_its_front_and_what_is_highest(
     f1 = json.loads(capsys.readouterr().out)["filtered"]["f1"]
     assert re.search(rf"^in force +0.1 .* {f1:.3f} ", told, re.MULTILINE)
     assert "front: none has more recall" in told
+
+
+def test_a_sweep_goes_over_what_acts_until_told_otherwise(
+    args: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert main(["sweep", *args, "--profile", "full", "--json"]) == 0
+    full = load(profile="full", environ={}).settings
+    assert json.loads(capsys.readouterr().out)["across"] == axes(full)[0]
 
 
 @pytest.mark.parametrize(

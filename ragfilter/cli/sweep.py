@@ -27,8 +27,13 @@ def sweep(
     place: Place,
     filtering: Filtering,
     across: Annotated[
-        str, typer.Option("--across", help="The setting to go over: layer.field.")
-    ] = "cutoff.gap_threshold",
+        str | None,
+        typer.Option(
+            "--across",
+            help="The setting to go over: layer.field. Default: the first number that acts with "
+            "the settings in force.",
+        ),
+    ] = None,
     up: Annotated[
         str, typer.Option("--up", help="A second setting, to go over every pair of values.")
     ] = "",
@@ -58,6 +63,11 @@ def sweep(
             remedy="Sweep without it: --set judge.enabled=false.",
         )
     known = maps.axes(settings)
+    if not known:
+        raise InputError(
+            "No layer with a numeric setting is on.", remedy="Switch on the cutoff, for example."
+        )
+    across = known[0] if across is None else across
     for option, path in (("--across", across), ("--up", up)):
         if path not in known and (path or option == "--across"):
             raise InputError(
