@@ -1,16 +1,19 @@
 """What a caller's results are worth over labelled queries: those of a `Filter` over the hits of any
-store, or of a workspace's search. Pure; no query is asked again.
+store, or of a workspace's search. No query is asked again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate import beir, target
 from ragfilter.evaluate import tune as tuning
 from ragfilter.evaluate.beir import Labels, Qrels
+from ragfilter.evaluate.learn import Source
+from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.run import Evaluation, score
 from ragfilter.evaluate.tune import Tuning
 from ragfilter.model import Result
@@ -29,8 +32,9 @@ def measure(results: Mapping[str, Result], qrels: Qrels) -> Evaluation:
     fixed k. `qrels` are the labels: query id to chunk id to grade, 1 or more for relevant.
 
     Queries without a label are left out and named. The unfiltered order goes as far as the hits
-    that a result was made of. Raises InputError where no query has a label, or the results were
-    made with different settings or for different users.
+    that a result was made of. Raises InputError where no query has a label, nothing is labelled
+    relevant, none of the labelled chunks is among the hits, or the results were made with different
+    settings or for different users.
     """
     one = _one(results, qrels, least=1)
     pools = {i: result.pool for i, result in results.items()}
@@ -45,13 +49,22 @@ def tune(
     library's `ragfilter tune`, without reranking anything. `measure` is ``f1``, ``f2``, or
     ``tokens@0.8`` for the fewest tokens at a recall of 0.8.
 
-    `tuned.settings` are for a new `Filter`. Raises InputError as `measure` does, and for fewer than
-    two labelled queries.
+    `tuned.settings` are for a new `Filter`. Raises InputError as `measure` does, for fewer than two
+    labelled queries, and where the judge is on.
     """
     one = _one(results, qrels, least=2)
+    if one.settings.judge.enabled:
+        raise InputError(
+            "The judge is on, and what an LLM says cannot be swept.",
+            remedy="Tune the results of a Filter without it: judge.enabled = false.",
+        )
     pools = {i: result.pool for i, result in results.items() if i in qrels}
     aim = target.read(measure)
-    return tuning.tune(pools, qrels, one.settings, one.user, target=aim, folds=folds, rerank=False)
+    source = Source(labels_version(_labels(results, qrels)), date.today().isoformat())
+    return tuning.tune(
+        pools, qrels, one.settings, one.user,
+        target=aim, folds=folds, rerank=False, source=source,
+    )  # fmt: skip
 
 
 def _one(results: Mapping[str, Result], qrels: Qrels, *, least: int) -> Result:
@@ -62,6 +75,13 @@ def _one(results: Mapping[str, Result], qrels: Qrels, *, least: int) -> Result:
             f"Labels of {len(labelled)} of these queries are too few.",
             remedy=f"Label at least {least}, and pass results and labels by the same query ids.",
         )
+    _labels(results, qrels).check_relevant()
+    ids = {chunk for i in results for chunk in qrels.get(i, ())}
+    if ids.isdisjoint(hit.id for result in labelled for hit in result.pool.hits):
+        raise InputError(
+            f"None of the labelled ids, such as {min(ids)!r}, is among the hits.",
+            remedy="Check that the labels and the results belong together.",
+        )
     first = labelled[0]
     if any((r.settings, r.user) != (first.settings, first.user) for r in results.values()):
         raise InputError(
@@ -69,3 +89,9 @@ def _one(results: Mapping[str, Result], qrels: Qrels, *, least: int) -> Result:
             remedy="Measure those of one filter and user at a time.",
         )
     return first
+
+
+def _labels(results: Mapping[str, Result], qrels: Qrels) -> Labels:
+    """The labelled ones of these queries."""
+    asked = {i: result.pool.query for i, result in results.items() if i in qrels}
+    return Labels(asked, {i: qrels[i] for i in asked})

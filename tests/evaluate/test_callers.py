@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
 import pytest
 
 import ragfilter as rf
+from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.learn import Source
+from ragfilter.evaluate.measuring import labels_version
 
 DOCS = [{"id": f"c{n}", "text": f"text {n}"} for n in range(30)]
 FAR = [0.2, 0.22, 0.24, 0.26, 0.8] + [0.9 + 0.01 * n for n in range(25)]
@@ -43,6 +50,42 @@ def test_what_cannot_be_measured_is_one_line(
 ) -> None:
     with pytest.raises(rf.RagfilterError, match=message):
         rf.measure(given, qrels)
+
+
+@pytest.mark.parametrize(
+    ("qrels", "message"),
+    [
+        ({"one": {"x1": 1}, "two": {"x2": 1}}, "None of the labelled ids, such as 'x1', is among"),
+        ({"one": {"c0": 0}, "two": {"c1": 0}}, "No chunk is labelled relevant"),
+    ],
+)
+def test_labels_that_say_nothing_of_the_hits_give_no_figures(
+    qrels: dict[str, dict[str, int]], message: str
+) -> None:
+    for call in (rf.measure, rf.tune):
+        with pytest.raises(rf.RagfilterError, match=message):
+            call(results(), qrels)
+
+
+def test_verdicts_of_a_judge_are_not_tuned_over() -> None:
+    judged = {
+        i: replace(each, settings=each.settings.with_values({"judge.enabled": True}))
+        for i, each in results().items()
+    }
+    with pytest.raises(rf.RagfilterError, match="The judge is on"):
+        rf.tune(judged, QRELS)
+
+
+def test_what_is_learned_says_from_which_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Source] = []
+
+    def tune(*args: Any, source: Source, **more: Any) -> None:
+        given.append(source)
+
+    monkeypatch.setattr("ragfilter.evaluate.callers.tuning.tune", tune)
+    rf.tune(results(), QRELS)
+    asked = Labels({"one": "Who?", "two": "Who?"}, QRELS)
+    assert given == [Source(labels_version(asked), date.today().isoformat())]
 
 
 def test_one_labelled_query_cannot_be_tuned() -> None:
