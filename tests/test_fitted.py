@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ragfilter.layers.calibration import Calibration
+from ragfilter.errors import SettingsError
+from ragfilter.layers.calibration import Calibration, read
+from ragfilter.model import Pool
 from ragfilter.report import foreign_thresholds
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import Fit
+from ragfilter.settings.schema import Settings
 
 DEMO = Fit("demo", "all-MiniLM-L6-v2", "l2")
 OTHER = Fit("mine", "all-MiniLM-L6-v2", "l2")
@@ -17,6 +20,7 @@ LEARNED = Calibration(
     collection="demo", embedder="all-MiniLM-L6-v2", space="l2", reranker="", labels="", queries=20,
     relevant=40, date="", depth=12, intercept=1.0, weights={"way": -4.0},
 ).to_json()  # fmt: skip
+UNNAMED = read(LEARNED).model_copy(update={"collection": "", "embedder": ""}).to_json()
 BY_GAP = {"cutoff.strategy": "gap"}
 
 
@@ -41,6 +45,8 @@ BY_GAP = {"cutoff.strategy": "gap"}
         ("full", {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED}, DEMO, ""),
         ("full", {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED}, OTHER,
          "The cutoff was learned on demo, not on this collection."),
+        ("full", {"cutoff.strategy": "calibrated", "cutoff.calibration": UNNAMED}, OTHER,
+         "The cutoff was learned on hits of no named collection, not on this collection."),
         ("llm-filter", {}, OTHER, f"Min similarity was fitted to {SOURCES}"),
     ],
 )  # fmt: skip
@@ -49,3 +55,10 @@ def test_what_was_fitted_elsewhere(
 ) -> None:
     settings = load(profile=profile, environ={}).settings.with_values(values)
     assert foreign_thresholds(settings, profile, here) == told
+
+
+def test_what_names_no_model_is_refused_in_whole_words() -> None:
+    pool = Pool("Who?", "mine", "l2", (), embedder="all-MiniLM-L6-v2")
+    said = r"on hits of no named collection with the embedding model \(not named\), not all-MiniLM"
+    with pytest.raises(SettingsError, match=said):
+        read(UNNAMED).check_fits(pool, Settings().quality)

@@ -73,10 +73,15 @@ class Calibration(_Value):
         return frozenset(self.weights).union(*map(_read, self.trees))
 
     @property
+    def learned_on(self) -> str:
+        """The collection's name, or words for hits that a caller passed."""
+        return self.collection or "hits of no named collection"
+
+    @property
     def summary(self) -> str:
         """``11 weights learned from 149 queries of demo``."""
         kind = f"{len(self.trees)} trees" if self.trees else f"{len(self.weights)} weights"
-        return f"{kind} learned from {self.queries} queries of {self.collection}"
+        return f"{kind} learned from {self.queries} queries of {self.learned_on}"
 
     def probabilities(self, features: Mapping[str, Floats]) -> Floats:
         """How likely each hit is relevant. Raises KeyError for a feature that is missing."""
@@ -97,10 +102,14 @@ class Calibration(_Value):
             ("the embedding model", self.embedder, pool.embedder or self.embedder),
             ("the reranker", self.reranker, reranker),
         )
-        other = [f"{what} {ours}, not {theirs}" for what, ours, theirs in pairs if ours != theirs]
+        other = [
+            f"{what} {ours or '(not named)'}, not {theirs}"
+            for what, ours, theirs in pairs
+            if ours != theirs
+        ]
         if other:
             raise SettingsError(
-                f"The calibration was learned on {self.collection} with {', '.join(other)}.",
+                f"The calibration was learned on {self.learned_on} with {', '.join(other)}.",
                 remedy=REMEDY,
             )
 

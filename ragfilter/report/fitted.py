@@ -19,9 +19,9 @@ def learned_elsewhere(settings: Settings, collection: str) -> str:
     """One sentence where the cutoff was learned on another collection; empty where not."""
     cutoff = settings.cutoff
     if cutoff.enabled and cutoff.strategy == "calibrated" and cutoff.calibration:
-        learned = read(cutoff.calibration).collection
-        if learned != collection:
-            return f"The cutoff was learned on {learned}, not on this collection."
+        learned = read(cutoff.calibration)
+        if learned.collection != collection:
+            return f"The cutoff was learned on {learned.learned_on}, not on this collection."
     return ""
 
 
