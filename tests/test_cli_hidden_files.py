@@ -1,9 +1,11 @@
-"""`--files` with a pattern that fits only hidden files: on every stream as one that fits none."""
+"""`--files` with a pattern that fits only hidden files: on every stream as one that fits none.
+Labels of hidden chunks count nowhere."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,3 +53,34 @@ def test_streams_and_exit_code_are_the_same(
     assert told[0][:2] == (2, "")
     assert "boats.md" in told[0][2]
     assert "throne" not in told[0][2]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["eval", "compare", "sweep --across cutoff.max_results", "gate --max f1=1", "tune --no-rerank"],
+)
+def test_figures_are_the_same_without_the_labels_of_hidden_chunks(
+    workspace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    asked, labels = tmp_path / "queries.jsonl", tmp_path / "qrels.tsv"
+    asked.write_text(
+        "".join(json.dumps({"_id": f"q{n}", "text": "Who sits in a boat?"}) + "\n" for n in (1, 2))
+    )
+    args = [
+        *command.split(), "-c", "small", "-p", "adaptive-gap", "--set", "clearance.enabled=true",
+        "--queries", str(asked), "--qrels", str(labels), "--json", "--data-dir", str(workspace),
+    ]  # fmt: skip
+    told = []
+    for hidden in ("q1\thush\t1\nq2\thr\t1\n", ""):
+        labels.write_text(f"q1\topen\t1\nq2\topen\t1\n{hidden}")
+        capsys.readouterr()
+        assert main(args) == 0
+        told.append(figures(json.loads(capsys.readouterr().out)))
+    assert told[0] == told[1]
+    assert any(told[0])
+
+
+def figures(made: dict[str, Any]) -> list[Any]:
+    """What a command counted by labels, without times."""
+    sides = [side["recall"] for side in made.get("sides", ())]
+    return [sides, *(made.get(name) for name in ("filtered", "points", "checks", "after"))]

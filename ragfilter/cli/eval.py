@@ -37,9 +37,9 @@ def score(
     known = labelled.read_files()
     with place.open("eval") as bench:
         backends = parts.backends(bench, place.collection)
-        labels = known or labelled.read_set(bench, place.collection)
+        found = known or labelled.read_set(bench, place.collection)
         parts.tell_learned_elsewhere(settings, backends)
-        unknown = parts.unknown_labels(labels, backends, user, settings)
+        labels, unknown = parts.visible_labels(found, backends, user, settings)
         made = run.evaluate(
             labels.queries, labels.qrels, settings, backends, user,
             progress=parts.progress("queries"),

@@ -94,9 +94,9 @@ def gate(
     known = labelled.read_files()
     with place.open("gate") as bench:
         backends = parts.backends(bench, place.collection)
-        labels = known or labelled.read_set(bench, place.collection)
+        found = known or labelled.read_set(bench, place.collection)
         parts.tell_learned_elsewhere(loaded.settings, backends)
-        unknown = parts.unknown_labels(labels, backends, user, loaded.settings)
+        labels, unknown = parts.visible_labels(found, backends, user, loaded.settings)
         about = baselines.About(
             place.collection, _content(bench, place.collection), labels_version(labels),
             backends.embedder.name, backends.collection.space,

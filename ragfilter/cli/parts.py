@@ -182,6 +182,26 @@ def unknown_labels(labels: Labels, backends: Backends, user: User, settings: Set
     return list(missing)
 
 
+def visible_labels(
+    labels: Labels, backends: Backends, user: User, settings: Settings
+) -> tuple[Labels, list[str]]:
+    """The labels that `user` may see, and the labelled ids that the collection does not hold for
+    them, which are told.
+
+    Raises InputError where there are labels, and none is left.
+    """
+    from ragfilter.evaluate.measuring import visible
+    from ragfilter.layers.clearance import viewer
+
+    missing = unknown_labels(labels, backends, user, settings)
+    seen = visible(labels, backends.collection.catalogue() or {}, viewer(user, settings))
+    if labels.qrels and not seen.qrels:
+        raise InputError(
+            "The user may see none of the labelled chunks.", remedy="Ask with --level N."
+        )
+    return seen, missing
+
+
 def read_labels(
     chosen: Chosen,
     queries: str,
@@ -199,19 +219,10 @@ def read_labels(
     Raises InputError where no label is left.
     """
     from ragfilter.evaluate import labels, stored
-    from ragfilter.evaluate.measuring import visible
-    from ragfilter.layers.clearance import viewer
 
     found = stored.find(bench.labels, collection, queries, qrels, llm=llm)
     found = labels.choose(found, only=chosen.only or (), leave_out=chosen.leave_out or ())
-    where = backends(bench, collection)
-    unknown_labels(found, where, user, settings)
-    found = visible(found, where.collection.catalogue() or {}, viewer(user, settings))
-    if not found.qrels:
-        raise InputError(
-            "The user may see none of the labelled chunks.", remedy="Ask with --level N."
-        )
-    return found
+    return visible_labels(found, backends(bench, collection), user, settings)[0]
 
 
 def warn_few(labels: Labels) -> None:

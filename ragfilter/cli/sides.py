@@ -92,11 +92,13 @@ def measure_sides(
         measuring.check(sides, bench.chat)
         backends = parts.backends(bench, place.collection)
         incomplete = backends.incomplete
-        labels = _first(known or labelled.read_set(bench, place.collection), limit)
-        total = len(labels.queries) * len(sides)
         # Where clearance is on for one side, nothing is told of what it hides.
         strictest = max((s.settings for s in sides), key=lambda each: each.clearance.enabled)
-        unknown += parts.unknown_labels(labels, backends, user, strictest)
+        found = known or labelled.read_set(bench, place.collection)
+        found, missing = parts.visible_labels(found, backends, user, strictest)
+        unknown += missing
+        labels = _first(found, limit)
+        total = len(labels.queries) * len(sides)
         with parts.at_the_end(report):
             for one in measuring.measure(labels.queries, labels.qrels, sides, backends, user):
                 measured.append(one)

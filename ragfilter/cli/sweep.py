@@ -79,8 +79,8 @@ def sweep(
     queries = labelled.read_files()
     with place.open("sweep") as bench:
         backends = parts.backends(bench, place.collection)
-        chosen = queries or labelled.read_set(bench, place.collection)
-        parts.unknown_labels(chosen, backends, user, settings)
+        found = queries or labelled.read_set(bench, place.collection)
+        chosen, _ = parts.visible_labels(found, backends, user, settings)
         parts.warn_few(chosen)
         pools = run.gather_all(
             chosen.labelled, settings.with_values(PATIENT), backends, user,

@@ -86,9 +86,9 @@ def tune(
         _check_enough(known)
     with place.open("tune") as bench:
         backends = parts.backends(bench, place.collection)
-        chosen = known or labelled.read_set(bench, place.collection)
+        found = known or labelled.read_set(bench, place.collection)
+        chosen, _ = parts.visible_labels(found, backends, user, loaded.settings)
         _check_enough(chosen)
-        parts.unknown_labels(chosen, backends, user, loaded.settings)
         parts.warn_few(chosen)
         wide = tuning.gathering(loaded.settings, rerank=rerank)
         pools = run.gather_all(
