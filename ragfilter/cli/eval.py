@@ -94,6 +94,7 @@ def evaluation_text(evaluation: Evaluation) -> str:
     count = "1 labelled query" if n == 1 else f"{n} labelled queries"
     lines = [count, "", _MEANS_HEAD]
     lines += [_means_line(name, means) for name, means in sides]
+    lines += ["", "best fixed k: k chosen on these queries"]
     lines += ["", f"noise reduction {percent(evaluation.noise_reduction)}", "", _QUERY_HEAD]
     lines += [_query_line(row) for row in evaluation.rows]
     if evaluation.unlabelled:

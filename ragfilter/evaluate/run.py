@@ -94,7 +94,8 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class FixedK:
-    """The k with the best mean F1 of the unfiltered first k, the smallest among equals."""
+    """The k with the best mean F1 of the unfiltered first k, the smallest among equals; chosen on
+    the queries that it is measured on."""
 
     k: int
     means: Means
@@ -178,7 +179,8 @@ def score(
 
 
 def best_fixed_k(rows: Sequence[QueryRow]) -> FixedK:
-    """Sweep k from 1 to `DEEPEST` over the unfiltered rankings of the same queries."""
+    """Sweep k from 1 to `DEEPEST` over the unfiltered rankings. k is chosen on these queries, so on
+    others it will be worth less."""
     sweep = [
         FixedK(k, _means([kept_of(row.ranking[:k], row.relevant) for row in rows]))
         for k in range(1, DEEPEST + 1)

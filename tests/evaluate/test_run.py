@@ -7,7 +7,7 @@ import json
 import pytest
 from line import Line
 
-from ragfilter.cli.eval import document
+from ragfilter.cli.eval import document, evaluation_text
 from ragfilter.engine.backends import Backends
 from ragfilter.errors import InputError
 from ragfilter.evaluate import labels, run
@@ -122,6 +122,11 @@ def test_document_is_plain_and_has_the_promised_keys() -> None:
     assert (first["id"], first["n_relevant"], first["status"]) == ("cliff", 3, "ok")
     assert first["filtered"]["ids"] == ["a", "b"]
     assert (first["filtered"]["kept"], first["filtered"]["relevant_kept"]) == (2, 2)
+
+
+def test_people_are_told_that_the_best_k_knows_these_queries() -> None:
+    told = evaluation_text(run.score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4))
+    assert "best fixed k: k chosen on these queries\n" in told
 
 
 def test_evaluate_gathers_labelled_queries_once_and_tells_its_progress() -> None:
