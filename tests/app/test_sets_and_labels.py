@@ -162,6 +162,14 @@ def test_an_llm_labels_after_its_cost_is_said(
     assert any("An LLM's labels count here" in words for words in page.run().html)
     options = page.at.selectbox(key="query-set-box").options
     assert any(option.startswith("one, with LLM labels · ") for option in options)
+    for name in ("tune", "compare"):
+        page.at.switch_page(f"pages/{name}.py")
+        page.run()
+        if name == "compare":
+            page.choose("compare-mode-box", "Query set")
+            options = page.at.selectbox(key="compare-set-box").options
+            assert any(option.startswith("one, with LLM labels · ") for option in options)
+        assert any("An LLM's labels count here" in words for words in page.html)
     stop_the_app(opened)
 
 

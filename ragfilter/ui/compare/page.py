@@ -162,13 +162,16 @@ def _mode(sets: Mapping[str, int], name: str) -> None:
 
 
 def _choose_set(sets: Mapping[str, int], name: str) -> None:
+    llm = bool(st.session_state.get("with-llm"))
     if st.session_state.get("compare-set-box") != name:
         st.session_state["compare-set-box"] = name
     st.selectbox(
         "Questions",
         list(sets) if name in sets else [name, *sets],
         key="compare-set-box",
-        format_func=lambda each: f"{each} · {numbers.count(sets.get(each, 0))}",
+        format_func=lambda each: (
+            f"{stored.title(each, llm=llm)} · {numbers.count(sets.get(each, 0))}"
+        ),
         on_change=lambda: choosing.put_query_set(st.session_state["compare-set-box"]),
         width=260,
         help="The query set to compare over.",

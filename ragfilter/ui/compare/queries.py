@@ -9,7 +9,6 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.evaluate import runs as running
 from ragfilter.evaluate import told
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.matching import Duel, Found, duel, find
@@ -39,6 +38,7 @@ def draw(
         html.draw(f'<p class="rf-empty">{said}</p>')
         return
     try:
+        evaluation.draw_llm_note(visit)
         found = [_found(side, visit, name, given, runs) for side in sides]
         missing = [side for side, where in zip(sides, found, strict=True) if where is None]
         if missing:
@@ -70,8 +70,7 @@ def _found(
 ) -> Found | None:
     if side.run is not None:
         return Found(side.run, IN_FORCE)
-    backends = visit.resources.backends(st.session_state.collection)
-    plan = running.plan(given, name, side.profile, side.settings, backends, state.user())
+    plan = measuring.plan(visit, name, given, side.profile, side.settings)
     return next(
         (each for each in find(side.settings, plan, runs.values()) if _holds(each, visit)), None
     )

@@ -178,6 +178,8 @@ def _bar(
             _more(visit)
     for note in _notes(visit, given) if given is not None else ():
         html.draw(f'<p class="rf-aside">{html.text(note)}</p>')
+    if given is not None:
+        draw_llm_note(visit)
     return saved
 
 
@@ -203,11 +205,19 @@ def _notes(visit: Visit, given: Labels) -> list[str]:
             f"{counted(len(gone), 'labelled chunk')} not in the collection (any more), such as "
             f"{min(gone)}: counted as missed. Index them again, or label what took their place."
         )
-    if st.session_state.get("with-llm"):
-        user = viewer(state.user(), visit.settings)
-        labels = visible_labels(bench.labels.standing(collection), catalogue, user)
-        notes.append(f"An LLM's labels count here. {stored.agreed(labels).told}")
     return notes
+
+
+def draw_llm_note(visit: Visit) -> None:
+    """Where an LLM's labels count: that they do, and how far they agree with people's. Raises
+    StoreError."""
+    if not st.session_state.get("with-llm"):
+        return
+    bench, collection = visit.resources.bench, st.session_state.collection
+    user, catalogue = viewer(state.user(), visit.settings), bench.collection(collection).catalogue()
+    labels = visible_labels(bench.labels.standing(collection), catalogue, user)
+    said = f"An LLM's labels count here. {stored.agreed(labels).told}"
+    html.draw(f'<p class="rf-aside">{html.text(said)}</p>')
 
 
 def _more(visit: Visit) -> None:

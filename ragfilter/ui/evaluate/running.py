@@ -39,8 +39,8 @@ def labels(visit: Visit, name: str, *, llm: bool = False) -> Labels:
 
 def unfinished(visit: Visit, name: str, given: Labels) -> Run | None:
     """The run that `begin` would go on with. Raises StoreError."""
-    plan = _plan(visit, name, given, st.session_state.profile, visit.settings)
-    return visit.resources.bench.runs.unfinished(plan)
+    wanted = plan(visit, name, given, st.session_state.profile, visit.settings)
+    return visit.resources.bench.runs.unfinished(wanted)
 
 
 def begin(visit: Visit, name: str, given: Labels) -> Run:
@@ -54,8 +54,8 @@ def begin_with(visit: Visit, name: str, given: Labels, profile: str, settings: S
     resources = visit.resources
     backends = resources.backends(st.session_state.collection)
     user = state.user()
-    plan = _plan(visit, name, given, profile, settings)
-    run = resources.bench.runs.begin(plan, who=resources.deployment.user)
+    wanted = plan(visit, name, given, profile, settings)
+    run = resources.bench.runs.begin(wanted, who=resources.deployment.user)
     job = resources.measuring.get(run.id)
     if job is None or job.done:
         saved = resources.bench.runs
@@ -70,7 +70,9 @@ def begin_with(visit: Visit, name: str, given: Labels, profile: str, settings: S
     return run
 
 
-def _plan(visit: Visit, name: str, given: Labels, profile: str, settings: Settings) -> Plan:
+def plan(visit: Visit, name: str, given: Labels, profile: str, settings: Settings) -> Plan:
+    """What a run over these labels measures; its query set says where an LLM's count. Raises
+    StoreError."""
     backends = visit.resources.backends(st.session_state.collection)
     name = stored.title(name, llm=bool(st.session_state.get("with-llm")))
     return running.plan(given, name, profile, settings, backends, state.user())

@@ -16,7 +16,7 @@ from ragfilter.evaluate.told import unlabelled
 from ragfilter.evaluate.tune import FEW, Tuning
 from ragfilter.layers.clearance import viewer
 from ragfilter.settings.schema import Settings, field
-from ragfilter.ui.evaluate.page import choose_set, chosen_set, labelled
+from ragfilter.ui.evaluate.page import choose_set, chosen_set, draw_llm_note, labelled
 from ragfilter.ui.look import hint, html, numbers
 from ragfilter.ui.main import empty, problems
 from ragfilter.ui.session import background, state
@@ -62,6 +62,7 @@ def draw(visit: Visit) -> None:
         )
         return
     assert given is not None
+    draw_llm_note(visit)
     if judged:
         html.draw(
             '<p class="rf-empty"><b>The judge is on,</b> and what an LLM says cannot be swept. '
