@@ -224,7 +224,7 @@ def test_a_chunk_that_the_user_may_not_see_is_neither_sent_nor_told_of(
     # Nor does it count to somebody who goes on with what an operator queued.
     page.at.session_state["operator"] = False
     bench().drafts.forget("demo", list(rules()))
-    bench().drafts.want("demo", [SECRET, "troll"])
+    bench().drafts.want("demo", [SECRET, "monster-troll"])
     drafted(page.run().press("drafts-go-on"))
     assert resources.open_resources().drafting.get("demo").total == 1
     bench().drafts.forget("demo", list(rules()))

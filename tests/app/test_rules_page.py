@@ -86,7 +86,7 @@ def test_next_goes_on_through_the_rows_and_the_order_stays_while_rules_are_saved
     page.press("rule-save")
     assert "Saved." in told(page)
     assert stored(first) == '{"contain":"strength"}'
-    assert rules_frame(page)["state"][0] == ["● valid"]
+    assert list(rules_frame(page)["state"][0]) == ["● valid", "↑ changed"]
     page.press("rules-next")
     assert page.at.session_state["rules-open"] == second
     assert "2 of 572" in told(page)
