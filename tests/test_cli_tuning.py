@@ -206,7 +206,7 @@ def test_tokens_at_a_recall(args: list[str], capsys: pytest.CaptureFixture[str])
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("Tuned settings beat") or "shown to beat" in line for line in lines)
     rows = [re.split(r"  +", line) for line in lines if re.search(r"tuned|before  ", line)]
-    rows = [row for row in rows if len(row) == 8]
+    rows = [row for row in rows if len(row) == 9]
     assert len(rows) == 12
     # name, tokens, interval, precision, recall …
     assert all(("recall under 0.6" in row[0]) == (float(row[4]) < 0.6) for row in rows)
