@@ -206,35 +206,6 @@ def test_a_run_is_made_listed_shown_compared_and_removed(run: Any, place: Path) 
     assert "See `ragfilter runs list`" in err
 
 
-def test_a_run_tells_what_changed_since_and_between(run: Any, place: Path, tmp_path: Path) -> None:
-    set_name = ["-c", "small", "--set-name", "moving"]
-    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
-    run("labels", "import", *files, *set_name)
-    new = ["runs", "new", "-c", "small", "--queries", "moving"]
-    code, out, err = run(*new, "--json")
-    first = json.loads(out)
-    assert (code, first["notes"]) == (0, [])
-    assert "only 3 labelled queries: the figures say little" in err
-    (tmp_path / "more.tsv").write_text("q1\tmoon-0\t1\n", "utf-8")
-    more = ["--queries", str(place / "queries.jsonl"), "--qrels", str(tmp_path / "more.tsv")]
-    run("labels", "import", *more, *set_name)
-    number = str(first["run"])
-    assert "labels have changed since: measure again" in run("runs", "show", number)[1]
-    second = json.loads(run(*new, "--json")[1])
-    (tmp_path / "new.jsonl").write_text('{"id": "sun-0", "text": "The sun sets."}\n', "utf-8")
-    assert run("index", str(tmp_path / "new.jsonl"), "-c", "small")[0] == 0
-    (note,) = json.loads(run("runs", "show", str(second["run"]), "--json")[1])["notes"]
-    assert note == "The collection has changed since: measure again."
-    third = json.loads(run(*new, "--json")[1])
-    for before, after, said in (
-        (first, second, "different questions or labels"),
-        (second, third, "The collection changed between the two runs"),
-    ):
-        pair = str(before["run"]), str(after["run"])
-        assert said in run("runs", "compare", *pair)[1]
-        assert said in run("report", "compare", *pair)[1]
-
-
 def test_a_run_whose_set_or_collection_is_gone_can_be_read(
     run: Any, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,3 +300,32 @@ def grade(handler: Handler, body: dict[str, Any]) -> None:
     handler.piece("\n".join(lines))
     handler.piece(None, "stop")
     handler.event("[DONE]")
+
+
+def test_a_run_tells_what_changed_since_and_between(run: Any, place: Path, tmp_path: Path) -> None:
+    set_name = ["-c", "small", "--set-name", "moving"]
+    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
+    run("labels", "import", *files, *set_name)
+    new = ["runs", "new", "-c", "small", "--queries", "moving"]
+    code, out, err = run(*new, "--json")
+    first = json.loads(out)
+    assert (code, first["notes"]) == (0, [])
+    assert "only 3 labelled queries: the figures say little" in err
+    (tmp_path / "more.tsv").write_text("q1\tmoon-0\t1\n", "utf-8")
+    more = ["--queries", str(place / "queries.jsonl"), "--qrels", str(tmp_path / "more.tsv")]
+    run("labels", "import", *more, *set_name)
+    number = str(first["run"])
+    assert "labels have changed since: measure again" in run("runs", "show", number)[1]
+    second = json.loads(run(*new, "--json")[1])
+    (tmp_path / "new.jsonl").write_text('{"id": "sun-0", "text": "The sun sets."}\n', "utf-8")
+    assert run("index", str(tmp_path / "new.jsonl"), "-c", "small")[0] == 0
+    (note,) = json.loads(run("runs", "show", str(second["run"]), "--json")[1])["notes"]
+    assert note == "The collection has changed since: measure again."
+    third = json.loads(run(*new, "--json")[1])
+    for before, after, said in (
+        (first, second, "different questions or labels"),
+        (second, third, "The collection changed between the two runs"),
+    ):
+        pair = str(before["run"]), str(after["run"])
+        assert said in run("runs", "compare", *pair)[1]
+        assert said in run("report", "compare", *pair)[1]
