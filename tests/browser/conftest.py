@@ -107,7 +107,10 @@ class Tab:
         return self.page.locator(f".st-key-{key}{inside}")
 
     def click(self, key: str) -> Tab:
-        self.keyed(key, "button").click()
+        button = self.keyed(key, "button")
+        # The one of the run before may stand beside it for a moment.
+        expect(button).to_have_count(1)
+        button.click()
         return self
 
     def choose(self, key: str, word: str) -> Tab:
