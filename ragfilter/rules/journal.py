@@ -15,7 +15,7 @@ true between processes that share a journal. SQLite and PostgreSQL.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -193,9 +193,11 @@ class Journal(database.Book):
             row = {"collection": collection, "at": datetime.now(UTC), "edit": last or 0}
             connection.execute(exports.insert().values(row))
 
-    def edited_since_export(self, collection: str) -> dict[str, str | None]:
-        """The rules, as they were at the last export, of the chunks edited since; where nothing was
-        exported yet, as they were before the first edit."""
+    def edited_since_export(
+        self, collection: str, among: Collection[str] | None = None
+    ) -> dict[str, str | None]:
+        """The rules, as they were at the last export, of the chunks edited since (None: `among`
+        all); where nothing was exported yet, as they were before the first edit."""
         query = (
             sa.select(edits.c.chunk_id, edits.c.before)
             .outerjoin(exports, exports.c.collection == edits.c.collection)
@@ -206,6 +208,8 @@ class Journal(database.Book):
             )
             .order_by(edits.c.id)
         )
+        if among is not None:
+            query = query.where(edits.c.chunk_id.in_(among))
         rules: dict[str, str | None] = {}
         for chunk_id, before in self._read(query):
             rules.setdefault(chunk_id, before)

@@ -187,6 +187,7 @@ def test_a_store_that_fails_half_way_is_taken_back(store: Store, journal: Journa
 def test_the_rules_at_the_last_export_are_known(store: Store, journal: Journal) -> None:
     save(store, journal)
     assert journal.edited_since_export("rules") == {"x": A, "y": None}
+    assert journal.edited_since_export("rules", ["x", "z"]) == {"x": A}
     journal.mark_exported("rules")
     assert journal.edited_since_export("rules") == {}
     edits.save(store, journal, chunk_id="y", rule=A, expected=C, who="bob")

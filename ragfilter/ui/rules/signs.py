@@ -48,9 +48,10 @@ def edited(view: View) -> dict[str, list[str]]:
 
 
 def _exported(view: View) -> dict[str, str | None]:
-    """The rules of edited chunks as they were exported."""
+    """The rules of edited chunks as they were exported, of those that the result has."""
+    shown = [hit.id for hit in view.shown.pool.hits]
     try:
-        return view.resources.bench.journal.edited_since_export(view.asked.collection)
+        return view.resources.bench.journal.edited_since_export(view.asked.collection, shown)
     except StoreError:
         # The editor says what is wrong with the journal.
         return {}
