@@ -345,7 +345,8 @@ def read_deployment(*, data_dir: Path | None = None) -> Deployment:
         variable = name if name.isupper() else f"RAGFILTER_{name.upper()}"
         # The value is left out: it might be a key.
         raise SettingsError(
-            f"The environment variable {variable} is not allowed: {first['msg']}.",
+            f"The environment variable {variable} is not allowed: "
+            f"{first['msg'].removeprefix('Value error, ')}.",
             remedy="Correct or unset it.",
         ) from None
 

@@ -279,6 +279,9 @@ def test_a_bad_environment_variable_is_named_and_a_key_is_not_shown(
     monkeypatch.setenv("RAGFILTER_CUTOFF__GAP_THRESHOLD", "wide")
     said = failing("query", "x", *where)
     assert "environment variable RAGFILTER_CUTOFF__GAP_THRESHOLD" in said
+    monkeypatch.setenv("RAGFILTER_CURRENCY", "<b>")
+    said = failing("collections", *where)
+    assert "is not allowed: a currency is a sign such as $, or a name of at most 8 letters." in said
 
 
 def test_an_unexpected_failure_is_one_line_and_verbose_shows_where(

@@ -5,8 +5,9 @@ so that those can be shared, exported and put into a link without a secret in th
 from __future__ import annotations
 
 from pathlib import Path
+from unicodedata import category
 
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import BaseModel, Field, SecretStr, field_validator
 
 
 class Places(BaseModel):
@@ -78,10 +79,18 @@ class Places(BaseModel):
     price_completion: float = Field(0.0, ge=0, description="Price per million answer tokens.")
     currency: str = Field(
         "",
-        pattern=r"^[\p{L}\p{Sc}.]{0,8}$",
         description="What prices are in, as it stands beside every amount: a sign ($) before it, a "
         "name (EUR) after it.",
     )
+
+    @field_validator("currency")
+    @classmethod
+    def _is_short(cls, currency: str) -> str:
+        if len(currency) > 8 or not all(
+            c.isalpha() or c == "." or category(c) == "Sc" for c in currency
+        ):
+            raise ValueError("a currency is a sign such as $, or a name of at most 8 letters")
+        return currency
 
     @property
     def has_llm(self) -> bool:
