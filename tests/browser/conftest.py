@@ -98,7 +98,11 @@ class Tab:
         """Wait until the server has nothing more to do for this page, nor has the browser: until
         it has drawn everything, it may miss a key or a click. A click that the server has not
         heard of yet counts: the page would be drawn anew under the next one."""
-        self.page.wait_for_function(AT_REST, polling=50)
+        deadline = time.monotonic() + SHOWN_MS / 1000
+        # Playwright's `wait_for_function` takes a promise for true, whatever it comes to.
+        while not self.page.evaluate(AT_REST):
+            assert time.monotonic() < deadline, "the page does not come to rest"
+            self.page.wait_for_timeout(50)
         return self
 
     def keyed(self, key: str, what: str = "") -> Locator:
