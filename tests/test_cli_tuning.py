@@ -227,6 +227,19 @@ def test_one_strategy_is_chosen_whatever_the_others_are_worth(
     dial = ["--set", "cutoff.target=recall", "--set", "cutoff.recall=0.8"]
     assert main(["query", "bread", *common, *dial]) == 0
     assert "which keep 80% of what is relevant" in capsys.readouterr().out
+    # Measured with the labels that taught it, its figures show nothing, and that is told.
+    learned = ["--config", str(out)]
+    for others, told in (([], True), (["--except=cat-q0"], False)):
+        capsys.readouterr()
+        assert main(["eval", *args, *learned, *others]) == 0
+        assert ("learned from these very labels" in capsys.readouterr().err) == told
+    assert main(["runs", "new", *args, *learned, "--json"]) == 0
+    run = str(json.loads(capsys.readouterr().out)["run"])
+    page = tmp_path / "run.html"
+    assert main(["report", "run", run, "--out", str(page), *args[-2:]]) == 0
+    said = page.read_text("utf-8")
+    assert "learned from these very labels" in said
+    assert "the best fixed k (cross-validated)" not in said
     assert main(["tune", *args, *chosen, *(f"--only=cat-q{n}" for n in range(4))]) == 2
     assert "at least 10 labelled queries" in capsys.readouterr().err.splitlines()[-1]
 

@@ -40,6 +40,8 @@ def score(
         found = known or labelled.read_set(bench, place.collection)
         parts.tell_learned_elsewhere(settings, backends)
         labels, unknown = parts.visible_labels(found, backends, user, settings)
+        parts.warn_few(labels)
+        parts.warn_in_sample(settings, labels)
         made = run.evaluate(
             labels.queries, labels.qrels, settings, backends, user,
             progress=parts.progress("queries"),
@@ -78,11 +80,19 @@ def _document(row: QueryRow) -> dict[str, Any]:
 
 
 def _side_document(side: Kept) -> dict[str, Any]:
-    return {"kept": side.kept, "relevant_kept": side.relevant_kept, **asdict(side.scores)}
+    return {
+        "kept": side.kept,
+        "relevant_kept": side.relevant_kept,
+        **asdict(side.scores),
+        "unlabelled": side.unlabelled,
+        "f1_most": side.f1_most,
+    }
 
 
 def evaluation_text(evaluation: Evaluation) -> str:
     """Means, best fixed k and one line a query."""
+    from ragfilter.evaluate import told
+
     k = evaluation.k
     best = evaluation.best_fixed_k
     sides = [
@@ -95,6 +105,9 @@ def evaluation_text(evaluation: Evaluation) -> str:
     lines = [count, "", _MEANS_HEAD]
     lines += [_means_line(name, means) for name, means in sides]
     lines += ["", "best fixed k: k chosen on these queries"]
+    mean = evaluation.filtered
+    range_ = told.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most)
+    lines += ["", range_] if range_ else []
     lines += ["", f"noise reduction {percent(evaluation.noise_reduction)}", "", _QUERY_HEAD]
     lines += [_query_line(row) for row in evaluation.rows]
     if evaluation.unlabelled:
@@ -105,7 +118,9 @@ def evaluation_text(evaluation: Evaluation) -> str:
     return "\n".join(lines) + "\n"
 
 
-_MEANS_HEAD = f"{'mean':20s} {'precision':>9s} {'recall':>7s} {'F1':>7s} {'kept':>6s}"
+_MEANS_HEAD = (
+    f"{'mean':20s} {'precision':>9s} {'recall':>7s} {'F1':>7s} {'F1 at most':>10s} {'kept':>6s}"
+)
 _QUERY_HEAD = (
     f"{'query':34s} {'relevant':>8s} {'kept':>5s} {'P':>6s} {'R':>6s} {'F1':>6s} "
     f"{'F1 unfiltered':>13s} {'noise cut':>9s} {'lost':>4s}  status"
@@ -115,7 +130,7 @@ _QUERY_HEAD = (
 def _means_line(name: str, means: Means) -> str:
     return (
         f"{name:20s} {means.precision:9.3f} {means.recall:7.3f} {means.f1:7.3f} "
-        f"{means.mean_kept:6.1f}"
+        f"{means.f1_most:10.3f} {means.mean_kept:6.1f}"
     )
 
 

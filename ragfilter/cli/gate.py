@@ -75,6 +75,7 @@ def gate(
     loaded = filtering.load()
     from ragfilter.evaluate import baseline as baselines
     from ragfilter.evaluate import gate as gating
+    from ragfilter.evaluate import told
     from ragfilter.evaluate.measuring import labels_version
     from ragfilter.evaluate.run import evaluate
 
@@ -97,6 +98,8 @@ def gate(
         found = known or labelled.read_set(bench, place.collection)
         parts.tell_learned_elsewhere(loaded.settings, backends)
         labels, unknown = parts.visible_labels(found, backends, user, loaded.settings)
+        parts.warn_few(labels)
+        parts.warn_in_sample(loaded.settings, labels)
         about = baselines.About(
             place.collection, _content(bench, place.collection), labels_version(labels),
             backends.embedder.name, backends.collection.space,
@@ -105,7 +108,7 @@ def gate(
             labels.queries, labels.qrels, loaded.settings, backends, user,
             progress=parts.progress("queries"),
         )  # fmt: skip
-        told = {"incomplete": backends.incomplete, "unknown_labels": unknown}
+        lacking = {"incomplete": backends.incomplete, "unknown_labels": unknown}
     checks = gating.check(made, limits)
     drops: tuple[Drop, ...] = ()
     if before is not None:
@@ -124,16 +127,25 @@ def gate(
         suite = as_junit(f"ragfilter gate {place.collection}", cases(checks, drops))
         write_text(junit, suite, remedy=OTHER_FILE)
     n = len(made.rows)
+    mean = made.filtered
     if as_json:
-        head = {"collection": place.collection, "profile": loaded.profile, "queries": n}
-        parts.emit(parts.dumps(head | document(checks, drops) | told))
+        head = {
+            "collection": place.collection,
+            "profile": loaded.profile,
+            "queries": n,
+            "f1": mean.f1,
+            "f1_most": mean.f1_most,
+            "unlabelled": mean.unlabelled,
+        }
+        parts.emit(parts.dumps(head | document(checks, drops) | lacking))
     else:
         changed = f" with {filtering.config.name}" if filtering.config else ""
         head_line = (
             f"{place.collection}, profile {loaded.profile}{changed}: "
             f"{counted(n, 'labelled query')}\n"
         )
-        parts.emit(head_line + text(checks) + drops_text(drops))
+        range_ = told.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most)
+        parts.emit(head_line + text(checks) + drops_text(drops) + (f"{range_}\n" if range_ else ""))
     if update and baseline is not None:
         kept = baselines.dumps(baselines.of_rows(made.rows, about))
         write_text(baseline, kept, remedy=OTHER_FILE)

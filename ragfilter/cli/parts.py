@@ -227,13 +227,21 @@ def read_labels(
 
 def warn_few(labels: Labels) -> None:
     """Say so where there are too few labelled queries for figures to say much."""
-    from ragfilter.evaluate.tune import FEW
+    from ragfilter.evaluate import told
 
-    if len(labels.labelled) < FEW:
-        log.warning(
-            "only %d labelled queries: the figures say little, mind their intervals; "
-            "label at least %d", len(labels.labelled), FEW,
-        )  # fmt: skip
+    said = told.few(len(labels.labelled))
+    if said:
+        log.warning("%s", said)
+
+
+def warn_in_sample(settings: Settings, labels: Labels) -> None:
+    """Say so where the cutoff was learned from these very labels."""
+    from ragfilter.evaluate import told
+    from ragfilter.evaluate.measuring import labels_version
+
+    said = told.in_sample(settings, labels_version(labels))
+    if said:
+        log.warning("%s", said)
 
 
 def answer_of(result: Result, bench: Workbench) -> tuple[Answer, Context]:

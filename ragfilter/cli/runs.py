@@ -162,14 +162,14 @@ def compare(
     from ragfilter.evaluate import told
     from ragfilter.evaluate.matching import duel
     from ragfilter.evaluate.paired import document
-    from ragfilter.evaluate.runs import records_of
+    from ragfilter.evaluate.runs import records_of, settings_of
     from ragfilter.evaluate.variants import IN_FORCE
 
     with parts.open_for(data_dir, "runs") as bench:
         sides = [bench.runs.get(number) for number in (run, other)]
         records = [records_of(each, bench.runs) for each in sides]
     made = duel(records[0], IN_FORCE, records[1], IN_FORCE)
-    notes = told.between(sides, made)
+    notes = told.between(sides, made, (settings_of(sides[0]), settings_of(sides[1])))
     if as_json:
         heads = {
             letter: head(each) | {name: made.mean(name, side) for name in ("f1", "f1_most")}

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ragfilter.model import User
 
 HEAD = (
-    "side", "kept", "P", "R", "F1", "noise cut", "context tokens", "LLM tokens", "ms", "LLM ms",
-    "fallbacks",
+    "side", "kept", "P", "R", "F1", "F1 at most", "noise cut", "context tokens", "LLM tokens",
+    "ms", "LLM ms", "fallbacks",
 )  # fmt: skip
 QUERY_HEAD = ("query", "side", "kept", "P", "R", "context tokens", "LLM tokens", "ms", "")
 ID_WIDTH, ERROR_WIDTH = 30, 100
@@ -138,6 +138,7 @@ def _means(one: SideMeans) -> tuple[str, ...]:
         _score(one.precision),
         _score(one.recall),
         _score(one.f1),
+        _score(one.f1_most),
         percent(one.noise_reduction),
         f"{one.context_tokens:,.0f}",
         f"{one.llm_tokens:,.0f}",
@@ -176,6 +177,8 @@ def _document(one: Measured) -> dict[str, Any]:
         "kept": one.kept,
         "ids": list(one.ids),
         **scores,
+        "f1_most": one.f1_most,
+        "unlabelled": one.unlabelled,
         "irrelevant": one.irrelevant,
         "context_tokens": one.context_tokens,
         "llm_tokens": one.llm_tokens,

@@ -4,12 +4,13 @@ store, or of a workspace's search. No query is asked again.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate import beir, target
+from ragfilter.evaluate import beir, target, told
 from ragfilter.evaluate import tune as tuning
 from ragfilter.evaluate.beir import Labels, Qrels
 from ragfilter.evaluate.learn import Source
@@ -17,6 +18,8 @@ from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.run import Evaluation, score
 from ragfilter.evaluate.tune import Tuning
 from ragfilter.model import Result
+
+log = logging.getLogger(__name__)
 
 
 def read_labels(queries: str | Path, qrels: str | Path) -> Labels:
@@ -70,6 +73,8 @@ def tune(
 def _one(results: Mapping[str, Result], qrels: Qrels, *, least: int) -> Result:
     """Any of the results; they share settings and user. Raises InputError."""
     labelled = [result for i, result in results.items() if i in qrels]
+    if least <= len(labelled) < tuning.FEW:
+        log.warning("%s", told.few(len(labelled)))
     if len(labelled) < least:
         raise InputError(
             f"Labels of {len(labelled)} of these queries are too few.",

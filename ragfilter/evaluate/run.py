@@ -28,10 +28,12 @@ from ragfilter.engine.retrieve import run
 from ragfilter.evaluate.beir import Labels, Qrels, Queries
 from ragfilter.evaluate.metrics import (
     Scores,
+    f1_at_most,
     mean_of,
     noise_reduction,
     precision_recall_f1,
     relevant_of,
+    unlabelled_of,
 )
 from ragfilter.model import PUBLIC, Pool, Status, User
 from ragfilter.protocols import Progress
@@ -43,11 +45,14 @@ DEEPEST = 50
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One query's kept ids, in order, and how good they are."""
+    """One query's kept ids, in order, and how good they are. `unlabelled` of them have no label and
+    count as irrelevant; `f1_most` is F1 if all of those were relevant."""
 
     ids: tuple[str, ...]
     relevant_kept: int
     scores: Scores
+    unlabelled: int
+    f1_most: float
 
     @property
     def kept(self) -> int:
@@ -69,7 +74,7 @@ class QueryRow:
 
     id: str
     query: str
-    relevant: frozenset[str]
+    labels: Mapping[str, int]
     unfiltered: Kept
     filtered: Kept
     lost: tuple[str, ...]
@@ -78,18 +83,25 @@ class QueryRow:
     waiting: bool = False
 
     @property
+    def relevant(self) -> frozenset[str]:
+        return relevant_of(self.labels)
+
+    @property
     def noise_reduction(self) -> float | None:
         return noise_reduction([(self.unfiltered.irrelevant, self.filtered.irrelevant)])
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """Means over queries: scores 0..1, and chunks kept."""
+    """Means over queries: scores 0..1, and chunks kept. `unlabelled` of these have no label; F1 is
+    `f1_most` if all of those are relevant."""
 
     precision: float
     recall: float
     f1: float
+    f1_most: float
     mean_kept: float
+    unlabelled: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,16 +194,23 @@ def best_fixed_k(rows: Sequence[QueryRow]) -> FixedK:
     """Sweep k from 1 to `DEEPEST` over the unfiltered rankings. k is chosen on these queries, so on
     others it will be worth less."""
     sweep = [
-        FixedK(k, _means([kept_of(row.ranking[:k], row.relevant) for row in rows]))
+        FixedK(k, _means([kept_of(row.ranking[:k], row.labels) for row in rows]))
         for k in range(1, DEEPEST + 1)
     ]
     best = max(entry.means.f1 for entry in sweep)
     return next(entry for entry in sweep if entry.means.f1 >= best - 1e-12)
 
 
-def kept_of(ids: tuple[str, ...], relevant: frozenset[str]) -> Kept:
-    """Kept ids with their scores against what is relevant."""
-    return Kept(ids, len(relevant.intersection(ids)), precision_recall_f1(ids, relevant))
+def kept_of(ids: tuple[str, ...], labels: Mapping[str, int]) -> Kept:
+    """Kept ids with their scores against the labels."""
+    relevant = relevant_of(labels)
+    return Kept(
+        ids=ids,
+        relevant_kept=len(relevant.intersection(ids)),
+        scores=precision_recall_f1(ids, relevant),
+        unlabelled=len(unlabelled_of(ids, labels)),
+        f1_most=f1_at_most(ids, labels),
+    )
 
 
 def _row(
@@ -210,9 +229,9 @@ def _row(
     return QueryRow(
         id=query_id,
         query=pool.query,
-        relevant=relevant,
-        unfiltered=kept_of(first, relevant),
-        filtered=kept_of(kept, relevant),
+        labels=labels,
+        unfiltered=kept_of(first, labels),
+        filtered=kept_of(kept, labels),
         lost=tuple(h.id for h in result.hits if h.id in relevant - {*kept} and seen(h.chunk)),
         ranking=tuple(hit.id for hit in islice(unfiltered(pool, deep, user), DEEPEST)),
         status=result.status,
@@ -224,5 +243,10 @@ def _means(sides: Sequence[Kept]) -> Means:
     scores = mean_of([side.scores for side in sides])
     assert scores is not None
     return Means(
-        scores.precision, scores.recall, scores.f1, mean_kept=fmean(side.kept for side in sides)
+        precision=scores.precision,
+        recall=scores.recall,
+        f1=scores.f1,
+        f1_most=fmean(side.f1_most for side in sides),
+        mean_kept=fmean(side.kept for side in sides),
+        unlabelled=fmean(side.unlabelled for side in sides),
     )

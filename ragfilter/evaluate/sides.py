@@ -24,7 +24,7 @@ from ragfilter.engine.replay import unfiltered
 from ragfilter.engine.retrieve import gather, run
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Qrels, Queries
-from ragfilter.evaluate.metrics import Scores, mean_of, noise_reduction, relevant_of
+from ragfilter.evaluate.metrics import Scores, mean_of, noise_reduction
 from ragfilter.evaluate.run import kept_of
 from ragfilter.judge import call
 from ragfilter.layers.registry import SWITCHES
@@ -49,10 +49,11 @@ class Side:
 class Measured:
     """One query under one side.
 
-    `ids` are the kept chunks in order; `scores`, `irrelevant` and `irrelevant_before` (of the
-    unfiltered first k) are None without labels. `context_tokens` estimates the chunks in an
-    answer's prompt; `llm_tokens` and `llm_ms` are the judge's (0 where it was not asked).
-    `fallback`: the judge failed, `error` says how.
+    `ids` are the kept chunks in order. None without labels are `scores`, `unlabelled` (kept chunks
+    without a label, which count as irrelevant), `f1_most` (F1 if all of those were relevant),
+    `irrelevant` and `irrelevant_before` (of the unfiltered first k). `context_tokens` estimates the
+    chunks in an answer's prompt; `llm_tokens` and `llm_ms` are the judge's (0 where it was not
+    asked). `fallback`: the judge failed, `error` says how.
     """
 
     side: str
@@ -60,6 +61,8 @@ class Measured:
     query: str
     ids: tuple[str, ...]
     scores: Scores | None
+    f1_most: float | None
+    unlabelled: int | None
     irrelevant: int | None
     irrelevant_before: int | None
     context_tokens: int
@@ -76,7 +79,8 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class SideMeans:
-    """Means of one side over `queries`. `fallbacks` are counted."""
+    """Means of one side over `queries`; precision to `unlabelled`, and the noise reduction, over
+    those that have labels. `fallbacks` are counted."""
 
     side: str
     queries: int
@@ -84,6 +88,8 @@ class SideMeans:
     precision: float | None
     recall: float | None
     f1: float | None
+    f1_most: float | None
+    unlabelled: float | None
     noise_reduction: float | None
     context_tokens: float
     llm_tokens: float
@@ -166,15 +172,16 @@ def _measure(
     stats = judge_stats(result)
     if stats is not None and stats.cached:
         ms += stats.ms
-    relevant = relevant_of(labels or {})
-    before = kept_of(tuple(hit.id for hit in first), relevant)
-    kept = kept_of(tuple(hit.id for hit in hits), relevant)
+    before = kept_of(tuple(hit.id for hit in first), labels or {})
+    kept = kept_of(tuple(hit.id for hit in hits), labels or {})
     return Measured(
         side=side.name,
         id=query_id,
         query=text,
         ids=kept.ids,
         scores=None if labels is None else kept.scores,
+        f1_most=None if labels is None else kept.f1_most,
+        unlabelled=None if labels is None else kept.unlabelled,
         irrelevant=None if labels is None else kept.irrelevant,
         irrelevant_before=None if labels is None else before.irrelevant,
         context_tokens=tokens(hits),
@@ -195,6 +202,8 @@ def _side_means(name: str, rows: Sequence[Measured]) -> SideMeans:
         precision=scores.precision if scores else None,
         recall=scores.recall if scores else None,
         f1=scores.f1 if scores else None,
+        f1_most=_mean(row.f1_most for row in rows),
+        unlabelled=_mean(row.unlabelled for row in rows),
         noise_reduction=noise_reduction(
             (row.irrelevant_before, row.irrelevant)
             for row in rows
@@ -206,3 +215,9 @@ def _side_means(name: str, rows: Sequence[Measured]) -> SideMeans:
         llm_ms=fmean(row.llm_ms for row in rows),
         fallbacks=sum(row.fallback for row in rows),
     )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """The mean of those that are known; None of none."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 
 from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.evaluate.beir import Qrels
-from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
+from ragfilter.evaluate.metrics import (
+    Scores,
+    f1_at_most,
+    precision_recall_f1,
+    relevant_of,
+    unlabelled_of,
+)
 from ragfilter.layers.cutoff import Cutoff, cut_hits
 from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import PUBLIC, CutoffDetail, Hit, Pool, User
@@ -113,8 +119,8 @@ def kept(pool: Pool, planned: Plan, user: User = PUBLIC) -> Iterator[tuple[Hit, 
 
 
 def _outcome(hits: Sequence[Hit], labels: Mapping[str, int]) -> Outcome:
-    ids, relevant = [hit.id for hit in hits], relevant_of(labels)
-    unlabelled = {i for i in ids if i not in labels}
-    scores = precision_recall_f1(ids, relevant)
-    most = precision_recall_f1(ids, relevant | unlabelled).f1 if unlabelled else scores.f1
-    return Outcome(scores, len(ids), tokens(hits), len(unlabelled), most)
+    ids = [hit.id for hit in hits]
+    scores = precision_recall_f1(ids, relevant_of(labels))
+    unlabelled = len(unlabelled_of(ids, labels))
+    most = f1_at_most(ids, labels) if unlabelled else scores.f1
+    return Outcome(scores, len(ids), tokens(hits), unlabelled, most)

@@ -10,7 +10,7 @@ from ragfilter.evaluate.learn import SHARES
 from ragfilter.evaluate.table import ABOUT_ORACLE
 from ragfilter.evaluate.tune import FEW
 from ragfilter.layers.calibration import read
-from ragfilter.settings.schema import field
+from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted, signed
 
 if TYPE_CHECKING:
@@ -62,8 +62,33 @@ def unlabelled(kept: float, bare: float, f1: float, most: float) -> str:
     )
 
 
-def between(runs: Sequence[Run], made: Duel) -> list[str]:
-    """What is to be known of two runs, A and B, beside how they differ."""
+def few(queries: int) -> str:
+    """That there are too few labelled queries for figures to say much; empty where there are
+    enough."""
+    if queries >= FEW:
+        return ""
+    return (
+        f"only {counted(queries, 'labelled query')}: the figures say little; label at least {FEW}"
+    )
+
+
+def in_sample(settings: Settings, labels_version: str) -> str:
+    """Where the cutoff was learned from the very labels that it is measured with: that its figures
+    conclude nothing; else empty."""
+    cutoff = settings.cutoff
+    if not (cutoff.enabled and cutoff.strategy == "calibrated"):
+        return ""
+    if read(cutoff.calibration).labels != labels_version:
+        return ""
+    return (
+        "The cutoff was learned from these very labels, so its figures here show nothing of new "
+        "questions. Tuning measures it on questions held out."
+    )
+
+
+def between(runs: Sequence[Run], made: Duel, settings: tuple[Settings, Settings]) -> list[str]:
+    """What is to be known of two runs, A and B, beside how they differ; `settings` are those of the
+    row of each that is compared."""
     a, b = (run.plan for run in runs)
     notes = []
     if a.collection != b.collection:
@@ -78,6 +103,9 @@ def between(runs: Sequence[Run], made: Duel) -> list[str]:
         if not run.complete:
             done = f"{run.done} of {counted(run.plan.queries, 'question')}"
             notes.append(f"{letter} is measured for {done} only.")
+        learned = in_sample(settings[side], run.plan.labels_version)
+        if learned:
+            notes.append(f"{letter}: {learned}")
         names = ("chunks", "unlabelled", "f1", "f1_most")
         bare = unlabelled(*(made.mean(name, side) for name in names))
         if bare:

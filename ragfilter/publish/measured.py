@@ -78,7 +78,7 @@ def of_duel(made: Duel, names: tuple[Called, Called], runs: Sequence[Run]) -> st
         paired=made.paired,
         names=[each.name for each in names],
         query_set=run.plan.query_set,
-        notes=told.between(runs, made),
+        notes=told.between(runs, made, (names[0].settings, names[1].settings)),
         verdict=f"B is {told.compared(made.paired.gain)} A in mean F1.",
         gains=drawing.gains([each.gain for each in made.changes]),
         changes=changed[:MOST_QUERIES],
@@ -100,7 +100,10 @@ def _verdicts(run: Run, records: Sequence[QueryRecord]) -> list[str]:
     said = []
     if not run.complete:
         said.append(f"The run was stopped after {run.done} of {run.plan.queries} questions.")
-    if len(records) > 1:
+    learned = told.in_sample(settings_of(run), run.plan.labels_version)
+    if learned:
+        said.append(learned)
+    elif len(records) > 1:
         own = figures_of(records, IN_FORCE)["f1"]
         gain = bootstrap(own - fixed_k_scores(records))
         said.append(

@@ -16,10 +16,9 @@ ABOUT = About("c", "7", "a", "m", "l2")
 
 
 def rows(*recalls: float) -> list[QueryRow]:
-    side = Kept((), 0, Scores(0.0, 0.0, 0.0))
+    side = Kept((), 0, Scores(0.0, 0.0, 0.0), 0, 0.0)
     return [
-        QueryRow(f"q{i}", "", frozenset(), side, Kept((), 0, Scores(0.5, recall, 0.5)), (), (),
-                 "ok")
+        QueryRow(f"q{i}", "", {}, side, Kept((), 0, Scores(0.5, recall, 0.5), 0, 0.5), (), (), "ok")
         for i, recall in enumerate(recalls)
     ]  # fmt: skip
 

@@ -56,6 +56,11 @@ def test_figures_of_two_queries() -> None:
     assert made.filtered.f1 == pytest.approx((4 / 5 + 4 / 7) / 2)
     assert made.filtered.precision == pytest.approx((1 + 2 / 5) / 2)
     assert made.filtered.recall == pytest.approx((2 / 3 + 1) / 2)
+    # Without a label: y in cliff; u, v, w in flat. Were they relevant, F1 would be 6/8 and 8/9
+    # unfiltered, 4/5 and 1 filtered.
+    assert (made.unfiltered.unlabelled, made.filtered.unlabelled) == (2, 1.5)
+    assert made.unfiltered.f1_most == pytest.approx((6 / 8 + 8 / 9) / 2)
+    assert made.filtered.f1_most == pytest.approx((4 / 5 + 1) / 2)
 
 
 def test_the_best_fixed_k_is_the_best_mean_and_not_the_best_of_each() -> None:
@@ -114,9 +119,10 @@ def test_queries_without_labels_are_left_out() -> None:
 def test_document_is_plain_and_has_the_promised_keys() -> None:
     made = document(run.score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4))
     assert json.loads(json.dumps(made, allow_nan=False)) == made
+    means = {"precision", "recall", "f1", "f1_most", "mean_kept", "unlabelled"}
     for side in ("unfiltered", "filtered"):
-        assert set(made[side]) == {"precision", "recall", "f1", "mean_kept"}
-    assert set(made["best_fixed_k"]) == {"k", "precision", "recall", "f1", "mean_kept"}
+        assert set(made[side]) == means
+    assert set(made["best_fixed_k"]) == {"k", *means}
     assert (made["queries"], made["k"], made["lost"], made["waiting"]) == (2, 4, 1, 0)
     first = made["per_query"][0]
     assert (first["id"], first["n_relevant"], first["status"]) == ("cliff", 3, "ok")

@@ -49,7 +49,8 @@ def draw(
         problems.show(error, retry=False)
         return
     measured = [each.run for each in found if each is not None]
-    for note in told.between(measured, made):
+    names = (sides[0].called, sides[1].called)
+    for note in told.between(measured, made, (names[0].settings, names[1].settings)):
         html.draw(f'<p class="rf-aside">{html.text(note)}</p>')
     if not made.paired.queries:
         html.draw(
@@ -57,7 +58,6 @@ def draw(
             "the same query set.</p>"
         )
         return
-    names = (sides[0].called, sides[1].called)
     _told(made)
     reports.button(
         reports.of_duel(made, names, measured), "ragfilter-compare.html", key="compare-set-report"

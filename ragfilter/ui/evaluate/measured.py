@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from ragfilter.evaluate import told
 from ragfilter.evaluate.crossval import Interval, bootstrap
 from ragfilter.evaluate.records import QueryRecord
-from ragfilter.evaluate.runs import variants_of
+from ragfilter.evaluate.runs import settings_of, variants_of
 from ragfilter.evaluate.table import Gain, Row, fixed_k_scores, layer_gains, table
 from ragfilter.evaluate.table import figures_of as figures
 from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED, Variant
@@ -56,11 +57,16 @@ class Measured:
     def gains(self) -> tuple[Gain, ...]:
         return layer_gains(self.records, self.variants)
 
+    @property
+    def in_sample(self) -> str:
+        """Where the settings in force were learned from these very labels, words on that."""
+        return told.in_sample(settings_of(self.run), self.run.plan.labels_version)
+
     @cached_property
     def over_fixed_k(self) -> Interval | None:
         """How much better than the best fixed k the settings in force are, in F1; None with fewer
-        than two queries."""
-        if len(self.records) < 2:
+        than two queries, and where they were learned from these labels."""
+        if len(self.records) < 2 or self.in_sample:
             return None
         own = figures(self.records, IN_FORCE)["f1"]
         return bootstrap(own - fixed_k_scores(self.records))

@@ -110,7 +110,7 @@ def _head(measured: Measured, visit: Visit) -> None:
 
 def _notes(measured: Measured, visit: Visit) -> list[str]:
     """What a reader must know of the figures."""
-    run, notes = measured.run, []
+    run, notes = measured.run, [measured.in_sample]
     if not run.complete:
         notes.append(
             f"{run.done} of {counted(run.plan.queries, 'question')} measured. Evaluate goes on if "
