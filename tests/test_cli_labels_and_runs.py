@@ -162,7 +162,9 @@ def test_labels_of_another_collection_are_refused(run: Any, place: Path, tmp_pat
     assert "None of the labelled ids, such as 'dog-9', is in the collection 'small'" in err
 
 
-def test_a_run_is_made_listed_shown_compared_and_removed(run: Any, place: Path) -> None:
+def test_a_run_is_made_listed_shown_compared_and_removed(
+    run: Any, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
     common = [*files, "-c", "small", "--profile", "adaptive-gap"]
     first = json.loads(run("runs", "new", *common, "--json")[1])
@@ -200,6 +202,12 @@ def test_a_run_is_made_listed_shown_compared_and_removed(run: Any, place: Path) 
     text = run("runs", "show", numbers[0])[1]
     assert "What each layer buys" in text
     assert re.search(r"^oracle .* –$", text, re.MULTILINE)
+    assert "cost of 1,000" not in text
+    monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "2")
+    assert re.search(r"^ +precision .* tokens +cost of 1,000 +ms$",
+                     run("runs", "show", numbers[0])[1], re.MULTILINE)  # fmt: skip
+    for row in json.loads(run("runs", "show", numbers[0], "--json")[1])["rows"]:
+        assert row["cost"] == pytest.approx(row["tokens"]["mean"] * 2 / 1000)
     assert run("runs", "remove", numbers[0])[0] == 0
     code, _, err = run("runs", "show", numbers[0])
     assert code == 2

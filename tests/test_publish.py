@@ -79,7 +79,7 @@ class Tags(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
-def pages() -> dict[str, str]:
+def pages(prices: Prices | None = None) -> dict[str, str]:
     called = (Called(f"A {EVIL}", "unfiltered", PLAIN), Called("B", "adaptive-gap", GAP))
     told = [Told("with the filter", "quoted", EVIL, ((1, EVIL),))]
     records = [record("q1", 3, 1), record("q2", 1, 1)]
@@ -88,9 +88,9 @@ def pages() -> dict[str, str]:
     return {
         "query": question.of_query(result(GAP), "adaptive-gap", ORIGIN, answers=told),
         "two": question.of_two((result(PLAIN), result(GAP)), called, ORIGIN, answers=told),
-        "run": measured.of_run(run, records),
+        "run": measured.of_run(run, records, prices),
         "duel": measured.of_duel(
-            duel(records, "unfiltered", records, IN_FORCE), called, (run, run)
+            duel(records, "unfiltered", records, IN_FORCE), called, (run, run), prices
         ),
     }
 
@@ -217,6 +217,16 @@ def test_a_run_draws_precision_against_recall() -> None:
     assert marks == [f"{IN_FORCE}: precision 1.000, recall 1.000"]
     # The fixed k of two questions go from the first chunk down to all three of the curve.
     assert ("line", "fixed") in [(tag, attributes.get("class")) for tag, attributes in read.tags]
+
+
+def test_money_is_told_where_prices_are_set() -> None:
+    # 300 and 100 tokens unfiltered, 100 in force: a thousand prompts, at 2 a million.
+    made = pages(Prices(2.0, 8.0, "EUR"))
+    assert "prompts of 1,000 questions 0.4000 EUR 0.2000 EUR" in Tags(made["duel"]).text
+    run = Tags(made["run"]).text
+    assert "cost of 1,000 questions" in run
+    assert "100 0.2000 EUR" in run
+    assert not any("1,000 questions" in page for page in pages().values())
 
 
 def test_nothing_lost_speaks_of_all_that_was_found() -> None:

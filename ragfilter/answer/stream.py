@@ -46,6 +46,10 @@ class Prices:
         """What these tokens cost."""
         return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion) / 1e6
 
+    def of_thousand(self, tokens: float) -> float:
+        """What the prompts of 1,000 questions cost, of so many tokens each."""
+        return tokens * self.prompt / 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

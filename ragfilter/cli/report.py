@@ -93,12 +93,13 @@ def run_(
     with parts.open_for(data_dir, "report") as bench:
         found = bench.runs.get(number)
         records = records_of(found, bench.runs)
+        prices = parts.prices(bench.deployment)
     if not records:
         raise InputError(
             f"Run {number} has no measured query yet.",
             remedy="Go on with it by the same `ragfilter runs new`.",
         )
-    _write(measured.of_run(found, records), out)
+    _write(measured.of_run(found, records, prices), out)
 
 
 @command(report)
@@ -118,6 +119,7 @@ def compare(
     with parts.open_for(data_dir, "report") as bench:
         runs = [bench.runs.get(number) for number in (run, other)]
         records = [records_of(each, bench.runs) for each in runs]
+        prices = parts.prices(bench.deployment)
     made = duel(records[0], IN_FORCE, records[1], IN_FORCE)
     if not made.paired.queries:
         raise InputError(
@@ -127,7 +129,7 @@ def compare(
     first, second = (
         Called(f"run {each.id}", each.plan.profile, settings_of(each)) for each in runs
     )
-    _write(measured.of_duel(made, (first, second), runs), out)
+    _write(measured.of_duel(made, (first, second), runs, prices), out)
 
 
 def _of_result(result: Result, backends: Backends) -> Origin:

@@ -25,9 +25,10 @@ from ragfilter.cli.options import (
 )
 from ragfilter.cli.table import table as columns
 from ragfilter.errors import RagfilterError
-from ragfilter.text.numbers import counted, p_value, signed
+from ragfilter.text.numbers import counted, money, p_value, signed
 
 if TYPE_CHECKING:
+    from ragfilter.answer.stream import Prices
     from ragfilter.evaluate.paired import Paired
     from ragfilter.evaluate.table import Gain, Row
     from ragfilter.stores.runs import Run
@@ -201,9 +202,9 @@ def head(run: Run) -> dict[str, Any]:
     }
 
 
-def rows_document(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def rows_document(rows: Sequence[Row], prices: Prices | None) -> list[dict[str, Any]]:
     """The table as plain values: a mean and its 95% interval for every measure, null for what was
-    not measured."""
+    not measured; `cost` is that of the prompts of 1,000 questions, null without prices."""
     from ragfilter.evaluate.table import MEASURES
 
     def told(row: Row, measure: str) -> dict[str, Any] | None:
@@ -213,6 +214,7 @@ def rows_document(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return [
         {"name": row.name, "group": row.group, "about": row.about}
         | {measure: told(row, measure) for measure in MEASURES}
+        | {"cost": prices.of_thousand(row.means["tokens"].mean) if prices else None}
         for row in rows
     ]
 
@@ -249,8 +251,9 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
     except RagfilterError as error:
         # What was measured can be read without the collection.
         notes = [f"What has changed since is not known: {error}"]
+    prices = parts.prices(bench.deployment)
     document = head(run) | {
-        "rows": rows_document(rows), "layers": _gains_document(gains), "notes": notes
+        "rows": rows_document(rows, prices), "layers": _gains_document(gains), "notes": notes
     }  # fmt: skip
     text = (
         f"run {run.id}: {run.plan.collection}, {run.plan.query_set}, {_settings(run)}, "
@@ -258,7 +261,10 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
     )
     text += "".join(f"{note}\n" for note in notes) + "\n"
     if rows:
-        text += columns(("", *SHOWN, "chunks", "tokens", "ms"), [_line(row) for row in rows])
+        cost = () if prices is None else ("cost of 1,000",)
+        text += columns(
+            ("", *SHOWN, "chunks", "tokens", *cost, "ms"), [_line(row, prices) for row in rows]
+        )
         text += "".join(f"{row.name}: {row.about}\n" for row in rows if row.about)
         text += f"{unmeasured()}\n"
         text += "\nF1 95% interval, and F1 if what has no label were relevant\n"
@@ -284,13 +290,17 @@ def _gains_document(gains: Sequence[Gain]) -> list[dict[str, Any]]:
     ]
 
 
-def _line(row: Row) -> tuple[str, ...]:
+def _line(row: Row, prices: Prices | None) -> tuple[str, ...]:
     means = row.means
+    cost = () if prices is None else (
+        money(prices.of_thousand(means["tokens"].mean), prices.currency),
+    )  # fmt: skip
     return (
         row.name,
         *(f"{means[name].mean:.3f}" for name in SHOWN),
         f"{means['chunks'].mean:.1f}",
         f"{means['tokens'].mean:,.0f}",
+        *cost,
         f"{means['ms'].mean:.1f}" if "ms" in means else "–",
     )
 

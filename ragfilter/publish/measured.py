@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import stored, told
 from ragfilter.evaluate.crossval import bootstrap
 from ragfilter.evaluate.matching import Duel
@@ -35,7 +36,7 @@ LABELS = {
 }  # fmt: skip
 
 
-def of_run(run: Run, records: Sequence[QueryRecord]) -> str:
+def of_run(run: Run, records: Sequence[QueryRecord], prices: Prices | None = None) -> str:
     """A run: every alternative with its interval, what each layer buys, and what is lost."""
     variants = variants_of(run)
     rows = table(records, variants)
@@ -56,6 +57,7 @@ def of_run(run: Run, records: Sequence[QueryRecord]) -> str:
         ),
         rows=rows,
         labels=LABELS,
+        prices=prices,
         in_force=IN_FORCE,
         unmeasured=unmeasured(),
         gains=layer_gains(records, variants),
@@ -68,7 +70,12 @@ def of_run(run: Run, records: Sequence[QueryRecord]) -> str:
     )
 
 
-def of_duel(made: Duel, names: tuple[Called, Called], runs: Sequence[Run]) -> str:
+def of_duel(
+    made: Duel,
+    names: tuple[Called, Called],
+    runs: Sequence[Run],
+    prices: Prices | None = None,
+) -> str:
     """Two sides over the same queries, rows of these two runs."""
     run = runs[1]
     changed = [each for each in made.changes if each.gain]
@@ -76,6 +83,7 @@ def of_duel(made: Duel, names: tuple[Called, Called], runs: Sequence[Run]) -> st
         "duel.html",
         duel=made,
         paired=made.paired,
+        prices=prices,
         names=[each.name for each in names],
         query_set=run.plan.query_set,
         notes=told.between(runs, made, (names[0].settings, names[1].settings)),

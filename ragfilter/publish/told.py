@@ -37,7 +37,7 @@ class Told:
 def size(name: str, hits: Sequence[Hit], prices: Prices | None) -> Size:
     """A side's size in a prompt."""
     total = tokens(hits)
-    cost, currency = (total * prices.prompt / 1000, prices.currency) if prices else (0.0, "")
+    cost, currency = (prices.of_thousand(total), prices.currency) if prices else (0.0, "")
     return Size(name, len(hits), total, cost, currency)
 
 

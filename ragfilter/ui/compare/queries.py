@@ -8,6 +8,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
+from ragfilter.answer.stream import Prices
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate import told
 from ragfilter.evaluate.beir import Labels
@@ -58,9 +59,12 @@ def draw(
             "the same query set.</p>"
         )
         return
-    _told(made)
+    prices = visit.resources.prices
+    _told(made, prices)
     reports.button(
-        reports.of_duel(made, names, measured), "ragfilter-compare.html", key="compare-set-report"
+        reports.of_duel(made, names, measured, prices),
+        "ragfilter-compare.html",
+        key="compare-set-report",
     )
     _changes(made)
 
@@ -114,7 +118,7 @@ def _measure(missing: Sequence[Side], visit: Visit, name: str, given: Labels) ->
     st.rerun()
 
 
-def _told(made: Duel) -> None:
+def _told(made: Duel, prices: Prices | None) -> None:
     paired, gain = made.paired, made.paired.gain
     sure = "B is better" if gain.low > 0 else "B is worse" if gain.high < 0 else "not told apart"
     facts = [
@@ -126,6 +130,12 @@ def _told(made: Duel) -> None:
         ("chunks, A and B", f"{made.mean('chunks', 0):.1f} → {made.mean('chunks', 1):.1f}", ""),
         ("tokens, A and B", f"{made.mean('tokens', 0):,.0f} → {made.mean('tokens', 1):,.0f}", ""),
     ]  # fmt: skip
+    if prices is not None:
+        costs = [
+            numbers.money(prices.of_thousand(made.mean("tokens", side)), prices.currency)
+            for side in (0, 1)
+        ]
+        facts.append(("prompts of 1,000 questions, A and B", " → ".join(costs), ""))
     body = "".join(
         f'<div class="rf-fact"><span>{html.text(word)}</span><b>{html.text(value)} '
         f"<i>{html.text(more)}</i></b></div>"

@@ -71,7 +71,9 @@ def draw(measured: Measured, visit: Visit) -> None:
         ):
             opening.compare(measured.run)
         reports.button(
-            reports.of_run(measured), f"ragfilter-run-{measured.run.id}.html", key="run-report"
+            reports.of_run(measured, visit.resources.prices),
+            f"ragfilter-run-{measured.run.id}.html",
+            key="run-report",
         )
     match _view():
         case "Layers":
@@ -157,7 +159,7 @@ def _rows(measured: Measured, visit: Visit) -> None:
         if name == "cost":
             if prices is not None:
                 columns[label] = [
-                    row.means["tokens"].mean * prices.prompt / 1000 for row in measured.rows
+                    prices.of_thousand(row.means["tokens"].mean) for row in measured.rows
                 ]
             continue
         found = [row.means.get(name) for row in measured.rows]

@@ -9,6 +9,7 @@ from functools import partial
 
 import streamlit as st
 
+from ragfilter.answer.stream import Prices
 from ragfilter.evaluate.matching import Duel
 from ragfilter.model import Result
 from ragfilter.publish import measured, question
@@ -53,14 +54,16 @@ def of_two(
     return partial(_of_two, view, results, names, sides)
 
 
-def of_duel(made: Duel, names: tuple[Called, Called], runs: Sequence[Run]) -> Callable[[], str]:
+def of_duel(
+    made: Duel, names: tuple[Called, Called], runs: Sequence[Run], prices: Prices | None
+) -> Callable[[], str]:
     """The report of two sides over a query set, rows of these runs."""
-    return partial(measured.of_duel, made, names, runs)
+    return partial(measured.of_duel, made, names, runs, prices)
 
 
-def of_run(made: Measured) -> Callable[[], str]:
+def of_run(made: Measured, prices: Prices | None) -> Callable[[], str]:
     """The report of a run."""
-    return partial(measured.of_run, made.run, made.records)
+    return partial(measured.of_run, made.run, made.records, prices)
 
 
 def _of_query(view: View, profile: str) -> str:
