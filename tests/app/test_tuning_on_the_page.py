@@ -107,6 +107,16 @@ def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None
     assert made == [("cutoff.max_results", "")]
 
 
+def test_gathering_and_mapping_are_waited_for_in_one_run(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On a slow machine each takes longer than the page waits without a word.
+    monkeypatch.setattr(gathered, "TURN_S", 0.0)
+    page.press("map")
+    assert "In force: gap threshold 0.1, distance offset 0.4" in strip(page)
+    assert not page.at.exception
+
+
 def test_a_map_that_is_stopped_says_so_and_is_begun_again(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,9 +125,9 @@ def test_a_map_that_is_stopped_says_so_and_is_begun_again(
             progress(1, 2)
             sleep(0.01)
 
-    def stop(work: Work) -> None:
+    def stop(work: Work, key: str) -> None:
         work.job.stop.set()
-        gathered.wait(work)
+        gathered.wait(work, key)
 
     with monkeypatch.context() as patch:
         patch.setattr(mapping, "make", endless)

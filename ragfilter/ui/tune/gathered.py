@@ -59,16 +59,17 @@ def gather(
     return Gathered(labels, pools)
 
 
-def wait(work: Work) -> None:
-    """Show how far a job has come, with a way to stop it, until it ends."""
+def wait(work: Work, key: str) -> None:
+    """Show how far a job has come, with a way to stop it, until it ends. A run of the page may wait
+    for several jobs: each has a `key` of its own."""
     if work.job.wait(TURN_S):
         return
     place = st.empty()
-    row = place.container(key="tuning", horizontal=True, vertical_alignment="center", gap="small")
+    row = place.container(key=key, horizontal=True, vertical_alignment="center", gap="small")
     with row:
         st.button(
             "Stop",
-            key="tuning-stop",
+            key=f"{key}-stop",
             icon=":material/stop:",
             on_click=work.job.stop.set,
             help="Stops after the present question. Nothing is changed.",

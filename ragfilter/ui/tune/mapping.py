@@ -27,6 +27,7 @@ def of(
     resources: Resources,
     *,
     again: bool,
+    waiting: str = "mapping",
 ) -> Map | None:
     """The map over these axes, waited for; None where it was stopped, until it is asked for
     `again`. `pools` says which questions were gathered."""
@@ -38,7 +39,7 @@ def of(
     stays = st.session_state.get("map-work") is work and not again
     if work is None or (work.job.stop.is_set() and not stays):
         work = resources.maps.put(key, _begin(found, settings, user, axes))
-    wait(work)
+    wait(work, waiting)
     try:
         made = work.job.value()
     except Stopped:
@@ -56,7 +57,7 @@ def of(
         return made
     # Its places were chosen around other values in force.
     resources.maps.put(key, _begin(found, settings, user, axes))
-    return of(found, pools, settings, user, axes, resources, again=False)
+    return of(found, pools, settings, user, axes, resources, again=False, waiting="mapping-anew")
 
 
 def _begin(found: Gathered, settings: Settings, user: User, axes: tuple[str, str]) -> Work:

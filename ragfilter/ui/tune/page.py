@@ -157,7 +157,7 @@ def _gathered(visit: Visit, given: Labels) -> Gathered | None:
     work = visit.resources.gathered.get(_key(visit, given))
     if work is None:
         return None
-    wait(work)
+    wait(work, "gathering")
     try:
         made = work.job.value()
     except Stopped:

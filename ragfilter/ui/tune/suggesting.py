@@ -108,7 +108,7 @@ def draw(visit: Visit, given: Labels) -> None:
     work = visit.resources.gathered.get(_key(visit, given))
     if work is None:
         return
-    wait(work)
+    wait(work, "tuning")
     try:
         made = work.job.value()
     except Stopped:
