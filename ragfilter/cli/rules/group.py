@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 FOUND = 1
 rules = make_group(
     "rules",
-    "Suggest, check, measure, test, mend, change, export, import, undo and redo query_must rules.",
+    "List, suggest, check, measure, test, mend, change, export, import, undo and redo "
+    "query_must rules.",
 )
 
 OneChunk = Annotated[
