@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from ragfilter.rules import edits
+from ragfilter.stores.workspace import Workspace
 from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model
@@ -52,6 +54,12 @@ def stored(chunk_id: str) -> str | None:
 def write(page: Any, text: str) -> Any:
     page.at.text_area(key="rule-editor").set_value(text)
     return page.run()
+
+
+def through(page: Any, button: str) -> Any:
+    """Press a button of the editor, and once more where that is asked for."""
+    page.press(button)
+    return page.press("rule-confirm") if "rule-confirm" in page.buttons else page
 
 
 def test_a_damaged_database_spoils_nothing_but_marks_and_the_editor(
@@ -104,17 +112,17 @@ def test_preview_save_undo_redo(page: Any) -> None:
     assert f"Enters the kept list: {OTHER}" in told(page)
     assert OTHER not in page.kept
     assert stored(OTHER) == before
-    page.press("rule-save")
+    through(page, "rule-save")
     assert OTHER in page.kept
     assert json.loads(stored(OTHER) or "") == {"contain": "cleric"}
-    page.press("rule-undo")
+    through(page, "rule-undo")
     assert OTHER not in page.kept
     assert stored(OTHER) == before
     assert json.loads(page.at.text_area(key="rule-editor").value) == json.loads(before or "")
-    page.press("rule-redo")
+    through(page, "rule-redo")
     assert OTHER in page.kept
     write(page, "")
-    page.press("rule-save")
+    through(page, "rule-save")
     assert stored(OTHER) is None
     assert OTHER in page.kept
 
@@ -124,11 +132,65 @@ def test_a_rule_that_fails_takes_the_chunk_out(page: Any) -> None:
     before = stored(MATRIX)
     write(page, FAILS)
     assert f"Leaves the kept list: {MATRIX}" in told(page)
-    page.press("rule-save")
+    through(page, "rule-save")
     assert MATRIX not in page.kept
-    page.press("rule-undo")
+    through(page, "rule-undo")
     assert MATRIX in page.kept
     assert stored(MATRIX) == before
+
+
+def test_losing_what_is_labelled_relevant_asks_once_more_as_on_the_rules_page(page: Any) -> None:
+    page.edit_rule(MATRIX)
+    before = stored(MATRIX)
+    write(page, FAILS)
+    page.press("rule-save")
+    assert "Not saved yet." in told(page)
+    assert "would lose " in told(page)
+    assert stored(MATRIX) == before
+    assert page.at.text_area(key="rule-editor").value == FAILS
+    page.press("rule-confirm").press("rule-undo")
+    assert "Undone." in told(page)
+    page.press("rule-redo")
+    assert "Not redone yet." in told(page)
+    assert stored(MATRIX) == before
+    page.press("rule-confirm")
+    assert json.loads(stored(MATRIX) or "") == json.loads(FAILS)
+    page.press("rule-undo")
+    assert stored(MATRIX) == before
+
+
+def test_an_undo_that_would_lose_what_is_labelled_asks_too(page: Any) -> None:
+    page.edit_rule(MATRIX)
+    store, journal, good = bench().collection("demo"), bench().journal, stored(MATRIX)
+    edits.save(store, journal, chunk_id=MATRIX, rule=FAILS, expected=good, who="test")
+    edits.save(store, journal, chunk_id=MATRIX, rule=good, expected=stored(MATRIX), who="test")
+    page.run().press("rule-undo")
+    assert "Not undone yet." in told(page)
+    assert stored(MATRIX) == good
+    # Whoever types has let it be.
+    write(page, PASSES)
+    assert "rule-confirm" not in page.buttons
+    page.press("rule-discard").press("rule-undo").press("rule-confirm")
+    assert json.loads(stored(MATRIX) or "") == json.loads(FAILS)
+    page.press("rule-redo")
+    assert stored(MATRIX) == good
+
+
+def test_without_labels_no_question_is_searched_to_save_a_rule(
+    open_page: Callable[..., Any], copy_demo: Callable[[], Path], calls: Counter[str]
+) -> None:
+    folder = copy_demo()
+    with Workspace.open(folder) as opened:
+        opened.store().rename("demo", "mine")
+    page = open_page(LINK | {"collection": "mine"}, workspace=folder).edit_rule(MATRIX)
+    calls.clear()
+    write(page, FAILS)
+    assert not calls["ChromaCollection.nearest"]
+    page.press("rule-save")
+    assert MATRIX not in page.kept
+    # The open question's own, which is put again.
+    assert calls["ChromaCollection.nearest"] == 1
+    assert len(resources.open_resources().labelled) == 0
 
 
 def test_what_was_typed_survives_panels_chunks_and_questions(page: Any) -> None:
@@ -166,13 +228,13 @@ def test_the_second_of_two_sees_the_conflict_and_keeps_the_text(
     after: dict[str, str] | None,
 ) -> None:
     second = open_page(LINK, workspace=workspace).edit_rule(OTHER)
-    write(page, PASSES).press("rule-save")
-    write(second, FAILS).press("rule-save")
+    through(write(page, PASSES), "rule-save")
+    through(write(second, FAILS), "rule-save")
     assert "yours is still in the editor" in told(second)
     assert second.at.text_area(key="rule-editor").value == FAILS
     assert json.loads(second.at.code[0].value) == {"contain": "cleric"}
     assert json.loads(stored(OTHER) or "") == {"contain": "cleric"}
-    second.press(button)
+    through(second, button)
     assert json.loads(stored(OTHER) or "") == (after or {"contain": "cleric"})
     assert "yours is still in the editor" not in told(second)
     shown = json.loads(second.at.text_area(key="rule-editor").value)
@@ -197,11 +259,11 @@ def test_rows_with_an_edited_rule_are_marked_as_on_the_rules_page(page: Any) -> 
     assert marked() == {}
     write(page, PASSES)
     assert marked() == {OTHER: ["✎ draft"]}
-    page.press("rule-save")
+    through(page, "rule-save")
     assert marked() == {OTHER: ["↑ changed"]}
     write(page, FAILS)
     assert marked() == {OTHER: ["✎ draft", "↑ changed"]}
-    page.press("rule-discard").press("rule-undo")
+    through(page.press("rule-discard"), "rule-undo")
     assert marked() == {}
 
 
@@ -210,7 +272,7 @@ def test_an_edit_in_another_tab_renews_the_results_and_is_told(
 ) -> None:
     other = open_page(LINK, workspace=workspace)
     before = other.ids
-    write(page, PASSES).press("rule-save")
+    through(write(page, PASSES), "rule-save")
     assert [toast.value for toast in page.run().at.toast] == []
     told = [toast.value for toast in other.run().at.toast]
     assert told == ["Rules or chunks were changed in another tab: the results are renewed."]

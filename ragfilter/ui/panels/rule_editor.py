@@ -1,4 +1,8 @@
-"""The rule editor beside a question: what the rule would make of that question."""
+"""The rule editor beside a question: what the rule would make of that question.
+
+What it would make of the labelled ones is asked when it is saved, as on the Rules page, and never
+before: whoever only types or moves a slider has no question searched.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,8 @@ from ragfilter.engine.replay import replay, with_rules
 from ragfilter.model import Chunk, Result
 from ragfilter.rules.match import rule_book
 from ragfilter.ui.look import html
-from ragfilter.ui.rules import editor
+from ragfilter.ui.rules import desk, editor, effect
+from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.state import Asked
 
@@ -21,7 +26,12 @@ def draw(result: Result, chunk: Chunk, asked: Asked, resources: Resources) -> No
         result.user,
         resources,
         preview=partial(_preview, result, chunk),
+        guard=partial(_guard, asked.collection, resources),
     )
+
+
+def _guard(collection: str, resources: Resources, chunk_id: str, text: str) -> str:
+    return effect.guard(desk.lay(collection, state.settings(), resources), chunk_id, text)
 
 
 def _preview(result: Result, chunk: Chunk, rule: str | None) -> None:

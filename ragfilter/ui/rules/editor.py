@@ -68,8 +68,7 @@ def draw(
         if trouble is not None:
             _bad(f"<b>Not saved:</b> {html.text(trouble.message)}")
         sound = trouble is None and _is_sound(text)
-        if sound:
-            _doubt(chunk, collection)
+        _doubt(chunk, collection)
         said = saving.said(chunk.id) if sound else ""
         _buttons(chunk, collection, user, resources, guard, busy=busy, said=said)
     kept.draw(chunk, text)
@@ -152,7 +151,7 @@ def _buttons(
             key="rule-undo",
             icon=":material/undo:",
             on_click=saving.act,
-            args=("undo", chunk.id, chunk.rule, collection),
+            args=("undo", chunk.id, chunk.rule, collection, guard),
             disabled=not can_undo,
             help="Undo the last saved edit of this chunk." if can_undo else "Nothing to undo.",
         )
@@ -161,7 +160,7 @@ def _buttons(
             key="rule-redo",
             icon=":material/redo:",
             on_click=saving.act,
-            args=("redo", chunk.id, chunk.rule, collection),
+            args=("redo", chunk.id, chunk.rule, collection, guard),
             disabled=not can_redo,
             help="Redo the edit that was undone." if can_redo else "Nothing to redo.",
         )
@@ -202,17 +201,18 @@ def _is_sound(text: str) -> bool:
 
 
 def _doubt(chunk: Chunk, collection: str) -> None:
-    """What has to be confirmed before it is saved."""
-    spoilt = saving.doubt(chunk.id)
-    if spoilt:
-        _bad(f"<b>Not saved yet.</b> {html.text(spoilt)}")
-        st.button(
-            "Save anyway",
-            key="rule-confirm",
-            on_click=saving.act,
-            args=("save", chunk.id, saving.base(chunk), collection),
-            help="Saves the rule although labelled questions would lose what they need.",
-        )
+    """What has to be confirmed before it is saved, undone or redone."""
+    found = saving.doubt(chunk.id)
+    if found is None:
+        return
+    _bad(f"<b>Not {saving.DONE[found.act]} yet.</b> {html.text(found.spoilt)}")
+    st.button(
+        f"{found.act.capitalize()} anyway",
+        key="rule-confirm",
+        on_click=saving.act,
+        args=(found.act, chunk.id, found.expected, collection),
+        help="Does it although labelled questions would lose what they need.",
+    )
 
 
 def _findings(chunk: Chunk, rule: str | None, more: Sequence[Finding]) -> None:

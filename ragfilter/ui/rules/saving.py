@@ -14,7 +14,9 @@ import streamlit as st
 
 from ragfilter.errors import ConflictError, RagfilterError, RuleError
 from ragfilter.model import Chunk
+from ragfilter.protocols import RuleStore
 from ragfilter.rules import edits
+from ragfilter.rules.journal import Journal
 from ragfilter.rules.rule import canonical, parse, pretty
 from ragfilter.text.characters import whole
 from ragfilter.ui.look import prose
@@ -27,6 +29,7 @@ Guard = Callable[[str, str], str]
 """From chunk id and text to what saving it would spoil, in words; empty where nothing."""
 TROUBLE, SAID, DOUBT = "rule-trouble", "rule-said", "rule-doubt"
 TYPING, UNFINISHED, DRAWN = "rule-typing", "rule-unfinished", "rule-drawn"
+DONE: dict[Act, str] = {"save": "saved", "undo": "undone", "redo": "redone"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,17 @@ class Trouble:
     message: str
     conflict: bool = False
     stored: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What an act over the `expected` rule would spoil; `draft` stood in the editor then."""
+
+    act: Act
+    chunk_id: str
+    expected: str | None
+    draft: str | None
+    spoilt: str
 
 
 def trouble(chunk_id: str) -> Trouble | None:
@@ -51,30 +65,34 @@ def said(chunk_id: str) -> str:
     return found[1] if found[0] == chunk_id else ""
 
 
-def doubt(chunk_id: str) -> str:
-    """What saving the text in the editor would spoil: it is asked about once more."""
-    found: tuple[str, str, str] = st.session_state.get(DOUBT, ("", "", ""))
-    current = state.drafts().get(chunk_id)
-    return found[2] if found[0] == chunk_id and found[1] == current else ""
+def doubt(chunk_id: str) -> Doubt | None:
+    """What is asked about once more, as long as the editor holds what it was asked about."""
+    found: Doubt | None = st.session_state.get(DOUBT)
+    here = (chunk_id, state.drafts().get(chunk_id))
+    return found if found is not None and (found.chunk_id, found.draft) == here else None
 
 
 def act(
     act: Act, chunk_id: str, expected: str | None, collection: str, guard: Guard | None = None
 ) -> None:
-    """Save, undo or redo; then the open question is put to the changed collection."""
+    """Save, undo or redo, unless the guard has something against it; then the open question is put
+    to the changed collection."""
     forget()
     text = st.session_state.get("rule-editor", "")
     try:
         resources = open_resources()
         store = resources.bench.collection(collection)
         journal, who = resources.bench.journal, resources.deployment.user
-        if act == "save":
-            spoilt = "" if guard is None else guard(chunk_id, text)
-            if spoilt:
+        after = text if act == "save" else _brought_back(act, store, journal, chunk_id)
+        spoilt = "" if guard is None or after is None else guard(chunk_id, after)
+        if spoilt:
+            if act == "save":
                 state.drafts()[chunk_id] = text
-                st.session_state[DOUBT] = (chunk_id, text, spoilt)
-                _warn(f"Not saved yet. {spoilt}")
-                return
+            draft = state.drafts().get(chunk_id)
+            st.session_state[DOUBT] = Doubt(act, chunk_id, expected, draft, spoilt)
+            _warn(f"Not {DONE[act]} yet. {spoilt}")
+            return
+        if act == "save":
             made = edits.save(
                 store, journal, chunk_id=chunk_id, rule=text, expected=expected, who=who
             )
@@ -95,6 +113,15 @@ def act(
         _drop(chunk_id)
         drafting.forget(chunk_id)
         state.renew()
+
+
+def _brought_back(act: Act, store: RuleStore, journal: Journal, chunk_id: str) -> str | None:
+    """The rule as undo or redo would bring it back; None where there is nothing to bring back."""
+    if act == "undo":
+        edit = edits.can_undo(store, journal, chunk_id)
+        return None if edit is None else edit.before or ""
+    edit = edits.can_redo(store, journal, chunk_id)
+    return None if edit is None else edit.after or ""
 
 
 def _warn(message: str) -> None:
