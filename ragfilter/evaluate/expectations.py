@@ -7,8 +7,8 @@ model and gives the same answer everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,6 +49,17 @@ class Broken:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What rules make of expectations: how many were `tested`, one a chunk, and how many `skipped`,
+    because who looks may not see their chunk."""
+
+    questions: int
+    tested: int
+    skipped: int
+    broken: tuple[Broken, ...]
+
+
 def read_expectations(path: Path) -> tuple[Expectation, ...]:
     """The expectations of a file, in order. Raises InputError that names the line."""
     lines = enumerate(read_lines(path), start=1)
@@ -58,11 +69,30 @@ def read_expectations(path: Path) -> tuple[Expectation, ...]:
     return found
 
 
-def find_broken(
-    expectations: Iterable[Expectation], rules: Mapping[str, str | None]
+def check_rules(
+    expectations: Sequence[Expectation],
+    rules: Mapping[str, str | None],
+    hidden: Container[str] = (),
+) -> Checked:
+    """Hold `rules` (chunk id to rule text, None for no rule) to what is expected of them. Nothing
+    is said of the `hidden` chunks."""
+    asked = [
+        replace(
+            expected,
+            stay=tuple(i for i in expected.stay if i not in hidden),
+            go=tuple(i for i in expected.go if i not in hidden),
+        )
+        for expected in expectations
+    ]
+    every, tested = (sum(len(each.wanted) for each in listed) for listed in (expectations, asked))
+    return Checked(len(expectations), tested, every - tested, _find_broken(asked, rules))
+
+
+def _find_broken(
+    expectations: Sequence[Expectation], rules: Mapping[str, str | None]
 ) -> tuple[Broken, ...]:
-    """What `rules` (chunk id to rule text, None for no rule) do otherwise than expected."""
-    book = RuleBook(rule for rule in rules.values() if rule)
+    named = {i for expected in expectations for i, _ in expected.wanted}
+    book = RuleBook(rule for rule in (rules.get(i) for i in named) if rule)
     broken: list[Broken] = []
     for expected in expectations:
         scan = book.scan(expected.question)

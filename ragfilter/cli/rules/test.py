@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +17,7 @@ from ragfilter.errors import InputError
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
-    from ragfilter.evaluate.expectations import Broken, Expectation
+    from ragfilter.evaluate.expectations import Checked, Expectation
 
 
 @command(rules, name="test")
@@ -36,7 +36,7 @@ def run_expectations(
     as_json: Json = False,
 ) -> int:
     """Check that rules keep and drop what a file expects. Exits with 1 if any does not."""
-    from ragfilter.evaluate.expectations import find_broken, read_expectations
+    from ragfilter.evaluate.expectations import check_rules, read_expectations
 
     expected: Sequence[Expectation] = read_expectations(file)
     known: Mapping[str, str | None]
@@ -67,44 +67,20 @@ def run_expectations(
             parts.tell(store.incomplete)
         known = {i: chunk.rule for i, chunk in chunks.items() if user.sees(chunk)}
         hidden = frozenset(chunks.keys() - known.keys())
-    tested = [_without(expectation, hidden) for expectation in expected]
-    wanted = [sum(len(e.wanted) for e in listed) for listed in (expected, tested)]
-    broken = find_broken(tested, known)
-    skipped = wanted[0] - wanted[1]
+    checked = check_rules(expected, known, hidden)
+    skipped = checked.skipped
     if skipped:
         what = "1 expectation is about a chunk" if skipped == 1 else f"{skipped} are about chunks"
         parts.tell(f"{what} above the clearance in force: skipped.")
-    if as_json:
-        parts.emit(parts.dumps(_document(len(expected), wanted[1], skipped, broken)))
-    else:
-        parts.emit(_text(len(expected), wanted[1], broken))
-    return FOUND if broken else 0
+    parts.emit(parts.dumps(asdict(checked)) if as_json else _text(checked))
+    return FOUND if checked.broken else 0
 
 
-def _without(expectation: Expectation, hidden: frozenset[str]) -> Expectation:
-    return replace(
-        expectation,
-        stay=tuple(i for i in expectation.stay if i not in hidden),
-        go=tuple(i for i in expectation.go if i not in hidden),
-    )
-
-
-def _document(
-    questions: int, tested: int, skipped: int, broken: Sequence[Broken]
-) -> dict[str, Any]:
-    return {
-        "questions": questions,
-        "tested": tested,
-        "skipped": skipped,
-        "broken": [asdict(item) for item in broken],
-    }
-
-
-def _text(questions: int, tested: int, broken: Sequence[Broken]) -> str:
+def _text(checked: Checked) -> str:
     lines = [
         f"line {item.line}: {item.chunk_id} must {item.must}: {item.reason} ({item.question})"
-        for item in broken
+        for item in checked.broken
     ]
-    figures = f"{counted(questions, 'question')}, {counted(tested, 'expectation')}"
-    lines.append(f"{figures}, {len(broken)} broken")
+    figures = f"{counted(checked.questions, 'question')}, {counted(checked.tested, 'expectation')}"
+    lines.append(f"{figures}, {len(checked.broken)} broken")
     return "\n".join(lines) + "\n"

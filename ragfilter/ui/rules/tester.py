@@ -1,5 +1,5 @@
 """Paste questions: which rules they meet; and for one question and one chunk, what stands where,
-what was missing and what came nearest."""
+what was missing and what came nearest. Or drop a file of expectations."""
 
 from __future__ import annotations
 
@@ -15,16 +15,23 @@ from ragfilter.rules.match import rule_book
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html
+from ragfilter.ui.rules import expected
 from ragfilter.ui.rules.desk import OPEN, TITLE_WIDTH, Desk
 
-TEXT, QUESTION, CHUNK = "tester-text", "tester-question", "tester-chunk"
+TEXT, QUESTION, CHUNK, SHOWN = "tester-text", "tester-question", "tester-chunk", "tester-shown"
+KINDS = ALL, PASS, BLOCK, NEVER = ("all", "pass", "block", "never act")
 MOST = 10_000
 MOST_ROWS = 500
 MOST_TERMS = 4
 
 
 def draw(work: Desk) -> None:
-    """Questions, the rules they meet, and one explained."""
+    """Questions, the rules they meet, and one explained; below them expectations."""
+    _questions(work)
+    expected.draw(work)
+
+
+def _questions(work: Desk) -> None:
     text = st.text_area(
         "Questions",
         key=TEXT,
@@ -68,22 +75,41 @@ def _table(work: Desk, of_rule: dict[str, list[str]], passes: dict[str, int], as
         ((ids[0], len(ids), passes[rule]) for rule, ids in of_rule.items()),
         key=lambda row: (-row[2], row[0]),
     )
-    never = sum(n == asked for _, _, n in rows)
-    always = sum(n == 0 for _, _, n in rows)
+    of_kind = {
+        ALL: rows,
+        PASS: [row for row in rows if row[2]],
+        BLOCK: [row for row in rows if row[2] < asked],
+        NEVER: [row for row in rows if row[2] == asked],
+    }
+    never = len(of_kind[NEVER])
+    always = len(rows) - len(of_kind[PASS])
     html.draw(
         f'<p class="rf-verdict">{counted(asked, "question")}, {counted(len(rows), "rule")}: '
         f"{len(rows) - never - always} block some, {always} block all, {never} never act.</p>"
     )
+    kind = st.segmented_control(
+        "Rules",
+        KINDS,
+        key=SHOWN,
+        default=ALL,
+        required=True,
+        persist_state="session",
+        format_func=lambda each: f"{each} · {len(of_kind[each]):,}",
+        help="pass: some question meets the rule. block: some does not. never act: all of them "
+        "meet it.",
+    )
+    chosen = of_kind[str(kind)]
+    shown = chosen[:MOST_ROWS]
     st.dataframe(
         pd.DataFrame(
             {
                 "chunk": [
                     short_title(work.chunks[i].name, TITLE_WIDTH)
                     + (f" and {n - 1} more" if n > 1 else "")
-                    for i, n, _ in rows[:MOST_ROWS]
+                    for i, n, _ in shown
                 ],
-                "passes": [n for *_, n in rows[:MOST_ROWS]],
-                "blocks": [asked - n for *_, n in rows[:MOST_ROWS]],
+                "passes": [n for *_, n in shown],
+                "blocks": [asked - n for *_, n in shown],
             }
         ),
         key="tester-table",
@@ -94,8 +120,8 @@ def _table(work: Desk, of_rule: dict[str, list[str]], passes: dict[str, int], as
             "blocks": st.column_config.NumberColumn("blocks", help="Questions that do not."),
         },
     )
-    if len(rows) > MOST_ROWS:
-        html.draw(f'<p class="rf-aside">The first {MOST_ROWS} rules of {len(rows):,}.</p>')
+    if len(chosen) > MOST_ROWS:
+        html.draw(f'<p class="rf-aside">The first {MOST_ROWS} rules of {len(chosen):,}.</p>')
 
 
 def _one(work: Desk, questions: list[str], rules: dict[str, str]) -> None:

@@ -1,0 +1,106 @@
+"""A file of expectations dropped on the Tester: what `ragfilter rules test` would say of it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+from ragfilter.errors import InputError
+from ragfilter.evaluate.expectations import (
+    FORM,
+    NO_CHUNK,
+    Broken,
+    Expectation,
+    check_rules,
+    read_expectations,
+)
+from ragfilter.report import short_title
+from ragfilter.text.numbers import counted
+from ragfilter.ui.look import html
+from ragfilter.ui.rules.desk import TITLE_WIDTH, Desk
+
+FILE = "tester-expected"
+MOST_ROWS = 500
+
+
+def draw(work: Desk) -> None:
+    """The upload, and which expectations the rules break."""
+    file = st.file_uploader(
+        "File of expectations",
+        type=["jsonl"],
+        key=FILE,
+        help=f"Questions with the chunks that must stay and those that must go. {FORM} One a line, "
+        "as ragfilter rules test reads it.",
+    )
+    if file is None:
+        return
+    try:
+        expected = _read(file.name, file.getvalue())
+    except InputError as error:
+        html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(error)}</p>')
+        return
+    hidden: set[str] = set()
+    if not work.user.unrestricted:
+        # Those that are not there too: which of them are must not show.
+        hidden = {i for each in expected for i, _ in each.wanted if i not in work.chunks}
+    checked = check_rules(expected, {i: c.rule for i, c in work.chunks.items()}, hidden)
+    skipped = (
+        f" Skipped: {checked.skipped:,} about chunks that are not there, or that this user may not "
+        "see."
+        if checked.skipped
+        else ""
+    )
+    look = "rf-bad" if checked.broken else "rf-good"
+    html.draw(
+        f'<p class="rf-verdict {look}" role="status">{counted(checked.questions, "question")}, '
+        f"{counted(checked.tested, 'expectation')}: <b>{len(checked.broken):,} broken.</b>"
+        f"{skipped}</p>"
+    )
+    if checked.broken:
+        _table(work, checked.broken)
+
+
+def _read(name: str, content: bytes) -> tuple[Expectation, ...]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "expectations.jsonl")
+        path.write_bytes(content)
+        try:
+            return read_expectations(path)
+        except InputError as error:
+            message = error.message.replace(str(path), name)
+            raise InputError(message, remedy=error.remedy) from None
+
+
+def _table(work: Desk, broken: tuple[Broken, ...]) -> None:
+    shown = broken[:MOST_ROWS]
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "line": [each.line for each in shown],
+                "question": [each.question for each in shown],
+                "chunk": [_name(work, each.chunk_id) for each in shown],
+                "expected": [f"must {each.must}" for each in shown],
+                "happened": [_happened(each) for each in shown],
+                "why": [each.reason for each in shown],
+            }
+        ),
+        key="tester-broken",
+        hide_index=True,
+        height="content" if len(shown) < 10 else 400,
+    )
+    if len(broken) > MOST_ROWS:
+        html.draw(f'<p class="rf-aside">The first {MOST_ROWS} of {len(broken):,}.</p>')
+
+
+def _name(work: Desk, chunk_id: str) -> str:
+    chunk = work.chunks.get(chunk_id)
+    return chunk_id if chunk is None else short_title(chunk.name, TITLE_WIDTH)
+
+
+def _happened(each: Broken) -> str:
+    if each.reason == NO_CHUNK:
+        return "no such chunk"
+    return "blocked" if each.must == "stay" else "passed"
