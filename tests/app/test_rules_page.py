@@ -284,6 +284,12 @@ def test_a_family_is_proposed_accepted_and_edited_first(page: Any) -> None:
     assert len(frame) == 21
     assert set(frame["now"]) == {"another rule"}
     assert frame["value"][0].startswith("armor class ")
+    # The row of the matrix: of every proposal, or of those whose chunk no question retrieves, none.
+    figures = frame[["blocks", "passes", "overlap", "ΔF1 without", "Δrecall without"]]
+    assert (figures.notna().all(axis=1) | figures.isna().all(axis=1)).all()
+    assert figures["overlap"].notna().any()
+    assert (figures["overlap"].dropna() <= figures["blocks"].dropna()).all()
+    assert figures["ΔF1 without"].abs().max() > 0
     before = {c.id: c.rule for c in resources.open_resources().bench.collection("demo")
               .catalogue().values()}  # fmt: skip
     page.press("suggest-accept")

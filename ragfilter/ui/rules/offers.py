@@ -15,10 +15,11 @@ from ragfilter.report import short_title
 from ragfilter.rules.rule import parse, pretty
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html
-from ragfilter.ui.rules import bulk, desk, diff, effect, saving
+from ragfilter.ui.rules import bulk, desk, diff, effect, matrix, saving
 from ragfilter.ui.rules.desk import Desk
 
 ONE, DOUBTS = "suggest-one", "suggest-doubts"
+FIGURES = ("blocks", "passes", "overlap", "conflicts")
 SURE, ONE_SURE = "suggest-sure", "suggest-one-sure"
 
 
@@ -46,7 +47,10 @@ def table(
                 "now": [_now(work, each) for each in offers],
                 "blocks": [None if row is None else row.blocks for row in rows],
                 "passes": [None if row is None else row.passes for row in rows],
+                "overlap": [None if row is None else row.overlap for row in rows],
                 "conflicts": [None if row is None else len(row.conflicts) for row in rows],
+                "ΔF1 without": [None if row is None else row.delta_f1 for row in rows],
+                "Δrecall without": [None if row is None else row.delta_recall for row in rows],
                 # Without labels nobody knows.
                 "would drop": [
                     None if evidence.effect is None else len(evidence.losses.get(each.chunk.id, ()))
@@ -59,9 +63,11 @@ def table(
         hide_index=True,
         placeholder="–",
         column_config={
-            "conflicts": column.NumberColumn(
-                "conflicts", help="Blocks of chunks that are labelled relevant."
-            ),
+            **{name: column.NumberColumn(name, help=matrix.HELP[name]) for name in FIGURES},
+            **{
+                name: column.NumberColumn(name, help=matrix.HELP[name], format="%+.4f")
+                for name in ("ΔF1 without", "Δrecall without")
+            },
             "would drop": column.NumberColumn(
                 "would drop", help="Labelled questions that would lose this chunk."
             ),
