@@ -176,7 +176,16 @@ def test_an_undo_that_would_lose_what_is_labelled_asks_too(page: Any) -> None:
     assert stored(MATRIX) == good
 
 
-def test_without_labels_no_question_is_searched_to_save_a_rule(
+def test_no_labelled_question_is_searched_to_save_a_rule(page: Any, calls: Counter[str]) -> None:
+    page.edit_rule(OTHER)
+    calls.clear()
+    through(write(page, PASSES), "rule-save")
+    # The open question's own, which is put again.
+    assert calls["ChromaCollection.nearest"] == 1
+    assert len(resources.open_resources().labelled) == 0
+
+
+def test_without_labels_nothing_is_asked(
     open_page: Callable[..., Any], copy_demo: Callable[[], Path], calls: Counter[str]
 ) -> None:
     folder = copy_demo()

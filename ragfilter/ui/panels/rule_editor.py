@@ -1,8 +1,4 @@
-"""The rule editor beside a question: what the rule would make of that question.
-
-What it would make of the labelled ones is asked when it is saved, as on the Rules page, and never
-before: whoever only types or moves a slider has no question searched.
-"""
+"""The rule editor beside a question: what the rule would make of that question."""
 
 from __future__ import annotations
 
@@ -31,7 +27,7 @@ def draw(result: Result, chunk: Chunk, asked: Asked, resources: Resources) -> No
 
 
 def _guard(collection: str, resources: Resources, chunk_id: str, text: str) -> str:
-    return effect.guard(desk.lay(collection, state.settings(), resources), chunk_id, text)
+    return effect.guard_at_once(desk.lay(collection, state.settings(), resources), chunk_id, text)
 
 
 def _preview(result: Result, chunk: Chunk, rule: str | None) -> None:

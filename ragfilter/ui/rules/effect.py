@@ -9,6 +9,7 @@ import streamlit as st
 from ragfilter.errors import RuleError
 from ragfilter.evaluate.effect import Changes, Effect, QueryEffect
 from ragfilter.model import Chunk
+from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import canonical, parse
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html
@@ -70,6 +71,28 @@ def guard(work: Desk, chunk_id: str, text: str) -> str:
     # One who saves the first rule at once waits, rather than being asked.
     labelled.await_labels(work, PATIENCE_S)
     return spoilt(work, {chunk_id: rule})
+
+
+def guard_at_once(work: Desk, chunk_id: str, text: str) -> str:
+    """The same by the rules alone, without a search: which labelled questions that need the chunk
+    meet its rule now, and would not any more. Beside a question nobody waits for the others."""
+    found, chunk = labelled.labels(work), work.chunks.get(chunk_id)
+    if found is None or chunk is None:
+        return ""
+    try:
+        rule = canonical(parse(text)) if text.strip() else ""
+    except RuleError:
+        return ""
+    book = RuleBook(each for each in (chunk.rule, rule) if each)
+    needing = [q for i, q in found.queries.items() if found.qrels.get(i, {}).get(chunk_id, 0) > 0]
+    scans = [book.scan(question) for question in needing]
+    losing = [s.query for s in scans if s.passes(chunk.rule) and not s.passes(rule)]
+    if not losing:
+        return ""
+    return (
+        f"{counted(len(losing), 'labelled question')} would lose this chunk, which they need, such "
+        f"as “{losing[0]}”."
+    )
 
 
 def spoilt(work: Desk, changes: Changes) -> str:
