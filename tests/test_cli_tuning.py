@@ -234,7 +234,9 @@ def test_one_strategy_is_chosen_whatever_the_others_are_worth(
         assert main(["eval", *args, *learned, *others]) == 0
         assert ("learned from these very labels" in capsys.readouterr().err) == told
     assert main(["runs", "new", *args, *learned, "--json"]) == 0
-    run = str(json.loads(capsys.readouterr().out)["run"])
+    made = json.loads(capsys.readouterr().out)
+    assert any("learned from these very labels" in note for note in made["notes"])
+    run = str(made["run"])
     page = tmp_path / "run.html"
     assert main(["report", "run", run, "--out", str(page), *args[-2:]]) == 0
     said = page.read_text("utf-8")

@@ -239,7 +239,7 @@ def paired_text(made: Paired, a: str, b: str) -> str:
 
 def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
     from ragfilter.evaluate import told
-    from ragfilter.evaluate.runs import changed_since, records_of, variants_of
+    from ragfilter.evaluate.runs import changed_since, records_of, settings_of, variants_of
     from ragfilter.evaluate.table import ABOUT_LAYERS, layer_gains, table
     from ragfilter.evaluate.variants import unmeasured
 
@@ -251,6 +251,8 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
     except RagfilterError as error:
         # What was measured can be read without the collection.
         notes = [f"What has changed since is not known: {error}"]
+    learned = told.in_sample(settings_of(run), run.plan.labels_version)
+    notes = [learned, *notes] if learned else notes
     prices = parts.prices(bench.deployment)
     document = head(run) | {
         "rows": rows_document(rows, prices), "layers": _gains_document(gains), "notes": notes

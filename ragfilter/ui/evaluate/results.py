@@ -89,7 +89,8 @@ def draw(measured: Measured, visit: Visit) -> None:
 def _head(measured: Measured, visit: Visit) -> None:
     """The settings in force in one line, beside the best fixed k and the oracle."""
     facts = []
-    for name, label in ((IN_FORCE, "Settings of this run"), (FIXED, "Best fixed k"),
+    own = "Settings of this run" + (", in sample" if measured.in_sample else "")
+    for name, label in ((IN_FORCE, own), (FIXED, "Best fixed k"),
                         (ORACLE, "Oracle")):  # fmt: skip
         row = measured.row(name)
         if row is not None:

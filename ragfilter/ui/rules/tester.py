@@ -16,12 +16,14 @@ from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html
 from ragfilter.ui.rules import expected
-from ragfilter.ui.rules.desk import OPEN, TITLE_WIDTH, Desk
+from ragfilter.ui.rules.desk import OPEN, Desk
 
 TEXT, QUESTION, CHUNK, SHOWN = "tester-text", "tester-question", "tester-chunk", "tester-shown"
 KINDS = ALL, PASS, BLOCK, NEVER = ("all", "pass", "block", "never act")
 MOST = 10_000
 MOST_ROWS = 500
+WIDE = 56
+"""Characters of a title in the table, whose other columns are narrow: siblings differ late."""
 MOST_TERMS = 4
 
 
@@ -104,8 +106,7 @@ def _table(work: Desk, of_rule: dict[str, list[str]], passes: dict[str, int], as
         pd.DataFrame(
             {
                 "chunk": [
-                    short_title(work.chunks[i].name, TITLE_WIDTH)
-                    + (f" and {n - 1} more" if n > 1 else "")
+                    short_title(work.chunks[i].name, WIDE) + (f" and {n - 1} more" if n > 1 else "")
                     for i, n, _ in shown
                 ],
                 "passes": [n for *_, n in shown],
@@ -116,8 +117,12 @@ def _table(work: Desk, of_rule: dict[str, list[str]], passes: dict[str, int], as
         hide_index=True,
         height=260,
         column_config={
-            "passes": st.column_config.NumberColumn("passes", help="Questions that meet the rule."),
-            "blocks": st.column_config.NumberColumn("blocks", help="Questions that do not."),
+            "passes": st.column_config.NumberColumn(
+                "passes", help="Questions that meet the rule.", width=80
+            ),
+            "blocks": st.column_config.NumberColumn(
+                "blocks", help="Questions that do not.", width=80
+            ),
         },
     )
     if len(chosen) > MOST_ROWS:
