@@ -785,13 +785,22 @@ def test_eval_measures_labelled_files(
     assert (made["collection"], made["profile"], made["queries"], made["k"]) == (
         "small", "query-must", 2, 2,
     )  # fmt: skip
-    # Each query's one relevant chunk stands first: of two kept, one is right.
+    # Each query's one relevant chunk stands first: of two kept, one is right, and the other has no
+    # label.
     for side in ("unfiltered", "filtered"):
         assert made[side] == pytest.approx(
-            {"precision": 0.5, "recall": 1.0, "f1": 2 / 3, "mean_kept": 2.0}
+            {
+                "precision": 0.5,
+                "recall": 1.0,
+                "f1": 2 / 3,
+                "f1_most": 1.0,
+                "mean_kept": 2.0,
+                "unlabelled": 1.0,
+            }
         )
     assert made["best_fixed_k"] == {
-        "k": 1, "precision": 1.0, "recall": 1.0, "f1": 1.0, "mean_kept": 1.0,
+        "k": 1, "precision": 1.0, "recall": 1.0, "f1": 1.0, "f1_most": 1.0, "mean_kept": 1.0,
+        "unlabelled": 0.0,
     }  # fmt: skip
     assert [row["id"] for row in made["per_query"]] == ["q1", "q2"]
     assert made["unlabelled"] == ["q3"]
