@@ -161,6 +161,21 @@ def test_verdict_and_expansion_of_every_chunk() -> None:
 USER: dict[str, Any] = {"clearance__enabled": True, "user": User(1)}
 
 
+def test_reasons_tell_nothing_of_what_is_hidden_before_a_chunk() -> None:
+    hidden = hit("secret", 1, clearance=3)
+    seen = [hit("a", 1), hit("b", 2), hit("c", 3)]
+    behind = [replace(each, rank=each.rank + 1) for each in seen]
+    # One of three is judged: the others are beyond that, at a place that is not told.
+    said = replace(SAID, asked=("a",), verdicts=(Verdict("a", "KEEP"),))
+    rows = [
+        report.verdict_rows(judged(said, replace(POOL, hits=tuple(hits)), judge__max_chunks=1,
+                                   judge__oversample=1.0, **USER))
+        for hits in (seen, [hidden, *behind])
+    ]  # fmt: skip
+    assert rows[0] == rows[1]
+    assert {row.reason for row in rows[0][1:]} == {"beyond the first 1 that are judged"}
+
+
 def test_verdicts_are_shown_as_the_user() -> None:
     asked = replace(SAID, asked=("a", "b", "c"))
     result = judged(asked, replace(POOL, references=(Chunk("x", loaded=False),)), **USER)

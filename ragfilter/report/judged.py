@@ -12,7 +12,7 @@ from typing import Any
 from ragfilter.judge import call
 from ragfilter.judge.call import JudgeStats
 from ragfilter.model import Brought, JudgeDetail, Outcome, Result
-from ragfilter.report.rows import visible
+from ragfilter.report.rows import seen, visible
 from ragfilter.report.summary import trace_of
 
 
@@ -76,6 +76,8 @@ def remarks(result: Result, *, as_operator: bool = False) -> tuple[str, ...]:
 
 def verdict_rows(result: Result, *, as_operator: bool = False) -> tuple[VerdictRow, ...]:
     """Verdict and outcome of every chunk, kept ones first; empty where the judge is off."""
+    # Reasons name places, which would tell of what is hidden before them.
+    result = seen(result, as_operator=as_operator)
     trace = trace_of(result, "judge")
     if trace is None or not trace.enabled:
         return ()
