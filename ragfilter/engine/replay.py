@@ -71,7 +71,7 @@ def replay(
         if key not in steps:
             started = perf_counter()
             made = layer.apply(hits, look)
-            new = tuple(hit for hit in made.hits if hit.id not in found)
+            new = [hit for hit in made.hits if hit.id not in found]
             steps.setdefault(key, (made, new, (perf_counter() - started) * 1000))
         step, new, ms = before = steps[key]
         traces.append(

@@ -62,10 +62,9 @@ def gap_cuts(
             continue
         after, size = _cliff(looked, pins)
         free = looked[pins:]
-        line = looked.min() + limits[:, None] + EPSILON
-        # A last one that is always beyond: where all are within, all stay.
-        beyond = np.pad(free[None, :] > line, ((0, 0), (0, 1)), constant_values=True)
-        first = beyond.argmax(axis=1)
+        line = looked.min() + limits + EPSILON
+        # The first one beyond a line is the first beyond all before it. Where none is, all stay.
+        first = np.searchsorted(np.maximum.accumulate(free), line, side="right")
         wished = np.where(
             (size >= np.maximum(best - EPSILON, 0.0))[:, None], after, (pins + first)[None, :]
         )

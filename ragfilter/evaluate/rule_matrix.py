@@ -332,7 +332,10 @@ def _prepare(
     found = {hit.id for hit in seen}
     look = LayerInput(settings, pool, scan, user, explain=False)
     step = on[at].apply(hits, look)
-    survived = accumulate((scan.passes(hit.chunk.rule) for hit in hits), initial=0)
+    # No layer looks at what lies behind, but for pins, which the later ones put first.
+    survivors = tuple(hit for hit in step.hits if hit.id in found or hit.id in step.pinned)
+    stays = {hit.id for hit in survivors}
+    survived = accumulate((hit.id in stays for hit in hits), initial=0)
     asked = _Asked(
         id=query_id,
         pool=pool,
@@ -341,7 +344,7 @@ def _prepare(
         scan=scan,
         seen=tuple(seen),
         passing=frozenset(passing),
-        survivors=step.hits,
+        survivors=survivors,
         blocked={
             hit.id: (before, replace(hit, chunk=replace(hit.chunk, rule=None)))
             for hit, before in zip(hits, survived, strict=False)

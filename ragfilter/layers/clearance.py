@@ -107,26 +107,28 @@ def with_visible_refs(hits: Iterable[Hit], pool: Pool, user: User) -> tuple[Hit,
 def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     """Keep the accessible hits. Status `insufficient_clearance` where hits existed and none is."""
     user = look.user
-    kept: list[Hit] = []
-    decisions: list[Decision] = []
-    for hit in hits:
-        level = hit.chunk.clearance
-        refusal = user.refusal(hit.chunk)
-        value = None if level is None else float(level)
-        if refusal:
-            decisions.append(
-                Decision(hit.id, "clearance", "dropped", refusal, value, float(user.level))
-            )
-        else:
-            kept.append(hit)
-            reason = "public" if level == 0 else f"clearance {level} ≤ {user.level}"
-            decisions.append(
-                Decision(hit.id, "clearance", "kept", reason, value, float(user.level))
-            )
+    refusals = [user.refusal(hit.chunk) for hit in hits]
+    kept = tuple(hit for hit, refusal in zip(hits, refusals, strict=True) if not refusal)
+    decisions: tuple[Decision, ...] = ()
+    if look.explain:
+        decisions = tuple(_decide(h, r, user) for h, r in zip(hits, refusals, strict=True))
     if hits and not kept:
         message = _message([hit.chunk for hit in hits], user)
-        return LayerOutput((), tuple(decisions), status="insufficient_clearance", message=message)
-    return LayerOutput(tuple(kept), tuple(decisions))
+        return LayerOutput((), decisions, status="insufficient_clearance", message=message)
+    return LayerOutput(kept, decisions)
+
+
+def _decide(hit: Hit, refusal: str, user: User) -> Decision:
+    level = hit.chunk.clearance
+    passed = "public" if level == 0 else f"clearance {level} ≤ {user.level}"
+    return Decision(
+        hit.id,
+        "clearance",
+        "dropped" if refusal else "kept",
+        refusal or passed,
+        None if level is None else float(level),
+        float(user.level),
+    )
 
 
 def _message(chunks: Sequence[Chunk], user: User) -> str:

@@ -33,8 +33,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     n = len(curve)
     if n < 3 or curve[-1] - curve[0] <= EPSILON:
         return Cut("car", n, "no clusters; kept all", gaps)
-    runs = [_runs(curve, k) for k in range(2, min(MOST, n - 1) + 1)]
-    bounds = max(runs, key=lambda starts: _silhouette(curve, starts))
+    bounds = max(_runs(curve, min(MOST, n - 1)), key=lambda starts: _silhouette(curve, starts))
     free = [gaps[b - 1] for b in bounds if b >= pinned and gaps[b - 1].size > EPSILON]
     winner = largest(free)
     if winner is None:
@@ -46,32 +45,29 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     return cut_at("car", marked[rank - 1], reason, marked)
 
 
-def _runs(curve: NDArray[np.float64], k: int) -> tuple[int, ...]:
-    """Where the second and each later of k runs begin, with the least squared error."""
+def _runs(curve: NDArray[np.float64], most: int) -> list[tuple[int, ...]]:
+    """Where the second and each later of k runs begin, with the least squared error, for every k
+    from 2 to `most`."""
     n = len(curve)
     curve = curve - curve[0]
     sums, squares = (np.concatenate([[0.0], np.cumsum(x)]) for x in (curve, curve * curve))
-
-    def error(first: NDArray[np.intp], end: int) -> NDArray[np.float64]:
-        total = sums[end] - sums[first]
-        return np.asarray(squares[end] - squares[first] - total * total / (end - first))
-
-    cost = np.array([np.inf, *(float(error(np.array([0]), e)[0]) for e in range(1, n + 1))])
-    begins: list[list[int]] = []
-    for _ in range(k - 1):
-        after, begun = np.full(n + 1, np.inf), [0] * (n + 1)
-        for end in range(2, n + 1):
-            first = np.arange(1, end)
-            every = cost[first] + error(first, end)
-            begun[end] = 1 + int(np.argmin(every))
-            after[end] = every[begun[end] - 1]
-        cost = after
-        begins.append(begun)
-    found, end = [], n
-    for begun in reversed(begins):
-        end = begun[end]
-        found.append(end)
-    return tuple(reversed(found))
+    first, end = np.arange(n + 1)[:, None], np.arange(n + 1)[None, :]
+    total = sums[end] - sums[first]
+    error = squares[end] - squares[first] - total * total / np.maximum(end - first, 1)
+    error = np.where(first < end, error, np.inf)
+    # By where a run ends: the error up to there, and where the last run begins.
+    cost = error[0]
+    begins: list[NDArray[np.intp]] = []
+    made = []
+    for _ in range(2, most + 1):
+        every = cost[:, None] + error
+        begins.append(every.argmin(axis=0))
+        cost = every.min(axis=0)
+        found = [n]
+        for begun in reversed(begins):
+            found.append(int(begun[found[-1]]))
+        made.append(tuple(reversed(found[1:])))
+    return made
 
 
 def _silhouette(curve: NDArray[np.float64], starts: Sequence[int]) -> float:
