@@ -65,12 +65,12 @@ def test_one_question_and_one_chunk(run: Run) -> None:
     printed = run("check", "--question", "Clerics, and a cleric", "--chunk", "cleric-6")
     assert printed.splitlines() == [
         "[Clerics], and a [cleric]",
-        "ok  contain_one_of[0]: found cleric, clerics",
+        "ok  group 1: found cleric, clerics",
         "passes: rule holds: cleric",
     ]
     printed = run("check", "--question", "which klerik is best", "--chunk", "cleric-6")
     assert printed.splitlines()[1:] == [
-        "no  contain_one_of[0]: missing: one of cleric, clerics",
+        "no  group 1: missing: one of cleric, clerics",
         "blocked: no term of group 1: cleric, clerics",
     ]
     made = run.json("check", "--question", "the cleriks", "--chunk", "cleric-6")

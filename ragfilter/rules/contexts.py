@@ -20,7 +20,7 @@ MOST_TEXTS = 20_000
 """Contexts are looked up in so many texts at most."""
 
 _WORD = re.compile(r"[^\W_]+")
-_BEFORE_NUMBER = re.compile(r"([^\W\d_]+(?: [^\W\d_]+)?)(?: of)? -?\d")
+_BEFORE_NUMBER = re.compile(r"([^\W\d_]+(?: [^\W\d_]+)?)(?: of| ?[:=|*]+)? -?\d")
 _PLACED = re.compile(rf"\b(?:\d+(?:st|nd|rd|th)|{'|'.join(ORDINALS[1:])})[ -]([^\W\d_]+)")
 
 

@@ -57,6 +57,12 @@ class Part:
     found: tuple[Found, ...]
     near: Near | None = None
 
+    @property
+    def named(self) -> str:
+        """``group 1``, as reasons call it; else its place."""
+        index = re.fullmatch(r"contain_one_of\[(\d+)\]", self.place)
+        return self.place if index is None else f"group {int(index.group(1)) + 1}"
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:

@@ -1,12 +1,12 @@
 """Families of chunks that differ in a few values, and the rules that would tell them apart. Pure.
 
 A family is a set of chunks whose titles have one pattern and differ in up to three numbers that
-words say something about ("Opponent Armor Class 6", "Levels 4-6"), or else in a name ("Price list -
-Ropes"), and whose texts resemble each other. Where a title is missing or stands on several chunks,
-what the text begins with belongs to it. Families that count the same and whose patterns resemble
-each other are kin; what stands in the pattern of one and not of the others are its names ("clerics,
-druids and monks"). What titles do not tell, texts that are nearly the same may (see
-`ragfilter.rules.near`): they may differ in names and numbers together.
+words say something about ("Opponent Armor Class 6", "Levels 4-6"), or else in two names that cross
+("Ash drake, adult") or in one ("Price list - Ropes"), and whose texts resemble each other. Where a
+title is missing or stands on several chunks, what the text begins with belongs to it. Families that
+count the same and whose patterns resemble each other are kin; what stands in the pattern of one and
+not of the others are its names ("clerics, druids and monks"). What titles do not tell, texts that
+are nearly the same may (see `ragfilter.rules.near`): they may differ in names and numbers together.
 
 A proposal asks for one of the names, where there is kin, and for the value, in the spellings that
 the collection's texts and the questions use. Where titles are phrases of words alone ("Adult Red
@@ -25,7 +25,7 @@ from itertools import takewhile
 
 from ragfilter.model import Chunk
 from ragfilter.rules.contexts import find_contexts, find_held, held_forms
-from ragfilter.rules.named import MOST_TOKENS, Name, find_named, telling
+from ragfilter.rules.named import MOST_TOKENS, Name, find_crossed, find_named, telling
 from ragfilter.rules.near import find_near
 from ragfilter.rules.plurals import forms, without_hyphens
 from ragfilter.rules.rule import Rule, canonical
@@ -89,7 +89,9 @@ class Family:
         """The pattern as the titles write it: ``Attack Matrix - Armor Class #``."""
         titles = [member.label.split() for member in self.members]
         sign = "#" if self.is_counted else "*"
-        if len(self.members[0].values) > 1 and len({len(words) for words in titles}) == 1:
+        columns_stand = self.is_counted or self.of_texts
+        several = len(self.members[0].values) > 1 and columns_stand
+        if several and len({len(words) for words in titles}) == 1:
             columns = zip(*titles, strict=True)
             return " ".join(c[0] if len(set(c)) == 1 else sign for c in columns)
         head = _shared(titles)
@@ -129,6 +131,12 @@ def find_families(chunks: Iterable[Chunk]) -> tuple[Family, ...]:
     ]
     counted = {member.chunk.id for family in named for member in family.members}
     uncounted = [each for each in labels if each[0].id not in counted]
+    for crossed, crossings in find_crossed([label for _, label in uncounted], FEWEST):
+        members = tuple(Member(*uncounted[at], names) for at, names in crossings)
+        if _resemble(member.chunk.text for member in members):
+            named.append(Family(crossed, members))
+            counted.update(member.chunk.id for member in members)
+    uncounted = [each for each in uncounted if each[0].id not in counted]
     for pattern, siblings in find_named([label for _, label in uncounted], FEWEST):
         members = tuple(Member(*uncounted[at], (name,)) for at, name in siblings)
         if _resemble(member.chunk.text for member in members):
@@ -180,7 +188,7 @@ def propose(
                         )
             if family.of_texts and _any_tells(family):
                 asked = [tuple(dict.fromkeys(term for group in asked for term in group))]
-            if family.is_counted:
+            if family.is_counted or len(member.values) > 1:
                 doubt = NO_NAME if family.of_texts else ""
             else:
                 doubt = NO_NAME if names else NAME_ALONE
@@ -271,8 +279,11 @@ def _crossed(family: Family) -> bool:
     red, young red. A question may have them in any order, and other words between them."""
     names = [member.values[0].words for member in family.members]
     columns = list(zip(*names, strict=False))
-    return all(len(words) == len(columns) == 2 for words in names) and all(
-        len(set(column)) < len(column) for column in columns
+    alone = family.of_texts or len(family.members[0].values) == 1
+    return (
+        alone
+        and all(len(words) == len(columns) == 2 for words in names)
+        and all(len(set(column)) < len(column) for column in columns)
     )
 
 

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
 from ragfilter.rules.named import MOST_TOKENS, Name, telling
-from ragfilter.rules.values import Number, Value, parts, stands_alone, value_at
+from ragfilter.rules.values import LINE_END, Number, Value, parts, stands_alone, value_at
 
 BANDS, ROWS = 32, 3
 """Texts are compared that agree in all rows of a band of their sketches: of those that share half
@@ -34,7 +34,11 @@ FOLLOWED = 0.25
 SAME = 0.8
 """The share of two texts' words that stand in both, in the same order."""
 MOST_DIFFER = 4
-"""In more places no family differs."""
+"""In more places no family differs, unless names are among them."""
+MOST_TOLD = 12
+"""In more places nor do those."""
+READ = 2 / 3
+"""Of those places so many have a value at least."""
 MOST_GAP = 4
 """Words between what two texts share."""
 MOST_READ = 1200
@@ -90,7 +94,7 @@ def find_near(texts: Sequence[str], fewest: int) -> Iterator[tuple[str, list[Nea
         pattern, group = _compare([(i, read(i)) for i in (at, *others)])
         if len(group) >= fewest:
             free[[each.at for each in group]] = False
-            yield pattern, group
+            yield pattern, sorted(group, key=lambda each: each.at)
         tried[others] += 1
         free &= tried < MOST_TRIED
 
@@ -145,22 +149,28 @@ def _compare(texts: Sequence[tuple[int, Parts]]) -> tuple[str, list[Near]]:
         places = _places(lead, every)
         if places is not None:
             near.append(_Laid(at, every, places))
-    laid = [other for other in near if _columns([first, other]) is not None]
-    if len(laid) < FOLLOWED * len(near):
-        return "", []
-    columns = _columns(laid)
-    if not columns:
-        return "", []
+    # What differs in a few values, or else in many of which a name tells.
+    for read in (_columns, _named_columns):
+        laid = [other for other in near if read([first, other]) is not None]
+        columns = read(laid) if len(laid) >= max(2, FOLLOWED * len(near)) else None
+        if columns:
+            return _told(lead, laid, columns)
+    return "", []
+
+
+def _told(
+    lead: Parts, laid: Sequence[_Laid], columns: Sequence[Sequence[_Cell]]
+) -> tuple[str, list[Near]]:
+    """The pattern of the first text, and the texts whose values no other has."""
     rows = list(zip(*columns, strict=True))
-    # A name that stands in several places of a text is one value.
-    found = [tuple(dict.fromkeys(cell.value for cell in row)) for row in rows]
+    found = [_values(row) for row in rows]
     if len({len(values) for values in found}) > 1:
         return "", []
     counts = Counter(found)
     pattern = list(map(_written, lead))
     for cell in rows[0][::-1]:
         pattern[cell.start : cell.end] = ["#" if isinstance(cell.value, Value) else "*"]
-    return " ".join(pattern), [
+    return _joined(pattern), [
         Near(each.at, values, _label(each.every, row[0].start, row[-1].end))
         for each, values, row in zip(laid, found, rows, strict=True)
         if counts[values] == 1
@@ -170,6 +180,33 @@ def _compare(texts: Sequence[tuple[int, Parts]]) -> tuple[str, list[Near]]:
 def _columns(laid: Sequence[_Laid]) -> list[list[_Cell]] | None:
     """What stands in the places in which texts differ, place by place; None where that is no value,
     or in too many of them."""
+    columns = _cells(laid)
+    return columns if all(columns) and len(columns) <= MOST_DIFFER else None
+
+
+def _named_columns(laid: Sequence[_Laid]) -> list[list[_Cell]] | None:
+    """The same of texts that differ in much else: the fewest places that tell them apart, or come
+    closest to it. None where no name is among them, or too many places have no value."""
+    every = _cells(laid)
+    columns = sorted(filter(None, every), key=lambda column: isinstance(column[0].value, Value))
+    if not READ * len(every) <= len(columns) <= MOST_TOLD:
+        return None
+    sets = [few for n in (1, 2, 3) for few in combinations(columns, n)]
+    best = max(
+        sets,
+        key=lambda few: len({_values(row) for row in zip(*few, strict=True)}),
+        default=(),
+    )
+    if every and not any(isinstance(column[0].value, Name) for column in best):
+        return None
+    # Where one tells, questions may ask by others as well.
+    more = MOST_DIFFER - 1 if len(best) == 1 else 0
+    others = [column for column in columns if all(column is not each for each in best)]
+    return sorted([*best, *others[:more]], key=lambda column: column[0].start)
+
+
+def _cells(laid: Sequence[_Laid]) -> list[list[_Cell]]:
+    """Place by place in which texts differ, what each has there; nothing where that is no value."""
     lead = laid[0].every
     common = sorted(set.intersection(*(set(each.places) for each in laid)))
     columns = []
@@ -184,16 +221,19 @@ def _columns(laid: Sequence[_Laid]) -> list[list[_Cell]] | None:
         ]
         if len({every[start:end] for every, start, end in spans}) == 1:
             continue
-        values = [_value(*span) for span in spans]
-        column = [
+        cells = [
             _Cell(value, start, end)
-            for value, (_, start, end) in zip(values, spans, strict=True)
-            if value is not None
+            for every, start, end in spans
+            if (value := _value(every, start, end)) is not None
         ]
-        if len(column) < len(laid) or len(set(map(type, values))) > 1:
-            return None
-        columns.append(column)
-    return columns if len(columns) <= MOST_DIFFER else None
+        alike = len(cells) == len(laid) and len({type(cell.value) for cell in cells}) == 1
+        columns.append(cells if alike else [])
+    return columns
+
+
+def _values(row: Sequence[_Cell]) -> tuple[Value | Name, ...]:
+    """A name that stands in several places of a text is one value."""
+    return tuple(dict.fromkeys(cell.value for cell in row))
 
 
 def _places(lead: Parts, every: Parts) -> dict[int, int] | None:
@@ -228,8 +268,11 @@ def _value(every: Parts, start: int, end: int) -> Value | Name | None:
 
 def _label(every: Parts, start: int, end: int) -> str:
     begin = max(0, start - MOST_TOKENS // 4)
-    shown = every[begin : min(end + 2, begin + MOST_TOKENS)]
-    return " ".join(map(_written, shown))
+    return _joined(map(_written, every[begin : min(end + 2, begin + MOST_TOKENS)]))
+
+
+def _joined(words: Iterable[str]) -> str:
+    return " ".join(word for word in words if word != LINE_END)
 
 
 def _written(part: str | Number) -> str:

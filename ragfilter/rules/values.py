@@ -15,6 +15,7 @@ from typing import TypeGuard
 
 from ragfilter.rules.plurals import forms
 from ragfilter.text.normalise import normalise
+from ragfilter.text.tables import unfold
 
 NUMBERS = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
@@ -54,6 +55,11 @@ _NAMED = {"x" * tens + one: 10 * tens + n for tens in range(4) for n, one in enu
 _NAMED |= {word: number for number, word in enumerate(ORDINALS)}
 """Roman numerals up to 39 (from 40 on they have letters of abbreviations), and ordinals."""
 _JOINS = (("-",), ("/",))
+_SETS = (":", "=", "|", "*")
+"""Signs that may stand between what is counted and its number: Armor Class: 6, **AC** 6."""
+_LINE = re.compile(r"\n\s*(?=[^a-z\s])")
+"""Where a line ends for good: what is wrapped mostly goes on with a small letter."""
+LINE_END = "⏎"
 _UNTIL = ("-", "to", "through")
 
 
@@ -106,8 +112,9 @@ def is_number(token: str) -> bool:
 
 
 def parts(text: str) -> tuple[str | Number, ...]:
-    """Words and signs of normalised `text`, and its numbers: a range is one."""
-    found = tokens(text)
+    """Words and signs of normalised `text`, and its numbers: a range is one. The end of a line is
+    a sign, and the cells of a table stand behind their headings."""
+    found = tokens(_LINE.sub(f" {LINE_END} ", unfold(text.strip())))
     made: list[str | Number] = []
     at = 0
     while at < len(found):
@@ -143,11 +150,16 @@ def value_at(
     if not isinstance(number, Number) or _is_joined(every, at):
         return None
     before: list[str] = []
-    for word in reversed(every[:at]):
-        if len(before) == MOST_WORDS or not _tells(word):
+    start = at
+    while start and every[start - 1] in _SETS:
+        start -= 1
+    for word in reversed(every[max(0, start - MOST_WORDS) : start]):
+        if not _tells(word):
             break
         before.insert(0, word)
     after = [word for word in every[at + 1 : at + 2] if _tells(word)]
+    if _begins_field(every[at + 1 : at + 4]):
+        after = []
     counted = _is_ordinal(number.written) or any(word in units for word in after)
     if not counted and at and _is_word(every[at - 1]):
         after = []
@@ -160,6 +172,12 @@ def value_at(
         number.written if number.written != str(number.first) else "",
         bool(after),
     )
+
+
+def _begins_field(behind: Sequence[str | Number]) -> bool:
+    """Whether a word or two name the next value: in "Armor Class: 6 Hit Dice: 3" the 6 counts no
+    hits."""
+    return any(part in _SETS for part in behind[1:]) and all(map(_is_word, behind[:1]))
 
 
 def numbers(number: int | str) -> tuple[str, ...]:
@@ -274,7 +292,9 @@ def _is_joined(every: tuple[str | Number, ...], at: int) -> bool:
         part = every[place] if 0 <= place < len(every) else ""
         return part.written if isinstance(part, Number) else ""
 
-    signs = [step for step in (-1, 1) if at + step >= 0 and every[at + step :][:1] in _JOINS]
+    signs = [
+        step for step in (-1, 1) if at + step >= 0 and every[at + step : at + step + 1] in _JOINS
+    ]
     if any(number(at + 2 * step) for step in signs):
         return True
     beside = [other for step in (-1, 1) if (other := number(at + step))]

@@ -11,6 +11,7 @@ from ragfilter.ingest import demo
 from ragfilter.model import Chunk
 from ragfilter.rules.families import NAME_ALONE, NO_NAME, find_families, propose
 from ragfilter.rules.match import RuleBook
+from ragfilter.rules.named import find_crossed
 
 
 def table(who: str, number: int) -> Chunk:
@@ -283,12 +284,50 @@ def test_the_families_of_the_demo_are_attack_matrices_and_encounter_tables() -> 
     chunks = [Chunk(r["id"], r["text"], r.get("title", "")) for r in demo.records()]
     found = find_families(chunks)
     matrices, encounters = found[:4], found[4:]
+    # Of the eighteen, plains and woods stand below one climate alone.
     assert [(family.pattern, len(family.members)) for family in encounters] == [
-        ("temperate conditions - *", 8), ("tropical conditions - *", 6),
-        ("arctic conditions - *", 4),
-    ]  # fmt: skip
+        ("arctic/temperate/tropical - *", 16)
+    ]
+    assert {tuple(v.named for v in m.values) for m in encounters[0].members} > {
+        ("temperate", "open sea"), ("arctic", "hills"), ("tropical", "swamp"),
+    }  # fmt: skip
     assert [len(family.members) for family in matrices] == [21, 21, 21, 21]
     assert {family.names for family in matrices} == {
         ("clerics", "druids", "monks"), ("fighters", "paladins", "rangers", "bards"),
         ("magic-users", "illusionists"), ("thieves", "assassins"),
     }  # fmt: skip
+
+
+def test_titles_whose_two_names_cross_ask_for_both() -> None:
+    beasts, ages = ("Ash Drake", "Mire Troll", "Gloom Bat"), ("hatchling", "adult", "ancient")
+    text = "It lairs in burnt hills and hoards what shines. Nobody has tamed one yet."
+    chunks = [Chunk(f"{b} {a}", f"{b}. {text}", f"{b}, {a}") for b in beasts for a in ages]
+    # Alone below its name, and below neither.
+    odd = [Chunk("wyrm", f"Wyrm. {text}", "Wyrm, adult"), Chunk("note", text, "A note")]
+    # Another family with the same sign, which shares no name with the first.
+    gems, cuts = ("Ruby", "Opal"), ("round", "oval")
+    stones = [
+        Chunk(f"{g} {c}", f"{g} {c} weighs a carat.", f"{g}, {c}") for g in gems for c in cuts
+    ]
+    family, other = find_families([*chunks, *odd, *stones])
+    assert (family.title, len(family.members)) == ("ash drake/gloom bat/mire troll , *", 9)
+    assert family.names == ()
+    assert (other.title, len(other.members)) == ("opal/ruby , *", 4)
+    first, *_, last = propose([family], [chunk.text for chunk in chunks])
+    assert json.loads(first.rule)["contain_one_of"] == [["ash drake"], ["hatchling"]]
+    assert (last.value, last.doubt) == ("gloom bat, ancient", "")
+
+
+@pytest.mark.parametrize(
+    "titles",
+    [
+        # Each name once; in three parts; a number; a sentence on one side.
+        ["Drake, adult", "Troll, young", "Bat, old"],
+        ["Drake, adult, red", "Drake, young, red", "Troll, adult, red", "Troll, young, red"],
+        ["Red", "Blue", "Green", "White"],
+        ["A drake that flies, adult", "A drake that flies, young", "A troll that swims, adult",
+         "A troll that swims, young"],
+    ],
+)  # fmt: skip
+def test_names_cross_in_two_short_halves_alone(titles: list[str]) -> None:
+    assert list(find_crossed(titles, 3)) == []

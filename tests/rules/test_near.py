@@ -9,7 +9,7 @@ from itertools import permutations
 import pytest
 
 from ragfilter.model import Chunk
-from ragfilter.rules.families import NAME_ALONE, NO_NAME, find_families, propose
+from ragfilter.rules.families import NO_NAME, find_families, propose
 from ragfilter.rules.near import find_near
 
 LEAVE = (
@@ -38,14 +38,14 @@ EUROS_0 = [f"{zero}{sep}{e}" for e in ("euro", "euros") for zero in ("0", "zero"
             [LEAVE.format(*v)
              for v in (("Germany", 30), ("France", 25), ("Spain", 23), ("Italy", 25))],
             ["germany, 30 days", "france, 25 days", "spain, 23 days", "italy, 25 days"],
-            [["germany", *DAYS_30]], NAME_ALONE,
+            [["germany", *DAYS_30]], NO_NAME,
         ),
         # One title.
         (
             ["Terms and conditions"] * 3,
             [TARIFF.format(*v) for v in (("Basic", 0), ("Comfort", 150), ("Premium", 300))],
             ["basic, 0 euros", "comfort, 150 euros", "premium, 300 euros"],
-            [["basic", *EUROS_0]], NAME_ALONE,
+            [["basic", *EUROS_0]], NO_NAME,
         ),
         # Free titles, and numbers alone.
         (
@@ -62,7 +62,7 @@ EUROS_0 = [f"{zero}{sep}{e}" for e in ("euro", "euros") for zero in ("0", "zero"
             [FLIGHT.format(*v)
              for v in (("Oslo", "B1"), ("Oslo", "B2"), ("Rome", "B1"), ("Rome", "B2"))],
             [f"{city}, leaves gate {gate}" for city in ("oslo", "rome") for gate in ("b1", "b2")],
-            [["oslo"], ["b1"]], NAME_ALONE,
+            [["oslo"], ["b1"]], NO_NAME,
         ),
     ],
 )  # fmt: skip
@@ -80,6 +80,47 @@ def test_a_family_is_found_by_its_texts(
     asked = json.loads(first.rule)["contain_one_of"]
     assert [set(group) for group in asked] == [set(group) for group in groups]
     assert first.doubt == doubt
+
+
+REST = (
+    "They hunt in packs at dusk and flee from fire, and nobody has tamed one yet. When wounded "
+    "they burrow and wait for the night, and the pack returns to where one of them was killed."
+)
+FIELDS = ("ashghast", "armor class 2", "hit dice 1", "strength 8")
+
+
+@pytest.mark.parametrize(
+    ("block", "told"),
+    [
+        ("{}\nArmor Class: {}\nHit Dice: {}\n", FIELDS[:3]),
+        ("{}\n| Armor Class | {} |\n| Hit Dice | {} |\n", FIELDS[:3]),
+        ("{}\n| Armor Class | Hit Dice |\n| --- | --- |\n| {} | {} |\n", FIELDS[:3]),
+        ("{}: armor class {}, hit dice {}. ", FIELDS[:3]),
+        ("{}\nAC {}\nHD {}\nNo. appearing: 7. ", ("ashghast", "ac 2", "hd 1")),
+        # In more than four places, one of which is a name: that and three of the others.
+        ("{}\nArmor Class: {}\nHit Dice: {}\nStrength: {}\nMorale: {}\nSpeed: {}\n", FIELDS),
+        # What is no value is left out.
+        ("{}\nArmor Class: {}\nHit Dice: {}\nAttack: {}+{} bites\n", (*FIELDS[:3], "attack 8")),
+    ],
+)
+def test_stat_blocks_are_a_family_in_every_form(block: str, told: Sequence[str]) -> None:
+    stats = (
+        ("Ashghast", 2, 1, 8, 6, 9), ("Mirewolf", 5, 2, 11, 9, 12), ("Gloomcrab", 5, 6, 17, 7, 6),
+        ("Siltboar", 4, 2, 8, 10, 9), ("Dreadmoth", 7, 3, 11, 6, 15),
+    )  # fmt: skip
+    chunks = [Chunk(row[0], block.format(*row) + REST, row[0]) for row in stats]
+    (family,) = find_families(chunks)
+    assert len(family.members) == len(stats)
+    assert [value.named for value in family.members[0].values] == list(told)
+    first = propose([family], [chunk.text for chunk in chunks])[0]
+    (asked,) = json.loads(first.rule)["contain_one_of"]
+    assert set(told) <= set(asked)
+
+
+def test_many_numbers_without_a_name_are_no_family() -> None:
+    block = "On a throw of {} or more within {} feet, {} within {} feet and {} rounds, it holds. "
+    rows = ((19, 20, 17, 40, 3), (17, 25, 15, 45, 5), (15, 30, 13, 50, 7), (13, 35, 11, 55, 9))
+    assert list(find_near([block.format(*row) + REST for row in rows], 3)) == []
 
 
 def test_the_pattern_is_the_text_with_signs_for_the_values() -> None:

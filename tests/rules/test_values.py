@@ -21,6 +21,18 @@ from ragfilter.rules.values import Value, mask, spellings, values
         ("Part IV: the sea", (Value(("part",), 4, None, "iv"),)),
         ("Tour - 3 days", (Value(("days",), 3, None, after=True),)),
         ("Release 2.10 notes", (Value(("release",), "2.10"),)),
+        # As stat blocks, lists and tables write it.
+        ("Armor Class: 7\nHit Dice: 5", (Value(("armor", "class"), 7), Value(("hit", "dice"), 5))),
+        ("AC 2\nHD 1\nNo. 3", (Value(("ac",), 2), Value(("hd",), 1))),
+        ("**Armor class** 6", (Value(("armor", "class"), 6),)),
+        ("| Armor Class | 6 |", (Value(("armor", "class"), 6),)),
+        ("| AC | HD |\n| --- | :-: |\n| 6 | 3 |", (Value(("ac",), 6), Value(("hd",), 3))),
+        ("ac = 4; hd=3", (Value(("ac",), 4), Value(("hd",), 3))),
+        ("Duration: 3 days", (Value(("days",), 3, None, after=True),)),
+        (
+            "Chapter 2: 5 goblins",
+            (Value(("chapter",), 2), Value(("goblins",), 5, None, after=True)),
+        ),
         # No value: nothing says what is counted, or the numbers belong together.
         ("6", ()),
         ("Matrix - 6", ()),

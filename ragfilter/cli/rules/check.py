@@ -148,6 +148,6 @@ def _explanation_text(made: Explanation, question: str) -> str:
                 near = part.near
                 letters = counted(near.letters, "letter")
                 said += f"; nearest to {near.term!r} is {near.words!r}, {letters} off"
-        lines.append(f"{'ok' if part.met else 'no'}  {part.place}: {said}")
+        lines.append(f"{'ok' if part.met else 'no'}  {part.named}: {said}")
     lines.append(f"{'passes' if made.passes else 'blocked'}: {made.reason}")
     return "\n".join(lines) + "\n"

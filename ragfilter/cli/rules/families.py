@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragfilter.cli import parts
-from ragfilter.cli.options import OTHER_OUT, Place, Viewing
+from ragfilter.cli.options import OTHER_OUT, Filtering, Place
 from ragfilter.cli.rules.effect import effect_document, effect_text, labels_of
 from ragfilter.errors import InputError
 from ragfilter.files import write_text
-from ragfilter.text.numbers import counted
+from ragfilter.text.numbers import counted, signed
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.proposed import Suggested
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def suggest_families(
     place: Place,
-    viewing: Viewing,
+    viewing: Filtering,
     where: list[str] | None,
     out: Path | None,
     labelled: tuple[str | None, str | None],
@@ -42,8 +42,7 @@ def suggest_families(
 
     if out is not None and out.exists():
         raise InputError(f"{out} exists.", remedy="Name another file with --out.")
-    given = parts.load_config(None, viewing.config, viewing.values, {}).settings
-    given = given.with_values({"query_must.enabled": True})
+    given = viewing.load().settings.with_values({"query_must.enabled": True})
     user = viewing.user
     with place.open("rules") as bench:
         store = bench.collection(place.collection)
@@ -112,7 +111,9 @@ def _row_text(row: RuleRow) -> str:
         counted(len(row.conflicts), "conflict"),
     ]
     if row.delta_f1 is not None and row.delta_recall is not None:
-        figures.append(f"without it F1 {row.delta_f1:+.4f}, recall {row.delta_recall:+.4f}")
+        figures.append(
+            f"without it F1 {signed(row.delta_f1, 4)}, recall {signed(row.delta_recall, 4)}"
+        )
     return ", ".join(figures)
 
 

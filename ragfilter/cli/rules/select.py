@@ -80,8 +80,8 @@ def select(
 ) -> Selection:
     """The chunks of `collection` that fit, in stored order, at most `limit`.
 
-    Only what `user` may see. Raises InputError, StoreError, and
-    CollectionMissing where the collection is empty.
+    For each field that `where` names, one of its conditions must hold. Only what `user` may see.
+    Raises InputError, StoreError, and CollectionMissing where the collection is empty.
     """
     conditions = [condition(text) for text in where]
     known = collection.catalogue()
@@ -89,7 +89,12 @@ def select(
         raise CollectionMissing(
             f"The collection {collection.name!r} is empty.", remedy="Index chunks into it first."
         )
-    fitting = [chunk for chunk in known.values() if all(c.holds(chunk) for c in conditions)]
+    by_field = [[c for c in conditions if c.field == name] for name in FIELDS]
+    fitting = [
+        chunk
+        for chunk in known.values()
+        if all(any(c.holds(chunk) for c in each) for each in by_field if each)
+    ]
     seen = [c.id for c in fitting if user.sees(c)]
     found = collection.chunks(seen[:limit])
     return Selection(

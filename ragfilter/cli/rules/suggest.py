@@ -17,7 +17,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import SET_HELP, Json, Place, QrelsFile, Viewing, Where
+from ragfilter.cli.options import SET_HELP, Filtering, Json, Place, QrelsFile, Where
 from ragfilter.cli.rules.group import rules
 from ragfilter.errors import InputError, SettingsError
 
@@ -33,7 +33,7 @@ SAMPLE = 40
 @command(rules)
 def suggest(
     place: Place,
-    viewing: Viewing,
+    viewing: Filtering,
     llm: Annotated[bool, typer.Option("--llm", help="Ask the configured LLM.")] = False,
     families: Annotated[
         bool,

@@ -23,8 +23,8 @@ def draw(work: Desk) -> None:
     """Families, their proposals, and the buttons that accept them."""
     html.draw(
         '<p class="rf-aside">A family is a set of chunks whose titles differ in a few numbers that '
-        "words say something about, or in one name, and whose texts resemble each other. No LLM "
-        "is asked.</p>"
+        "words say something about, or in one name or two, and whose texts resemble each other. No "
+        "LLM is asked.</p>"
     )
     if st.session_state.get(WANTED) != work.collection:
         st.button(

@@ -198,7 +198,7 @@ def _marked(made: Explanation, question: str) -> str:
 
 
 def _part(part: Part) -> str:
-    place = f"<b>{html.text(part.place)}</b> "
+    place = f"<b>{html.text(part.named)}</b> "
     named = html.text(", ".join(found.term for found in part.found))
     if part.place.startswith("contain_none_of"):
         return place + (f"must not contain {named}" if named else "not in the question")
