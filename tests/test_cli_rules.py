@@ -122,6 +122,10 @@ def test_drafts_of_a_selection(run: Run, llm: Llm, tmp_path: Path) -> None:
         (["rule=any"], ["AC 6", "Troll"]),
         (["source=SEA.md"], ["Boats"]),
         (["title=*troll*"], ["Troll"]),
+        # one of each field
+        (["id=boat", "title=*troll*"], []),
+        (["id=troll", "id=boat"], ["Troll", "Boats"]),
+        (["id=troll", "id=boat", "source=SEA.md"], ["Boats"]),
         (["type=special", "title=*secret"], ["Secret"]),
         (["type=nothing"], []),
     ],

@@ -5,6 +5,7 @@ Its answers: 7 and 3 tokens a call, at 100 and 200 a thousand.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -152,17 +153,21 @@ def test_the_cost_is_told_first_and_drafts_are_accepted_as_one_step(
 
 
 def test_a_run_is_paused_and_goes_on(page: Any, endpoint: Server) -> None:
-    def slow(handler: Handler, body: dict[str, Any]) -> None:
+    paused = threading.Event()
+
+    def held(handler: Handler, body: dict[str, Any]) -> None:
         if len(endpoint.asked) > 2:
-            endpoint.over.wait(0.2)
+            paused.wait(PATIENT_S)
         says(DRAGON)(handler, body)
 
-    endpoint.behave = slow
+    endpoint.behave = held
     n = int(page.at.button(key="drafts-begin").label.split()[1])
     page.press("drafts-begin")
     while len(bench().drafts.drafts("demo")) < 2:
         time.sleep(0.01)
-    drafted(page.press("drafts-pause"))
+    page.press("drafts-pause")
+    paused.set()
+    drafted(page)
     first = bench().drafts.drafts("demo")
     left = len(bench().drafts.waiting("demo"))
     assert 2 <= len(first) < n
@@ -236,12 +241,12 @@ def test_a_category_is_written_tried_on_three_chunks_and_kept(
     page = drafts_of(open_page(workspace=workspace), "dragon", "Templates")
     page.at.text_area(key="category-text").set_value("version = ")
     page.run()
-    assert "it is no TOML" in told(page)
+    assert "it is not valid TOML" in told(page)
     assert page.at.button(key="category-save").disabled
     page.at.text_area(key="category-text").set_value(TEMPLATE)
     page.at.text_input(key="category-name").set_value("../dragon")
     page.run().press("category-save")
-    assert "'../dragon' is no name for a category." in told(page).replace("&#x27;", "'")
+    assert "'../dragon' is not a valid category name." in told(page).replace("&#x27;", "'")
     page.at.text_input(key="category-name").set_value("dragon")
     page.run()
     assert page.at.button(key="category-try").label == "Try on 3 chunks"

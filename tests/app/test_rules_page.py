@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -200,6 +201,7 @@ def test_the_second_of_two_sees_the_conflict_and_both_texts(page: Any) -> None:
                expected=None, who="test")  # fmt: skip
     page.press("rule-save").press("rule-confirm")
     assert "changed by somebody else" in told(page)
+    assert "Stored rule (by test, 20" in told(page)
     assert any('"theirs"' in block.value for block in page.at.code)
     assert page.at.text_area(key="rule-editor").value == '{"contain":"mine"}'
     assert stored("monster-beholder") == '{"contain":"theirs"}'
@@ -255,6 +257,13 @@ def test_a_bulk_change_is_previewed_saved_as_one_step_and_undone(page: Any) -> N
     page.run()
     assert "+   &quot;contain_one_of&quot;" in "".join(e.value for e in page.at.html)
     assert all(stored(i) is None for i in ids)
+    page.at.multiselect(key="bulk-left-out").set_value(ids[:1])
+    page.run()
+    assert page.at.button(key="bulk-save").label == f"Save {len(ids) - 1} rule" + "s" * (
+        len(ids) > 2
+    )
+    page.at.multiselect(key="bulk-left-out").set_value([])
+    page.run()
     if "bulk-sure" in {box.key for box in page.at.checkbox}:
         page.at.checkbox(key="bulk-sure").set_value(True)
         page.run()
@@ -292,6 +301,7 @@ def test_a_family_is_proposed_accepted_and_edited_first(page: Any) -> None:
     assert figures["ΔF1 without"].abs().max() > 0
     before = {c.id: c.rule for c in resources.open_resources().bench.collection("demo")
               .catalogue().values()}  # fmt: skip
+    assert re.search(r"\d+ chunks have a rule, which is replaced", told(page))
     page.press("suggest-accept")
     assert "Saved: " in told(page)
     after = {i: stored(i) for i in before if before[i] and "attack-matrix" in i}

@@ -34,6 +34,8 @@ SHOWN_MS = 180_000
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    # A tab lives for seconds, and the optimising compiler takes more of them than it saves.
+    "--js-flags=--no-opt",
 )  # fmt: skip
 ACROSS = {"": 18, "rank": 58, "outcome": 128, "title": 278, "reason": 430}
 """Where the first columns of the table are, in pixels from its left edge."""

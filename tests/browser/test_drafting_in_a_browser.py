@@ -83,7 +83,9 @@ def test_a_draft_is_waited_for_while_the_page_is_used(
     note = tab.keyed("draft-note")
     expect(note).to_contain_text("Drafted by small-model with the template attack-matrix.")
     expect(note).to_contain_text("7 + 3 tokens")
-    expect(tab.verdicts.first).to_contain_text("Enters the kept list: attack-matrix-clerics-ac-7")
+    expect(tab.verdicts.first).to_contain_text(
+        "Enters the kept list: I.A. ATTACK MATRIX FOR … Armor Class 7"
+    )
     outcome = tab.cell(1, "outcome")
     expect(outcome).to_have_text("✕ dropped")
     # What was typed before is at hand.

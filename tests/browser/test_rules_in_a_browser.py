@@ -51,7 +51,9 @@ def test_a_rule_is_refused_previewed_saved_and_taken_back(open_tab: OpenTab) -> 
 
     tab.write_rule(OPEN).click("rule-preview")
     expect(tab.verdicts).to_contain_text("This question passes the rule")
-    expect(tab.verdicts).to_contain_text("Enters the kept list: attack-matrix-clerics-ac-7")
+    expect(tab.verdicts).to_contain_text(
+        "Enters the kept list: I.A. ATTACK MATRIX FOR … Armor Class 7"
+    )
     tab.rest()
     expect(outcome).to_have_text("✕ dropped")
 

@@ -1,4 +1,4 @@
-"""A curator at work on the Rules page: twenty rules in a row, three actions each, one undone."""
+"""A curator at work on the Rules page: twenty rules in a row, by mouse and by keys."""
 
 from __future__ import annotations
 
@@ -60,3 +60,28 @@ def test_twenty_rules_in_a_row_take_three_actions_each_and_one_is_undone(
     expect(tab.rule).to_have_value("")
     tab.rest().click("rules-back")
     expect(tab.rule).to_have_value(re.compile(f'"word {total - 1}"'))
+
+
+@pytest.mark.parametrize("pause_ms", [0, 1500])
+def test_keys_leave_what_was_typed_with_its_own_chunk(open_tab: OpenTab, pause_ms: int) -> None:
+    tab = open_rules(open_tab({"profile": "query-must"}).rest())
+    tab.keyed("rules-text", "input").fill("monster-")
+    tab.keyed("rules-text", "input").press("Enter")
+    tab.rest().click("rules-next")
+    head, panel, keys = tab.chunk.locator("h3"), tab.keyed("rules-panel"), tab.page.keyboard
+    expect(panel).to_contain_text("1 of ")
+    first = head.inner_text()
+    tab.rest().rule.click()
+    typed = '{"contain_none_of": ["typed"]}'
+    keys.type(typed)
+    tab.page.wait_for_timeout(pause_ms)
+    keys.press("Alt+ArrowDown")
+    expect(panel).to_contain_text("2 of ")
+    expect(head).not_to_have_text(first)
+    expect(tab.rule).to_have_value("")
+    expect(tab.rule).to_be_focused()
+    tab.rest()
+    keys.press("Alt+ArrowUp")
+    expect(head).to_have_text(first)
+    expect(tab.rule).to_have_value(typed)
+    expect(panel.get_by_text("typed", exact=True)).to_be_visible()

@@ -50,7 +50,7 @@ class Saving:
     ] = None
     qrels: QrelsFile = None
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Save also where labelled queries lose recall.")
+        bool, typer.Option("--yes", "-y", help="Save even if labelled queries lose recall.")
     ] = False
 
     def save(
@@ -132,8 +132,8 @@ def _is_wanted(effect: Effect | None, *, yes: bool) -> bool:
     """Whether to save although labelled queries lose what they need: that is asked once more."""
     if effect is None or not effect.loses_relevant or yes:
         return True
-    typer.echo(effect_text(effect), err=True, nl=False)
     if sys.stdin.isatty():
+        typer.echo(effect_text(effect), err=True, nl=False)
         return typer.confirm("Labelled queries would lose relevant chunks. Save?", err=True)
     parts.tell("Nothing was saved: labelled queries would lose relevant chunks. Add --yes to save.")
     return False

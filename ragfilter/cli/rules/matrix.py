@@ -14,7 +14,7 @@ from ragfilter.cli.options import SET_HELP, Chosen, Filtering, Json, Place, Qrel
 from ragfilter.cli.rules.group import rules
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
-from ragfilter.text.numbers import counted
+from ragfilter.text.numbers import counted, signed
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.rule_matrix import Matrix, RuleRow
@@ -149,9 +149,9 @@ def _rows(rows: Sequence[RuleRow], first: str, names: Sequence[str]) -> str:
             str(row.passes),
             str(row.overlap),
             str(len(row.conflicts)),
-            _figure(row.precision, ".2f"),
-            _figure(row.delta_f1, "+.4f"),
-            _figure(row.delta_recall, "+.4f"),
+            "–" if row.precision is None else f"{row.precision:.2f}",
+            _gain(row.delta_f1),
+            _gain(row.delta_recall),
             row.fires,
         )
         for name, row in zip(names, rows, strict=True)
@@ -163,5 +163,5 @@ def _named(ids: Sequence[str]) -> str:
     return ids[0] if len(ids) == 1 else f"{ids[0]} and {len(ids) - 1} more"
 
 
-def _figure(value: float | None, form: str) -> str:
-    return "–" if value is None else format(value, form)
+def _gain(value: float | None) -> str:
+    return "–" if value is None else signed(value, 4)

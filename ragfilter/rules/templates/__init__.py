@@ -93,7 +93,7 @@ def write(folder: Path, category: str, text: str) -> Path:
     InputError: not a name, not a template, or the file cannot be written."""
     if not _NAME.fullmatch(category):
         raise InputError(
-            f"{category!r} is no name for a category.",
+            f"{category!r} is not a valid category name.",
             remedy="Use lower-case letters, digits and hyphens, such as attack-matrix.",
         )
     read(text, name=f"{category}{SUFFIX}")
@@ -118,7 +118,7 @@ def read(text: str, *, name: str) -> Template:
     try:
         data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise _bad(name, f"it is no TOML ({error})") from None
+        raise _bad(name, f"it is not valid TOML ({error})") from None
     _known_keys(data, "", name)
     category = Path(name).name.removesuffix(SUFFIX)
     version = data.get("version")

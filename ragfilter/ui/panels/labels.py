@@ -9,6 +9,7 @@ from hashlib import blake2b
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
+from ragfilter.model import CutoffDetail
 from ragfilter.stores.labels import GRADES, Label, conflicts, settle
 from ragfilter.ui.look import html, numbers
 from ragfilter.ui.look.prose import quiet
@@ -129,7 +130,7 @@ def begin(view: View) -> None:
         on_click=state.open_chunk,
         args=(first,),
         disabled=first is None,
-        help="Opens the unlabelled chunk whose label tells most: those beside the cut come first."
+        help="Opens the next unlabelled chunk: those beside the cut, whose labels tell most, first."
         if first
         else f"All of the first {QUEUE} chunks have a label.",
     )
@@ -143,6 +144,12 @@ def queue(view: View) -> list[str]:
     ranked = [row.id for row in view.rows if row.rank][:QUEUE]
     if blind():
         return sorted(ranked, key=lambda i: _mixed(view.asked.query, i))
+    detail = view.shown.trace("cutoff").detail
+    if isinstance(detail, CutoffDetail):
+        # As they came to the cut: words or a reranker may have changed their order.
+        here = {row.id for row in view.rows}
+        cut = (i for i in detail.ids if i in here)
+        ranked = list(dict.fromkeys([*cut, *ranked]))[:QUEUE]
     kept = {row.id for row in view.rows if row.kept}
     last = max((place for place, i in enumerate(ranked) if i in kept), default=-1)
     order = sorted(range(len(ranked)), key=lambda place: abs(place - last - 0.5))

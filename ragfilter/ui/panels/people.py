@@ -89,7 +89,7 @@ def choose(key: str, users: Mapping[str, User]) -> None:
         placeholder="someone else",
         on_change=_become,
         args=(key, users),
-        help="Whose eyes this is seen with. The name sets level and departments.",
+        help="The user whose view is shown. The name sets level and departments.",
     )
 
 

@@ -6,12 +6,15 @@ from functools import partial
 
 from ragfilter.engine.replay import replay, with_rules
 from ragfilter.model import Chunk, Result
+from ragfilter.report import short_title
 from ragfilter.rules.match import rule_book
 from ragfilter.ui.look import html
 from ragfilter.ui.rules import desk, editor, effect
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.state import Asked
+
+TITLE_WIDTH = 44
 
 
 def draw(result: Result, chunk: Chunk, asked: Asked, resources: Resources) -> None:
@@ -56,6 +59,7 @@ def _changes(result: Result, chunk: Chunk, rule: str | None) -> str:
     parts = []
     for word, ids in (("Enters", enters), ("Leaves", leaves)):
         if ids:
-            parts.append(f"<b>{word}</b> the kept list: {html.text(', '.join(ids))}.")
+            names = "; ".join(short_title(new.get(i) or old[i], TITLE_WIDTH) for i in ids)
+            parts.append(f"<b>{word}</b> the kept list: {html.text(names)}.")
     kept = f"{len(old)} → {len(new)} kept."
     return " ".join(parts) + f" {kept}" if parts else "The kept list does not change."

@@ -56,7 +56,7 @@ def draw(view: View, hit: Hit) -> None:
             icon=":material/search:",
             on_click=state.ask,
             args=(asked.question,),
-            help="Its rule misses these words. This puts the question anew, with them at its end.",
+            help="Its rule requires these words. Asks again with them added at the end.",
         )
         _along(asked.came, asked.went, titles)
 

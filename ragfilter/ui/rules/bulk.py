@@ -27,7 +27,8 @@ KINDS = GROUP, SPELLINGS, REPLACE, MEND, SET, REMOVE = (
 )  # fmt: skip
 KIND, TERM, TERMS, RULE, SURE = "bulk-kind", "bulk-term", "bulk-terms", "bulk-rule", "bulk-sure"
 MEND_KINDS, NEW, SAID = "bulk-kinds", "bulk-new", "bulk-said"
-MOST_SHOWN, MOST_FINDINGS = 20, 500
+LEFT_OUT = "bulk-left-out"
+MOST_SHOWN, MOST_FINDINGS, MOST_LEFT_OUT = 20, 500, 1_000
 
 
 def draw(work: Desk) -> None:
@@ -175,6 +176,7 @@ def _preview(work: Desk, say: str, plan: Plan) -> None:
             f'<p class="rf-verdict rf-bad" role="alert">{counted(len(plan.refused), "rule")} '
             f"cannot be changed, such as {html.text(first)}: {html.text(why)}</p>"
         )
+    plan = _leave_out(work, plan)
     if not plan.after:
         html.draw(
             '<p class="rf-empty"><b>Nothing would change.</b> The rules are so already, or the '
@@ -198,6 +200,34 @@ def _preview(work: Desk, say: str, plan: Plan) -> None:
     if len(plan.after) > len(shown):
         html.draw(f'<p class="rf-aside">and {len(plan.after) - len(shown):,} more</p>')
     labelled.wait(work)
+
+
+def _leave_out(work: Desk, plan: Plan) -> Plan:
+    """The plan without the chunks that are chosen to stay as they are."""
+    ids = list(plan.after)
+    if not 1 < len(ids) <= MOST_LEFT_OUT:
+        return plan
+    chosen = st.session_state.get(LEFT_OUT, [])
+    st.session_state[LEFT_OUT] = [i for i in chosen if i in plan.after]
+    left = st.multiselect(
+        "Leave out",
+        ids,
+        key=LEFT_OUT,
+        persist_state="session",
+        format_func=lambda i: work.chunks[i].name,
+        placeholder="none",
+        help="These chunks keep their rules.",
+    )
+    after, before = (
+        {i: rule for i, rule in rules.items() if i not in left}
+        for rules in (plan.after, plan.before)
+    )
+    return replace(plan, after=after, before=before)
+
+
+def forget() -> None:
+    """Something else is being done: what came of the last change is history."""
+    st.session_state.pop(SAID, None)
 
 
 def said() -> None:

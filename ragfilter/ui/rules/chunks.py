@@ -21,6 +21,7 @@ from ragfilter.ui.rules.desk import OPEN, PAGE, SOURCES, TEXT, TYPES, Desk
 
 MEASURE = "rules-measuring"
 HEIGHT, ROW = 640, 32
+ONE_STATE, TWO_STATES = 92, 162
 TITLE_WIDTH = 31
 """What the column shows of a title in capitals."""
 
@@ -110,7 +111,7 @@ def _table(rows: Listing, ids: Sequence[str], made: Matrix | None) -> None:
             name="rules",
             height=min(HEIGHT, ROW * (len(found) + 1) + 6),
             row_height=ROW,
-            columns=_columns(),
+            columns=_columns(TWO_STATES if any("," in row.words for row in found) else ONE_STATE),
             chosen=st.session_state.get(OPEN),
             pick=desk.open_,
         )
@@ -178,12 +179,16 @@ def _frame(rows: Sequence[Row], made: Matrix | None) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _columns() -> dict[str, Any]:
+def _columns(state: int) -> dict[str, Any]:
     column = st.column_config
     chips = signs.chips(dark=st.context.theme.type == "dark")
     return {
         "state": column.MultiselectColumn(
-            "state", width=92, options=list(chips), color=list(chips.values()), help=HELP["State"]
+            "state",
+            width=state,
+            options=list(chips),
+            color=list(chips.values()),
+            help=HELP["State"],
         ),
         "title": column.TextColumn(
             "title", width=207, help="Long titles are shortened before their end."

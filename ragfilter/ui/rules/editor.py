@@ -13,6 +13,7 @@ from ragfilter.errors import RuleError
 from ragfilter.model import Chunk, User
 from ragfilter.rules.lint import Finding, lint
 from ragfilter.rules.rule import parse, pretty, template
+from ragfilter.rules.sibling import propose
 from ragfilter.ui.look import hint, html
 from ragfilter.ui.panels import draft_note, drafting
 from ragfilter.ui.rules import form, kept, saving
@@ -80,6 +81,14 @@ def draw(
     place = draft_note.draw(chunk, collection, text, user, resources, busy=busy)
     if place is not None:
         draft_note.wait(place, chunk, collection, resources)
+
+
+def _begin(chunk: Chunk, collection: str, user: User, resources: Resources) -> None:
+    """Put a rule to begin with into the editor, as a sibling that the user may see has it."""
+    catalogue = resources.bench.collection(collection).catalogue()
+    others = (c for c in catalogue.values() if c.rule and c.id != chunk.id and user.sees(c))
+    found = propose(chunk.name, ((each.name, each.rule or "") for each in others))
+    saving.draft(chunk.id, found or template(chunk.name))
 
 
 def is_changed(chunk: Chunk, rule: str | None) -> bool:
@@ -169,9 +178,10 @@ def _buttons(
             st.button(
                 "Template",
                 key="rule-template",
-                on_click=saving.draft,
-                args=(chunk.id, template(chunk.name)),
-                help="A valid rule to start from, made from the title.",
+                on_click=_begin,
+                args=(chunk, collection, user, resources),
+                help="A valid rule to start from: that of a chunk whose title differs in a number "
+                "or a name, with this chunk's own in it; else the words of the title.",
             )
         elif changed:
             st.button(
@@ -211,7 +221,7 @@ def _doubt(chunk: Chunk, collection: str) -> None:
         key="rule-confirm",
         on_click=saving.act,
         args=(found.act, chunk.id, found.expected, collection),
-        help="Does it although labelled questions would lose what they need.",
+        help="Saves it even though labelled questions would lose relevant chunks.",
     )
 
 
@@ -252,7 +262,8 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
 
 def _conflict(trouble: Trouble, collection: str, guard: Guard | None) -> None:
     """Both versions of a rule that somebody else stored meanwhile."""
-    html.draw('<p class="rf-caption">Stored rule; yours is still in the editor</p>')
+    by = f" (by {html.text(trouble.by)})" if trouble.by else ""
+    html.draw(f'<p class="rf-caption">Stored rule{by}; yours is still in the editor</p>')
     st.code(saving.shown(trouble.stored) or "no rule", language="json")
     with st.container(horizontal=True, gap="small"):
         st.button(

@@ -56,7 +56,7 @@ def confirm(work: Desk, changes: Changes, key: str) -> bool:
             help="They are still being gathered. In a moment the page shows what would change.",
         )
     return not effect.loses_relevant or st.checkbox(
-        "Save although labelled questions lose what they need",
+        "Save even though labelled questions lose relevant chunks",
         key=key,
         help="They are listed above, in red.",
     )

@@ -86,6 +86,10 @@ def accept(work: Desk, offers: Sequence[Offer], whose: str) -> None:
         help="What speaks against them is said in the table.",
     )
     taken = new if with_doubts else sure
+    replaced = sum(bool(work.chunks[each.chunk.id].rule) for each in taken)
+    if replaced:
+        has = "has a rule, which is" if replaced == 1 else "have a rule, which is"
+        html.draw(f'<p class="rf-aside"><b>{counted(replaced, "chunk")}</b> {has} replaced.</p>')
     sure_of_it = effect.confirm(work, {each.chunk.id: each.rule for each in taken}, SURE)
     st.button(
         f"Accept {counted(len(taken), 'rule')} {whose}",

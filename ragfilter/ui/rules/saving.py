@@ -34,12 +34,14 @@ DONE: dict[Act, str] = {"save": "saved", "undo": "undone", "redo": "redone"}
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """An edit that did not go through; `stored` is the rule as it is now, where that matters."""
+    """An edit that did not go through; `stored` is the rule as it is now, where that matters, and
+    `by` says who saved it and when, where that is known."""
 
     chunk_id: str
     message: str
     conflict: bool = False
     stored: str | None = None
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +247,9 @@ def _conflict(
 ) -> Trouble:
     try:
         stored = resources.bench.collection(collection).rule(chunk_id)
+        last = resources.bench.journal.history(collection, chunk_id, limit=1)
     except RagfilterError as second:
         return Trouble(chunk_id, f"{error} {second}")
-    return Trouble(chunk_id, str(error), conflict=True, stored=stored)
+    # What was stored otherwise, by an index for example, is in no journal.
+    by = next((f"{e.who}, {e.at:%Y-%m-%d %H:%M} UTC" for e in last if e.after == stored), "")
+    return Trouble(chunk_id, str(error), conflict=True, stored=stored, by=by)

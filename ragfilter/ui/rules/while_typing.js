@@ -19,8 +19,18 @@ export default function ({ setTriggerValue }) {
       if (text === begun) send(text)
     }),
   }
+  // Alt with an arrow opens another chunk in the same text area. Left for a moment, that sends what
+  // was typed for the chunk that it was typed for.
+  const leave = ({ altKey, key, target }) => {
+    const arrow = altKey && (key === "ArrowUp" || key === "ArrowDown")
+    if (!arrow || !(target instanceof Element && target.closest(".st-key-rule-editor"))) return
+    target.blur()
+    target.focus()
+  }
+  document.addEventListener("keydown", leave, true)
   for (const [event, handler] of Object.entries(handlers)) document.addEventListener(event, handler)
   return () => {
+    document.removeEventListener("keydown", leave, true)
     for (const [event, handler] of Object.entries(handlers)) document.removeEventListener(event, handler)
   }
 }

@@ -41,6 +41,8 @@ def draw(visit: Visit) -> None:
         # Of another part nothing stays while this one is made.
         fresh = st.session_state.get(PART_WAS) != part
         st.session_state[PART_WAS] = part
+        if fresh:
+            bulk.forget()
         with (st.empty() if fresh else st).container(key="rules-work"):
             desk.check(work)
             _part(str(part), work)
