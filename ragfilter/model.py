@@ -246,7 +246,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Something a layer lacks; a page offers it as a button, the library fulfils it in `gather`."""
+    """Something a layer lacks; a page offers it as a button, the library completes it in `run`."""
 
     kind: PendingKind
     layer: LayerName

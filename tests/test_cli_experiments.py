@@ -251,11 +251,11 @@ def test_labels_that_name_unknown_chunks_are_told(
     Path(files[5]).write_text(rows, encoding="utf-8")
     assert main([command, *files, "-p", "adaptive-gap", "--json"]) == code
     out, err = capsys.readouterr()
-    # `eval` says as well that one query is not much.
+    # Both say as well that one query is not much.
     assert (
-        "".join(line for line in err.splitlines(True) if "figures say little" not in line) == said
+        "".join(line for line in err.splitlines(True) if "too few for reliable" not in line) == said
     )
-    assert ("only 1 labelled query" in err) == (command == "eval" and code == 0)
+    assert ("only 1 labelled query" in err) == (code == 0)
     assert (json.loads(out)["unknown_labels"] if out else None) == missing
 
 
@@ -329,7 +329,9 @@ def test_stopped_at_once_it_has_nothing_to_print(
     command = ["compare", *files, "-p", "adaptive-gap", "--json"]
     assert main([*command, "--set", "retrieval.source_pattern=nowhere"]) == 2
     out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
+    warning, refusal = err.splitlines()
+    assert (out, "too few for reliable" in warning) == ("", True)
+    assert refusal.startswith("ragfilter: ")
 
 
 def test_progress_goes_to_standard_error(

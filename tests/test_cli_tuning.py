@@ -229,10 +229,12 @@ def test_one_strategy_is_chosen_whatever_the_others_are_worth(
     assert "which keep 80% of what is relevant" in capsys.readouterr().out
     # Measured with the labels that taught it, its figures show nothing, and that is told.
     learned = ["--config", str(out)]
-    for others, told in (([], True), (["--except=cat-q0"], False)):
-        capsys.readouterr()
-        assert main(["eval", *args, *learned, *others]) == 0
-        assert ("learned from these very labels" in capsys.readouterr().err) == told
+    these, some = "learned from these very labels", "may have seen some of these questions"
+    for others, told in (([], these), (["--except=cat-q0"], some)):
+        for command in ("eval", "sweep", "compare"):
+            capsys.readouterr()
+            assert main([command, *args, *learned, *others]) == 0
+            assert told in capsys.readouterr().err
     assert main(["runs", "new", *args, *learned, "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert any("learned from these very labels" in note for note in made["notes"])
@@ -275,6 +277,26 @@ def test_a_query_set_of_the_workspace_is_measured_by_its_name(
         assert "has no query set 'yours'" in capsys.readouterr().err
         assert main([*command, *where, "--queries", "gone.jsonl", "--qrels", "gone.tsv"]) == 2
         assert "gone.jsonl" in capsys.readouterr().err
+
+
+def test_a_gate_names_a_question_without_an_id_by_its_words(
+    args: list[str], place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = [*args[:2], *args[-2:]]
+    asked = tmp_path / "asked.txt"
+    texts = [json.loads(line)["text"] for line in Path(args[3]).read_text().splitlines()]
+    asked.write_text("\n".join(texts), encoding="utf-8")
+    # Their labels belong to the words, so that other questions with the same words have them too.
+    assert main(["labels", "import", *args, "--set-name", "named"]) == 0
+    assert main(["labels", "import", *where, "--queries", str(asked), "--set-name", "bare"]) == 0
+    capsys.readouterr()
+    limits = ["--set", "cutoff.strategy=fixed", "--set", "cutoff.max_results=1", "--min"]
+    junit = tmp_path / "gate.xml"
+    gate = ["gate", *where, "--queries", "bare", *limits, "recall=0.9", "--junit", str(junit)]
+    assert main(gate) == 1
+    out = capsys.readouterr().out
+    assert any(f"0.250  {text[:20]}" in out for text in texts)
+    assert "q-" not in out + junit.read_text(encoding="utf-8").replace("bread-q", "")
 
 
 def test_query_keeps_what_the_tuned_settings_keep(
@@ -347,7 +369,7 @@ def test_a_gate_that_breaks_names_figure_and_queries(
 
 @pytest.mark.parametrize(
     ("limits", "message"),
-    [([], "nothing to check"), (["--min", "beauty=1"], "--min beauty=1 names no figure")],
+    [([], "nothing to check"), (["--min", "beauty=1"], "--min beauty=1 is not a known figure")],
 )
 def test_a_gate_without_limits_is_no_gate(
     args: list[str], limits: list[str], message: str, capsys: pytest.CaptureFixture[str]

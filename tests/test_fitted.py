@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from ragfilter.engine.replay import replay
 from ragfilter.errors import SettingsError
+from ragfilter.evaluate.told import in_sample, near_sample
 from ragfilter.layers.calibration import Calibration, read
-from ragfilter.model import Pool
+from ragfilter.layers.origin import TunedOn
+from ragfilter.model import Chunk, Hit, Pool, Space
 from ragfilter.report import foreign_thresholds
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import Fit
@@ -22,6 +25,18 @@ LEARNED = Calibration(
 ).to_json()  # fmt: skip
 UNNAMED = read(LEARNED).model_copy(update={"collection": "", "embedder": ""}).to_json()
 BY_GAP = {"cutoff.strategy": "gap"}
+TUNED = TunedOn(
+    collection="demo", embedder="all-MiniLM-L6-v2", space="l2", reranker="", labels="v1",
+    queries=20, date="2026-11-25", strategy="gap",
+    values={"gap_threshold": 0.12, "distance_offset": 0.2, "max_results": 10},
+)  # fmt: skip
+AS_TUNED = {
+    "cutoff.strategy": "gap",
+    "cutoff.gap_threshold": 0.12,
+    "cutoff.distance_offset": 0.2,
+    "cutoff.max_results": 10,
+    "cutoff.tuned_on": TUNED.to_json(),
+}
 
 
 @pytest.mark.parametrize(
@@ -47,6 +62,8 @@ BY_GAP = {"cutoff.strategy": "gap"}
          "The cutoff was learned on demo, not on this collection."),
         ("full", {"cutoff.strategy": "calibrated", "cutoff.calibration": UNNAMED}, OTHER,
          "The cutoff was learned on hits of no named collection, not on this collection."),
+        ("full", AS_TUNED, DEMO, ""),
+        ("full", AS_TUNED, OTHER, "The cutoff was tuned on demo, not on this collection."),
         ("llm-filter", {}, OTHER, f"Min similarity was fitted to {SOURCES}"),
     ],
 )  # fmt: skip
@@ -62,3 +79,75 @@ def test_what_names_no_model_is_refused_in_whole_words() -> None:
     said = r"on hits of no named collection with the embedding model \(not named\), not all-MiniLM"
     with pytest.raises(SettingsError, match=said):
         read(UNNAMED).check_fits(pool, Settings().quality)
+
+
+def pool(embedder: str, space: Space) -> Pool:
+    hits = tuple(Hit(Chunk(f"c{i}", f"Text {i}."), 0.1 * i, i) for i in range(1, 4))
+    return Pool("Who?", "mine", space, hits, embedder=embedder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "embedder", "space", "refused"),
+    [
+        ({}, "all-MiniLM-L6-v2", "l2", ""),
+        # hits of a caller, who alone knows their model
+        ({}, "", "l2", ""),
+        ({}, "all-MiniLM-L6-v2", "cosine", "cutoff.gap_threshold and cutoff.distance_offset were "
+         "tuned on demo with distances l2, not cosine"),
+        ({}, "other", "l2", "with the embedding model all-MiniLM-L6-v2, not other"),
+        # what somebody set is theirs
+        ({"cutoff.gap_threshold": 0.13}, "other", "l2", "cutoff.distance_offset was tuned on demo"),
+        ({"cutoff.gap_threshold": 0.13, "cutoff.distance_offset": 0.3}, "other", "l2", ""),
+        # a share has no scale
+        ({"cutoff.strategy": "relative"}, "other", "cosine", ""),
+        ({"cutoff.enabled": False}, "other", "cosine", ""),
+    ],
+)  # fmt: skip
+def test_distances_that_were_tuned_on_another_scale_are_refused(
+    changes: dict[str, object], embedder: str, space: Space, refused: str
+) -> None:
+    settings = Settings().with_values(AS_TUNED | changes)
+    if refused:
+        with pytest.raises(SettingsError, match=refused) as error:
+            replay(pool(embedder, space), settings)
+        assert "Tune again on labels of this collection" in error.value.remedy
+    else:
+        replay(pool(embedder, space), settings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "labels", "told"),
+    [
+        ({}, "v1", True),
+        ({}, "v2", False),
+        ({"cutoff.gap_threshold": 0.13}, "v1", False),
+        ({"cutoff.strategy": "otsu"}, "v1", False),
+        ({"cutoff.enabled": False}, "v1", False),
+        # written by hand, with a figure that there is not
+        (
+            {"cutoff.tuned_on": TUNED.model_copy(update={"values": {"beauty": 1}}).to_json()},
+            "v1",
+            False,
+        ),
+    ],
+)
+def test_figures_over_the_labels_that_were_tuned_on_say_so(
+    changes: dict[str, object], labels: str, told: bool
+) -> None:
+    said = in_sample(Settings().with_values(AS_TUNED | changes), labels)
+    assert said.startswith("The cutoff was tuned on these very labels") == told
+
+
+@pytest.mark.parametrize(
+    ("changes", "collection", "told"),
+    [
+        ({}, "demo", True),
+        ({}, "mine", False),
+        ({"cutoff.gap_threshold": 0.13}, "demo", False),
+    ],
+)
+def test_figures_over_other_labels_of_that_collection_may_be_too_good(
+    changes: dict[str, object], collection: str, told: bool
+) -> None:
+    said = near_sample(Settings().with_values(AS_TUNED | changes), collection)
+    assert said.startswith("The cutoff in force (gap, tuned on 20 queries of demo) may") == told

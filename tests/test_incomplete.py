@@ -355,7 +355,7 @@ def test_every_command_says_it_once_on_standard_error_and_in_its_document(
         document, err = cli(capsys, *command, *where)
         assert document["incomplete"].startswith(words), command
         # `eval` says as well that two labelled queries are few.
-        lines = [line for line in err.splitlines() if "figures say little" not in line]
+        lines = [line for line in err.splitlines() if "too few for reliable" not in line]
         assert len(lines) == err.count(words) == 1, command
     document, _ = cli(capsys, "query", "text 7", *where)
     assert document["status"] == "incomplete_collection"

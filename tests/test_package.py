@@ -266,7 +266,7 @@ LACKING = [
         "models",
     ),
     ("from ragfilter.models.rerankers import *; CrossEncoderReranker('m').model()", "models"),
-    ("from ragfilter.report import frame; frame([])", "app"),
+    ("from ragfilter.report import frame; frame([])", "eval"),
     ("import ragfilter.evaluate.run", "eval"),
     ("import ragfilter.ingest.load", "ingest"),
     ("import ragfilter.ingest.openapi.yaml", "ingest"),

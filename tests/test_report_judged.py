@@ -126,7 +126,7 @@ def test_nothing_similar_is_no_judging() -> None:
     far = judged(None, replace(POOL, hits=(hit("far", 18),)))
     assert report.judge_stats(far) is None
     shown = query_text(far, profile="llm-filter")
-    assert "No chunk reaches the least similarity 0.3 of the judge" in shown
+    assert "No chunk reaches the judge's minimum similarity of 0.3" in shown
     assert "0 + 0 tokens" not in shown
 
 

@@ -14,6 +14,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.judge.references import DEPTHS
 from ragfilter.layers import clearance, quality
 from ragfilter.layers.calibration import Calibration
+from ragfilter.layers.origin import TunedOn
 from ragfilter.model import Chunk, Entity, Hit, Judgement, Pool, Result, Verdict
 from ragfilter.settings.config import load
 from ragfilter.settings.field import FieldInfo
@@ -249,6 +250,11 @@ LEARNED = Calibration(
     collection="c", embedder="", space="l2", reranker="", labels="", queries=20, relevant=40,
     date="", depth=12, beyond=1.5, intercept=1.0, weights={"way": -4.0},
 ).to_json()  # fmt: skip
+TUNED = TunedOn(
+    collection="c", embedder="", space="l2", reranker="", labels="", queries=20, date="",
+    strategy="gap", values={"gap_threshold": 0.12},
+).to_json()  # fmt: skip
+TABLES = {"cutoff.calibration": LEARNED, "cutoff.tuned_on": TUNED}
 
 
 def another(info: FieldInfo) -> str:
@@ -257,8 +263,8 @@ def another(info: FieldInfo) -> str:
         return next(choice for choice in info.choices if choice != info.default)
     if info.type is bool:
         return str(not info.default)
-    if info.path == "cutoff.calibration":
-        return LEARNED
+    if info.table is not None:
+        return TABLES[info.path]
     if info.type is str:
         return "another"
     return f"{info.default + (1 if info.type is int else 0.05):g}"

@@ -67,7 +67,7 @@ def _sides(profiles: Sequence[str], vary: Sequence[str], viewing: Viewing) -> tu
             loaded = parts.load_config(
                 name, viewing.config, viewing.values, {"--vary": _pairs(text)}
             )
-            label = " ".join([loaded.profile, *text.split()])
+            label = " ".join([loaded.profile + viewing.with_config, *text.split()])
             sides[label] = Side(label, loaded.settings)
     return tuple(sides.values())
 

@@ -24,7 +24,8 @@ def evaluate(labelled: Labelled, place: Place, filtering: Filtering, as_json: Js
         head = {"collection": place.collection, "profile": loaded.profile}
         parts.emit(parts.dumps(head | document(made) | told))
     else:
-        parts.emit(f"{place.collection}, profile {loaded.profile}: {evaluation_text(made)}")
+        used = f"profile {loaded.profile}{filtering.with_config}"
+        parts.emit(f"{place.collection}, {used}: {evaluation_text(made)}")
 
 
 def score(
@@ -41,7 +42,7 @@ def score(
         parts.tell_learned_elsewhere(settings, backends)
         labels, unknown = parts.visible_labels(found, backends, user, settings)
         parts.warn_few(labels)
-        parts.warn_in_sample(settings, labels)
+        parts.warn_in_sample(settings, labels, place.collection)
         made = run.evaluate(
             labels.queries, labels.qrels, settings, backends, user,
             progress=parts.progress("queries"),
@@ -135,11 +136,10 @@ def _means_line(name: str, means: Means) -> str:
 
 
 def _query_line(row: QueryRow) -> str:
-    from ragfilter.report import short_title
-
     scores = row.filtered.scores
+    name = parts.query_name(row.id, row.query, 34)
     return (
-        f"{short_title(row.id, 34):34s} {len(row.relevant):8d} {row.filtered.kept:5d} "
+        f"{name:34s} {len(row.relevant):8d} {row.filtered.kept:5d} "
         f"{scores.precision:6.3f} {scores.recall:6.3f} {scores.f1:6.3f} "
         f"{row.unfiltered.scores.f1:13.3f} {percent(row.noise_reduction):>9s} "
         f"{len(row.lost):4d}  {row.status}"

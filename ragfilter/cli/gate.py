@@ -16,6 +16,8 @@ from ragfilter.files import write_text
 from ragfilter.text.numbers import counted, p_value, signed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ragfilter.evaluate.baseline import Drop
     from ragfilter.evaluate.gate import Check, Limit
     from ragfilter.evaluate.junit import Case
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BROKEN = 1
+QUERY_WIDTH = 60
 OTHER_FILE = "Name another file."
 SHOWN = 10
 
@@ -99,7 +102,7 @@ def gate(
         parts.tell_learned_elsewhere(loaded.settings, backends)
         labels, unknown = parts.visible_labels(found, backends, user, loaded.settings)
         parts.warn_few(labels)
-        parts.warn_in_sample(loaded.settings, labels)
+        parts.warn_in_sample(loaded.settings, labels, place.collection)
         about = baselines.About(
             place.collection, _content(bench, place.collection), labels_version(labels),
             backends.embedder.name, backends.collection.space,
@@ -121,10 +124,11 @@ def gate(
                 len(missing), len(before.queries), missing[0],
             )  # fmt: skip
         drops = baselines.check_drops(before, made.rows, allowed)
+    names = {row.id: parts.query_name(row.id, row.query, QUERY_WIDTH) for row in made.rows}
     if junit is not None:
         from ragfilter.evaluate.junit import junit as as_junit
 
-        suite = as_junit(f"ragfilter gate {place.collection}", cases(checks, drops))
+        suite = as_junit(f"ragfilter gate {place.collection}", cases(checks, drops, names))
         write_text(junit, suite, remedy=OTHER_FILE)
     n = len(made.rows)
     mean = made.filtered
@@ -139,13 +143,13 @@ def gate(
         }
         parts.emit(parts.dumps(head | document(checks, drops) | lacking))
     else:
-        changed = f" with {filtering.config.name}" if filtering.config else ""
         head_line = (
-            f"{place.collection}, profile {loaded.profile}{changed}: "
+            f"{place.collection}, profile {loaded.profile}{filtering.with_config}: "
             f"{counted(n, 'labelled query')}\n"
         )
         range_ = told.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most)
-        parts.emit(head_line + text(checks) + drops_text(drops) + (f"{range_}\n" if range_ else ""))
+        broken = text(checks, names) + drops_text(drops, names)
+        parts.emit(head_line + broken + (f"{range_}\n" if range_ else ""))
     if update and baseline is not None:
         kept = baselines.dumps(baselines.of_rows(made.rows, about))
         write_text(baseline, kept, remedy=OTHER_FILE)
@@ -195,22 +199,24 @@ def document(checks: tuple[Check, ...], drops: tuple[Drop, ...] = ()) -> dict[st
     }
 
 
-def cases(checks: tuple[Check, ...], drops: tuple[Drop, ...]) -> list[Case]:
-    """The checks as test cases."""
+def cases(
+    checks: tuple[Check, ...], drops: tuple[Drop, ...], names: Mapping[str, str]
+) -> list[Case]:
+    """The checks as test cases; `names` are what queries are called, by id."""
     from ragfilter.evaluate.junit import Case
 
     made = []
     for one in checks:
         at = "at least" if one.limit.least else "at most"
-        why = "" if one.passed else text((one,))
+        why = "" if one.passed else text((one,), names)
         made.append(Case(f"{one.limit.figure} {at} {one.limit.value:g}", why))
     for drop in drops:
-        why = "" if drop.passed else drops_text((drop,))
+        why = "" if drop.passed else drops_text((drop,), names)
         made.append(Case(f"{drop.figure} beside the baseline", why))
     return made
 
 
-def drops_text(drops: tuple[Drop, ...]) -> str:
+def drops_text(drops: tuple[Drop, ...], names: Mapping[str, str]) -> str:
     """A line a figure; under a broken one the queries that lost most."""
     lines = []
     for one in drops:
@@ -223,7 +229,7 @@ def drops_text(drops: tuple[Drop, ...]) -> str:
             lost = counted(len(one.severe), "query")
             lines.append(f"        {lost} lost 0.5 or more at once")
         if not one.passed:
-            lines += [f"        {signed(change)}  {i}" for i, change in one.worst[:SHOWN]]
+            lines += [f"        {signed(change)}  {names[i]}" for i, change in one.worst[:SHOWN]]
             rest = len(one.worst) - SHOWN
             lines += [f"        … and {rest} more; --json lists them"] if rest > 0 else []
     return "".join(f"{line}\n" for line in lines)
@@ -243,7 +249,7 @@ def _read_drop(given: str) -> Limit:
     return limit
 
 
-def text(checks: tuple[Check, ...]) -> str:
+def text(checks: tuple[Check, ...], names: Mapping[str, str]) -> str:
     """A line a limit; under a broken one the queries that are farthest beyond it."""
     lines = []
     for one in checks:
@@ -253,7 +259,7 @@ def text(checks: tuple[Check, ...]) -> str:
             f"{state:6s}  mean {one.limit.figure} {one.mean:.3f}, wanted {sign} {one.limit.value:g}"
         )
         if not one.passed:
-            lines += [f"        {value:.3f}  {query_id}" for query_id, value in one.worst[:SHOWN]]
+            lines += [f"        {value:.3f}  {names[i]}" for i, value in one.worst[:SHOWN]]
             rest = len(one.worst) - SHOWN
             lines += [f"        … and {rest} more; --json lists them"] if rest > 0 else []
     return "".join(f"{line}\n" for line in lines)

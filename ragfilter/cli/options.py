@@ -148,7 +148,7 @@ Limit = Annotated[
 
 WHERE_HELP = (
     "Only chunks with field=value. Fields: type, source, id, title (* matches anything, case is "
-    "ignored) and rule (any or none). Repeatable; all conditions must hold."
+    "ignored) and rule (any or none). Repeatable; one value of each field must hold."
 )
 
 Where = Annotated[list[str] | None, typer.Option("--where", help=WHERE_HELP, callback=in_words)]
@@ -182,6 +182,11 @@ class Viewing:
     def user(self) -> User:
         """Who asks. Raises SettingsError, InputError."""
         return parts.user_of(self.level, self.department, self.values)
+
+    @property
+    def with_config(self) -> str:
+        """`` with tuned.toml``, to say beside a profile; empty without a file."""
+        return f" with {self.config.name}" if self.config else ""
 
     @property
     def viewer(self) -> User:

@@ -234,14 +234,24 @@ def warn_few(labels: Labels) -> None:
         log.warning("%s", said)
 
 
-def warn_in_sample(settings: Settings, labels: Labels) -> None:
-    """Say so where the cutoff was learned from these very labels."""
+def warn_in_sample(settings: Settings, labels: Labels, collection: str, side: str = "") -> None:
+    """Say so where the cutoff (of a `side`) was learned from these very labels of a collection, or
+    may have been from some of them."""
     from ragfilter.evaluate import told
     from ragfilter.evaluate.measuring import labels_version
 
     said = told.in_sample(settings, labels_version(labels))
+    said = said or told.near_sample(settings, collection)
     if said:
-        log.warning("%s", said)
+        log.warning("%s", f"{side}: {said}" if side else said)
+
+
+def query_name(query_id: str, text: str, width: int) -> str:
+    """What a query is called in a table: its id, or its text where the id is only made of that."""
+    from ragfilter.report import short_title
+    from ragfilter.stores.labels import query_id as made_of
+
+    return short_title(text if query_id == made_of(text) else query_id, width)
 
 
 def answer_of(result: Result, bench: Workbench) -> tuple[Answer, Context]:

@@ -5,7 +5,7 @@ Source: docs/design.md#evaluate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ragfilter.stores.runs import Run
     from ragfilter.workbench import Workbench
 
+QUERY_WIDTH = 60
 SHOWN = ("precision", "recall", "f1", "f2", "ndcg")
 
 runs = make_group(
@@ -179,7 +180,12 @@ def compare(
         parts.emit(parts.dumps(heads | document(made.paired) | {"notes": notes}))
     else:
         lines = "".join(f"{note}\n" for note in notes)
-        parts.emit(paired_text(made.paired, f"run {run} (A)", f"run {other} (B)") + lines)
+        names = {
+            each.id: parts.query_name(each.id, each.query, QUERY_WIDTH)
+            for side in records
+            for each in side
+        }
+        parts.emit(paired_text(made.paired, f"run {run} (A)", f"run {other} (B)", names) + lines)
 
 
 def head(run: Run) -> dict[str, Any]:
@@ -219,8 +225,8 @@ def rows_document(rows: Sequence[Row], prices: Prices | None) -> list[dict[str, 
     ]
 
 
-def paired_text(made: Paired, a: str, b: str) -> str:
-    """A comparison for people."""
+def paired_text(made: Paired, a: str, b: str, names: Mapping[str, str]) -> str:
+    """A comparison for people; `names` say what a query is called, by its id."""
     from ragfilter.evaluate import told
 
     if not made.queries:
@@ -232,8 +238,8 @@ def paired_text(made: Paired, a: str, b: str) -> str:
         f"mean {told.gain(gain)}, {p_value(made.p_value)} (paired permutation test)",
     ]
     if made.worst is not None and made.worst[1] < 0:
-        lines.append(f"severest loss: {made.worst[0]}, {signed(made.worst[1])}")
-    lines += [f"  {signed(change)}  {i}" for i, change in made.changes[:10] if change]
+        lines.append(f"severest loss: {names[made.worst[0]]}, {signed(made.worst[1])}")
+    lines += [f"  {signed(change)}  {names[i]}" for i, change in made.changes[:10] if change]
     return "\n".join(lines) + "\n"
 
 

@@ -97,6 +97,10 @@ def measure_sides(
         found = known or labelled.read_set(bench, place.collection)
         found, missing = parts.visible_labels(found, backends, user, strictest)
         unknown += missing
+        if found.qrels:
+            parts.warn_few(found)
+            for side in sides:
+                parts.warn_in_sample(side.settings, found, place.collection, side.name)
         labels = _first(found, limit)
         total = len(labels.queries) * len(sides)
         with parts.at_the_end(report):
@@ -152,7 +156,7 @@ def _row(one: Measured) -> tuple[str, ...]:
     from ragfilter.report import short_title
 
     return (
-        short_title(one.id, ID_WIDTH),
+        parts.query_name(one.id, one.query, ID_WIDTH),
         one.side,
         str(one.kept),
         _score(one.scores.precision if one.scores else None),

@@ -82,6 +82,7 @@ def sweep(
         found = queries or labelled.read_set(bench, place.collection)
         chosen, _ = parts.visible_labels(found, backends, user, settings)
         parts.warn_few(chosen)
+        parts.warn_in_sample(settings, chosen, place.collection)
         pools = run.gather_all(
             chosen.labelled, settings.with_values(PATIENT), backends, user,
             progress=parts.progress("gathered"),

@@ -182,16 +182,11 @@ def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | Non
     )  # fmt: skip
     means = tuned.means
     range_ = told.unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most)
-    verdict = (
-        "Tuned settings beat the best fixed k"
-        if made.beats_fixed_k
-        else "No settings are shown to beat the best fixed k"
-    )
     lines = [
         f"{collection}: {made.queries} labelled queries, {made.candidates} candidates, "
         f"{made.folds}-fold cross-validation\n",
         table(head, [_row(name, means, made.target.recall) for name, means in rows]),
-        f"{verdict}: {told.gain_in(figure, tuned.gain.of)}.",
+        f"{told.verdict(made)}: {told.gain_in(figure, tuned.gain.of)}.",
         f"Against the settings before: {told.gain_in(figure, tuned.gain_over_before.of)}.",
         *([range_] if range_ else []),
         *told.notes(made),

@@ -15,6 +15,7 @@ from pathlib import Path
 from ragfilter.errors import InputError
 from ragfilter.ingest.files import read_lines
 from ragfilter.text.characters import loads
+from ragfilter.text.numbers import counted
 
 log = logging.getLogger(__name__)
 
@@ -95,8 +96,10 @@ def read_queries(path: Path) -> dict[str, str]:
 
 
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:
-    """Query id → chunk id → label; the header is optional. Raises InputError."""
+    """Query id → chunk id → label; the header is optional. A label that is repeated counts once,
+    with a warning. Raises InputError, also where one chunk has two labels for a query."""
     labels: dict[str, dict[str, int]] = {}
+    repeated: list[int] = []
     for number, line in _lines(path):
         where = f"{path}, line {number}"
         cells = _trec(line) or [cell.strip() for cell in line.split("\t")]
@@ -121,7 +124,14 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
                 f"{where}: {chunk_id!r} already has the label {known[chunk_id]} for {query_id!r}.",
                 remedy="Keep one of the two lines.",
             )
+        if chunk_id in known:
+            repeated.append(number)
         known[chunk_id] = label
+    if repeated:
+        log.warning(
+            "%s repeats %s, the first in line %d; each counts once",
+            path, counted(len(repeated), "label"), repeated[0],
+        )  # fmt: skip
     return labels
 
 

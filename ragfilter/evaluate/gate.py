@@ -51,7 +51,7 @@ def read_limit(text: str, *, least: bool, option: str) -> Limit:
     figure = figure.strip()
     if not sign or figure not in FIGURES:
         raise InputError(
-            f"{option} {text} names no figure.",
+            f"{option} {text} is not a known figure.",
             remedy=f"Write {option} FIGURE=NUMBER with one of: {', '.join(FIGURES)}.",
         )
     try:

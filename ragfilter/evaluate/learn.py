@@ -34,8 +34,6 @@ from ragfilter.settings.schema import Settings
 
 DEPTH = 50
 """How many hits of each query are looked at."""
-LEAST = 10
-"""Labelled queries below which nothing is learned."""
 BOOSTED_FROM = 50
 """Labelled queries from which trees are tried too."""
 INNER = 4
@@ -79,11 +77,9 @@ def learn(
     """The calibrated settings that serve the target best on queries held out.
 
     `examples` are those of the same queries under each of several settings, `pool` any of theirs.
-    Raises ValueError for fewer than `LEAST` queries, and where no hit, or every one, is relevant.
+    Raises ValueError where no hit, or every one, is relevant.
     """
     n = len(next(iter(examples.values())))
-    if n < LEAST:
-        raise ValueError(f"it takes at least {LEAST} labelled queries to learn from")
     tried: list[tuple[Settings, Settings, bool]] = []
     columns: list[Mapping[str, Floats]] = []
     why = "there are too few labels of relevant hits"

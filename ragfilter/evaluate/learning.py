@@ -15,13 +15,19 @@ from ragfilter.layers.calibration import read
 from ragfilter.model import Pool, User
 from ragfilter.settings.schema import Settings
 
+LEAST = 10
+"""Labelled queries below which nothing is learned."""
+
 
 class Learning:
-    """Labelled queries, each with what comes into the cutoff under every one of `bases`."""
+    """Labelled queries, each with what comes into the cutoff under every one of `bases`. Raises
+    ValueError for fewer than `LEAST`."""
 
     def __init__(
         self, pools: Mapping[str, Pool], qrels: Qrels, bases: Sequence[Settings], user: User
     ) -> None:
+        if len(pools) < LEAST:
+            raise ValueError(f"it takes at least {LEAST} labelled queries to learn from")
         self.pools, self.qrels, self.user = pools, qrels, user
         self.examples: dict[Settings, list[Example]] = {
             base: [example(pool, qrels[i], base, user) for i, pool in pools.items()]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.grid import figures, gap_cuts, pareto, rankings
 from ragfilter.evaluate.sweep import Outcome, sweep
-from ragfilter.evaluate.tune import READ
+from ragfilter.evaluate.tune import GRID, READ, SHARES
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress
@@ -20,7 +20,8 @@ from ragfilter.settings.field import FieldInfo
 from ragfilter.settings.schema import Settings, field
 
 THRESHOLD, OFFSET = "cutoff.gap_threshold", "cutoff.distance_offset"
-FINE, COARSE = 50, 9
+FINE, LINE, COARSE = 50, 31, 9
+"""How many values an axis has: worked out at once, replayed alone, replayed with another."""
 NONE = ""
 Figures = Mapping[str, NDArray[np.float64]]
 
@@ -85,6 +86,12 @@ def axes(settings: Settings) -> list[str]:
     return found
 
 
+def usual(paths: Sequence[str]) -> str:
+    """Which of the axes to begin with: what the strategy cuts by, else the first."""
+    own = (f"cutoff.{name}" for name in (*SHARES, *GRID))
+    return next((path for path in own if path in paths), paths[0])
+
+
 def fast(settings: Settings, x: str, y: str) -> bool:
     """Whether the map is worked out without replaying every setting."""
     return (
@@ -106,7 +113,7 @@ def make(
     progress: Progress | None = None,
 ) -> Map:
     """Replay every pool under every pair of values."""
-    n = FINE if fast(settings, x, y) else COARSE
+    n = FINE if fast(settings, x, y) else COARSE if y else LINE
     first, second = field(x), field(y) if y else None
     xs = _points(first, settings, n)
     ys = (0.0,) if second is None else _points(second, settings, n)

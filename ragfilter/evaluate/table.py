@@ -31,7 +31,7 @@ from ragfilter.evaluate.crossval import (
 from ragfilter.evaluate.records import Kept, QueryRecord
 from ragfilter.evaluate.sweep import DEEPEST
 from ragfilter.evaluate.variants import IN_FORCE, Group, Variant
-from ragfilter.layers.calibration import read
+from ragfilter.layers.cutoff import origin
 
 FOLDS = 5
 MEASURES = (
@@ -39,8 +39,8 @@ MEASURES = (
 )  # fmt: skip
 FIXED, ORACLE = "best fixed k", "oracle"
 ABOUT_ORACLE = (
-    "the best prefix of each query's unfiltered ranking, chosen by the labels; settings that drop "
-    "chunks from within that order, or change it, can exceed it"
+    f"the best prefix of each query's unfiltered ranking, of its first {DEEPEST} chunks, chosen by "
+    "the labels; settings that drop chunks from within that order, or change it, can exceed it"
 )
 ABOUT_LAYERS = (
     "Layers that are off have no line. The judge, which asks an LLM, has one where it is on: it is "
@@ -270,9 +270,10 @@ def _about(variant: Variant) -> str:
     settings = variant.settings
     if variant.plain:
         return f"the first {settings.retrieval.k}"
-    if settings.cutoff.enabled and settings.cutoff.strategy == "calibrated":
-        return (
-            f"{read(settings.cutoff.calibration).summary}; over those its figures are better than "
-            "over new ones, and Tune says how good it is on queries held out"
-        )
-    return ""
+    found = origin(settings)
+    if found is None:
+        return ""
+    return (
+        f"{found.summary}; over those its figures are better than over new ones, and Tune says how "
+        "good it is on queries held out"
+    )

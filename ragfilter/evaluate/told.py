@@ -9,7 +9,8 @@ from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.learn import SHARES
 from ragfilter.evaluate.table import ABOUT_ORACLE
 from ragfilter.evaluate.tune import FEW
-from ragfilter.layers.calibration import read
+from ragfilter.layers.calibration import Calibration
+from ragfilter.layers.cutoff import origin
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted, signed
 
@@ -68,21 +69,33 @@ def few(queries: int) -> str:
     if queries >= FEW:
         return ""
     return (
-        f"only {counted(queries, 'labelled query')}: the figures say little; label at least {FEW}"
+        f"only {counted(queries, 'labelled query')}: too few for reliable figures; label at least "
+        f"{FEW}"
     )
 
 
 def in_sample(settings: Settings, labels_version: str) -> str:
-    """Where the cutoff was learned from the very labels that it is measured with: that its figures
-    conclude nothing; else empty."""
-    cutoff = settings.cutoff
-    if not (cutoff.enabled and cutoff.strategy == "calibrated"):
+    """Where the cutoff was learned from, or tuned on, the very labels that it is measured with:
+    that its figures conclude nothing; else empty."""
+    found = origin(settings)
+    if found is None or found.labels != labels_version:
         return ""
-    if read(cutoff.calibration).labels != labels_version:
+    how = "learned from" if isinstance(found, Calibration) else "tuned on"
+    return (
+        f"The cutoff was {how} these very labels, so its figures here say nothing about "
+        "new questions. Tuning measures it on questions held out."
+    )
+
+
+def near_sample(settings: Settings, collection: str) -> str:
+    """Where the cutoff was learned from, or tuned on, labels of this collection, maybe others by
+    now: that its figures may be too good; else empty."""
+    found = origin(settings)
+    if found is None or found.collection != collection:
         return ""
     return (
-        "The cutoff was learned from these very labels, so its figures here show nothing of new "
-        "questions. Tuning measures it on questions held out."
+        f"The cutoff in force ({found.summary}) may have seen some of these questions: over those "
+        "its figures are better than over new ones."
     )
 
 
@@ -117,14 +130,41 @@ def between(runs: Sequence[Run], made: Duel, settings: tuple[Settings, Settings]
     return notes
 
 
+def verdict(made: Tuning) -> str:
+    """Whether what was tuned beats the best fixed k, in words."""
+    if made.beats_fixed_k:
+        return "Tuned settings beat the best fixed k"
+    if _alone(made):
+        return "The choice among all strategies is not shown to beat the best fixed k"
+    return "No settings are shown to beat the best fixed k"
+
+
+def _alone(made: Tuning) -> list[str]:
+    """The strategies that beat the best fixed k when tuned alone, with their gains."""
+    return [
+        f"{name} ({gain_in(made.target.figure, each.gain.of)})"
+        for name, each in made.strategies.items()
+        if each.gain.of.low > 0 and each.means.recall >= made.target.recall
+    ]
+
+
 def notes(made: Tuning) -> list[str]:
     """What is to be known beside the figures."""
+    alone = [] if made.beats_fixed_k else _alone(made)
     told = [
-        "The settings from before were learned from labels, and do not stand for choice; if from "
-        "these labels, their figures are better than they would be elsewhere."
+        *(
+            [
+                f"Tuned alone, {' and '.join(alone)} beat it; chosen for that among "
+                f"{len(made.strategies)}, they look better than they are."
+            ]
+            if alone
+            else []
+        ),
+        "The previous settings were learned from labels, so they were not a candidate. If they "
+        "were learned from these labels, their figures are better than they would be elsewhere."
         if made.seen
-        else "If the settings from before were chosen on these labels, their figures are better "
-        "than they would be elsewhere.",
+        else "If the previous settings were chosen on these labels, their figures are better than "
+        "they would be elsewhere.",
         f"Oracle: {ABOUT_ORACLE}.",
     ]
     if made.why_not:
@@ -146,7 +186,8 @@ def _missing(made: Tuning) -> str:
 
 def shown(path: str, value: Any) -> str:
     """A setting's value in a line: what was learned is longer than that."""
-    if value and field(path).table:
-        return read(value).summary
+    table = field(path).table
+    if value and table is not None:
+        return table.read(value).summary
     # As it stands in a settings file.
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -25,8 +25,12 @@ from ragfilter.evaluate.learning import Learning
 from ragfilter.evaluate.metrics import Scores
 from ragfilter.evaluate.sweep import Outcome, prefixes, sweep
 from ragfilter.evaluate.target import CHOSEN_BY, Tables, Target
+from ragfilter.layers.calibration import read
+from ragfilter.layers.cutoff import origin
+from ragfilter.layers.origin import TunedOn
+from ragfilter.layers.quality import reranker_key
 from ragfilter.layers.strategies.base import far_end
-from ragfilter.layers.strategies.registry import STRATEGIES
+from ragfilter.layers.strategies.registry import STRATEGIES, strategy
 from ragfilter.model import PUBLIC, Pool, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
@@ -97,7 +101,8 @@ class Tuned:
 class Tuning:
     """What came out. All means are held out; `k` is the best over all queries.
 
-    `tuned` chooses among all candidates, the settings from before among them; `strategies` are each
+    `tuned` chooses among all candidates, and is the settings from before where that does no better
+    on queries held out; `strategies` are each
     tuned alone. `over_strategies` is the gain of `calibrated` over every other strategy. `dial`: by
     the share of relevant hits that the recall dial was to keep, the share it kept on queries held
     out. `why_not` says why nothing was learned. `seen`: the settings from before were learned from
@@ -175,7 +180,7 @@ def tune(
         return Gain(f1, f2, bootstrap(of))
 
     before = {name: table[:, 0] for name, table in made.items()}
-    seen = bool(settings.cutoff.calibration)
+    seen = bool(settings.cutoff.calibration) or origin(settings) is not None
     ends = list(accumulate(map(len, named.values()), initial=1))
     groups = {
         name: {figure: table[:, first:last] for figure, table in made.items()}
@@ -183,7 +188,11 @@ def tune(
     }
     fixed = tuned(ranked)
     alone = {name: tuned(tables) for name, tables in groups.items()}
-    chosen = {name: named[name][target.choose(tables)] for name, tables in groups.items()}
+    some = next(iter(pools.values()))
+    chosen = {
+        name: _recorded(named[name][target.choose(tables)], some, len(pools), source)
+        for name, tables in groups.items()
+    }
     learned: dict[int, Learned] = {}
     whole: Learned | None = None
     over: dict[str, Gain] = {}
@@ -200,8 +209,8 @@ def tune(
             f: table[:, 0] for f, table in _tables(learning.held_out(learned, assigned)).items()
         }
         over = {name: gain(rows, other) for name, other in alone.items()}
-        alone["calibrated"], chosen["calibrated"] = rows, whole.settings
         dial = learning.dial(learned, assigned)
+        alone["calibrated"], chosen["calibrated"] = rows, _told_dial(whole.settings, dial)
     if not seen:
         # First, so that nothing changes for what is as good.
         groups = {BEFORE: {name: table[:, :1] for name, table in made.items()}, **groups}
@@ -210,10 +219,17 @@ def tune(
     for fold in np.unique(assigned):
         out = assigned == fold
         rest = {n: {f: t[~out] for f, t in tables.items()} for n, tables in groups.items()}
-        name, place = _best(rest, learned.get(int(fold)), target)
+        best, place = _best(rest, learned.get(int(fold)), target)
         for figure, values in after.items():
-            known = alone[name][figure] if place < 0 else groups[name][figure][:, place]
+            known = alone[best][figure] if place < 0 else groups[best][figure][:, place]
             values[out] = known[out]
+
+    name = _best(groups, whole, target)[0]
+    if BEFORE in alone and not target.choose(
+        {f: np.stack([before[f], after[f]], axis=1) for f in CHOSEN_BY}
+    ):
+        # Tuning serves queries held out no better than to leave things as they are.
+        name, after = BEFORE, before
 
     def of(rows: Rows, settings: Settings) -> Tuned:
         return Tuned(_means(rows, target), gain(rows, fixed), gain(rows, before), settings)
@@ -227,13 +243,39 @@ def tune(
         best_fixed_k=_means(fixed, target),
         oracle=_means(_pick(ranked, np.argmax(ranked[target.oracle], axis=1)), target),
         before=_means(before, target),
-        tuned=of(after, chosen[_best(groups, whole, target)[0]]),
+        tuned=of(after, chosen[name]),
         strategies={name: of(rows, chosen[name]) for name, rows in alone.items() if name != BEFORE},
         over_strategies=over,
         dial=dial,
         why_not=why_not,
         seen=seen,
     )
+
+
+def _recorded(settings: Settings, pool: Pool, queries: int, source: Source) -> Settings:
+    """The settings with what their cutoff was tuned on; `pool` is any of those."""
+    quality, cutoff = settings.quality, settings.cutoff
+    reads = [n for n in strategy(cutoff.strategy).reads if n in GRID or n in SHARES]
+    made = TunedOn(
+        collection=pool.collection,
+        embedder=pool.embedder,
+        space=pool.space,
+        reranker=reranker_key(quality) if quality.enabled and quality.mode == "always" else "",
+        labels=source.labels,
+        queries=queries,
+        date=source.date,
+        strategy=cutoff.strategy,
+        values={name: getattr(cutoff, name) for name in (*reads, "max_results")},
+    )
+    return settings.with_values({"cutoff.tuned_on": made.to_json()})
+
+
+def _told_dial(settings: Settings, dial: Mapping[str, float]) -> Settings:
+    """Calibrated settings that say what the recall dial kept on queries held out."""
+    known = read(settings.cutoff.calibration)
+    shares = {share: round(kept, 3) for share, kept in dial.items()}
+    told = known.model_copy(update={"held_out": shares})
+    return settings.with_values({"cutoff.calibration": told.to_json()})
 
 
 def _best(groups: Mapping[str, Tables], learned: Learned | None, target: Target) -> tuple[str, int]:
@@ -280,7 +322,9 @@ def candidates(
 
 def _bases(settings: Settings, *, rerank: bool, depth: int) -> list[Settings]:
     """What may come before the cutoff."""
-    first = settings.with_values({"cutoff.enabled": True, "cutoff.calibration": ""})
+    first = settings.with_values(
+        {"cutoff.enabled": True, "cutoff.calibration": "", "cutoff.tuned_on": ""}
+    )
     bases = [first]
     if settings.quality.enabled:
         bases.append(first.with_values({"quality.enabled": False}))

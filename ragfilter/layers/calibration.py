@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from ragfilter.errors import SettingsError
 from ragfilter.layers.features import FEATURES, Floats
-from ragfilter.layers.quality import Quality, reranker_key
-from ragfilter.model import Pool, Space
+from ragfilter.layers.origin import Origin, Value, parse
+from ragfilter.layers.quality import Quality
+from ragfilter.model import Pool
 
 REMEDY = (
     "Learn it from labels of this collection (`ragfilter tune`, or Suggest settings on the Tune "
@@ -23,11 +24,7 @@ REMEDY = (
 )
 
 
-class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Split(_Value):
+class Split(Value):
     """A question of a tree: `low` where the feature is at most `at`, else `high`."""
 
     feature: str
@@ -36,29 +33,24 @@ class Split(_Value):
     high: Split | float
 
 
-class Calibration(_Value):
+class Calibration(Origin):
     """The log-odds of relevance: linear in the features, or a sum of small trees.
 
-    The first lines say what it was learned from; `relevant` counts the labels of relevant hits that
-    were found. `depth`: how many hits of each query were looked at; `beyond`: how many relevant
-    chunks a query had on average that were not among them. `keeps` are the thresholds of the recall
-    dial: by the share of relevant hits to keep, the probability from which on hits are kept.
+    `relevant` counts the labels of relevant hits that were found. `depth`: how many hits of each
+    query were looked at; `beyond`: how many relevant chunks a query had on average that were not
+    among them. `keeps` are the thresholds of the recall dial: by the share of relevant hits to
+    keep, the probability from which on hits are kept. `held_out`: by the same share, the share that
+    was kept on queries held out.
     """
 
-    collection: str
-    embedder: str
-    space: Space
-    reranker: str
-    labels: str
-    queries: int
     relevant: int
-    date: str
     depth: int = Field(ge=1, le=200)
     beyond: float = 0.0
     intercept: float
     weights: Mapping[str, float] = {}
     trees: tuple[Split | float, ...] = ()
     keeps: Mapping[str, float] = {}
+    held_out: Mapping[str, float] = {}
 
     @model_validator(mode="after")
     def _known(self) -> Calibration:
@@ -73,15 +65,10 @@ class Calibration(_Value):
         return frozenset(self.weights).union(*map(_read, self.trees))
 
     @property
-    def learned_on(self) -> str:
-        """The collection's name, or words for hits that a caller passed."""
-        return self.collection or "hits of no named collection"
-
-    @property
     def summary(self) -> str:
         """``11 weights learned from 149 queries of demo``."""
         kind = f"{len(self.trees)} trees" if self.trees else f"{len(self.weights)} weights"
-        return f"{kind} learned from {self.queries} queries of {self.learned_on}"
+        return f"{kind} learned from {self.queries} queries of {self.place}"
 
     def probabilities(self, features: Mapping[str, Floats]) -> Floats:
         """How likely each hit is relevant. Raises KeyError for a feature that is missing."""
@@ -95,43 +82,18 @@ class Calibration(_Value):
 
     def check_fits(self, pool: Pool, quality: Quality) -> None:
         """Raises SettingsError where it was learned with another space, embedding model or
-        reranker. A pool that does not know its embedding model is taken at its word."""
-        reranker = reranker_key(quality) if self.reranker else ""
-        pairs = (
-            ("distances", self.space, pool.space),
-            ("the embedding model", self.embedder, pool.embedder or self.embedder),
-            ("the reranker", self.reranker, reranker),
-        )
-        other = [
-            f"{what} {ours or '(not named)'}, not {theirs}"
-            for what, ours, theirs in pairs
-            if ours != theirs
-        ]
+        reranker."""
+        other = self.differences(pool, quality)
         if other:
             raise SettingsError(
-                f"The calibration was learned on {self.learned_on} with {', '.join(other)}.",
-                remedy=REMEDY,
+                f"The calibration was learned on {self.place} with {other}.", remedy=REMEDY
             )
-
-    def to_json(self) -> str:
-        """The text that `read` takes."""
-        return self.model_dump_json(exclude_defaults=True)
-
-
-def checked(text: str) -> str:
-    """The text of a calibration in its one spelling, or none. Raises ValueError for any other."""
-    return read(text).to_json() if text else ""
 
 
 @lru_cache(maxsize=64)
 def read(text: str) -> Calibration:
     """The calibration that `text` holds. Raises ValueError."""
-    try:
-        return Calibration.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ValueError(f"no calibration ({place or 'JSON'}: {first['msg']})") from None
+    return parse(Calibration, text, "calibration")
 
 
 def _read(tree: Split | float) -> frozenset[str]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from ragfilter.errors import SettingsError
 from ragfilter.layers.base import BACKGROUND_FROM, LayerInput, LayerOutput, in_order
-from ragfilter.layers.calibration import checked, read
+from ragfilter.layers.calibration import read
+from ragfilter.layers.origin import Origin, read_tuned
 from ragfilter.layers.quality import UNSCORED, Quality
 from ragfilter.layers.spec import LayerSpec, Mark, kept_of
 from ragfilter.layers.strategies.base import EPSILON, far_end
@@ -84,9 +85,48 @@ class Cutoff(Section):
         "likeliest wherever they stand.",
         label="Keep the order",
     )
-    calibration: Annotated[str, Table(checked)] = setting(
+    calibration: Annotated[str, Table(read)] = setting(
         "", "calibrated: what was learned from labels, as tune writes it.", label="Calibration"
     )
+    tuned_on: Annotated[str, Table(read_tuned)] = setting(
+        "", "What the strategy and its figures were tuned on, as tune writes it. Distances that "
+        "were tuned with another model, space or reranker are refused.", label="Tuned",
+    )  # fmt: skip
+
+
+SCALED = frozenset(
+    name
+    for name, leaf in Cutoff.model_fields.items()
+    if isinstance(leaf.json_schema_extra, dict) and leaf.json_schema_extra["unit"] == DISTANCE
+)
+"""The figures that mean something for one model and space only."""
+
+
+def origin(settings: Settings) -> Origin | None:
+    """Where the cutoff in force is from, where labels justified it."""
+    cutoff = settings.cutoff
+    if not cutoff.enabled:
+        return None
+    if cutoff.strategy == "calibrated":
+        return read(cutoff.calibration) if cutoff.calibration else None
+    tuned = read_tuned(cutoff.tuned_on) if cutoff.tuned_on else None
+    return tuned if tuned is not None and tuned.is_in_force(cutoff) else None
+
+
+def _check_scale(look: LayerInput) -> None:
+    """Raises SettingsError for distances that were tuned on another scale. What somebody set
+    themselves is theirs."""
+    settings = look.settings.cutoff
+    if not settings.tuned_on:
+        return
+    tuned = read_tuned(settings.tuned_on)
+    names = tuple(
+        name
+        for name in strategy(settings.strategy).reads
+        if name in SCALED and tuned.values.get(name) == getattr(settings, name)
+    )
+    if names:
+        tuned.check_fits(names, look.pool, look.settings.quality)
 
 
 def cut(
@@ -182,6 +222,7 @@ def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tupl
 
 def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     """Keep the pins and what stands before the cut; `detail` holds the cut and its values."""
+    _check_scale(look)
     settings = look.settings.cutoff
     pins = tuple(hit for hit in hits if hit.id in look.pinned)
     free = tuple(hit for hit in hits if hit.id not in look.pinned)
@@ -344,6 +385,7 @@ def _unused(settings: Settings) -> frozenset[str]:
     every = frozenset(name for each in STRATEGIES for name in each.reads)
     reads = frozenset(strategy(cutoff.strategy).reads)
     idle = {"prefix"} if cutoff.target not in BETA else set()
+    idle |= set() if cutoff.tuned_on else {"tuned_on"}
     return (every - reads) | idle | ({"recall"} if cutoff.target != "recall" else set())
 
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 NOTHING_RELEVANT = "The judge found none of the {n} chunks relevant. Ask in other words."
 NOTHING_SIMILAR = (
-    "No chunk reaches the least similarity {limit:g} of the judge. Ask in other words, or lower it."
+    "No chunk reaches the judge's minimum similarity of {limit:g}. Ask in other words, or lower it."
 )
 
 

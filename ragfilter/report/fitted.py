@@ -6,7 +6,8 @@ carries over, and what somebody set themselves is theirs.
 
 from __future__ import annotations
 
-from ragfilter.layers.calibration import read
+from ragfilter.layers.calibration import Calibration
+from ragfilter.layers.cutoff import origin
 from ragfilter.layers.registry import LAYERS
 from ragfilter.settings.profiles import Fit, profile
 from ragfilter.settings.schema import Settings, field
@@ -16,13 +17,12 @@ SCALES = ("distance", "similarity")
 
 
 def learned_elsewhere(settings: Settings, collection: str) -> str:
-    """One sentence where the cutoff was learned on another collection; empty where not."""
-    cutoff = settings.cutoff
-    if cutoff.enabled and cutoff.strategy == "calibrated" and cutoff.calibration:
-        learned = read(cutoff.calibration)
-        if learned.collection != collection:
-            return f"The cutoff was learned on {learned.learned_on}, not on this collection."
-    return ""
+    """One sentence where the cutoff was learned or tuned on another collection; empty where not."""
+    found = origin(settings)
+    if found is None or found.collection == collection:
+        return ""
+    how = "learned" if isinstance(found, Calibration) else "tuned"
+    return f"The cutoff was {how} on {found.place}, not on this collection."
 
 
 def foreign_thresholds(settings: Settings, name: str, here: Fit) -> str:

@@ -121,7 +121,7 @@ def kept_first(rows: Iterable[Row]) -> tuple[Row, ...]:
 
 def frame(rows: Iterable[Row]) -> pd.DataFrame:
     """A table with `COLUMNS`, in that order and with the same types also where it is empty."""
-    with extra("app"):
+    with extra("eval"):
         import pandas as pd
 
     table = pd.DataFrame([asdict(row) for row in rows], columns=[*COLUMNS])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast, get_args, get_origin
+from typing import Any, Literal, Protocol, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
@@ -59,14 +59,29 @@ class OneOf:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
 
 
+class Readable(Protocol):
+    """What a JSON object in the settings holds."""
+
+    @property
+    def summary(self) -> str:
+        """A few words, where the whole would be too long."""
+
+    def to_json(self) -> str:
+        """Its text in its one spelling."""
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Marks a text setting that holds a JSON object; a settings file has it as a table.
 
-    `check` gives the text back, or raises ValueError.
+    `read` gives what the text holds, or raises ValueError. An empty text holds nothing.
     """
 
-    check: Callable[[str], str]
+    read: Callable[[str], Readable]
+
+    def check(self, value: str) -> str:
+        """The text in its one spelling. Raises ValueError."""
+        return self.read(value).to_json() if value else ""
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -77,7 +92,8 @@ class Table:
 @dataclass(frozen=True, slots=True)
 class FieldInfo:
     """One setting as widgets, flags and docs need it. `low`/`high` are None where unbounded;
-    `ceiling` is the highest value a slider offers; a `table` is nothing that is typed."""
+    `ceiling` is the highest value a slider offers; what a `table` reads is nothing that is
+    typed."""
 
     path: str
     type: type
@@ -90,7 +106,7 @@ class FieldInfo:
     step: float | None
     ceiling: float | None
     options: tuple[str, ...] | OneOf
-    table: bool = False
+    table: Table | None = None
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -144,7 +160,7 @@ def walk(tree: type[BaseModel]) -> Iterator[FieldInfo]:
                 if hasattr(m, key)
             }
             named = next((m for m in leaf.metadata if isinstance(m, OneOf)), ())
-            table = any(isinstance(m, Table) for m in leaf.metadata)
+            table = next((m for m in leaf.metadata if isinstance(m, Table)), None)
             literal = get_origin(leaf.annotation) is Literal
             high = bounds.get("le")
             yield FieldInfo(

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from ragfilter.engine.retrieve import run
+from ragfilter.model import CutoffDetail
+from ragfilter.settings.config import load
 from ragfilter.stores.labels import settle
 from ragfilter.ui.panels.labels import QUEUE
 from ragfilter.ui.session import resources
@@ -46,6 +49,27 @@ def test_a_mark_opens_the_next_chunk_beside_the_cut_and_undo_comes_back(page: An
     page.press("mark-undo").press("mark-undo")
     assert labels() == {}
     assert page.at.button(key="mark-undo").disabled
+
+
+def test_beside_the_cut_is_what_stood_there_when_it_was_made(
+    open_page: Callable[..., Any], copy_demo: Callable[[], Path]
+) -> None:
+    """Shared words and pins change the order, so that it is not that of the ranks."""
+    asked = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
+    page = open_page(LINK | {"q": asked, "profile": "full"}, workspace=copy_demo())
+    backends = resources.open_resources().bench.backends("demo")
+    result = run(asked, load(profile="full", environ={}).settings, backends, wide=True)
+    detail = result.trace("cutoff").detail
+    assert isinstance(detail, CutoffDetail)
+    kept = [hit.id for hit in result.kept]
+    assert kept == page.kept
+    beside = [kept[-1], detail.ids[len(kept)]]
+    page.choose("panel-box", "Chunk").press("mark-next")
+    opened = [page.at.session_state["chunk"]]
+    page.press("mark-1")
+    assert [*opened, page.at.session_state["chunk"]] == beside
+    by_rank = [hit.id for hit in result.pool.hits]
+    assert by_rank.index(beside[1]) != by_rank.index(beside[0]) + 1
 
 
 def test_what_was_said_of_a_chunk_is_shown_and_can_be_changed(page: Any) -> None:

@@ -24,5 +24,8 @@ def test_a_question_that_nothing_answers(
     page = open_page(link)
     shown = "\n".join(page.html)
     assert shown.count("from the variable MIN_TOP_K") == 1
+    # What stands in a closed box is told in front of it.
+    page.at.session_state["more-quality"] = False
+    assert "From the environment: MIN_TOP_K." in "\n".join(page.run().html)
     assert "no chunk is good enough; first 4, 6, 8, 10: none" in shown
     assert "The context may not hold the answer: the chunks do not mention “lightsaber”" in shown

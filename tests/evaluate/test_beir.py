@@ -48,6 +48,14 @@ def test_labels_of_unknown_queries_are_left_out_with_a_warning(
     assert "q9" in caplog.text
 
 
+def test_a_label_that_is_repeated_counts_once_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    labels = beir.read(*files(tmp_path, QUERIES, QRELS + "q1\ta\t2\n"))
+    assert labels.qrels == {"q1": {"a": 2, "b": 0}, "q2": {"c": 1}}
+    assert "qrels.tsv repeats 1 label, the first in line 5; each counts once" in caplog.text
+
+
 def test_queries_without_labels_stay_among_the_queries(tmp_path: Path) -> None:
     labels = beir.read(*files(tmp_path, QUERIES, "q1\ta\t1\n"))
     assert (set(labels.queries), set(labels.qrels)) == ({"q1", "q2"}, {"q1"})

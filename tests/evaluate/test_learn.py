@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate import target
-from ragfilter.evaluate.crossval import assign_folds
+from ragfilter.evaluate import target, told
+from ragfilter.evaluate.crossval import Interval, assign_folds
 from ragfilter.evaluate.learn import Example, Source, calibrate, example, learn
 from ragfilter.evaluate.target import Target
-from ragfilter.evaluate.tune import tune
+from ragfilter.evaluate.tune import Gain, tune
 from ragfilter.layers.calibration import Calibration, read
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool
 from ragfilter.settings.schema import Settings
@@ -56,6 +56,12 @@ def test_what_no_cut_can_tell_is_learned() -> None:
     assert made.beats_fixed_k
     assert made.tuned.settings.cutoff.strategy == "calibrated"
     assert all(gain.of.low > 0 for gain in made.over_strategies.values())
+    # The choice among strategies may fail where one of them, alone, does not.
+    unsure = replace(made, tuned=replace(made.tuned, gain=Gain(0.0, 0.0, Interval(0.0, -0.1, 0.1))))
+    assert told.verdict(made) == "Tuned settings beat the best fixed k"
+    assert told.verdict(unsure).startswith("The choice among all strategies is not shown to beat")
+    assert told.notes(unsure)[0].startswith("Tuned alone, calibrated (F1 +0.")
+    assert told.verdict(replace(unsure, strategies={})).startswith("No settings are shown to beat")
     about = read(made.tuned.settings.cutoff.calibration)
     assert (about.collection, about.embedder, about.space, about.reranker) == ("c", "m", "l2", "")
     assert (about.labels, about.date, about.queries, about.relevant) == ("v1", "2026-11-22", 24, 72)
@@ -70,6 +76,14 @@ def test_a_query_is_measured_by_what_was_learned_without_it() -> None:
     made = tune(POOLS, shuffled, PLAIN, rerank=False)
     assert made.strategies["calibrated"].means.f1 < 0.3
     assert not made.beats_fixed_k
+    # What is in force stays where nothing does better.
+    assert made.tuned.gain_over_before.f1 >= 0
+
+
+def test_ten_labelled_queries_are_enough_though_each_is_learned_from_eight() -> None:
+    names = list(POOLS)[:10]
+    made = tune({i: POOLS[i] for i in names}, {i: QRELS[i] for i in names}, PLAIN, rerank=False)
+    assert (made.why_not, made.strategies["calibrated"].means.f1 > 0.8) == ("", True)
 
 
 def test_the_dial_keeps_its_share_on_queries_that_were_held_out() -> None:
@@ -77,6 +91,8 @@ def test_the_dial_keeps_its_share_on_queries_that_were_held_out() -> None:
     assert {"0.5", "0.9"} <= made.dial.keys()
     assert made.dial["0.9"] >= 0.8
     assert made.dial["0.5"] <= made.dial["0.9"] <= 1
+    told = read(made.strategies["calibrated"].settings.cutoff.calibration).held_out
+    assert told == {share: round(kept, 3) for share, kept in made.dial.items()}
 
 
 def test_thresholds_are_those_that_keep_their_share_of_the_labels() -> None:

@@ -140,6 +140,13 @@ def test_the_dial_keeps_what_reaches_its_threshold(recall: float, kept: int) -> 
     )
     assert len(result.kept) == kept
     assert "what is relevant" in detail(result).cut.reason
+    assert "held out" not in detail(result).cut.reason
+
+
+def test_the_dial_says_what_it_kept_on_queries_held_out() -> None:
+    text = calibration(held_out={"0.9": 0.784})
+    reason = detail(replay(POOL, settings(text, target="recall", recall=0.9))).cut.reason
+    assert "keep 90% of what is relevant (78% on questions held out)" in reason
 
 
 def test_a_share_without_labels_enough_is_refused_with_the_number_that_is_missing() -> None:

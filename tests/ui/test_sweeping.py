@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragfilter.evaluate.maps import OFFSET, THRESHOLD, axes, fast, make
+from ragfilter.evaluate.maps import OFFSET, THRESHOLD, axes, fast, make, usual
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool
 from ragfilter.settings.config import load
 from ragfilter.settings.schema import field
@@ -43,6 +43,27 @@ def test_the_fast_map_is_the_replayed_one(pair: tuple[str, str]) -> None:
     for place in range(0, made.figures["f1"].size, 173):
         [[outcome]] = sweep(POOLS, QRELS, [GAP.with_values(dict(made.values(place)))])
         assert made.figures["f1"].ravel()[place] == pytest.approx(outcome.scores.f1)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "path"),
+    [
+        ("gap", THRESHOLD),
+        ("relative", "cutoff.relative_offset"),
+        ("autocut", "cutoff.jumps"),
+        ("fixed", "cutoff.max_results"),
+    ],
+)
+def test_a_map_begins_with_what_the_strategy_cuts_by(strategy: str, path: str) -> None:
+    assert usual(axes(GAP.with_values({"cutoff.strategy": strategy}))) == path
+
+
+def test_one_setting_is_a_line_through_more_values() -> None:
+    share = GAP.with_values({"cutoff.strategy": "relative"})
+    made = make(POOLS, QRELS, share, PUBLIC, "cutoff.relative_offset", "")
+    assert len(made.xs) == 31
+    drawn = plots.heatmap(made, "f1", 0, 1, dark=False)["data"][0]
+    assert (drawn["mode"], drawn["y"]) == ("lines+markers", made.figures["f1"].ravel().tolist())
 
 
 def test_other_settings_are_replayed_one_by_one() -> None:

@@ -41,6 +41,9 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
         share, least = threshold(settings)
         kept = int((chances >= least - EPSILON).sum())
         reason = f"kept probabilities ≥ {least:.3f}, which keep {share:.0%} of what is relevant"
+        held_out = read(settings.calibration).held_out.get(f"{share:g}")
+        if held_out is not None:
+            reason += f" ({held_out:.0%} on questions held out)"
         return Cut("calibrated", kept, reason, gaps, limit=1.0 - least)
     beyond = read(settings.calibration).beyond if settings.calibration else 0.0
     expected = expected_f(chances, BETA[target], beyond)

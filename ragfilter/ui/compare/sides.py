@@ -14,6 +14,7 @@ import streamlit as st
 
 from ragfilter.errors import InputError, RagfilterError, SettingsError
 from ragfilter.evaluate.runs import settings_of
+from ragfilter.evaluate.told import shown
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.publish.question import Called
 from ragfilter.settings.profiles import PROFILES
@@ -140,7 +141,10 @@ def parameters() -> dict[str, str]:
 def differences(a: Settings, b: Settings) -> list[str]:
     """What the two sides differ in: ``cutoff.k 5 → 15``."""
     paths = list(b.changed_from(a))
-    told = [f"{path} {_told(a.get(path))} → {_told(b.get(path))}" for path in paths[:MOST_TOLD]]
+    told = [
+        f"{path} {_told(path, a.get(path))} → {_told(path, b.get(path))}"
+        for path in paths[:MOST_TOLD]
+    ]
     more = len(paths) - MOST_TOLD
     return [*told, *([f"{counted(more, 'more setting')}"] if more > 0 else [])]
 
@@ -204,8 +208,8 @@ def _own(letter: str) -> dict[str, str]:
     return {k.removeprefix(prefix): v for k, v in _compared().items() if k.startswith(prefix)}
 
 
-def _told(value: Any) -> str:
+def _told(path: str, value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    told = f"{value:g}" if isinstance(value, float) else str(value) or "none"
+    told = f"{value:g}" if isinstance(value, float) else shown(path, value) or "none"
     return told if len(told) <= LONGEST else f"{told[:LONGEST]}…"

@@ -192,7 +192,7 @@ def _wait(job: Job[int]) -> None:
     with place.container(key="proposing", horizontal=True, vertical_alignment="center"):
         st.button(
             "Stop", key="propose-stop", icon=":material/stop:", on_click=job.stop.set,
-            help="Stops after the present call. What was labelled stays.",
+            help="Stops after the current call. Labels so far are kept.",
         )  # fmt: skip
         said, began = st.empty(), monotonic()
         while not job.wait(TURN_S):

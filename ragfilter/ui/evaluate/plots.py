@@ -32,7 +32,7 @@ def precision_recall(
     ink = Ink.of(dark)
     data: list[dict[str, Any]] = [
         _line("every fixed k", fixed_line(records), ink.muted, "dot"),
-        _line("oracle", frontier(records), ink.kept, "solid"),
+        _line("oracle, by weight of recall", frontier(records), ink.kept, "solid"),
     ]
     for group, symbol in SYMBOLS.items():
         own = [row for row in rows if row.group == group]

@@ -39,6 +39,8 @@ KINDS = {"plain": "search alone", "strategy": "cutoff strategy", "profile": "pro
 """What the name of a row is the name of: the profile unfiltered is not the plain search with the k
 in force."""
 CHART = {"displayModeBar": False}
+WIDTH = 68
+"""Of a column with a figure, in pixels."""
 
 
 def draw(measured: Measured, visit: Visit) -> None:
@@ -156,7 +158,10 @@ def _rows(measured: Measured, visit: Visit) -> None:
         about = HELP.get(name)
         if name == "cost" and prices is not None and prices.currency:
             about = f"{about} In {prices.currency}."
-        config[label] = st.column_config.NumberColumn(label, help=about, format=_format(name))
+        # Narrow, so that a window of 900 shows the measures.
+        config[label] = st.column_config.NumberColumn(
+            label, help=about, format=_format(name), width=WIDTH
+        )
         if name == "cost":
             if prices is not None:
                 columns[label] = [

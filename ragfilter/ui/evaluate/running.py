@@ -114,7 +114,7 @@ def _wait(run: Run, job: Job[None], resources: Resources) -> None:
             key="measuring-stop",
             icon=":material/stop:",
             on_click=job.stop.set,
-            help="Stops after the present question. Evaluating again goes on from there.",
+            help="Stops after the current question. Evaluate continues from there.",
         )
         bar = st.progress(0.0, text="Measuring …")
     pace = Pace()

@@ -27,7 +27,7 @@ TERMS = {
     "rerank": "To score hits again with a model that reads query and chunk together.",
     "rule": "A chunk's `query_must`: the terms a query must hold for the chunk to stay.",
     "similarity": "Closeness from a distance; 1 is identical. Higher is better.",
-    "strategy": "A way to find the cut: `gap`, `fixed`, `autocut`, `adaptive_k`, `otsu`, "
-    "`relative`.",
+    "strategy": "A way to find the cut: `gap`, `fixed`, `autocut`, `adaptive_k`, `moving_avg`, "
+    "`spike`, `car`, `otsu`, `relative`, `calibrated`.",
     "unfiltered": "The first k of the plain search: what the filtered result is compared with.",
 }

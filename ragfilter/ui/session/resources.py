@@ -80,7 +80,7 @@ class Resources:
         return given if given.prompt or given.completion else None
 
     def backends(self, collection: str) -> Backends:
-        """The bench's sources, with a reranker that remembers its scores."""
+        """The workbench's backends, with a reranker that remembers its scores."""
         plain = self.bench.backends(collection)
         make = plain.reranker
         if make is None:

@@ -214,9 +214,8 @@ def change(values: Mapping[str, Any]) -> None:
 
 
 def take(profile: str, changes: Mapping[str, Any]) -> None:
-    """Put a profile and its changes in force, as a saved run or a tuning has them."""
-    st.session_state.profile = profile
-    st.session_state.changes = dict(changes)
+    """Put a profile and its changes in force, as a saved run has them; undo leads back."""
+    _move(profile, dict(changes))
     st.session_state.settle = True
 
 

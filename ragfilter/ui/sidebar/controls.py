@@ -205,6 +205,12 @@ def _card(
                 with _box("More", key=f"more-{name}", type="compact") as box:
                     for info in more if box.open else ():
                         setting.draw(info, settings, own)
+                named = (own.variable(info.path, settings.get(info.path)) for info in more)
+                variables = ", ".join(filter(None, named))
+                if variables and not box.open:
+                    html.draw(
+                        f'<p class="rf-line">From the environment: {html.text(variables)}.</p>'
+                    )
 
 
 def _box(label: str, **given: Any) -> ExpanderContainer:

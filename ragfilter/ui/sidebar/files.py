@@ -62,7 +62,7 @@ def load(workspace: Path) -> None:
         "Load",
         key="load-settings",
         icon=":material/upload_file:",
-        help="Take settings that were saved, or those of a TOML file.",
+        help="Load saved settings or a TOML file.",
     ):
         there = saved.names(workspace)
         name = st.selectbox(

@@ -6,7 +6,6 @@ from typing import Any
 
 import streamlit as st
 
-from ragfilter.layers.calibration import read
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.settings.config import Config
 from ragfilter.settings.field import FieldInfo
@@ -23,6 +22,8 @@ WORDS = {
 }
 WHEN_EMPTY = {"retrieval.source_pattern": "all files"}
 """What a text setting means that is left empty."""
+NOTHING = {"cutoff.calibration": "nothing learned yet: see Tune"}
+"""What is said of a table that is empty."""
 ORDERED = ("quality.min_top_k", "quality.max_top_k")
 """The first must not exceed the second; moving one takes the other along."""
 
@@ -41,8 +42,9 @@ def draw(
     value = settings.get(info.path)
     if info.table:
         # Nothing that is typed: it is learned, or loaded with a settings file.
-        told = read(value).summary if value else "nothing learned yet: see Tune"
-        html.draw(f'<p class="rf-aside">{html.text(info.label)}: {html.text(told)}</p>')
+        told = info.table.read(value).summary if value else NOTHING.get(info.path)
+        if told is not None:
+            html.draw(f'<p class="rf-aside">{html.text(info.label)}: {html.text(told)}</p>')
         return
     before = own.settings.get(info.path)
     changed = value != before

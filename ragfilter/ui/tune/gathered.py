@@ -72,7 +72,7 @@ def wait(work: Work, key: str) -> None:
             key=f"{key}-stop",
             icon=":material/stop:",
             on_click=work.job.stop.set,
-            help="Stops after the present question. Nothing is changed.",
+            help="Stops after the current question. Nothing is changed.",
         )
         bar = st.progress(0.0, text="Gathering …")
     pace = Pace()

@@ -10,9 +10,9 @@ import streamlit as st
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.maps import NONE, OFFSET, THRESHOLD, Map, axes
+from ragfilter.evaluate.maps import NONE, OFFSET, Map, axes, usual
 from ragfilter.evaluate.measuring import PATIENT, labels_version
-from ragfilter.evaluate.told import unlabelled
+from ragfilter.evaluate.told import in_sample, unlabelled
 from ragfilter.evaluate.tune import FEW, Tuning
 from ragfilter.layers.clearance import viewer
 from ragfilter.settings.schema import Settings, field
@@ -74,6 +74,9 @@ def draw(visit: Visit) -> None:
             f'<p class="rf-aside">Only {len(given.qrels)} labelled: the best place of the map is '
             f"then chance. {FEW} or more questions say something.</p>"
         )
+    learned = in_sample(visit.settings, labels_version(given))
+    if learned:
+        html.draw(f'<p class="rf-aside">{html.text(learned)}</p>')
     suggesting.draw(visit, given)
     found = _gathered(visit, given)
     if found is None or not x:
@@ -99,7 +102,7 @@ def _axes(settings: Settings) -> tuple[str, str, str]:
         html.draw('<p class="rf-aside">No layer with a numeric setting is on.</p>')
         return "", "", "f1"
     first = st.selectbox(
-        "Across", paths, index=paths.index(THRESHOLD) if THRESHOLD in paths else 0, key="map-x",
+        "Across", paths, index=paths.index(usual(paths)), key="map-x",
         persist_state="session", format_func=_label, width=200,
         help="The setting along the map's lower edge.",
     )  # fmt: skip

@@ -13,21 +13,24 @@ SHOWN = {"f1": "F1", "f2": "F2", "precision": "precision", "recall": "recall"}
 
 def heatmap(made: Map, measure: str, here: int, best: int, *, dark: bool) -> dict[str, Any]:
     """The measure over both settings, as squares that can be clicked (Streamlit reports no click on
-    a heatmap of plotly's). With one setting, a line of squares."""
+    a heatmap of plotly's). With one setting, a line with a point for each value."""
     ink = Ink.of(dark)
     flat = made.figures[measure].ravel()
     pairs = [(x, y) for x in made.xs for y in made.ys]
     two = made.y is not None
     ys = [y for _, y in pairs] if two else flat.tolist()
-    size = max(5, min(18, 300 / max(len(made.xs), 1) if not two else 330 / len(made.ys)))
+    size = max(5, min(18, 330 / len(made.ys))) if two else 7
     data = [
         {
-            "type": "scatter", "mode": "markers", "showlegend": False,
+            "type": "scatter", "mode": "markers" if two else "lines+markers", "showlegend": False,
             "x": [x for x, _ in pairs], "y": ys,
             "customdata": list(range(len(pairs))),
-            "marker": {"symbol": "square", "size": size, "color": flat.tolist(),
-                       "colorscale": "Viridis", "showscale": two,
-                       "colorbar": {"thickness": 10, "title": {"text": SHOWN[measure]}}},
+            "line": {"color": ink.kept, "width": 1.5},
+            "marker": {"symbol": "square" if two else "circle", "size": size} | (
+                {"color": flat.tolist(), "colorscale": "Viridis", "showscale": True,
+                 "colorbar": {"thickness": 10, "title": {"text": SHOWN[measure]}}}
+                if two else {"color": ink.kept}
+            ),
             "text": [_told(made, place, measure) for place in range(len(pairs))],
             "hoverinfo": "text",
             "selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}},

@@ -16,7 +16,7 @@ from ragfilter.evaluate.learn import Source
 from ragfilter.evaluate.maps import Map
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.target import Target
-from ragfilter.evaluate.told import NAMES, gain_in, notes, shown, unlabelled
+from ragfilter.evaluate.told import NAMES, gain_in, notes, shown, unlabelled, verdict
 from ragfilter.evaluate.tune import Means, Tuning, gathering, tune
 from ragfilter.ui.look import html, numbers
 from ragfilter.ui.main import problems
@@ -165,18 +165,13 @@ def _facts(made: Tuning) -> None:
 
 
 def _say(made: Tuning, changed: Mapping[str, Any]) -> None:
-    verdict = (
-        "Tuned settings beat the best fixed k"
-        if made.beats_fixed_k
-        else "No settings are shown to beat the best fixed k"
-    )
     told = ", ".join(f"{path} = {shown(path, value)}" for path, value in changed.items())
     told = f"Changes: {told}." if told else "These settings are in force."
     figure, tuned = made.target.figure, made.tuned
     means = tuned.means
     bare = unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most)
     html.draw(
-        f'<p class="rf-say"><b>{verdict}</b>: {gain_in(figure, tuned.gain.of)}; against the '
+        f'<p class="rf-say"><b>{verdict(made)}</b>: {gain_in(figure, tuned.gain.of)}; against the '
         f"settings before {gain_in(figure, tuned.gain_over_before.of)}. "
         f"{made.queries} questions, {made.folds}-fold cross-validation, {made.candidates} "
         f"candidates. {html.text(told)} {bare}</p>"

@@ -1,0 +1,117 @@
+"""Where figures that labels justified are from, so that they are refused where they mean nothing.
+
+Settings carry it along as JSON. docs/design.md#tune.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ragfilter.errors import SettingsError
+from ragfilter.layers.quality import Quality, reranker_key
+from ragfilter.model import Pool, Space
+from ragfilter.text.numbers import counted
+
+if TYPE_CHECKING:
+    from ragfilter.layers.cutoff import Cutoff
+
+Read = TypeVar("Read", bound=BaseModel)
+
+
+class Value(BaseModel):
+    """What settings carry along beside their own figures."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def to_json(self) -> str:
+        """The text that `parse` reads."""
+        return self.model_dump_json(exclude_defaults=True)
+
+
+class Origin(Value):
+    """The labels behind a figure, and what its scale depends on. `queries` counts those that had
+    labels; an empty `reranker` is none."""
+
+    collection: str
+    embedder: str
+    space: Space
+    reranker: str
+    labels: str
+    queries: int
+    date: str
+
+    @property
+    @abstractmethod
+    def summary(self) -> str:
+        """What was made of which labels, in a few words."""
+
+    @property
+    def place(self) -> str:
+        """The collection's name, or words for hits that a caller passed."""
+        return self.collection or "hits of no named collection"
+
+    def differences(self, pool: Pool, quality: Quality) -> str:
+        """What is not as it was: ``distances l2, not cosine``; empty where all is. A pool that does
+        not know its embedding model is taken at its word."""
+        reranker = reranker_key(quality) if self.reranker else ""
+        pairs = (
+            ("distances", self.space, pool.space),
+            ("the embedding model", self.embedder, pool.embedder or self.embedder),
+            ("the reranker", self.reranker, reranker),
+        )
+        return ", ".join(
+            f"{what} {ours or '(not named)'}, not {theirs}"
+            for what, ours, theirs in pairs
+            if ours != theirs
+        )
+
+
+class TunedOn(Origin):
+    """What `tune` chose: the strategy, and the figures that it reads."""
+
+    strategy: str
+    values: Mapping[str, int | float] = {}
+
+    @property
+    def summary(self) -> str:
+        """``gap, tuned on 149 queries of demo``."""
+        return f"{self.strategy}, tuned on {counted(self.queries, 'query')} of {self.place}"
+
+    def is_in_force(self, cutoff: Cutoff) -> bool:
+        """Whether the strategy and its figures still are what was chosen."""
+        return cutoff.strategy == self.strategy and all(
+            getattr(cutoff, name, None) == value for name, value in self.values.items()
+        )
+
+    def check_fits(self, names: tuple[str, ...], pool: Pool, quality: Quality) -> None:
+        """Raises SettingsError where figures called `names`, which have a scale, were tuned with
+        another space, embedding model or reranker."""
+        other = self.differences(pool, quality)
+        if other:
+            raise SettingsError(
+                f"{' and '.join(f'cutoff.{name}' for name in names)} "
+                f"{'was' if len(names) == 1 else 'were'} tuned on {self.place} with {other}.",
+                remedy="Tune again on labels of this collection (`ragfilter tune`, or Suggest "
+                "settings on the Tune page), or set figures of your own.",
+            )
+
+
+@lru_cache(maxsize=64)
+def read_tuned(text: str) -> TunedOn:
+    """What `TunedOn.to_json` gave. Raises ValueError."""
+    return parse(TunedOn, text, "record of tuning")
+
+
+def parse(what: type[Read], text: str, name: str) -> Read:
+    """The value that a text of JSON holds; `name` is what messages call it. Raises ValueError."""
+    try:
+        return what.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ValueError(f"no {name} ({place or 'JSON'}: {first['msg']})") from None
