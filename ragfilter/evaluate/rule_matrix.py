@@ -20,7 +20,7 @@ a chunk where the rule without that part would decide otherwise.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import accumulate
@@ -301,7 +301,12 @@ def _ready(pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: Us
         user = viewer(user, settings)
     rules = {hit.chunk.rule: None for pool in pools.values() for hit in pool.hits}
     book = RuleBook(filter(None, rules))
-    ask = partial(_prepare, book=book, settings=settings, user=user)
+    unruled: dict[str, Chunk] = {}
+
+    def without_rule(chunk: Chunk) -> Chunk:
+        return unruled.get(chunk.id) or unruled.setdefault(chunk.id, replace(chunk, rule=None))
+
+    ask = partial(_prepare, book=book, settings=settings, user=user, without_rule=without_rule)
     return [ask(i, pool, qrels.get(i)) for i, pool in pools.items()]
 
 
@@ -313,6 +318,7 @@ def _prepare(
     book: RuleBook,
     settings: Settings,
     user: User,
+    without_rule: Callable[[Chunk], Chunk],
 ) -> _Asked:
     scan = book.scan(pool.query)
     sides = {i for e in pool.entities for i in e.ids} if settings.entities.enabled else set()
@@ -346,7 +352,7 @@ def _prepare(
         passing=frozenset(passing),
         survivors=survivors,
         blocked={
-            hit.id: (before, replace(hit, chunk=replace(hit.chunk, rule=None)))
+            hit.id: (before, replace(hit, chunk=without_rule(hit.chunk)))
             for hit, before in zip(hits, survived, strict=False)
             if hit.id in found and hit.id not in passing
         },

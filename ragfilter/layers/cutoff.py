@@ -182,17 +182,19 @@ def _constrain(wish: Cut, settings: Cutoff, *, n: int, looked: int, pins: int) -
     """Hold the strategy's wish to min_results, k and the pins, and say so in the reason."""
     fewest = min(settings.min_results, looked)
     kept = max(wish.kept, fewest, pins)
-    note = ""
+    note = raised = ""
     k, least = settings.max_results, f"at least {settings.min_results}"
     k_wins = looked == k < min(n, settings.min_results)
     if kept > wish.kept:
-        by = f"{pins} pinned" if pins > fewest else f"k {k} wins over {least}" if k_wins else least
-        wish = replace(wish, raised=by)
-        note = f"; raised from {wish.kept} to {kept} ({by})"
+        raised = f"k {k} wins over {least}" if k_wins else least
+        raised = f"{pins} pinned" if pins > fewest else raised
+        note = f"; raised from {wish.kept} to {kept} ({raised})"
     elif kept == looked < n and wish.strategy != "fixed":
         note = f"; k {k} leaves out the other {n - looked}"
         note += f" and wins over {least}" if k_wins else ""
-    return replace(wish, kept=kept, reason=wish.reason + note)
+    if not note:
+        return wish
+    return replace(wish, kept=kept, reason=wish.reason + note, raised=raised)
 
 
 def acting(result: Result) -> Settings:

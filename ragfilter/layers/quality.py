@@ -116,16 +116,12 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
         hits = tuple(hit for hit in hits if hit.id not in look.pinned)
     step = _judge(hits, look, quality)
     if pins:
-        pin_decisions = tuple(
-            Decision(hit.id, "quality", "pinned", look.pinned[hit.id]) for hit in pins
-        )
-        step = replace(
-            step,
-            hits=pins + step.hits,
-            decisions=pin_decisions + step.decisions,
-            status="ok",
-            message="",
-        )
+        pinned = tuple(Decision(hit.id, "quality", "pinned", look.pinned[hit.id]) for hit in pins)
+        # A pin is a result, so that nothing is amiss.
+        return LayerOutput(
+            pins + step.hits, pinned + step.decisions, step.needs, step.detail, step.note,
+            reranked=step.reranked,
+        )  # fmt: skip
     return step
 
 

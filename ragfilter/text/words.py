@@ -131,7 +131,7 @@ def _tokens(part: str) -> tuple[str, ...]:
     return tuple(map(_singular, _TOKEN.findall(part)))
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=8192)
 def _counts(text: str) -> Counter[str]:
     return Counter(tokens(text))
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate
+from operator import sub
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,7 @@ class StrategySpec:
 
 def steps(values: Sequence[float]) -> tuple[Gap, ...]:
     """The steps between neighbours, in order."""
-    return tuple(Gap(i, right - left) for i, (left, right) in enumerate(pairwise(values), start=1))
+    return tuple(map(Gap, range(1, len(values)), map(sub, values[1:], values)))
 
 
 def rising(values: Sequence[float], pinned: int) -> list[float]:
