@@ -15,6 +15,12 @@ from ragfilter.ingest.records import to_record
 from ragfilter.model import Chunk, Hit, Space
 from ragfilter.scores import Metric, check_metric, examine, space_of, to_distances
 from ragfilter.text.characters import whole
+from ragfilter.text.numbers import counted
+
+FORGIVEN = frozenset(("id", "title", "type", "source", "page", "refs"))
+"""Fields that may mean something else in another library. Those that hide chunks do not."""
+MOST_TOLD = 5
+"""Warnings about documents that are told one by one."""
 
 EXPONENTIAL = (
     "LlamaIndex's Chroma store reports exp(−distance) as the similarity of a node: pass "
@@ -30,17 +36,26 @@ def to_hits(
     Where there are no scores at all, the order given is the rank. Of chunks with the same id the
     nearest stays. Raises InputError: scores without a metric, not one a document, an unknown form.
     """
-    given = [_unpack(doc) for doc in docs]
+    if metric is not None:
+        check_metric(metric)
+    given = [_unpack(doc) for doc in _each(docs, "documents")]
     own = [score for _, score in given]
-    values = list(scores) if scores is not None else own
+    values = own if scores is None else _each(scores, "scores")
     if len(values) != len(given):
         raise InputError(
             f"There are {len(values)} scores for {len(given)} documents.",
             remedy="Pass one score a document.",
         )
-    chunks = [to_chunk(doc, place) for place, (doc, _) in enumerate(given, start=1)]
+    chunks, said = to_chunks([doc for doc, _ in given])
     if any(value is None for value in values):
-        return _ranked(chunks)
+        hits, warnings = _ranked(chunks)
+        if metric is not None:
+            missing = sum(value is None for value in values)
+            said += (
+                f"The metric is {metric}, but {missing} of {len(values)} scores are missing, so "
+                "only the order given is used.",
+            )
+        return hits, "rank", said + warnings
     if metric is None:
         if values:
             raise InputError(
@@ -48,14 +63,13 @@ def to_hits(
                 remedy="Say what they are: metric='l2', 'cosine', 'ip' or 'similarity'.",
             )
         return (), "rank", ()
-    check_metric(metric)
     numbers = [_number(value, place) for place, value in enumerate(values, start=1)]
-    warnings = examine(numbers, metric)
+    warnings = said + examine(numbers, metric)
     if metric == "similarity" and any(hasattr(doc, "get_content") for doc, _ in given):
         warnings += (EXPONENTIAL,)
     if not all(map(isfinite, numbers)):
-        hits, space, more = _ranked(chunks)
-        return hits, space, warnings + more
+        hits, more = _ranked(chunks)
+        return hits, "rank", warnings + more
     pairs = sorted(
         zip(chunks, to_distances(numbers, metric), strict=True), key=lambda pair: pair[1]
     )
@@ -63,15 +77,25 @@ def to_hits(
     return hits, space_of(metric), warnings + more
 
 
-def to_chunk(doc: Any, place: int) -> Chunk:
-    """A document as a chunk; one without an id gets its 1-based place. Raises InputError."""
+def to_chunks(docs: Sequence[Any]) -> tuple[list[Chunk], tuple[str, ...]]:
+    """Documents as chunks, and what of them could not be used; one without an id gets its 1-based
+    place. Raises InputError."""
+    read = [_to_chunk(doc, place) for place, doc in enumerate(docs, start=1)]
+    said = [warning for _, warnings in read for warning in warnings]
+    if len(said) > MOST_TOLD:
+        said[MOST_TOLD:] = [f"… and {counted(len(said) - MOST_TOLD, 'more such warning')}."]
+    return [chunk for chunk, _ in read], tuple(said)
+
+
+def _to_chunk(doc: Any, place: int) -> tuple[Chunk, tuple[str, ...]]:
     if isinstance(doc, Hit):
-        return doc.chunk
+        return doc.chunk, ()
     if isinstance(doc, Chunk):
-        return doc
+        return doc, ()
     if isinstance(doc, str):
-        return Chunk(str(place), whole(doc))
-    raw = dict(doc) if isinstance(doc, Mapping) else _fields(doc)
+        return Chunk(str(place), whole(doc)), ()
+    foreign = not isinstance(doc, Mapping)
+    raw = _fields(doc) if foreign else dict(doc)
     if raw is None:
         raise InputError(
             f"Document {place} is of the unknown type {type(doc).__name__}.",
@@ -81,7 +105,42 @@ def to_chunk(doc: Any, place: int) -> Chunk:
         raw["id"] = str(place)
     if "page_content" in raw and "text" not in raw:
         raw["text"] = raw.pop("page_content")
-    return to_record(raw, place=f"document {place}").chunk
+    named = f"document {place}"
+    try:
+        made = to_record(raw, place=named)
+    except InputError:
+        if not foreign:
+            raise
+        return _forgive(raw, place, named)
+    return made.chunk, made.warnings
+
+
+def _forgive(raw: dict[str, Any], place: int, named: str) -> tuple[Chunk, tuple[str, ...]]:
+    """Another library's document whose text is empty, or whose metadata mean something else than
+    our fields of the same name: those stay among the chunk's own fields."""
+    text, own, said = raw.pop("text") or "", {}, []
+    for name in sorted(FORGIVEN & raw.keys()):
+        try:
+            to_record({"id": "-", "text": "-", name: raw[name]}, place=named)
+        except InputError as error:
+            own[name] = raw.pop(name)
+            said.append(f"{error.message} It is kept as metadata only.")
+    meta = raw.get("metadata")
+    inside = dict(meta) if isinstance(meta, Mapping) else {} if meta is None else {"metadata": meta}
+    asked = {"id": str(place), **raw, "text": "-", "metadata": {**inside, **own}}
+    made = to_record(asked, place=named)
+    return replace(made.chunk, text=whole(text)), (*said, *made.warnings)
+
+
+def _each(values: Iterable[Any], what: str) -> list[Any]:
+    """The values of a list. Raises InputError for what is one thing."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InputError(
+            f"The {what} are of the type {type(values).__name__}.",
+            remedy=f"Pass a list of {what}. What a store returns for several questions has one "
+            "for each of them.",
+        )
+    return list(values)
 
 
 def _unpack(doc: Any) -> tuple[Any, float | None]:
@@ -99,7 +158,8 @@ def _unpack(doc: Any) -> tuple[Any, float | None]:
 def _fields(doc: Any) -> dict[str, Any] | None:
     """The fields of another library's document; None where its form is not known."""
     if hasattr(doc, "page_content"):  # LangChain
-        return {"id": doc.id, **(doc.metadata or {}), "text": doc.page_content}
+        own = {"id": doc.id} if doc.id else {}
+        return {**(doc.metadata or {}), **own, "text": doc.page_content}
     if hasattr(doc, "get_content"):  # LlamaIndex
         return {**(doc.metadata or {}), "id": doc.node_id, "text": doc.get_content()}
     if hasattr(doc, "content") and hasattr(doc, "meta"):  # Haystack
@@ -116,9 +176,9 @@ def _number(value: Any, place: int) -> float:
         ) from None
 
 
-def _ranked(chunks: Sequence[Chunk]) -> tuple[tuple[Hit, ...], Space, tuple[str, ...]]:
+def _ranked(chunks: Sequence[Chunk]) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
     hits, warnings = _unique([(chunk, float(i)) for i, chunk in enumerate(chunks, start=1)])
-    return tuple(replace(hit, distance=float(hit.rank)) for hit in hits), "rank", warnings
+    return tuple(replace(hit, distance=float(hit.rank)) for hit in hits), warnings
 
 
 def _unique(

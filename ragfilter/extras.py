@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
+from importlib.util import find_spec
 
 from ragfilter.errors import DependencyError
 
@@ -20,6 +21,12 @@ def extra(name: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise DependencyError(f"{error.name} is not installed.", remedy=_install(name)) from error
+
+
+def check_installed(package: str, *, extra: str) -> None:
+    """Raises DependencyError where `package` is missing. Imports nothing."""
+    if find_spec(package) is None:
+        raise DependencyError(f"{package} is not installed.", remedy=_install(extra))
 
 
 def check_version(package: str, supported: str, *, extra: str) -> None:

@@ -13,7 +13,8 @@ from ragfilter.documents import to_hits
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.complete import complete, referred_to
 from ragfilter.engine.replay import replay
-from ragfilter.errors import InputError
+from ragfilter.errors import InputError, SettingsError
+from ragfilter.extras import check_installed
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers.comparison import detect
 from ragfilter.layers.cutoff import check_distances
@@ -48,7 +49,8 @@ class Filter:
     ``late_interaction`` (bundled) or a cross-encoder's. `judge` is an object with the methods of
     `protocols.ChatModel`, or the name of a model at the endpoint of ``OPENAI_BASE_URL``. Without
     them the layers that want one do without it, and `Result.needs` says so. Safe for threads.
-    Raises SettingsError, and DependencyError for a name whose package is not installed.
+    Raises SettingsError, InputError for an object without those methods, and DependencyError for a
+    name whose package is not installed.
     """
 
     def __init__(
@@ -61,6 +63,15 @@ class Filter:
         self.settings = read_settings(settings)
         self.reranker = _named_reranker(reranker) if isinstance(reranker, str) else reranker
         self.judge = _named_judge(judge) if isinstance(judge, str) else judge
+        for what, model, protocol in (
+            ("reranker", self.reranker, Reranker),
+            ("judge", self.judge, ChatModel),
+        ):
+            if model is not None and not isinstance(model, protocol):
+                raise InputError(
+                    f"The {what} {model!r} lacks the methods of protocols.{protocol.__name__}.",
+                    remedy=f"Pass an object that has them, or the name of a {what}.",
+                )
         self._given = {"reranker": reranker, "judge": judge}
         self._judgements = Judgements()
 
@@ -84,11 +95,7 @@ class Filter:
         documents bring their own; `metric` says what they are. Without scores the order is the
         rank. `user` is who asks, where the clearance layer is on. Raises InputError, SettingsError.
         """
-        if not isinstance(query, str) or not query.strip():
-            raise InputError(f"The query is {query!r}.", remedy="Pass a question as text.")
-        if not isinstance(user, User):
-            raise InputError(f"The user is {user!r}.", remedy="Pass a User.")
-        query = whole(query)
+        query = check_asked(query, user)
         hits, space, warnings = to_hits(docs, scores, metric)
         check_thresholds(self.settings, space)
         for warning in warnings:
@@ -243,6 +250,17 @@ def cut(distances: Iterable[float], **settings: Any) -> Cut:
         raise InputError(f"The distances cannot be cut: {error}.", remedy="Pass numbers.") from None
 
 
+def check_asked(query: object, user: object) -> str:
+    """The query as it can be asked. Raises InputError for what is no text, or nobody."""
+    if not isinstance(query, str):
+        raise InputError(f"The query is {query!r}.", remedy="Pass a question as text.")
+    if not query.strip():
+        raise InputError("The query is empty.", remedy="Pass a question.")
+    if not isinstance(user, User):
+        raise InputError(f"The user is {user!r}.", remedy="Pass a User.")
+    return whole(query)
+
+
 def read_settings(given: str | Path | Settings) -> Settings:
     """The settings of a profile's name or a TOML file. The environment is not read.
 
@@ -250,18 +268,25 @@ def read_settings(given: str | Path | Settings) -> Settings:
     """
     if isinstance(given, Settings):
         return given
+    if not isinstance(given, str | Path):
+        raise SettingsError(
+            f"The settings are of the type {type(given).__name__}.",
+            remedy="Pass a profile's name, a TOML file or Settings.",
+        )
     if isinstance(given, str) and (given in PROFILES or not given.endswith(".toml")):
         return load(profile=given, environ={}).settings
     return load(file=Path(given), environ={}).settings
 
 
 def _named_reranker(name: str) -> Reranker:
+    check_installed("sentence_transformers", extra="models")
     from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 
     return LateInteraction() if name == "late_interaction" else CrossEncoderReranker(name)
 
 
 def _named_judge(model: str) -> ChatModel:
+    check_installed("openai", extra="openai")
     from ragfilter.models.chat import OpenAIChat
 
     key, url = (os.environ.get(f"OPENAI_{name}", "") for name in ("API_KEY", "BASE_URL"))

@@ -129,6 +129,7 @@ class Collection(Protocol):
         ...
 
 
+@runtime_checkable
 class Reranker(Protocol):
     """Scores 0..1 of chunks for a query, higher is better, in the order given."""
 
@@ -163,6 +164,7 @@ class Delta:
     usage: Usage | None = None
 
 
+@runtime_checkable
 class ChatModel(Protocol):
     """A chat model behind the OpenAI protocol, or anything that streams text."""
 

@@ -47,8 +47,9 @@ class Result(model.Result):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What looked wrong in what was passed."""
-        return self.pool.warnings
+        """What looked wrong in what was passed, and which reranker failed."""
+        failed = (f"The reranker failed: {each.error}" for each in self.pool.failures)
+        return (*self.pool.warnings, *failed)
 
     @property
     def context(self) -> Context:

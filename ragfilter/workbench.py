@@ -76,6 +76,9 @@ class Workbench:
     _before_closing: list[Callable[[], None]] = field(default_factory=list)
     _making: threading.Lock = field(default_factory=threading.Lock)
 
+    def __repr__(self) -> str:
+        return f"<Workbench: {self.workspace.path}>"
+
     @property
     def journal(self) -> Journal:
         """The journal of edits. Raises StoreError where its database fails, and InputError for its
@@ -255,11 +258,14 @@ class OpenCollection:
         workspace's own. `user` is who asks, where the clearance layer is on. Raises InputError,
         StoreError, ModelError.
         """
+        from ragfilter.engine.complete import unfailed
+        from ragfilter.engine.replay import replay
         from ragfilter.engine.retrieve import run
-        from ragfilter.filter import Filter
+        from ragfilter.filter import Filter, check_asked
         from ragfilter.layers.clearance import with_visible_refs
         from ragfilter.result import to_result
 
+        query = check_asked(query, user)
         flt = flt if isinstance(flt, Filter) else Filter(flt)
         own = flt.backends(self.collection, self.bench.embedder_of(self.collection.name))
         backends = replace(
@@ -268,7 +274,11 @@ class OpenCollection:
             chat=own.chat or self.bench.chat,
             judgements=own.judgements if own.chat else self.bench.judgements,
         )
-        result = to_result(run(query, flt.settings, backends, user))
+        made = run(query, flt.settings, backends, user)
+        if backends.chat is None and made.pool.judgements:
+            # That there is no LLM is no failure of one: it is what the result needs.
+            made = replay(unfailed(made.pool, "judge"), flt.settings, user)
+        result = to_result(made)
         # The store's chunks may refer to what the user must not know of.
         kept = with_visible_refs(result.kept, result.pool, result.user)
         return replace(result, kept=kept)

@@ -87,6 +87,31 @@ def test_documents_of_every_form_are_the_same_chunks(form: str) -> None:
     ]
 
 
+def test_metadata_of_another_library_are_its_own() -> None:
+    """They may hold the parent's id, or a page that is no number; no chunk is lost by that."""
+    docs = [
+        LangChainDocument("one", {"id": "handbook.pdf", "page": "iv", "type": ["a"]}, "chunk-1"),
+        LangChainDocument("", {"id": "handbook.pdf", "page": 3.5}, "chunk-2"),
+        HaystackDocument("chunk-3", None, {"id": "handbook.pdf", "title": "Three"}),  # type: ignore[arg-type]
+    ]
+    result = rf.Filter("adaptive-gap")(QUERY, docs, GAP[:3], metric="cosine")
+    chunks = [hit.chunk for hit in result]
+    assert [(c.id, c.text, c.page) for c in chunks] == [
+        ("chunk-1", "one", None), ("chunk-2", "", None), ("chunk-3", "Three", None)
+    ]  # fmt: skip
+    assert (chunks[0].metadata, chunks[2].title) == ({"page": "iv", "type": ["a"]}, "Three")
+    assert [w for w in result.warnings if "page 'iv' is not a whole number" in w]
+
+
+def test_what_hides_a_chunk_or_disarms_its_rule_is_told() -> None:
+    docs = [{"text": "a", "clearance": "secret"}, {"text": "b", "query_must": "{"}] + ["c"] * 3
+    warnings = rf.Filter("full")(QUERY, docs, GAP, metric="cosine").warnings
+    assert "clearance secret cannot be read" in warnings[0]
+    assert "document 2: query_must is kept but not used" in warnings[1]
+    many = [{"text": "a", "clearance": "secret"}] * 9
+    assert rf.Filter("full")(QUERY, many).warnings[5] == "… and 4 more such warnings."
+
+
 def test_texts_get_their_place_as_id_and_order_is_by_distance() -> None:
     result = rf.Filter("adaptive-gap")(
         QUERY, ["far", "near", "nearer"], [0.9, 0.2, 0.1], metric="l2"
@@ -121,6 +146,11 @@ def test_hits_without_scores_are_ranks() -> None:
         ([3], None, None, "unknown type int"),
         ([{"title": ""}], None, None, "text is missing"),
         (["a"], ["x"], "l2", "score of document 1"),
+        (DOCS, None, "dot", "no metric 'dot'"),
+        ({"ids": [["a"]], "documents": [["text"]]}, None, None, "documents are of the type dict"),
+        ("one text", None, None, "documents are of the type str"),
+        (None, None, None, "documents are of the type NoneType"),
+        (DOCS, 0.5, "l2", "scores are of the type float"),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_one_sentence(
@@ -138,12 +168,13 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(
         ((0.5, 0.5, 0.5), "l2", "are equal"),
         ((0.1, math.nan, 0.3), "l2", "not numbers"),
         ((0.1, 2.5, 3.0), "cosine", "outside 0 to 2"),
+        ((0.1, None, 0.9), "cosine", "1 of 3 scores are missing"),
         ((0.9, 0.5, 0.1), "similarity", ""),
         ((0.1, 0.5, 3.9), "l2", ""),
     ],
 )
 def test_scores_that_contradict_their_metric_are_told(
-    scores: tuple[float, ...], metric: Any, warning: str
+    scores: tuple[Any, ...], metric: Any, warning: str
 ) -> None:
     warnings = rf.Filter("adaptive-gap")(QUERY, ["a", "b", "c"], scores, metric=metric).warnings
     assert warning in " ".join(warnings)
@@ -166,7 +197,11 @@ def test_the_nearest_of_equal_ids_stays() -> None:
 
 @pytest.mark.parametrize(
     ("query", "user", "words"),
-    [("", rf.User(), "query is ''"), (3, rf.User(), "query is 3"), ("q", "bob", "user is 'bob'")],
+    [
+        ("", rf.User(), "query is empty"),
+        (3, rf.User(), "query is 3"),
+        ("q", "bob", "user is 'bob'"),
+    ],
 )
 def test_a_query_is_text_and_a_user_a_user(query: Any, user: Any, words: str) -> None:
     with pytest.raises(rf.RagfilterError, match=words):
@@ -259,6 +294,12 @@ def test_a_reranker_may_be_named() -> None:
     assert any(hit.rerank_score is not None for hit in result.hits)
 
 
+@pytest.mark.parametrize("given", [{"reranker": 3}, {"judge": object()}, {"settings": None}])
+def test_what_is_no_model_or_settings_is_refused_at_the_door(given: dict[str, Any]) -> None:
+    with pytest.raises(rf.RagfilterError, match="Pass"):
+        rf.Filter(**given)
+
+
 def test_it_runs_in_an_event_loop() -> None:
     async def both() -> list[rf.Result]:
         flt = rf.Filter("adaptive-gap")
@@ -288,3 +329,8 @@ def test_a_workspace_is_searched(copy_demo: Callable[[], Path]) -> None:
         assert [hit.id for hit in result] == [hit.id for hit in again]
         with pytest.raises(rf.RagfilterError, match="no collection 'x'"):
             ws["x"]
+        with pytest.raises(rf.RagfilterError, match="user is 'bob'"):
+            ws["demo"].search(question, user="bob")  # type: ignore[arg-type]
+        lacking = ws["demo"].search(question, "llm-filter")
+        assert [need.kind for need in lacking.needs] == ["judge"]
+        assert max(len(repr(ws)), len(repr(rf.Settings()))) < 200

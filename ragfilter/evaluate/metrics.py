@@ -13,9 +13,6 @@ from statistics import fmean
 
 from ragfilter.extras import extra
 
-with extra("eval"):
-    from ir_measures import Qrel, ScoredDoc, SetF, SetP, SetR, calc_aggregate
-
 
 @dataclass(frozen=True, slots=True)
 class Scores:
@@ -43,6 +40,9 @@ def precision_recall_f1(kept: Collection[str], relevant: Collection[str]) -> Sco
 @lru_cache(maxsize=4096)
 def _scores(kept: int, relevant: int, both: int) -> Scores:
     """Of sets of these sizes. Which ids they hold makes no difference."""
+    with extra("eval"):
+        from ir_measures import Qrel, ScoredDoc, SetF, SetP, SetR, calc_aggregate
+
     labels = [Qrel("q", str(i), 1) for i in range(relevant)]
     run = [ScoredDoc("q", str(i), 0.0) for i in range(relevant - both, relevant - both + kept)]
     found = calc_aggregate([SetP, SetR, SetF], labels, run)

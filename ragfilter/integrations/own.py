@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from ragfilter.documents import to_chunk
+from ragfilter.documents import to_chunks
 from ragfilter.model import User
 from ragfilter.result import Result
 from ragfilter.scores import Metric
+
+log = logging.getLogger(__name__)
 
 Document = TypeVar("Document")
 FilterCall = Callable[..., Result]
@@ -28,7 +31,9 @@ def keep(
 
     Where a score is missing, the order given is the rank. Raises InputError, SettingsError.
     """
-    chunks = [to_chunk(doc, place) for place, doc in enumerate(docs, start=1)]
+    chunks, warnings = to_chunks(docs)
+    for warning in warnings:
+        log.warning("%s", warning)
     known = [score for score in scores if score is not None]
     result = flt(
         query, chunks, known if len(known) == len(chunks) else None, metric=metric, user=user

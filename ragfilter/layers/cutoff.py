@@ -164,7 +164,7 @@ def check_distances(settings: Cutoff) -> None:
     if strategy(settings.strategy).weigh is not None:
         raise SettingsError(
             f"{settings.strategy} weighs hits with their texts, not distances alone.",
-            remedy="Use Filter or `ragfilter query`, or another strategy.",
+            remedy="Filter hits with it, or use another strategy.",
         )
 
 
@@ -331,8 +331,9 @@ def _decide(
         after = f"{name} {numbers.apart(value, '>', limit)}"
     else:
         past = False
-        before, after = made.reason, ""
+        before, after = made.reason, f"after the cut: {made.reason}"
     if place > made.kept:
+        limit = values[made.kept - 1] if limit is None and made.kept else limit
         return Decision(hit.id, "cutoff", "dropped", after, value, limit)
     if past:
         extra = (
@@ -378,6 +379,8 @@ def _plain(decision: Decision, hit: Hit, result: Result) -> str:
         return "came after the cliff"
     if made is not None and made.limit is not None and decision.limit is not None:
         return "were too far from the best match"
+    if decision.limit is not None:
+        return "came after the cut"
     return f"came after the first {result.settings.cutoff.max_results}"
 
 

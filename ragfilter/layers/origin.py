@@ -96,8 +96,7 @@ class TunedOn(Origin):
             raise SettingsError(
                 f"{' and '.join(f'cutoff.{name}' for name in names)} "
                 f"{'was' if len(names) == 1 else 'were'} tuned on {self.place} with {other}.",
-                remedy="Tune again on labels of this collection (`ragfilter tune`, or Suggest "
-                "settings on the Tune page), or set figures of your own.",
+                remedy="Tune again on labels of this collection, or set figures of your own.",
             )
 
 

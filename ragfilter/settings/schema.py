@@ -57,6 +57,10 @@ class Confidence(Section):
 class Tree(Section):
     """What can be done with all sections together."""
 
+    def __repr__(self) -> str:
+        changed = (f"{p}={v!r:.40}" for p, v in self.changed_from(type(self)()).items())
+        return f"<Settings: {', '.join(changed) or 'the defaults'}>"
+
     def section(self, kind: type[S]) -> S:
         """The section of this class: how a layer reads its own. Raises KeyError."""
         for section in self.__dict__.values():
