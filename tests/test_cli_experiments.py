@@ -234,9 +234,11 @@ def test_without_labels_there_is_the_rest(
     ("chunks", "code", "missing", "said"),
     [
         ("0 x", 0, ["x"],
-         "WARNING 1 of 2 labelled ids is not in the collection line, such as 'x'\n"),
+         "WARNING 1 of 2 labelled ids is not in the collection line, such as 'x': their "
+         "labels are left out. Index those chunks, or label others\n"),
         ("0 x y", 0, ["x", "y"],
-         "WARNING 2 of 3 labelled ids are not in the collection line, such as 'x'\n"),
+         "WARNING 2 of 3 labelled ids are not in the collection line, such as 'x': their "
+         "labels are left out. Index those chunks, or label others\n"),
         ("0 1", 0, [], ""),
         ("x", 2, None, "ragfilter: None of the labelled ids, such as 'x', is in the collection "
          "'line'. Check that the labels and the collection belong together.\n"),

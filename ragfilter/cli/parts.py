@@ -176,7 +176,8 @@ def unknown_labels(labels: Labels, backends: Backends, user: User, settings: Set
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         log.warning(
-            "%d of %d labelled ids %s not in the collection %s, such as %r",
+            "%d of %d labelled ids %s not in the collection %s, such as %r: their labels are left "
+            "out. Index those chunks, or label others",
             len(missing), total, verb, where.name, missing[0],
         )  # fmt: skip
     return list(missing)

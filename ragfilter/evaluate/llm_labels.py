@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 
 from ragfilter.answer.stream import Prices
 from ragfilter.engine.backends import Backends
-from ragfilter.engine.replay import unfiltered
 from ragfilter.engine.retrieve import gather
 from ragfilter.errors import InputError, ModelError
 from ragfilter.evaluate.sides import NO_LLM
@@ -112,23 +111,23 @@ def requests(
     if backends.chat is None:
         raise InputError("Proposing labels needs an LLM, and none is configured.", remedy=NO_LLM)
     model = backends.chat.name
-    judge = settings.section(Judge)
+    judge, viewed = settings.section(Judge), viewer(user, settings)
     plain = settings.with_values({"judge.enabled": False, "retrieval.source_pattern": ""})
     for question in dict.fromkeys(text.strip() for text in questions):
         own = [label for label in standing if label.query == question]
         done = {label.chunk_id for label in own if (label.source, label.who) == ("llm", model)}
         people = {label.chunk_id for label in own if label.source == "human"}
         pool = gather(question, plain, backends, user, wide=True)
-        every = plain.with_values({"retrieval.k": max(len(pool.hits), 1)})
+        found = (h for h in pool.hits if h.found_by == "query" and viewed.sees(h.chunk))
         wanted = [
             hit
-            for place, hit in enumerate(unfiltered(pool, every, user))
+            for place, hit in enumerate(found)
             if (place < depth or hit.id in people) and hit.id not in done
         ]
         whole = backends.collection.chunks([hit.id for hit in wanted])
         hits = [replace(hit, chunk=whole.get(hit.id, hit.chunk)) for hit in wanted]
         # As they are now: the pool's may be older than a change of clearance.
-        hits = [hit for hit in hits if viewer(user, settings).sees(hit.chunk)]
+        hits = [hit for hit in hits if viewed.sees(hit.chunk)]
         prompts = [
             call.prompt(question, hits[start : start + TOGETHER], judge, pool.space, WORDS)
             for start in range(0, len(hits), TOGETHER)

@@ -317,13 +317,17 @@ def test_queries_are_measured_one_by_one_and_those_done_are_left_out() -> None:
         next(measure(labels, judged, backends))
 
 
-def test_labels_of_hidden_chunks_do_not_count() -> None:
+def test_labels_of_hidden_chunks_and_of_those_that_are_gone_do_not_count() -> None:
     catalogue = {"open": Chunk("open"), "shut": Chunk("shut", clearance=3)}
     labels = Labels(
         {"a": "x", "b": "y"}, {"a": {"open": 1, "shut": 2, "gone": 1}, "b": {"shut": 1}}
     )
     assert visible(labels, catalogue, User(1)).qrels == {"a": {"open": 1}}
-    assert visible(labels, catalogue, UNRESTRICTED) == labels
+    assert visible(labels, catalogue, UNRESTRICTED).qrels == {
+        "a": {"open": 1, "shut": 2}, "b": {"shut": 1}
+    }  # fmt: skip
+    # Of a store that is too large to list its chunks, nothing is known to be gone.
+    assert visible(labels, {}, UNRESTRICTED) == labels
 
 
 def test_the_labels_version_knows_questions_and_grades() -> None:

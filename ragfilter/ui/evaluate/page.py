@@ -176,17 +176,16 @@ def _bar(
             "More", key="evaluate-more", type="tertiary", help="Labels by an LLM, and the history."
         ):
             _more(visit)
-    for note in _notes(visit, given) if given is not None else ():
+    for note in _notes(visit, name, given) if given is not None else ():
         html.draw(f'<p class="rf-aside">{html.text(note)}</p>')
     if given is not None:
         draw_llm_note(visit)
     return saved
 
 
-def _notes(visit: Visit, given: Labels) -> list[str]:
+def _notes(visit: Visit, name: str, given: Labels) -> list[str]:
     """What must be known of labels before they are measured with."""
     notes, count = [], len(given.qrels)
-    bench, collection = visit.resources.bench, st.session_state.collection
     if count < FEW:
         notes.append(
             f"Only {numbers.count(count)} labelled: mind the intervals. {FEW} or more questions "
@@ -198,12 +197,11 @@ def _notes(visit: Visit, given: Labels) -> list[str]:
             f"{counted(bare, 'question')} of this set left out for want of a label. Label their "
             "chunks on Inspect."
         )
-    catalogue = bench.collection(collection).catalogue()
-    gone = {i for grades in given.qrels.values() for i in grades if i not in catalogue}
+    gone = running.gone(visit, name, llm=bool(st.session_state.get("with-llm")))
     if gone:
         notes.append(
             f"{counted(len(gone), 'labelled chunk')} not in the collection (any more), such as "
-            f"{min(gone)}: counted as missed. Index them again, or label what took their place."
+            f"{gone[0]}: left out. Index them again, or label what took their place."
         )
     return notes
 

@@ -37,6 +37,17 @@ def labels(visit: Visit, name: str, *, llm: bool = False) -> Labels:
     return found
 
 
+def gone(visit: Visit, name: str, *, llm: bool = False) -> list[str]:
+    """The labelled chunks of a set that are no longer in the collection. Only for who may see all:
+    others must not learn which chunks are hidden. Raises InputError, StoreError."""
+    if not viewer(state.user(), visit.settings).unrestricted:
+        return []
+    bench, chosen = visit.resources.bench, st.session_state.collection
+    known = bench.collection(chosen).catalogue()
+    found = stored.load(bench.labels, chosen, name, llm=llm)
+    return sorted({i for grades in found.qrels.values() for i in grades if i not in known})
+
+
 def unfinished(visit: Visit, name: str, given: Labels) -> Run | None:
     """The run that `begin` would go on with. Raises StoreError."""
     wanted = plan(visit, name, given, st.session_state.profile, visit.settings)
