@@ -11,25 +11,27 @@ from ragfilter.ui.sidebar import controls
 
 frame.dress()
 here = visit.begin()
+# Not ended by st.stop(): Streamlit would then keep the state of the controls that were not drawn,
+# and the browser, which has forgotten them, would report its defaults as the reader's choices.
 if st.session_state.present:
     from ragfilter.ui.present import page
 
     page.draw(here)
-    st.stop()
-controls.choose(here)
-problems.notices(state.notices())
-ask.draw(here)
-view, error = visit.look(here)
-if view is not None:
-    # Loaded with the first result.
-    from ragfilter.ui.main import stage
-
-    beside = stage.begin(view)
-# After the curve, which Enter and a slider are watched by.
-state.show_address()
-controls.draw(here, view)
-if view is not None:
-    stage.finish(view, beside)
 else:
-    empty.draw(here, error)
-state.finished()
+    controls.choose(here)
+    problems.notices(state.notices())
+    ask.draw(here)
+    view, error = visit.look(here)
+    if view is not None:
+        # Loaded with the first result.
+        from ragfilter.ui.main import stage
+
+        beside = stage.begin(view)
+    # After the curve, which Enter and a slider are watched by.
+    state.show_address()
+    controls.draw(here, view)
+    if view is not None:
+        stage.finish(view, beside)
+    else:
+        empty.draw(here, error)
+    state.finished()

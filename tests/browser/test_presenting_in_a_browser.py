@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from io import BytesIO
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import expect
@@ -76,6 +77,16 @@ def test_a_result_is_shown_to_a_room_by_keys_alone(open_tab: OpenTab) -> None:
     tab.expect_kept(2)
     expect(tab.keyed("question", "input")).to_have_value(CLERIC)
     expect(page.locator(".stSidebar")).to_be_visible()
+
+    # The controls show what is in force, and what is clicked next changes none of it.
+    tab.rest()
+    expect(tab.keyed("panel-box", "[aria-checked=true]")).to_have_count(1)
+    expect(tab.keyed("set-query_must-enabled").locator("input")).to_be_checked()
+    in_force = page.url
+    tab.click_row(1, "reason")
+    expect(tab.chunk).to_be_visible()
+    tab.rest().expect_kept(2)
+    assert set(parse_qs(urlsplit(page.url).query)) <= {*parse_qs(urlsplit(in_force).query), "chunk"}
 
 
 @pytest.mark.parametrize(("width", "dark"), [(400, False), (900, True)])
