@@ -16,7 +16,11 @@ RagfilterError
 
 from __future__ import annotations
 
+import re
 from typing import Literal
+
+_CREDENTIALS = re.compile(r"(?<=://)(?!/)\S*@")
+"""Between the scheme and the host of an address, wherever it came from: no message shows them."""
 
 Action = Literal[
     "", "index", "finish", "rebuild", "replace", "folder", "writable", "close", "runs", "baseline"
@@ -37,10 +41,10 @@ class RagfilterError(Exception):
     """
 
     def __init__(self, message: str, *, remedy: str = "", action: Action = "") -> None:
-        self.message = message
+        self.message = _CREDENTIALS.sub("", message)
         self.remedy = remedy
         self.action = action
-        super().__init__(f"{message} {remedy}".strip())
+        super().__init__(f"{self.message} {remedy}".strip())
 
 
 class InputError(RagfilterError):

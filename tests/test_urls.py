@@ -15,7 +15,7 @@ import pytest
 from waiting import PATIENT_S
 
 from ragfilter.cli import main
-from ragfilter.errors import InputError, RagfilterError, StoreUnavailable
+from ragfilter.errors import InputError, RagfilterError, StoreError, StoreUnavailable
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.chroma.client import Server
 from ragfilter.stores.chroma.store import ChromaStore
@@ -87,6 +87,20 @@ def words(error: BaseException | None) -> Iterator[str]:
 )
 def test_a_url_is_shown_without_what_opens_the_door(url: str, expected: str) -> None:
     assert shown(url) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("with http://user:word@host/model.", "with http://host/model."),
+        ("http://user:12/word@host:1/x does not exist.", "http://host:1/x does not exist."),
+        ("sqlite:////home/me@work/r.db is locked.", "sqlite:////home/me@work/r.db is locked."),
+        ("Ask me@host about http://host.", "Ask me@host about http://host."),
+    ],
+)
+def test_no_error_shows_what_opens_a_door(text: str, message: str) -> None:
+    error = StoreError(text, remedy="Try again.")
+    assert (error.message, str(error)) == (message, f"{message} Try again.")
 
 
 @pytest.mark.slow

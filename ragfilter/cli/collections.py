@@ -107,8 +107,8 @@ def open_(
     model: Annotated[
         str,
         typer.Option(
-            help="Embedding model that made its vectors: sentence-transformers, or path. Needed "
-            "where the collection does not name it."
+            help="Embedding model that made its vectors: a sentence-transformers name or path, or "
+            "openai:NAME. Needed if the collection does not name it."
         ),
     ] = "",
     writable: Annotated[

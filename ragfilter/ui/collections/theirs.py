@@ -14,8 +14,8 @@ from ragfilter.ui.session import questions, state
 from ragfilter.ui.session.resources import Resources
 
 MODEL = (
-    "The sentence-transformers name or path of the model that made the vectors. Another one finds "
-    "nonsense, even where the dimensions agree."
+    "The model that made the vectors: a sentence-transformers name or path, or openai:NAME for "
+    "embeddings over the OpenAI protocol. Another one finds nonsense, even if the dimensions agree."
 )
 CHANGES = "Lets rules be written into the collection. Otherwise nothing in it is changed."
 

@@ -21,10 +21,11 @@ _FOUND = re.compile(r":(?=[\w+/-]+:|//)|@|www(?=\.)", re.IGNORECASE)
 _JOINER = "\u2060"
 # The middle of a picture or link, and of the definition of one.
 _FETCHED = re.compile(r"!(?=\[)|\](?=[(:])")
-# A dollar sign, escaped or not.
-_DOLLAR = re.compile(r"\\*\$")
+# A dollar sign, escaped or not. This and the next look at a run of one sign once, from its
+# beginning: an answer may be nothing else.
+_DOLLAR = re.compile(r"(?<!\\)\\*+\$")
 # The fence of a code block that may say it is a Mermaid diagram: those can hold pictures.
-_DRAWN = re.compile(r"(?:`{3,}|~{3,})[ \t]*(?=[m&])", re.IGNORECASE)
+_DRAWN = re.compile(r"(?:(?<!`)`{3,}+|(?<!~)~{3,}+)[ \t]*+(?=[m&])", re.IGNORECASE)
 _CODE = re.compile(r"`([^`]+)`")
 
 
@@ -33,6 +34,12 @@ def literal(text: str) -> str:
     text = _FOUND.sub(lambda found: f"{found[0]}{_JOINER}", re.sub(r"\s+", " ", text))
     text = _MARKUP.sub(lambda found: f"\\{found[0]}", text)
     return _BEGINS.sub(r"\1\\\2", text)
+
+
+def on_button(text: str) -> str:
+    """`text` from outside on a button of a table, which knows no Markdown but takes an icon's name
+    at its beginning for the icon."""
+    return f":{_JOINER}{text[1:]}" if text.startswith(":") else text
 
 
 def quiet(markdown: str) -> str:

@@ -13,7 +13,7 @@ import streamlit as st
 from ragfilter.model import Result
 from ragfilter.report import Row, csv, kept_first, references, short_title
 from ragfilter.ui.look import hint, numbers, theme
-from ragfilter.ui.look.prose import quiet
+from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.main import grid
 from ragfilter.ui.panels import labels
 from ragfilter.ui.rules import signs
@@ -100,7 +100,9 @@ def draw(view: View) -> None:
             name="rows",
             height=HEIGHT,
             row_height=32,
-            columns=_columns(result, rows, shown),
+            columns=_columns(
+                result, rows, shown, two_signs=any(len(each) > 1 for each in edited.values())
+            ),
             ticked=labels.ticked(view.asked.query) if several else None,
             tick=partial(labels.tick, view.asked.query),
         )
@@ -127,7 +129,7 @@ def frame(
     columns: dict[str, list[Any]] = {
         "rank": [row.rank or None for row in rows],
         "outcome": [[theme.words(row.outcome, row.layer)] for row in rows],
-        "title": [[short_title(row.title, TITLE_WIDTH) + WIDE] for row in rows],
+        "title": [[on_button(short_title(row.title, TITLE_WIDTH)) + WIDE] for row in rows],
     }
     if edited:
         columns["rule"] = [edited.get(row.id, []) for row in rows]
@@ -149,7 +151,9 @@ def frame(
     return pd.DataFrame(columns)
 
 
-def _columns(result: Result, rows: Sequence[Row], shown: Sequence[Row]) -> dict[str, Any]:
+def _columns(
+    result: Result, rows: Sequence[Row], shown: Sequence[Row], *, two_signs: bool
+) -> dict[str, Any]:
     column = st.column_config
     dark = st.context.theme.type == "dark"
     chips, marks = theme.chips(dark=dark), signs.chips(dark=dark)
@@ -174,7 +178,11 @@ def _columns(result: Result, rows: Sequence[Row], shown: Sequence[Row]) -> dict[
             args=("rows-open", [row.id for row in shown]),
         ),
         "rule": column.MultiselectColumn(
-            "rule", width=92, options=list(marks), color=list(marks.values()), help=signs.EDITED
+            "rule",
+            width=162 if two_signs else 92,
+            options=list(marks),
+            color=list(marks.values()),
+            help=signs.EDITED,
         ),
         "type": column.TextColumn("type", width=68),
         "refers to": column.TextColumn(
