@@ -30,8 +30,16 @@ def load_jsonl(path: Path, *, source: str, reading: Reading = PLAIN) -> Iterator
 def _record(line: str, place: str, source: str) -> Record:
     try:
         raw = json.loads(line)
-    except (ValueError, RecursionError) as error:
+    except json.JSONDecodeError as error:
         raise InputError(f"{place}: this is not JSON ({error}).", remedy=REMEDY) from None
+    except RecursionError:
+        raise InputError(
+            f"{place}: this JSON is nested too deeply.", remedy="Nest it less deeply."
+        ) from None
+    except ValueError:
+        raise InputError(
+            f"{place}: a number in it has too many digits.", remedy="Write it in quotes."
+        ) from None
     if not isinstance(raw, dict):
         raise InputError(f"{place}: this is not a JSON object.", remedy=REMEDY)
     return to_record(raw, place=place, source=source)

@@ -92,6 +92,9 @@ def _load(
         raise InputError(f"{path} cannot be read: {error.strerror}.", remedy=REMEDY) from None
     if is_folder:
         yield from _folder(path, reading, progress, source=str(path))
+    elif is_there and not path.is_file():
+        # A named pipe would be waited for without end.
+        raise InputError(f"{path} is neither a file nor a folder.", remedy=REMEDY)
     elif is_there and path.suffix.lower() == ARCHIVE:
         with tempfile.TemporaryDirectory() as folder:
             for refused in unpack(path, Path(folder), source=path.name):

@@ -154,7 +154,7 @@ def _page(value: object, place: str) -> int | None:
         return None
     number = _whole(value)
     if number is None:
-        _refuse(place, f"page {value!r} is not a whole number", "Use a number of at least 0.")
+        _refuse(place, f"page {value!r} is not a whole number", "Use a number from 0 to 2^63 - 1.")
     return number
 
 

@@ -167,6 +167,7 @@ def _connection(error: openai.APIConnectionError, host: str, answered: bool) -> 
         (socket.gaierror, "its name cannot be resolved"),
         (ssl.SSLError, "the TLS connection failed"),
         (ConnectionRefusedError, "it refused the connection"),
+        (httpx2.TooManyRedirects, "it redirects again and again"),
     ):
         if any(isinstance(cause, kind) for cause in causes):
             return _unreachable(host, why)

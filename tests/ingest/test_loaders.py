@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -262,8 +263,8 @@ def test_jsonl_with_beir_ids_empty_lines_and_a_byte_order_mark(tmp_path: Path) -
         ("{broken", "not JSON"),
         ('"text"', "not a JSON object"),
         ("[]", "not a JSON object"),
-        ("[" * 100_000, "not JSON"),
-        ('{"id": ' + "1" * 5000 + ', "text": "t"}', "not JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"id": ' + "1" * 5000 + ', "text": "t"}', "too many digits"),
         ('{"text": "t"}', "the id is missing"),
         ('{"id": "b"}', "the text is missing"),
         ('{"id": "b", "text": " "}', "the text is missing"),
@@ -280,6 +281,12 @@ def test_a_bad_line_is_told_with_file_and_line(tmp_path: Path, line: str, what: 
     path = written(tmp_path, "x.jsonl", '{"id": "a", "text": "t"}\n\n' + line)
     with pytest.raises(InputError, match=rf"^x\.jsonl, line 3: .*{what}"):
         read(path)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.jsonl")
+    with pytest.raises(InputError, match="neither a file nor a folder"):
+        read(tmp_path / "x.jsonl")
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.csv", "x.md", "x.txt"])

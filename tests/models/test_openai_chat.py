@@ -532,6 +532,12 @@ def test_a_redirect_within_the_endpoint_is_followed(serve: Serve) -> None:
     ]  # fmt: skip
 
 
+def test_a_redirect_in_a_circle_is_named(serve: Serve) -> None:
+    _, _, failure = ask(serve(to(308, "/v1/chat/completions")))
+    assert failure is not None
+    assert (failure.kind, "redirects again and again" in failure.message) == ("unreachable", True)
+
+
 MEGABYTE = 1_000_000
 
 
