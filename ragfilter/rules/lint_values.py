@@ -19,6 +19,7 @@ from ragfilter.rules.rule import Rule, canonical, parse, shorten, terms, without
 from ragfilter.rules.values import (
     COMMON,
     NUMBERS,
+    ORDINALS,
     Number,
     Value,
     acronym,
@@ -31,6 +32,7 @@ from ragfilter.rules.values import (
     tokens,
     values,
 )
+from ragfilter.text.normalise import normalise
 
 _GROUP = re.compile(r"contain_one_of\[(\d+)\]")
 
@@ -55,89 +57,156 @@ def of_rule(rule: Rule, title: str, text: str) -> Iterator[Fault]:
 def find_shared(
     rules: Mapping[str, str], titles: Mapping[str, str], texts: Iterable[str] = ()
 ) -> dict[str, Fault]:
-    """By chunk id, rules that stand on several chunks whose titles differ in a number, or else in
-    a name, only. `texts` and titles say which names have a plural."""
-    families: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
+    """By chunk id, rules that stand on several chunks whose titles differ in a number, in a name or
+    in both. `texts` and titles say which names have a plural. The rule may be meant for all of them
+    ("price" for every price list): sure is only that none should ask for a sibling's number."""
     of_text: dict[str, list[str]] = defaultdict(list)
     for chunk_id, text in rules.items():
         of_text[text].append(chunk_id)
-    for text, ids in of_text.items():
-        if len(ids) > 1:
-            for chunk_id in ids:
-                families[text, mask(titles.get(chunk_id, ""))].append(chunk_id)
+    of_text = {text: ids for text, ids in of_text.items() if len(ids) > 1}
     found: dict[str, Fault] = {}
-    for (text, masked), ids in families.items():
-        if len(ids) < 2 or "#" not in masked:
+    by_number = dict(_differ_in_numbers(of_text, titles))
+    for chunk_id, ids in by_number.items():
+        others = [v for i in ids if i != chunk_id for v in values(titles[i])]
+        known = {v.number for v in others}
+        own = [v for v in values(titles[chunk_id]) if v.number not in known]
+        better, sure = _with_value(rules[chunk_id], own, others)
+        problem = _shared(len(ids), "in a number", "the number")
+        found[chunk_id] = Fault("shared", "", problem, better, sure)
+    for chunk_id, ids, name, asked in _differ_in_names(of_text, titles, texts):
+        number, text, n = found.get(chunk_id), rules[chunk_id], len(ids)
+        # A sibling's number goes first; what is then shared by name alone is found again.
+        if number is not None and number.sure:
             continue
-        named = {i: [p for p in parts(titles[i]) if isinstance(p, Number)] for i in ids}
-        if len({tuple(numbers) for numbers in named.values()}) < 2:
-            continue
-        problem = (
-            f"The same rule stands on {len(ids)} chunks whose titles differ in a number, so it "
-            "cannot tell them apart. Ask for the number too."
-        )
-        for chunk_id in ids:
-            others = [v for i in ids if i != chunk_id for v in values(titles[i])]
-            known = {v.number for v in others}
-            own = [v for v in values(titles[chunk_id]) if v.number not in known]
-            found[chunk_id] = Fault("shared", "", problem, _with_value(text, own, others))
-    return found | _shared_by_names(
-        {t: [i for i in ids if i not in found] for t, ids in of_text.items()}, titles, texts
-    )
-
-
-def _shared_by_names(
-    of_text: Mapping[str, Sequence[str]], titles: Mapping[str, str], texts: Iterable[str]
-) -> dict[str, Fault]:
-    """They may all be meant ("price" for every price list), so it is not sure."""
-    alike = [
-        (text, [(ids[at], name.named) for at, name in siblings])
-        for text, ids in of_text.items()
-        if len(ids) > 1
-        for _, siblings in find_named([titles.get(i, "") for i in ids], 2)
-    ]
-    named = {form for _, siblings in alike for _, name in siblings for form in forms(name)}
-    held = find_held(named, chain(texts, titles.values())) if named else set()
-    found: dict[str, Fault] = {}
-    for text, siblings in alike:
-        for chunk_id, name in siblings:
-            problem = (
-                f"The same rule stands on {len(siblings)} chunks whose titles differ in a name, "
-                f"such as “{name}”, so it cannot tell them apart. Ask for the name too."
-            )
-            better = _with_group_of(text, held_forms(name, held))
-            if better is not None:
-                found[chunk_id] = Fault("shared", "", problem, better, sure=False)
+        named = f"in a name, such as “{name}”"
+        problem = _shared(n, named, "the name")
+        if number is not None and number.proposal is not None:
+            text = number.proposal
+            n = len({*ids, *by_number[chunk_id]})
+            problem = _shared(n, f"in a number or {named}", "both")
+        better = _with_name(text, asked)
+        if better is not None:
+            found[chunk_id] = Fault("shared", "", problem, better, sure=False)
     return found
 
 
-def _with_value(text: str, own: Sequence[Value], others: Sequence[Value]) -> str | None:
-    """The rule with a group for the value, in the place of one for a sibling's."""
-    if len(own) != 1:
-        return None
-    every = {term for value in others for term in spellings(value, _contexts(value))}
-    return _with_group_of(text, spellings(own[0], _contexts(own[0])), every)
+def _shared(n: int, differ: str, asked: str) -> str:
+    return (
+        f"The same rule stands on {n} chunks whose titles differ {differ}, so it cannot tell them "
+        f"apart. Ask for {asked}{'' if asked == 'both' else ' too'}."
+    )
 
 
-def _with_group_of(
-    text: str, group: tuple[str, ...], instead_of: Collection[str] = ()
-) -> str | None:
-    """The rule with one more group, and without those that ask for `instead_of`; None where it
-    asks for that already."""
+def _differ_in_numbers(
+    of_text: Mapping[str, Sequence[str]], titles: Mapping[str, str]
+) -> Iterator[tuple[str, Collection[str]]]:
+    """The chunks whose siblings' titles have other numbers, each with all of these chunks."""
+    for ids in of_text.values():
+        families: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        for chunk_id in ids:
+            families[mask(titles.get(chunk_id, ""))].append(chunk_id)
+        for masked, alike in families.items():
+            if len(alike) < 2 or "#" not in masked:
+                continue
+            rows = {tuple(p for p in parts(titles[i]) if isinstance(p, Number)) for i in alike}
+            if len(rows) > 1:
+                yield from ((chunk_id, alike) for chunk_id in alike)
+
+
+def _differ_in_names(
+    of_text: Mapping[str, Sequence[str]], titles: Mapping[str, str], texts: Iterable[str]
+) -> Iterator[tuple[str, Collection[str], str, tuple[str, ...]]]:
+    """The chunks whose siblings' titles have another name in its place, each with all of these
+    chunks, its name, and how questions write that."""
+    alike = [
+        [(ids[at], name.named) for at, name in siblings]
+        for ids in of_text.values()
+        for _, siblings in find_named([titles.get(i, "") for i in ids], 2)
+    ]
+    named = {form for siblings in alike for _, name in siblings for form in forms(name)}
+    held = find_held(named, chain(texts, titles.values())) if named else set()
+    for siblings in alike:
+        ids = [chunk_id for chunk_id, _ in siblings]
+        yield from ((chunk_id, ids, name, held_forms(name, held)) for chunk_id, name in siblings)
+
+
+def _with_name(text: str, asked: tuple[str, ...]) -> str | None:
+    """The rule with one more group; None where it asks for that already."""
     try:
         rule = parse(text)
     except RuleError:
         return None
-    known, wrong = ({prepared(t, rule.match) for t in terms} for terms in (group, instead_of))
-    asked = [{prepared(term, rule.match) for term in old} for old in rule.contain_one_of]
-    if any(known & terms for terms in asked):
+    known = {prepared(term, rule.match) for term in asked}
+    if any(known & {prepared(t, rule.match) for t in group} for group in rule.contain_one_of):
         return None
-    kept = [old for old, terms in zip(rule.contain_one_of, asked, strict=True) if not terms & wrong]
-    return canonical(replace(rule, contain_one_of=(*kept, group)))
+    return canonical(replace(rule, contain_one_of=(*rule.contain_one_of, asked)))
+
+
+def _with_value(
+    text: str, own: Sequence[Value], others: Sequence[Value]
+) -> tuple[str | None, bool]:
+    """The rule with a group for the value, in the place of whatever asks for the same with another
+    number; None where it asks for the value already. And whether that is sure: what makes way must
+    ask for nothing else."""
+    try:
+        rule = parse(text)
+    except RuleError:
+        return None, False
+    if len(own) != 1:
+        return None, False
+    value, match = own[0], rule.match
+    known = {prepared(term, match) for term in _usual(value)}
+    required = (*filter(None, (rule.contain,)), *rule.contain_all_of)
+    every = [*chain(*rule.contain_one_of), *required]
+    if any(prepared(term, match) in known for term in every):
+        return None, False
+    siblings = {prepared(term, match) for other in others for term in _usual(other)}
+    wrong = {t for t in every if prepared(t, match) in siblings or _asks_for_another(t, value)}
+    left = tuple(group for group in rule.contain_one_of if wrong.isdisjoint(group))
+    better = replace(
+        rule,
+        contain_one_of=(*left, spellings(value, _contexts(value))),
+        contain=None if rule.contain in wrong else rule.contain,
+        contain_all_of=tuple(term for term in rule.contain_all_of if term not in wrong),
+    )
+    gone = {*chain(*rule.contain_one_of)} - {*chain(*left)} | wrong.intersection(required)
+    # A number that needs no words may count something else, unless a sibling has it.
+    lone = stands_alone(str(value.number))
+    sure = {term for term in wrong if not lone or prepared(term, match) in siblings}
+    return canonical(better), bool(gone) and gone <= sure
+
+
+def _asks_for_another(term: str, value: Value) -> bool:
+    """Whether a term is a spelling of the same with another number: "ac 3" for armor class 6."""
+    words = re.findall(r"[^\W\d_]+", normalise(term))
+    sizes = [row.index(word) for word in words for row in (NUMBERS, ORDINALS) if word in row]
+    sizes += [int(digits) for digits in re.findall(r"\d{1,15}", term)]
+    found = {replace(value, number=n, last=None, written="") for s in sizes for n in (s, -s)}
+    for part in parts(term):
+        if isinstance(part, Number):
+            last = part.last if isinstance(part.last, int) and part.last != part.first else None
+            found.add(replace(value, number=part.first, last=last, written=part.written))
+    return any(
+        normalise(term) in map(normalise, _usual(other))
+        for other in found
+        if (other.number, other.last) != (value.number, value.last)
+        and stands_alone(str(other.number)) == stands_alone(str(value.number))
+    )
+
+
+def _usual(value: Value) -> Iterator[str]:
+    """How rules write a value, also with words beside a number that needs none."""
+    contexts = tuple(dict.fromkeys(f for context in _contexts(value) for f in forms(context)))
+    yield from spellings(value, contexts, ordered=True)
+    yield from (f"{c}{of} {value.number}" for c in contexts for of in ("", " of"))
 
 
 def _contexts(value: Value) -> tuple[str, ...]:
-    return tuple(filter(None, (" ".join(value.words), acronym(value.words))))
+    """What a value counts, and its acronym, where the number tells nothing by itself: nobody says
+    pl 2022 for the price list of 2022."""
+    full = " ".join(value.words)
+    short = "" if stands_alone(str(value.number)) else acronym(value.words)
+    return tuple(filter(None, (full, short)))
 
 
 def _bare(rule: Rule, title: str) -> Iterator[Fault]:
@@ -229,7 +298,7 @@ def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Fault]:
     stand |= {place: (term,) for place, term in required}
     for value in dict.fromkeys((*values(title), *values(text))):
         short = acronym(value.words)
-        if not short or value.last is not None:
+        if not short or value.last is not None or stands_alone(str(value.number)):
             continue
         full, number = " ".join(value.words), value.number
         usual = (f"{full} {number}", f"{full} of {number}", f"{short} {number}")

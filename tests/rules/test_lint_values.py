@@ -99,6 +99,8 @@ def test_a_term_of_every_question(rule: Any, place: str, mended: Any) -> None:
         (["ac 6"], "", []),
         (["level 6"], "Level 6", []),
         (["ac 6"], "Armor Class 7", []),
+        # The year needs no words beside it.
+        (["price list 2022"], "Price list 2022", []),
     ],
 )
 def test_spellings_that_are_missing(group: list[str], title: str, missing: list[str]) -> None:
@@ -159,6 +161,80 @@ def test_one_rule_on_titles_that_differ_in_a_name_may_be_meant() -> None:
     asked = {"contain_one_of": [["pro"]], "contain": "plan"}
     assert json.loads(findings[1].proposal or "") == asked
     assert mend(dict.fromkeys(titles, text), titles) == {}
+
+
+FOUR = list(spellings(Value(("armor", "class"), 4), ("armor class", "ac")))
+RANGE = ["level 1", "levels two", "third-level", "levels 1-3"]
+
+
+@pytest.mark.parametrize(
+    ("title", "rule", "mended", "sure"),
+    [
+        # Nothing of a sibling's is in the rule, so it may be meant for all of them.
+        ("Goblins, armor class {}", {"contain": "goblin"},
+         {"contain": "goblin", "contain_one_of": [FOUR]}, False),
+        # Of a sibling that has another rule by now, in every spelling, also as a required term.
+        ("Goblins, armor class {}", {"contain_one_of": [["goblin"], ["armor class 3", "ac 3"]]},
+         {"contain_one_of": [["goblin"], FOUR]}, True),
+        ("Goblins, armor class {}",
+         {"contain_one_of": [["goblin"], ["ac3", "a.c. 3", "armor class of three"]]},
+         {"contain_one_of": [["goblin"], FOUR]}, True),
+        ("Goblins, armor class {}", {"contain": "goblin", "contain_all_of": ["ac -3"]},
+         {"contain": "goblin", "contain_one_of": [FOUR]}, True),
+        # It asks for something else too, or for another thing.
+        ("Goblins, armor class {}", {"contain_one_of": [["goblin"], ["ac 3", "plate mail"]]},
+         {"contain_one_of": [["goblin"], FOUR]}, False),
+        ("Goblins, armor class {}", {"contain_one_of": [["level 3"], ["k8"]]},
+         {"contain_one_of": [["level 3"], ["k8"], FOUR]}, False),
+        # A number that needs no words takes none, nor letters that stand for them.
+        ("Price list 202{}", {"contain": "price"},
+         {"contain": "price", "contain_one_of": [["2024"]]}, False),
+        ("Leave policy Germany 202{}", {"contain_one_of": [["leave"], ["2025"]]},
+         {"contain_one_of": [["leave"], ["2024"]]}, True),
+        # Of no sibling here: it may count something else.
+        ("Price list 202{}", {"contain_one_of": [["price"], ["2022"]]},
+         {"contain_one_of": [["price"], ["2024"]]}, False),
+        ("Parts {}: the sea", {"contain": "sea", "contain_one_of": [["part iii", "part three"]]},
+         {"contain": "sea",
+          "contain_one_of": [["parts 4", "parts of 4", "parts four", "parts of four"]]}, True),
+    ],
+)  # fmt: skip
+def test_the_mend_of_a_shared_rule_is_sure_where_it_asks_for_a_siblings_value(
+    title: str, rule: Any, mended: Any, sure: bool
+) -> None:
+    titles = {f"c{n}": title.format(n) for n in (4, 5)}
+    (finding, *_) = lint(dict.fromkeys(titles, json.dumps(rule)), titles)
+    assert (finding.chunk_id, finding.kind, finding.sure) == ("c4", "shared", sure)
+    assert json.loads(finding.proposal or "") == mended
+
+
+def test_a_range_makes_way_for_the_chunks_own() -> None:
+    titles = {f"c{n}": f"Clerics, levels {n}-{n + 2}" for n in (4, 7)}
+    text = json.dumps({"contain_one_of": [["cleric"], RANGE]})
+    mended = mend(dict.fromkeys(titles, text), titles)
+    groups = [json.loads(text)["contain_one_of"] for text in mended.values()]
+    assert [(group[0], len(group), RANGE[0] in group[1]) for group in groups] == [
+        (["cleric"], 2, False)
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("group", "told", "n", "groups"),
+    [
+        (["leave"], "in a number or in a name", 3, [["leave"], ["2023"], ["germany"]]),
+        (["2023"], "in a name", 2, [["2023"], ["germany"]]),
+        (["germany"], "in a number", 2, [["germany"], ["2023"]]),
+    ],
+)
+def test_one_rule_on_titles_that_differ_in_a_number_and_a_name(
+    group: list[str], told: str, n: int, groups: list[list[str]]
+) -> None:
+    places = [(name, year) for name in ("Germany", "France") for year in (2023, 2024)]
+    titles = {f"{name}-{year}": f"Leave policy {name} {year}" for name, year in places}
+    first, *_ = lint(dict.fromkeys(titles, json.dumps({"contain_one_of": [group]})), titles)
+    assert f"on {n} chunks whose titles differ {told}" in first.problem
+    assert (first.chunk_id, first.sure) == ("Germany-2023", False)
+    assert json.loads(first.proposal or "") == {"contain_one_of": groups}
 
 
 def test_a_name_is_asked_for_in_a_plural_that_texts_hold() -> None:
