@@ -176,10 +176,10 @@ def _synonyms(
     labelled: Labelled,
     likeness: Likeness,
 ) -> dict[str, list[str]]:
-    """Further names by pattern."""
+    """Further names for the first place, by pattern."""
     by_id = {each.chunk.id: each for each in proposals}
-    names = {family.pattern: family.names for family in families}
-    known = {form for every in names.values() for name in every for form in forms(name)}
+    names = {family.pattern: family.places[0] for family in families if family.places}
+    known = {form for family in families for name in family.names for form in forms(name)}
     counted = {
         word
         for family in families

@@ -59,8 +59,10 @@ def find_held(names: Iterable[str], texts: Iterable[str]) -> set[str]:
 
 def held_forms(name: str, held: Collection[str], *, proper: bool = False) -> tuple[str, ...]:
     """A name as it is written, in the singular unless it is `proper`, and in a plural that is among
-    the `held`."""
+    the `held`. Two letters have none: "uses" is not US."""
     own = without_hyphens(name)
+    if len(name) < 3:
+        return own
     return tuple(
         form
         for form in forms(name)

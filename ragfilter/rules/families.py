@@ -5,14 +5,15 @@ words say something about ("Opponent Armor Class 6", "Levels 4-6"), or else in t
 ("Ash drake, adult") or in one ("Price list - Ropes"), and whose texts resemble each other. Where a
 title is missing or stands on several chunks, what the text begins with belongs to it. Families that
 count the same and whose patterns resemble each other are kin; what stands in the pattern of one and
-not of the others are its names ("clerics, druids and monks"). What titles do not tell, texts that
-are nearly the same may (see `ragfilter.rules.near`): they may differ in names and numbers together.
+not of all others are its names ("clerics, druids and monks"), place by place where they cross in
+the others ("Price list 2022 EU - Boots"). What titles do not tell, texts that are nearly the same
+may (see `ragfilter.rules.near`): they may differ in names and numbers together.
 
-A proposal asks for one of the names, where there is kin, and for the value, in the spellings that
-the collection's texts and the questions use. Where titles are phrases of words alone ("Adult Red
-Dragon"), the words they share are names too: "red" alone would hold for much else. Where texts told
-of the family, a question meets the rule by any of the values, if one of them tells a chunk from all
-its siblings.
+A proposal asks for one of the names of each place, where there is kin, and for the value, in the
+spellings that the collection's texts and the questions use. Where titles are phrases of words alone
+("Adult Red Dragon"), the words they share are names too: "red" alone would hold for much else.
+Where texts told of the family, a question meets the rule by any of the values, if one of them tells
+a chunk from all its siblings.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import takewhile
+from dataclasses import dataclass, replace
+from itertools import groupby, takewhile
 
 from ragfilter.model import Chunk
 from ragfilter.rules.contexts import find_contexts, find_held, held_forms
-from ragfilter.rules.named import MOST_TOKENS, Name, find_crossed, find_named, telling
+from ragfilter.rules.named import MOST_TOKENS, Name, find_crossed, find_named, is_short, telling
 from ragfilter.rules.near import find_near
 from ragfilter.rules.plurals import forms, without_hyphens
 from ragfilter.rules.rule import Rule, canonical
@@ -36,6 +37,7 @@ from ragfilter.rules.values import (
     mask,
     parts,
     spellings,
+    stands_alone,
     tokens,
     value_at,
 )
@@ -47,8 +49,12 @@ ALIKE = 0.5
 """The share of a text's words that its family has in common, and of those of kin's patterns."""
 NAME_ALONE = "it asks for a name alone, which questions about other things may hold too"
 NO_NAME = "a question about the whole family would drop it"
+SAME = "its rule is proposed for other chunks too, so it cannot tell them apart"
 MOST_VALUES = 3
 """In more numbers no family differs."""
+CONJUNCTIONS = frozenset(("and", "or"))
+JOINED = CONJUNCTIONS | {",", "/", "&"}
+"""What stands between the names of one place: clerics, druids and monks."""
 MOST_LABEL = 1_000
 """Letters of a text in which its first line is looked for."""
 
@@ -71,13 +77,18 @@ class Member:
 @dataclass(frozen=True, slots=True)
 class Family:
     """`pattern` is the labels' (or the texts') with ``#`` for a number, or ``*`` for the name, in
-    which they differ; `names` is what its kin does not have."""
+    which they differ; `places` is what not all of its kin has: names that tell the same stand in
+    one place."""
 
     pattern: str
     members: tuple[Member, ...]
-    names: tuple[str, ...] = ()
+    places: tuple[tuple[str, ...], ...] = ()
     of_texts: bool = False
     """Whether the texts alone tell that it is one."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for place in self.places for name in place)
 
     @property
     def is_counted(self) -> bool:
@@ -127,7 +138,7 @@ def find_families(chunks: Iterable[Chunk]) -> tuple[Family, ...]:
             found.append((masked, members))
     families = [Family(" ".join(masked), members) for masked, members in found]
     named = [
-        Family(family.pattern, family.members, _names(family, families)) for family in families
+        Family(family.pattern, family.members, _places(family, families)) for family in families
     ]
     counted = {member.chunk.id for family in named for member in family.members}
     uncounted = [each for each in labels if each[0].id not in counted]
@@ -155,7 +166,8 @@ def propose(
     synonyms: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Proposal, ...]:
     """A rule for every member. `texts` are the collection's and the questions asked: they say how
-    a value is called, and which names have a plural. `synonyms` are further names, by pattern."""
+    a value is called, and which names have a plural. `synonyms` are further names for the first
+    place of a family, by pattern."""
     every = [v for family in families for member in family.members for v in member.values]
     counted = {value.words for value in every if isinstance(value, Value)}
     contexts, placed = find_contexts(counted, texts)
@@ -163,13 +175,10 @@ def propose(
     held = find_held({form for name in differing for form in forms(name)}, texts)
     made = []
     for family in families:
-        names = tuple(
-            dict.fromkeys(
-                form
-                for name in (*family.names, *(synonyms or {}).get(family.pattern, ()))
-                for form in forms(name)
-            )
-        )
+        first, *others = family.places or ((),)
+        more = (synonyms or {}).get(family.pattern, ())
+        places = [_called(place) for place in ((*first, *more), *others)] if first else []
+        names = tuple(form for place in places for form in place)
         crossed = _crossed(family)
         for member in family.members:
             asked: list[tuple[str, ...]] = []
@@ -192,18 +201,24 @@ def propose(
                 doubt = NO_NAME if family.of_texts else ""
             else:
                 doubt = NO_NAME if names else NAME_ALONE
-            groups = tuple(asked)
             made.append(
                 Proposal(
                     member.chunk,
                     family.pattern,
-                    canonical(Rule(contain_one_of=(names, *groups) if names else groups)),
+                    canonical(Rule(contain_one_of=(*places, *asked))),
                     names,
                     member.named,
                     doubt,
                 )
             )
-    return tuple(made)
+    copies = Counter(each.rule for each in made)
+    return tuple(replace(each, doubt=SAME) if copies[each.rule] > 1 else each for each in made)
+
+
+def _called(names: Iterable[str]) -> tuple[str, ...]:
+    """Names in singular and plural; two letters have none."""
+    every = (form for name in names for form in (forms(name) if len(name) > 2 else (name,)))
+    return tuple(dict.fromkeys(every))
 
 
 def _labels(chunks: Sequence[Chunk]) -> list[tuple[Chunk, str]]:
@@ -260,10 +275,10 @@ def _units(row: Sequence[str | Number], differ: Sequence[int], texts: Sequence[s
     return found
 
 
-def _phrase(pattern: Sequence[str]) -> tuple[str, ...]:
+def _phrase(pattern: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """What tells something in a pattern of words alone: no sign sets the name apart from them."""
     words = [token for token in pattern if token != "*"]
-    return tuple(telling(words)) if all(word[0].isalpha() for word in words) else ()
+    return (tuple(telling(words)),) if all(word[0].isalpha() for word in words) else ()
 
 
 def _is_proper(name: str, chunk: Chunk) -> bool:
@@ -315,20 +330,64 @@ def _words(pattern: str) -> set[str]:
 
 
 def _counted(family: Family) -> set[tuple[str, ...]]:
-    return {value.words for member in family.members for value in member.values}
+    """What it counts; nothing, where a number needs no words, whatever stands before it."""
+    every = {value for member in family.members for value in member.values}
+    return {() if isinstance(v, Value) and stands_alone(str(v.number)) else v.words for v in every}
 
 
-def _names(family: Family, families: Sequence[Family]) -> tuple[str, ...]:
+def _places(family: Family, families: Sequence[Family]) -> tuple[tuple[str, ...], ...]:
+    """Its names, place by place. Names that the same kin has tell the same, wherever they stand."""
     own = _words(family.pattern)
-    words = _counted(family)
+    counted = _counted(family)
     kin = [
-        others
+        other
         for other in families
         if other is not family
-        and words & _counted(other)
+        and counted & _counted(other)
         and len(own & (others := _words(other.pattern))) >= ALIKE * min(len(own), len(others))
     ]
     if not kin:
         return ()
-    shared = own.intersection(*kin)
-    return tuple(word for word in dict.fromkeys(family.pattern.split()) if word in own - shared)
+    every = [other.pattern.split() for other in kin]
+    pattern = family.pattern.split()
+    names = own.difference(own.intersection(*every))
+    names.update(word for word in pattern if is_short(word) and _is_alone(word, pattern, every))
+    told: dict[frozenset[int], dict[str, None]] = defaultdict(dict)
+    for place in _runs(pattern, names, every):
+        told[_holding(place, every)].update(dict.fromkeys(place))
+    return tuple(tuple(place) for place in told.values())
+
+
+def _is_alone(word: str, pattern: Sequence[str], every: Sequence[Sequence[str]]) -> bool:
+    """Whether another pattern has something else in its place, and there alone."""
+    at = pattern.index(word)
+    around = [*pattern[:at], *pattern[at + 1 :]]
+    return any([*other[:at], *other[at + 1 :]] == around and word not in other for other in every)
+
+
+def _runs(
+    pattern: Sequence[str], names: Collection[str], every: Sequence[Sequence[str]]
+) -> Iterator[list[str]]:
+    """Names that stand together in a pattern. Those that cross in others, each without the other
+    in some, do not, unless a list names both."""
+    for is_run, tokens_ in groupby(pattern, lambda token: token in names or token in JOINED):
+        run = list(tokens_) if is_run else []
+        listed = not CONJUNCTIONS.isdisjoint(run)
+        place: list[str] = []
+        for word in (token for token in run if token in names):
+            if not listed and any(_cross(word, other, every) for other in place):
+                yield place
+                place = []
+            place.append(word)
+        if place:
+            yield place
+
+
+def _cross(one: str, other: str, every: Sequence[Sequence[str]]) -> bool:
+    with_one, with_other = _holding([one], every), _holding([other], every)
+    return bool(with_one - with_other and with_other - with_one)
+
+
+def _holding(words: Collection[str], every: Sequence[Sequence[str]]) -> frozenset[int]:
+    """Which patterns have one of the words."""
+    return frozenset(at for at, other in enumerate(every) if not set(words).isdisjoint(other))

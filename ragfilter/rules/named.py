@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from ragfilter.rules.values import COMMON, tokens
+from ragfilter.rules.values import COMMON, mask, tokens
 
 MOST_TOKENS = 24
 """A longer title is a sentence, and its siblings' differ in more."""
@@ -89,7 +89,7 @@ def _halves(title: tuple[str, ...]) -> tuple[tuple[str, ...], ...] | None:
     if not at or at != list(range(at[0], at[-1] + 1)):
         return None
     left, right = closed[: at[0]], closed[at[-1] + 1 :]
-    are_names = all(1 <= len(side) <= 2 and telling(side) == list(side) for side in (left, right))
+    are_names = all(1 <= len(side) <= 2 and _is_name(side) for side in (left, right))
     return (left, closed[at[0] : at[-1] + 1], right) if are_names else None
 
 
@@ -143,6 +143,16 @@ def telling(words: Collection[str]) -> list[str]:
     return [word for word in words if _is_long(word) and word[0].isalpha() and word not in COMMON]
 
 
+def is_short(word: str) -> bool:
+    """Whether these are two letters that may be a name: EU, US. Numerals are none."""
+    is_pair = len(word) == 2 and word.isascii() and word.isalpha()
+    return is_pair and word not in COMMON and mask(word) == (word,)
+
+
+def _is_name(words: Sequence[str]) -> bool:
+    return len(telling(words)) == len(words) or (len(words) == 1 and is_short(words[0]))
+
+
 def _is_long(word: str) -> bool:
     """Two letters say little, but in a script without an alphabet."""
     return len(word) > 2 or (len(word) == 2 and not word.isascii())
@@ -154,5 +164,5 @@ def _patterns(title: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Name]]:
     for start in range(len(title)):
         for end in (start + 1, start + 2):
             name, rest = title[start:end], (*title[:start], *title[end:])
-            if end <= len(title) and len(telling(name)) == len(name) and telling(rest):
+            if end <= len(title) and _is_name(name) and telling(rest):
                 yield (*title[:start], "*", *title[end:]), Name(name)

@@ -9,7 +9,7 @@ import pytest
 
 from ragfilter.ingest import demo
 from ragfilter.model import Chunk
-from ragfilter.rules.families import NAME_ALONE, NO_NAME, find_families, propose
+from ragfilter.rules.families import NAME_ALONE, NO_NAME, SAME, find_families, propose
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.named import find_crossed
 
@@ -194,6 +194,58 @@ def test_where_titles_are_missing_or_the_same_the_text_tells(title: str, pattern
     (family,) = find_families(Chunk(str(i), text, title) for i, text in enumerate(texts))
     assert family.pattern == pattern
     assert [m.named for m in family.members] == ["zone 1", "zone 2", "zone 3"]
+
+
+REGIONS = (("Europe", "America"), ("EU", "US"))
+GOODS = ("Boots", "Ropes", "Silk Scarves")
+
+
+@pytest.mark.parametrize("regions", REGIONS)
+@pytest.mark.parametrize(
+    ("form", "groups"),
+    [
+        ("Price list {y} {r} - {g}", [["{r}"], ["boot", "boots"], ["2022"]]),
+        ("Price list {y}: {g}, {r}", [["boot", "boots"], ["{r}"], ["2022"]]),
+        ("Price list {r} {g} {y}", [["{r}"], ["boot", "boots"], ["2022"]]),
+    ],
+)
+def test_a_rule_asks_for_a_name_of_each_place_in_which_kin_cross(
+    form: str, groups: list[list[str]], regions: Sequence[str]
+) -> None:
+    every = [form.format(y=y, r=r, g=g) for y in (2022, 2023, 2024) for r in regions for g in GOODS]
+    chunks = [Chunk(t, f"What a merchant asks for his goods: {t}.", t) for t in every]
+    made = propose(find_families(chunks), ())
+    region = regions[0].lower()
+    plural = [region] if len(region) == 2 else [region, f"{region}s"]
+    asked = next(p for p in made if p.chunk.id == every[0])
+    wanted = [plural if group == ["{r}"] else group for group in groups]
+    assert json.loads(asked.rule)["contain_one_of"] == wanted
+    assert len({p.rule for p in made}) == len(every)
+    assert {p.doubt for p in made} == {""}
+
+
+def test_names_that_a_title_lists_or_that_tell_the_same_are_one_place() -> None:
+    lists = ("clerics, druids and monks", "clerics and thieves", "thieves and monks")
+    titles = [f"Table for {who} (sub-class) - AC {n}" for who in lists for n in (3, 4, 5)]
+    found = find_families(Chunk(t, f"What one needs to hit: {t}.", t) for t in titles)
+    assert {family.places for family in found} == {
+        (("clerics", "druids", "monks"),), (("clerics", "thieves"),), (("thieves", "monks"),),
+    }  # fmt: skip
+
+
+def test_one_rule_for_several_chunks_is_a_doubt() -> None:
+    titles = [f"Price list {where} - {what}" for where in REGIONS[0] for what in GOODS]
+    chunks = [Chunk(t, "What a merchant asks for his goods.", t) for t in titles]
+    assert {p.doubt for p in propose(find_families(chunks), ())} == {SAME}
+
+
+def test_two_letters_are_a_name_where_titles_differ_in_them() -> None:
+    titles = [f"Price list - {name}" for name in ("EU", "US", "UK")]
+    families = find_families(Chunk(t, "What one pays there.", t) for t in titles)
+    rules = [json.loads(each.rule) for each in propose(families, ["What uses the EU?"])]
+    assert rules == [{"contain_one_of": [[name]]} for name in ("eu", "us", "uk")]
+    others = [f"Price list - {word}" for word in ("it", "is", "IV")]
+    assert find_families(Chunk(t, "What one pays there.", t) for t in others) == ()
 
 
 def test_two_chunks_or_equal_numbers_are_no_family() -> None:

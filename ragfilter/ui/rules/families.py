@@ -109,7 +109,7 @@ def _family(work: Desk, made: Suggested) -> None:
     left, right = st.columns((1.2, 1), gap="medium")
     with left:
         if family.names:
-            names = html.text(", ".join(family.names))
+            names = html.text(" and one of these: ".join(map(", ".join, family.places)))
             html.draw(f'<p class="rf-aside">Each rule also asks for one of these: {names}.</p>')
         offers.table(work, offered, made.evidence, {"value": [p.value for p in proposals]})
     with right:
