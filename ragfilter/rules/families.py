@@ -12,8 +12,8 @@ may (see `ragfilter.rules.near`): they may differ in names and numbers together.
 A proposal asks for one of the names of each place, where there is kin, and for the value, in the
 spellings that the collection's texts and the questions use. Where titles are phrases of words alone
 ("Adult Red Dragon"), the words they share are names too: "red" alone would hold for much else.
-Where texts told of the family, a question meets the rule by any of the values, if one of them tells
-a chunk from all its siblings.
+Where texts told of the family, a question meets the rule by any of the values that no sibling has,
+if one of them tells a chunk from all its siblings.
 """
 
 from __future__ import annotations
@@ -180,9 +180,12 @@ def propose(
         places = [_called(place) for place in ((*first, *more), *others)] if first else []
         names = tuple(form for place in places for form in place)
         crossed = _crossed(family)
+        any_tells = family.of_texts and _any_tells(family)
+        held_by = Counter(value for member in family.members for value in {*member.values})
         for member in family.members:
             asked: list[tuple[str, ...]] = []
-            for value in member.values:
+            own = [value for value in member.values if not any_tells or held_by[value] == 1]
+            for value in own or member.values:
                 if isinstance(value, Value):
                     called = contexts[value.words]
                     asked.append(spellings(value, called, ordered=value.words in placed))
@@ -195,7 +198,7 @@ def propose(
                             if noun
                             else without_hyphens(name)
                         )
-            if family.of_texts and _any_tells(family):
+            if any_tells:
                 asked = [tuple(dict.fromkeys(term for group in asked for term in group))]
             if family.is_counted or len(member.values) > 1:
                 doubt = NO_NAME if family.of_texts else ""
@@ -303,8 +306,8 @@ def _crossed(family: Family) -> bool:
 
 
 def _any_tells(family: Family) -> bool:
-    """Whether one place alone tells each member from all others. What else a text states is then
-    what one asks for: the leave that employees in Germany have."""
+    """Whether one place alone tells each member from all others. What else a text alone states is
+    then what one asks for: the leave that employees in Germany have."""
     columns = zip(*(member.values for member in family.members), strict=True)
     return any(len(set(column)) == len(column) for column in columns)
 

@@ -56,6 +56,16 @@ EUROS_0 = [f"{zero}{sep}{e}" for e in ("euro", "euros") for zero in ("0", "zero"
             [["150 euro", "150-euro", "150 euros", "150-euros", "5000",
               "45 day", "45-day", "45day", "45 days", "45-days"]], NO_NAME,
         ),
+        # What a sibling states too tells nothing.
+        (
+            [""] * 4,
+            [LEAVE.format(*v).replace("March", v[2])
+             for v in (("Germany", 30, "March"), ("France", 25, "May"), ("Spain", 23, "March"),
+                       ("Italy", 30, "April"))],
+            ["germany, 30 days, march", "france, 25 days, may", "spain, 23 days, march",
+             "italy, 30 days, april"],
+            [["germany"]], NO_NAME,
+        ),
         # Neither the name nor the number tells one from all others: both are asked for.
         (
             [""] * 4,
@@ -112,9 +122,12 @@ def test_stat_blocks_are_a_family_in_every_form(block: str, told: Sequence[str])
     (family,) = find_families(chunks)
     assert len(family.members) == len(stats)
     assert [value.named for value in family.members[0].values] == list(told)
+    # The siltboar has the first one's strength, or attack: these tell it from no other.
+    told = [value for value in told if not value.endswith(" 8")]
     first = propose([family], [chunk.text for chunk in chunks])[0]
     (asked,) = json.loads(first.rule)["contain_one_of"]
     assert set(told) <= set(asked)
+    assert not [term for term in asked if term.endswith(" 8")]
 
 
 def test_many_numbers_without_a_name_are_no_family() -> None:
