@@ -14,6 +14,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from ragfilter.evaluate.effect import Changes, Effect, Labelled
 from ragfilter.evaluate.metrics import relevant_of
@@ -148,11 +149,13 @@ def _meets(group: tuple[str, ...], question: str) -> bool:
 
 
 def _weakened(each: Proposal, lost: Sequence[str]) -> Proposal:
-    """The proposal with those groups alone that the questions it would lose meet: it then asks for
-    the value or for a name. Where they meet none it stays, with its doubt."""
+    """The proposal with the groups that most of the questions it would lose meet, and as many of
+    these as they do: it then asks for the value or for a name. Where they meet none it stays."""
     groups = parse(each.rule).contain_one_of
-    met = tuple(group for group in groups if all(_meets(group, question) for question in lost))
-    return replace(each, rule=canonical(Rule(contain_one_of=met))) if met else each
+    met = [{group for group in groups if _meets(group, question)} for question in lost]
+    every = (few for n in range(len(groups)) for few in combinations(groups, n + 1))
+    best = max(every, key=lambda few: (sum(met_by.issuperset(few) for met_by in met), len(few)))
+    return replace(each, rule=canonical(Rule(contain_one_of=best)))
 
 
 def likeness_of(embedder: Embedder) -> Likeness:

@@ -61,6 +61,20 @@ def test_a_rule_that_would_lose_a_labelled_chunk_asks_for_less() -> None:
     assert all(len(made[i]) == 2 for i in ("fighter-6", "cleric-5"))
 
 
+def test_a_rule_that_cannot_keep_all_that_is_labelled_keeps_the_most() -> None:
+    asked = {
+        "a": "what does a cleric need against a knight",
+        "b": "a cleric against armor class 7",
+        "c": "who carries the lantern",
+    }
+    by_chunk = labelled(**asked)
+    of_one = make_labelled(by_chunk.pools, {key: {"cleric-7": 1} for key in asked}, PASSING)
+    made = suggest(CHUNKS, (), of_one)
+    (rule,) = (p.rule for p in made.proposals if p.chunk.id == "cleric-7")
+    assert json.loads(rule) == {"contain_one_of": [["cleric", "clerics"]]}
+    assert made.evidence.losses == {"cleric-7": ("who carries the lantern",)}
+
+
 def test_what_a_question_calls_the_value_is_a_spelling_where_another_text_says_it_too() -> None:
     asked = "what does a cleric need to hit one in chain mail and a shield"
     learned = Chunk("armor", "Chain mail and a shield: armor class 7.", "Armor")
