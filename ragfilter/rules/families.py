@@ -23,6 +23,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
+from typing import NamedTuple
 
 from ragfilter.model import Chunk
 from ragfilter.rules.contexts import find_contexts, find_held, held_forms
@@ -137,8 +138,10 @@ def find_families(chunks: Iterable[Chunk]) -> tuple[Family, ...]:
         if len(members) >= FEWEST and _resemble(member.chunk.text for member in members):
             found.append((masked, members))
     families = [Family(" ".join(masked), members) for masked, members in found]
+    kinds = [_kind(family) for family in families]
     named = [
-        Family(family.pattern, family.members, _places(family, families)) for family in families
+        Family(family.pattern, family.members, _places(kind, kinds))
+        for family, kind in zip(families, kinds, strict=True)
     ]
     counted = {member.chunk.id for family in named for member in family.members}
     uncounted = [each for each in labels if each[0].id not in counted]
@@ -338,59 +341,63 @@ def _counted(family: Family) -> set[tuple[str, ...]]:
     return {() if isinstance(v, Value) and stands_alone(str(v.number)) else v.words for v in every}
 
 
-def _places(family: Family, families: Sequence[Family]) -> tuple[tuple[str, ...], ...]:
+class _Kind(NamedTuple):
+    """A family's pattern, word by word, which of these tell something, and what it counts."""
+
+    pattern: Sequence[str]
+    words: Collection[str]
+    telling: set[str]
+    counted: set[tuple[str, ...]]
+
+
+def _kind(family: Family) -> _Kind:
+    pattern = family.pattern.split()
+    return _Kind(pattern, frozenset(pattern), _words(family.pattern), _counted(family))
+
+
+def _places(own: _Kind, kinds: Sequence[_Kind]) -> tuple[tuple[str, ...], ...]:
     """Its names, place by place. Names that the same kin has tell the same, wherever they stand."""
-    own = _words(family.pattern)
-    counted = _counted(family)
     kin = [
         other
-        for other in families
-        if other is not family
-        and counted & _counted(other)
-        and len(own & (others := _words(other.pattern))) >= ALIKE * min(len(own), len(others))
+        for other in kinds
+        if other is not own
+        and own.counted & other.counted
+        and len(own.telling & other.telling) >= ALIKE * min(len(own.telling), len(other.telling))
     ]
     if not kin:
         return ()
-    every = [other.pattern.split() for other in kin]
-    pattern = family.pattern.split()
-    names = own.difference(own.intersection(*every))
-    names.update(word for word in pattern if is_short(word) and _is_alone(word, pattern, every))
-    told: dict[frozenset[int], dict[str, None]] = defaultdict(dict)
-    for place in _runs(pattern, names, every):
-        told[_holding(place, every)].update(dict.fromkeys(place))
-    return tuple(tuple(place) for place in told.values())
+    names = own.telling.difference(own.telling.intersection(*(other.words for other in kin)))
+    names.update(word for word in own.pattern if is_short(word) and _is_alone(word, own, kin))
+    held = {w: frozenset(at for at, other in enumerate(kin) if w in other.words) for w in names}
+    told: dict[frozenset[int], list[str]] = defaultdict(list)
+    for place in _runs(own.pattern, held):
+        told[frozenset().union(*(held[word] for word in place))] += place
+    return tuple(tuple(dict.fromkeys(place)) for place in told.values())
 
 
-def _is_alone(word: str, pattern: Sequence[str], every: Sequence[Sequence[str]]) -> bool:
-    """Whether another pattern has something else in its place, and there alone."""
-    at = pattern.index(word)
-    around = [*pattern[:at], *pattern[at + 1 :]]
-    return any([*other[:at], *other[at + 1 :]] == around and word not in other for other in every)
+def _is_alone(word: str, own: _Kind, kin: Sequence[_Kind]) -> bool:
+    """Whether the pattern of one of the kin has something else in its place, and there alone."""
+    at = own.pattern.index(word)
+    around = [*own.pattern[:at], *own.pattern[at + 1 :]]
+    return any(
+        word not in other.words and [*other.pattern[:at], *other.pattern[at + 1 :]] == around
+        for other in kin
+    )
 
 
-def _runs(
-    pattern: Sequence[str], names: Collection[str], every: Sequence[Sequence[str]]
-) -> Iterator[list[str]]:
-    """Names that stand together in a pattern. Those that cross in others, each without the other
-    in some, do not, unless a list names both."""
-    for is_run, tokens_ in groupby(pattern, lambda token: token in names or token in JOINED):
+def _runs(pattern: Sequence[str], held: Mapping[str, frozenset[int]]) -> Iterator[list[str]]:
+    """Names that stand together in a pattern. Those that cross in the kin that `held` names them
+    by, each without the other in some, do not, unless a list names both."""
+    for is_run, tokens_ in groupby(pattern, lambda token: token in held or token in JOINED):
         run = list(tokens_) if is_run else []
         listed = not CONJUNCTIONS.isdisjoint(run)
         place: list[str] = []
-        for word in (token for token in run if token in names):
-            if not listed and any(_cross(word, other, every) for other in place):
+        for word in (token for token in run if token in held):
+            if not listed and any(
+                held[word] - held[other] and held[other] - held[word] for other in place
+            ):
                 yield place
                 place = []
             place.append(word)
         if place:
             yield place
-
-
-def _cross(one: str, other: str, every: Sequence[Sequence[str]]) -> bool:
-    with_one, with_other = _holding([one], every), _holding([other], every)
-    return bool(with_one - with_other and with_other - with_one)
-
-
-def _holding(words: Collection[str], every: Sequence[Sequence[str]]) -> frozenset[int]:
-    """Which patterns have one of the words."""
-    return frozenset(at for at, other in enumerate(every) if not set(words).isdisjoint(other))
