@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "ragfilter"
 # Each part may import itself and the parts named here; the rest of the world is not restricted.
 GROUND = {
     "errors", "extras", "files", "model", "protocols", "text", "deadline", "database",
-    "settings.field",
+    "settings.field", "toml_files",
 }  # fmt: skip
 CORE = GROUND | {"models", "rules", "answer", "judge", "layers", "settings"}
 WIRING = CORE | {"engine", "stores", "ingest"}
@@ -24,6 +24,7 @@ ALLOWED = {
     "errors": set(),
     "extras": {"errors"},
     "files": {"errors"},
+    "toml_files": {"errors"},
     "text": set(),
     "deadline": set(),
     "database": {"errors", "extras", "text"},
@@ -36,7 +37,7 @@ ALLOWED = {
     "judge": GROUND | {"models", "answer"},
     "layers": GROUND | {"models", "rules", "answer", "judge"},
     # The settings are composed of the layers' sections.
-    "settings": {"errors", "extras", "files", "text", "settings.field", "layers"},
+    "settings": {"errors", "extras", "files", "text", "toml_files", "settings.field", "layers"},
     "engine": CORE,
     "ingest": GROUND | {"rules"},
     "stores": GROUND | {"ingest", "rules"},

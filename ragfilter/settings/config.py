@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from difflib import get_close_matches
@@ -18,7 +18,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ragfilter.errors import SettingsError
+from ragfilter import toml_files
+from ragfilter.errors import InputError, SettingsError
 from ragfilter.extras import extra
 from ragfilter.settings import profiles
 from ragfilter.settings.environment import Places
@@ -129,26 +130,30 @@ def merge(given: Sequence[Given]) -> tuple[Settings, dict[str, str]]:
 
 def read_toml(path: Path) -> tuple[Given, str | None]:
     """The values of a settings file, and the profile it names. Raises SettingsError."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise SettingsError(
-            f"{path} cannot be read: {reason}.", remedy="Check the path of the settings file."
-        ) from None
-    return parse_toml(content, str(path))
+    with _refusing():
+        text = toml_files.read_text(path)
+    return _read(text, str(path))
 
 
 def parse_toml(content: bytes, path: str) -> tuple[Given, str | None]:
     """The same of a file's content; `path` names it in messages. Raises SettingsError."""
-    text = _text_of(content, path)
+    with _refusing():
+        text = toml_files.decode(content, path)
+    return _read(text, path)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """What is wrong with a file is wrong with the settings."""
     try:
-        tree = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
-        raise SettingsError(
-            f"{path} is not valid TOML: {why}.", remedy="Write one [section] per layer."
-        ) from None
+        yield
+    except InputError as error:
+        raise SettingsError(error.message, remedy=error.remedy) from None
+
+
+def _read(text: str, path: str) -> tuple[Given, str | None]:
+    with _refusing():
+        tree = toml_files.parse(text, path)
     named = tree.pop("profile", None)
     if named is not None and not isinstance(named, str):
         raise SettingsError(f"{path}: profile must be text.", remedy='Write profile = "full".')
@@ -164,19 +169,6 @@ def parse_toml(content: bytes, path: str) -> tuple[Given, str | None]:
             raise _unknown(section, given.origin_of(section))
         values |= {f"{section}.{name}": value for name, value in body.items()}
     return given, named
-
-
-def _text_of(content: bytes, path: str) -> str:
-    """The text of a settings file. Raises SettingsError where it is not UTF-8."""
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        try:
-            line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise SettingsError(
-                f"{path}, line {number}: not UTF-8 at byte {error.start + 1}.",
-                remedy="Save the file as UTF-8.",
-            ) from None
-    return content.decode("utf-8-sig")
 
 
 def _lines(text: str) -> dict[str, int]:

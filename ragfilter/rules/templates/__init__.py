@@ -19,20 +19,20 @@ replace those of the same name.
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from ragfilter import toml_files
 from ragfilter.errors import InputError, RuleError
 from ragfilter.files import write_text
 from ragfilter.model import Chunk
 from ragfilter.rules.rule import Rule, parse
 from ragfilter.text.normalise import normalise
+from ragfilter.toml_files import SUFFIX
 
-SUFFIX = ".toml"
+FOLDER = Path(__file__).parent
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 _KEYS = {
     "": ("version", "recognise", "prompt", "example"),
@@ -61,28 +61,13 @@ class Template:
 
 def packaged() -> tuple[Template, ...]:
     """The templates that come with ragfilter, in the order in which they are tried."""
-    return _ordered(
-        read(entry.read_text(encoding="utf-8"), name=entry.name)
-        for entry in files(__package__).iterdir()
-        if entry.name.endswith(SUFFIX)
-    )
+    return _read_folder(FOLDER)
 
 
 def with_folder(folder: Path) -> tuple[Template, ...]:
     """The templates of `folder`, then the packaged ones of other names; one that fits every chunk
     comes last. Raises InputError, naming the file: unreadable, or not a template."""
-    try:
-        texts = {
-            path.name: path.read_text(encoding="utf-8")
-            for path in folder.iterdir()
-            if path.suffix == SUFFIX
-        }
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"The templates in {folder} cannot be read: {error}.",
-            remedy="Name a folder of .toml files in UTF-8.",
-        ) from None
-    own = _ordered(read(text, name=str(folder / name)) for name, text in texts.items())
+    own = _read_folder(folder)
     names = {template.category for template in own}
     every = [*own, *(template for template in packaged() if template.category not in names)]
     return tuple(sorted(every, key=_is_general))
@@ -115,10 +100,7 @@ def recognise(chunk: Chunk, templates: Sequence[Template]) -> Template:
 
 def read(text: str, *, name: str) -> Template:
     """The template in TOML text; `name` is its file's. Raises InputError naming file and key."""
-    try:
-        data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise _bad(name, f"it is not valid TOML ({error})") from None
+    data = toml_files.parse(text, name)
     _known_keys(data, "", name)
     category = Path(name).name.removesuffix(SUFFIX)
     version = data.get("version")
@@ -145,8 +127,9 @@ def _any(patterns: Sequence[re.Pattern[str]], text: str) -> bool:
     return not patterns or any(pattern.search(normalise(text)) for pattern in patterns)
 
 
-def _ordered(templates: Iterable[Template]) -> tuple[Template, ...]:
-    return tuple(sorted(templates, key=lambda t: (_is_general(t), t.category)))
+def _read_folder(folder: Path) -> tuple[Template, ...]:
+    found = (read(toml_files.read_text(path), name=str(path)) for path in toml_files.paths(folder))
+    return tuple(sorted(found, key=_is_general))
 
 
 def _is_general(template: Template) -> bool:

@@ -4,19 +4,20 @@ chunks, kept as a file."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.resources import files
 from itertools import islice
 
 import pandas as pd
 import streamlit as st
 
+from ragfilter import toml_files
 from ragfilter.errors import InputError, RagfilterError
 from ragfilter.model import Chunk
 from ragfilter.rules import templates
 from ragfilter.rules.drafting import total
-from ragfilter.rules.templates import SUFFIX, Template
+from ragfilter.rules.templates import Template
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
+from ragfilter.toml_files import SUFFIX
 from ragfilter.ui.look import html, numbers
 from ragfilter.ui.panels.draft_note import NO_LLM
 from ragfilter.ui.rules import desk, drafting_run
@@ -186,11 +187,11 @@ def _open() -> None:
         st.session_state[NAME], st.session_state[TEXT] = "", SKELETON
         return
     own = open_resources().bench.template_folder / f"{name}{SUFFIX}"
-    packaged = files(templates) / f"{name}{SUFFIX}"
+    packaged = templates.FOLDER / own.name
     try:
-        text = (own if own.exists() else packaged).read_text(encoding="utf-8")
-    except OSError as error:
-        st.session_state[SAID] = ("rf-bad", f"{name} cannot be read: {error.strerror or error}.")
+        text = toml_files.read_text(own if own.exists() else packaged)
+    except InputError as error:
+        st.session_state[SAID] = ("rf-bad", str(error))
         return
     st.session_state[NAME], st.session_state[TEXT] = name, text
 

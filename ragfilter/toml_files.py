@@ -1,0 +1,78 @@
+"""TOML that people write: settings, prompts, templates. Errors name the file and the place."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from ragfilter.errors import InputError
+
+SUFFIX = ".toml"
+
+
+def paths(folder: Path) -> tuple[Path, ...]:
+    """The TOML files of a folder, in the order of their names. Raises InputError."""
+    try:
+        found = [path for path in folder.iterdir() if path.suffix == SUFFIX]
+    except OSError as error:
+        raise InputError(
+            f"{folder} cannot be read: {error.strerror or error}.",
+            remedy=f"Name a folder of {SUFFIX} files.",
+        ) from None
+    return tuple(sorted(found, key=lambda path: path.stem))
+
+
+def read(path: Path) -> dict[str, Any]:
+    """What a file holds. Raises InputError: it cannot be read, or is not UTF-8 or not TOML."""
+    return parse(read_text(path), str(path))
+
+
+def read_text(path: Path) -> str:
+    """The text of a file. Raises InputError: it cannot be read, or is not UTF-8."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read: {error.strerror or error}.",
+            remedy="Check the path of the file.",
+        ) from None
+    return decode(content, str(path))
+
+
+def decode(content: bytes, name: str) -> str:
+    """The text of a file's content; `name` is the file's in messages. Raises InputError."""
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{name}, line {number}: not UTF-8 at byte {error.start + 1}.",
+                remedy="Save the file as UTF-8.",
+            ) from None
+    return content.decode("utf-8-sig")
+
+
+def parse(text: str, name: str) -> dict[str, Any]:
+    """What TOML text holds; `name` is its file's in messages. Raises InputError."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        why = f"it is nested too deeply (at line {_deepest(text)})"
+    except ValueError as error:
+        # Not only a TOMLDecodeError: a number of thousands of digits is refused by int() itself.
+        why = str(error)
+    raise InputError(
+        f"{name} is not valid TOML: {why}.", remedy="Check its quotes, brackets and numbers."
+    )
+
+
+def _deepest(text: str) -> int:
+    """The 1-based line with the deepest bracket. Only for messages: brackets in quotes count."""
+    depth = most = found = 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        opened = line.count("[") + line.count("{")
+        if depth + opened > most:
+            most, found = depth + opened, number
+        depth += opened - line.count("]") - line.count("}")
+    return found
