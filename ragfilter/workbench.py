@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from pydantic import ValidationError
 from ragfilter.answer.kept import Answers
 from ragfilter.engine.backends import Backends
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError
+from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers.quality import Quality, reranker_key
 from ragfilter.model import PUBLIC, User
@@ -306,6 +308,7 @@ def open_workbench(deployment: Deployment, *, kind: str = "ragfilter") -> Workbe
     WorkspaceLocked, StoreError, InputError; then nothing stays open.
     """
     with ExitStack() as closing:
+        closing.enter_context(judge_prompts.hold_folder(prompt_folder(deployment)))
         workspace = closing.enter_context(lock_workspace(deployment, kind=kind))
         chat = chat_of(deployment)
         if chat is not None:
@@ -359,6 +362,16 @@ def read_deployment(*, data_dir: Path | None = None) -> Deployment:
             f"{first['msg'].removeprefix('Value error, ')}.",
             remedy="Correct or unset it.",
         ) from None
+
+
+def prompt_folder(deployment: Deployment) -> Path | None:
+    """Where one's own judge prompts lie: the folder configured, else the workspace's; None where
+    there is none."""
+    if deployment.judge_prompts:
+        return Path(deployment.judge_prompts)
+    own = deployment.data_dir / "prompts"
+    # Never an error: whoever opens the workspace tells what is wrong with its path.
+    return own if os.path.isdir(os.path.expanduser(own)) else None  # noqa: PTH111, PTH112
 
 
 def chat_of(deployment: Deployment) -> OpenAIChat | None:

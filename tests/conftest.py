@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from waiting import PATIENT_S
 
 from ragfilter.engine import complete as complete
+from ragfilter.judge import prompts as judge_prompts
 from ragfilter.models.embedder import BUNDLED, SentenceEmbedder
 
 if TYPE_CHECKING:
@@ -93,6 +94,14 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(("RAGFILTER_", "OPENAI_")) and not name.startswith("RAGFILTER_TEST_"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _packaged_prompts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workspace's own judge prompts, which the process knows from its opening on, reach no other
+    test."""
+    monkeypatch.setattr(judge_prompts, "_own", None)
+    judge_prompts._read.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import resource
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -12,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import Serve, well
+from faults import Handler, Serve, says, well
+from waiting import PATIENT_MS
 
 from ragfilter.answer.context import Context, pack
 from ragfilter.answer.kept import Answers
@@ -259,6 +261,36 @@ def test_the_same_command_asks_once(
     assert len(server.asked) == 3
     assert main(["cache", *where]) == 0
     assert "1 answer, 0.0 MB of at most 100 MB" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_an_edited_judge_prompt_gets_no_old_verdicts(
+    copy_demo: Callable[[], Path],
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def keep(handler: Handler, body: dict[str, Any]) -> None:
+        ids = re.findall(r"^id: (.*)$", body["messages"][-1]["content"], re.MULTILINE)
+        says("\n".join(f"{i} -> KEEP" for i in ids))(handler, body)
+
+    folder, server = copy_demo(), serve(keep)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    (folder / "prompts").mkdir()
+    ask = ["query", "What is a beholder?", "-p", "llm-filter", "--set", "judge.prompt=mine"]
+    ask += ["--set", f"judge.timeout_ms={PATIENT_MS}", "--data-dir", str(folder), "--json"]
+    for words, asked in (("First", 1), ("First", 1), ("Then", 2), ("First", 2)):
+        (folder / "prompts" / "mine.toml").write_text(
+            "version = '1'\nabout = 'mine.'\n"
+            f"instructions = '{words}: KEEP, EXPAND_1, EXPAND_3, EXPAND_5 or DISCARD.'\n"
+        )
+        capsys.readouterr()
+        assert main(ask) == 0
+        assert json.loads(capsys.readouterr().out)["judge"]["prompt_version"].startswith("mine@1-")
+        assert len(server.asked) == asked
+        assert server.asked[-1]["body"]["messages"][0]["content"].startswith(
+            "Then: KEEP" if asked == 2 else "First: KEEP"
+        )
 
 
 def test_a_damaged_file_is_told_with_the_remedy_and_cleared(

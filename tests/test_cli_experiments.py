@@ -87,8 +87,9 @@ def files(tmp_path: Path) -> list[str]:
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Makes the commands open a bench with this LLM."""
+def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Makes the commands open a bench with this LLM, of the workspace `tmp_path`."""
+    monkeypatch.setenv("RAGFILTER_DATA_DIR", str(tmp_path))
 
     def with_chat(chat: ChatModel | None, line: Line | None = None) -> None:
         @contextmanager
@@ -175,6 +176,43 @@ def test_without_variants_every_prompt_is_tried(
     made = printed(capsys)
     assert [s["side"] for s in made["sides"]] == ["no judge", "default", "strict", "terse"]
     assert made["queries"] == 1
+
+
+OWN = """
+version = "1"
+about = "mine."
+instructions = "KEEP, EXPAND_1, EXPAND_3, EXPAND_5 or DISCARD, in my words."
+"""
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_prompt_of_ones_own_is_measured(
+    bench: Any, serve: Serve, files: list[str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], named: bool,
+) -> None:  # fmt: skip
+    folder = tmp_path / ("elsewhere" if named else "prompts")
+    folder.mkdir()
+    (folder / "mine.toml").write_text(OWN, encoding="utf-8")
+    (folder / "bad.toml").write_text("version = 1", encoding="utf-8")
+    if named:
+        monkeypatch.setenv("RAGFILTER_JUDGE_PROMPTS", str(folder))
+    server = serve(labelled)
+    bench(OpenAIChat(model="tiny", base_url=server.url))
+    command = ["experiment", *files, *PATIENT, "--only", "first", "--json"]
+    assert main([*command, "--variants", "mine"]) == 0
+    out, err = capsys.readouterr()
+    assert [side["side"] for side in json.loads(out)["sides"]] == ["no judge", "mine"]
+    (asked,) = server.asked
+    assert asked["body"]["messages"][0]["content"].startswith("KEEP, EXPAND_1, EXPAND_3, EXPAND_5")
+    assert "in my words" in asked["body"]["messages"][0]["content"]
+    assert err.count(f"{folder / 'bad.toml'}: version must be text.") == 1
+    # Without --variants it is one of all.
+    assert main(command) == 0
+    assert [side["side"] for side in printed(capsys)["sides"]] == [
+        "no judge", "default", "strict", "terse", "mine",
+    ]  # fmt: skip
+    assert main([*command, "--variants", "bad"]) == 2
+    assert "Use one of default, strict, terse, mine." in capsys.readouterr().err
 
 
 def test_profiles_and_settings_are_compared_with_a_plain_search(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
+from ragfilter import Filter, open_workspace
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.call import prompt
@@ -25,12 +26,10 @@ instructions = "KEEP, EXPAND_1, EXPAND_3, EXPAND_5 or DISCARD: as I say."
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of variants that is read instead of the shipped one."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of variants that is read instead of the packaged one."""
     monkeypatch.setattr(judge_prompts, "FOLDER", tmp_path)
-    judge_prompts._shipped.cache_clear()
-    yield tmp_path
-    judge_prompts._shipped.cache_clear()
+    return tmp_path
 
 
 def test_three_variants_are_shipped_and_the_default_is_first() -> None:
@@ -81,8 +80,9 @@ def test_a_new_file_needs_no_code(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"version = ", "cannot be read"),
-        (b"\xff\xfe", "cannot be read"),
+        (b"version = ", "is not valid TOML"),
+        (b"most_tokens = " + b"[" * 9_000, "nested too deeply (at line 1)"),
+        (b"\xff\xfe", "line 1: not UTF-8 at byte 1"),
         (GOOD.replace("version", "versoin").encode(), "there is no 'versoin', only about, fields"),
         (GOOD.replace('"7"', "7").encode(), "version must be text"),
         (GOOD.replace('"7"', '"a b"').encode(), "version may hold letters, digits and dots only"),
@@ -119,3 +119,84 @@ def test_a_long_prompt_with_few_lines(folder: Path) -> None:
     hit = Hit(Chunk("a", "word " * 300, "Title"), 0.4, 1)
     content = prompt("why?", [hit], Judge(prompt="mine"), "l2").messages[1].content
     assert content.startswith("Query: why?\n<chunk>\nid: a\ncontent:\nword word")
+
+
+def own(folder: Path, name: str = "mine", says: str = "as I say") -> Path:
+    """A folder of one's own with one prompt."""
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.toml").write_text(GOOD.replace("as I say", says), encoding="utf-8")
+    return folder
+
+
+def key(name: str) -> str:
+    hits = [Hit(Chunk("a", "text"), 0.4, 1)]
+    return prompt("why?", hits, Judge(prompt=name), "l2").key
+
+
+def test_own_prompts_come_beside_the_packaged_ones(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="must be one of default, strict, terse"):
+        Judge(prompt="mine")
+    judge_prompts.use_folder(own(own(tmp_path), "strict", "strictly"))
+    assert judge_prompts.names() == ("default", "strict", "terse", "mine")
+    assert field("judge.prompt").choices == judge_prompts.names()
+    assert Judge(prompt="mine").prompt == "mine"
+    assert "strictly" in judge_prompts.variant("strict").instructions
+    assert judge_prompts.variant("default").version == "1"
+
+
+def test_the_library_knows_them_by_the_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAGFILTER_JUDGE_PROMPTS", str(own(tmp_path / "prompts")))
+    (tmp_path / "settings.toml").write_text('[judge]\nprompt = "mine"', encoding="utf-8")
+    assert Filter(tmp_path / "settings.toml").settings.judge.prompt == "mine"
+
+
+def test_a_bad_file_of_ones_own_is_named_and_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    judge_prompts.use_folder(own(tmp_path))
+    (tmp_path / "strict.toml").write_text("version = ", encoding="utf-8")
+    packaged = judge_prompts.read(judge_prompts.FOLDER / "strict.toml")
+    assert judge_prompts.names() == ("default", "strict", "terse", "mine")
+    assert judge_prompts.variant("strict") == packaged
+    (told,) = (record.getMessage() for record in caplog.records)
+    assert told.startswith(f"a judge prompt is left out: {tmp_path / 'strict.toml'} is not valid")
+
+
+def test_a_folder_that_is_named_and_not_there_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("RAGFILTER_JUDGE_PROMPTS", str(tmp_path / "none"))
+    assert judge_prompts.names() == ("default", "strict", "terse")
+    assert f"{tmp_path / 'none'} cannot be read: No such file" in caplog.text
+
+
+def test_workspaces_that_are_open_together_do_not_mix_their_prompts(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / name).mkdir()
+    first, second = (own(tmp_path / name / "prompts", says=f"as {name}") for name in "ab")
+    with open_workspace(tmp_path / "a"), open_workspace(tmp_path / "c"):
+        assert "as a" in judge_prompts.variant("mine").instructions
+        with pytest.raises(InputError) as refused:
+            open_workspace(tmp_path / "b")
+        assert str(first) in refused.value.message
+        assert str(second) in refused.value.message
+        assert "RAGFILTER_JUDGE_PROMPTS" in refused.value.remedy
+    # A result may outlive its workspace.
+    assert "as a" in judge_prompts.variant("mine").instructions
+    with open_workspace(tmp_path / "b"):
+        assert "as b" in judge_prompts.variant("mine").instructions
+    with open_workspace(tmp_path / "c"):
+        assert "mine" not in judge_prompts.names()
+
+
+def test_an_edited_prompt_is_another_prompt(tmp_path: Path) -> None:
+    """Verdicts are kept under the prompt's key."""
+    own(tmp_path / "prompts")
+    with open_workspace(tmp_path):
+        before = key("mine")
+        own(tmp_path / "prompts", says="otherwise")
+        assert key("mine") == before
+    with open_workspace(tmp_path):
+        assert key("mine") != before

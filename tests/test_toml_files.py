@@ -9,6 +9,8 @@ import pytest
 from ragfilter import toml_files
 from ragfilter.errors import InputError
 
+ROOT = Path(__file__).resolve().parents[1]
+
 BAD = [
     (b"a = 1\n[b", "x.toml is not valid TOML: Expected ']' at the end of a table declaration"),
     (b"a = 1\nb = =", "(at line 2, column 5)"),
@@ -40,3 +42,8 @@ def test_a_folder_is_listed_by_name(tmp_path: Path) -> None:
     for wrong in ("none", "a.txt"):
         with pytest.raises(InputError, match=rf"{wrong} cannot be read: "):
             toml_files.paths(tmp_path / wrong)
+
+
+def test_nothing_else_reads_toml() -> None:
+    readers = [p.name for p in ROOT.glob("ragfilter/**/*.py") if "tomllib" in p.read_text("utf-8")]
+    assert readers == ["toml_files.py"]

@@ -11,6 +11,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.logs import Form
+from ragfilter.judge import prompts as judge_prompts
 from ragfilter.model import User
 from ragfilter.settings.profiles import DEFAULT, PROFILES
 from ragfilter.settings.schema import field
@@ -52,17 +53,22 @@ ProfileName = Annotated[
 
 
 def settings_file(context: typer.Context, value: Path | None) -> Path | None:
-    """The callback of `--config`: a file, or else the name of settings saved in the workspace."""
+    """The callback of `--config`: a file, or else the name of settings saved in the workspace.
+
+    The workspace's own judge prompts are known from here on: all settings may name them.
+    """
+    from ragfilter.workbench import prompt_folder, read_deployment
+
+    deployment = read_deployment(data_dir=context.params.get("data_dir"))
+    judge_prompts.use_folder(prompt_folder(deployment))
     try:
         if value is None or value.exists() or value.suffix == ".toml" or len(value.parts) != 1:
             return value
     except OSError:  # a name too long for a file, which the reader tells
         return value
     from ragfilter.settings import saved
-    from ragfilter.workbench import read_deployment
 
-    workspace = context.params.get("data_dir") or read_deployment().data_dir
-    return saved.find(workspace, whole(str(value)))
+    return saved.find(deployment.data_dir, whole(str(value)))
 
 
 ConfigFile = Annotated[

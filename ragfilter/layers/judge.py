@@ -63,7 +63,9 @@ class Judge(Section):
         False, "Let an LLM decide on each chunk: keep it, discard it, or expand its references."
     )
     prompt: Annotated[str, OneOf(judge_prompts.described)] = setting(
-        judge_prompts.DEFAULT, "Prompt variant.", label="Prompt"
+        judge_prompts.DEFAULT,
+        "Prompt variant. Your own lie in `prompts/` of the workspace.",
+        label="Prompt",
     )
     max_chunks: int = setting(
         25, "Maximum number of chunks kept until the LLM has been asked, or if it fails.",

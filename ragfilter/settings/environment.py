@@ -67,6 +67,11 @@ class Places(BaseModel):
         description="Folder with your own prompt templates for drafting rules (.toml). Default: "
         "`templates` in the workspace.",
     )
+    judge_prompts: str = Field(
+        "",
+        description="Folder with your own prompt variants for the judge (.toml); the library reads "
+        "it without a workspace too. Default: `prompts` in the workspace.",
+    )
     answer_timeout_s: float = Field(60.0, gt=0, description="Timeout of one answer, in seconds.")
     cache_mb: float = Field(
         100.0,

@@ -5,6 +5,7 @@ Source: docs/design.md#chroma: two processes on one embedded Chroma folder lose 
     chroma/         the embedded vector store
     copies/         our own copy of every indexed collection (Parquet)
     settings/       settings saved under a name (TOML)
+    prompts/        one's own prompts of the judge (TOML)
     templates/      one's own prompt templates for drafts of rules
     ragfilter.db    journal, labels, drafts of rules (SQLite)
     cache.db        answers of LLMs, for later runs (SQLite)

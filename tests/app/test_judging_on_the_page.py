@@ -18,6 +18,7 @@ from ragfilter.model import Chunk
 from ragfilter.models.embedder import SentenceEmbedder
 from ragfilter.stores.index import index
 from ragfilter.stores.workspace import Workspace
+from ragfilter.ui.sidebar.controls import key
 
 pytestmark = pytest.mark.model
 
@@ -123,6 +124,37 @@ def test_a_verdict_outlives_the_app(
     told = "\n".join(again.html)
     assert "before: time, tokens and cost are those of the earlier call" in told
     assert "The reply of an earlier run is not kept." in told
+
+
+def test_a_link_names_a_prompt_of_the_workspace(
+    adsapi_workspace: Path,
+    tmp_path: Path,
+    open_page: OpenPage,
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    opened: dict[str, Any],
+) -> None:
+    workspace = Path(copytree(adsapi_workspace, tmp_path / "workspace"))
+    (workspace / "prompts").mkdir()
+    (workspace / "prompts" / "mine.toml").write_text(
+        "version = '1'\nabout = 'mine.'\n"
+        "instructions = 'In my words: KEEP, EXPAND_1, EXPAND_3, EXPAND_5 or DISCARD.'\n"
+    )
+    server = serve(capable)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    page = open_page(LINK | {"judge.prompt": "mine"}, workspace=workspace)
+    try:
+        assert page.at.session_state["ignored"] == []
+        choices = page.at.selectbox(key=key("judge.prompt")).options
+        assert [choice.casefold() for choice in choices] == ["default", "strict", "terse", "mine"]
+        page.press("need-judge")
+        (asked,) = server.asked
+        assert asked["body"]["messages"][0]["content"].startswith("In my words: KEEP")
+        page.select("judge.prompt", "terse").select("judge.prompt", "mine")
+        assert page.changes["judge.prompt"] == "mine"
+        assert len(server.asked) == 1
+    finally:
+        stop_the_app(opened)
 
 
 def test_the_question_of_the_source_document(judged_by: Callable[..., Any]) -> None:

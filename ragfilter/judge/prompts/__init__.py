@@ -1,4 +1,4 @@
-"""The judge's prompt variants: one TOML file each, known by being in this folder.
+"""The judge's prompt variants: one TOML file each, known by being in a folder.
 
 Source: Intelligent Chunk Filtering, "Experimental Tuning Process"; docs/design.md#judge-prompts. A
 file holds
@@ -9,33 +9,46 @@ file holds
     fields         optional: which lines of a chunk are shown, of FIELDS; all where it is missing
     most_tokens    optional: at which length a chunk is shortened
 
+Files of a folder of one's own come beside the packaged ones and replace those of the same name.
+That folder is `prompts/` in the workspace, or the one that RAGFILTER_JUDGE_PROMPTS names, which
+counts without a workspace too. It is one for the whole process: settings are checked wherever they
+are made, and a name must mean the same prompt everywhere.
+
 How an answer must look, and that chunk text is data, is told by `ragfilter.judge.call` in every
-variant: the parser and the guards depend on it. Files are read once a process.
+variant: the parser and the guards depend on it. Files are read once while a workspace is open.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import re
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
+from ragfilter import toml_files
 from ragfilter.errors import InputError
 
 log = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).parent
+VARIABLE = "RAGFILTER_JUDGE_PROMPTS"
 DEFAULT = "default"
 ACTIONS = ("KEEP", "EXPAND_1", "EXPAND_3", "EXPAND_5", "DISCARD")
 FIELDS = ("title", "type", "file", "references", "score")
 LEAST_TOKENS = 20
 _KEYS = frozenset(("version", "about", "instructions", "fields", "most_tokens"))
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+
+_taking = Lock()
+_own: Path | None = None
+_holders = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +63,54 @@ class Variant:
     most_tokens: int | None = None
 
 
+def use_folder(folder: Path | None) -> None:
+    """From now on the process knows the prompts of `folder` beside the packaged ones; None: those
+    of RAGFILTER_JUDGE_PROMPTS, if any. Raises InputError where an open workspace uses another."""
+    with _taking:
+        _take(folder)
+
+
+@contextmanager
+def hold_folder(folder: Path | None) -> Iterator[None]:
+    """The same, and no other folder is taken meanwhile. Raises InputError."""
+    global _holders
+    with _taking:
+        _take(folder)
+        _holders += 1
+    try:
+        yield
+    finally:
+        with _taking:
+            _holders -= 1
+            if not _holders:
+                # The prompts stay known, for results that outlive their workspace; whoever opens
+                # it again may have edited them.
+                _read.cache_clear()
+
+
+def _take(folder: Path | None) -> None:
+    global _own
+    folder = _whole(folder) if folder else None
+    if _holders and _own and folder != _own:
+        if folder is None:
+            return
+        raise InputError(
+            f"The judge prompts in {folder} cannot be used while a workspace is open that uses "
+            f"those in {_own}.",
+            remedy=f"Close it first, or name one folder for both in {VARIABLE}.",
+        )
+    _own = folder
+
+
 def names() -> tuple[str, ...]:
     """The variants that can be chosen, `DEFAULT` first."""
-    return tuple(_shipped())
+    return tuple(_every())
 
 
 def variant(name: str) -> Variant:
     """The variant called `name`. Raises InputError."""
     try:
-        return _shipped()[name]
+        return _every()[name]
     except KeyError:
         raise InputError(
             f"There is no prompt {name!r}.", remedy=f"Use one of {', '.join(names())}."
@@ -67,35 +119,50 @@ def variant(name: str) -> Variant:
 
 def described() -> dict[str, str]:
     """What every variant is for, by name, `DEFAULT` first."""
-    return {name: one.about for name, one in _shipped().items()}
+    return {name: one.about for name, one in _every().items()}
+
+
+def _every() -> Mapping[str, Variant]:
+    named = os.environ.get(VARIABLE)
+    return _read(FOLDER, _own or (_whole(Path(named)) if named else None))
+
+
+def _whole(folder: Path) -> Path:
+    # Unlike the methods of Path these do not fail, whatever the name.
+    return Path(os.path.realpath(os.path.expanduser(folder)))  # noqa: PTH111
 
 
 @lru_cache(maxsize=1)
-def _shipped() -> Mapping[str, Variant]:
-    return read_folder(FOLDER)
+def _read(packaged: Path, own: Path | None) -> Mapping[str, Variant]:
+    return MappingProxyType(read_folder(packaged) | (read_folder(own) if own else {}))
 
 
-def read_folder(folder: Path) -> Mapping[str, Variant]:
-    """Every variant of a folder, `DEFAULT` first. A file that is wrong is told and left out: one
-    bad experiment must not stop everything else."""
+def read_folder(folder: Path) -> dict[str, Variant]:
+    """Every variant of a folder, `DEFAULT` first. What cannot be read is told in the log and left
+    out: one bad experiment must not stop everything else."""
     found: dict[str, Variant] = {}
-    for path in sorted(folder.glob("*.toml"), key=lambda path: (path.stem != DEFAULT, path.stem)):
+    try:
+        paths = toml_files.paths(folder)
+    except InputError as error:
+        log.warning("no judge prompts are read: %s", error)
+        return found
+    for path in sorted(paths, key=lambda path: path.stem != DEFAULT):
         try:
             found[path.stem] = read(path)
         except InputError as error:
             log.warning("a judge prompt is left out: %s", error)
-    return MappingProxyType(found)
+    return found
 
 
 def read(path: Path) -> Variant:
     """The variant in one file. Raises InputError that names the file and what is wrong."""
-    try:
-        tree = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}.", remedy="Write valid TOML.") from None
+    tree = toml_files.read(path)
     wrong = _wrong(path.stem, tree)
     if wrong:
-        raise InputError(f"{path}: {wrong}.", remedy="See the other files in that folder.")
+        raise InputError(
+            f"{path}: {wrong}.",
+            remedy="Use default.toml, which comes with ragfilter, as an example.",
+        )
     return Variant(
         name=path.stem,
         version=tree["version"].strip(),

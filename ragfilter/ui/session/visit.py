@@ -85,9 +85,10 @@ class View:
 def begin() -> Visit:
     """Open the workspace. Where that fails, the page says why and ends here."""
     try:
-        state.begin()
         with st.spinner("Opening the workspace …"):
+            # First: the link may name a judge prompt of the workspace.
             resources = open_resources()
+            state.begin()
             collections = questions.collections(resources)
         return Visit(state.settings(), collections, resources)
     except RagfilterError as error:
