@@ -167,3 +167,28 @@ def test_an_import_that_loses_labelled_recall_asks_once_more(
     assert run.rule("troll") == OTHER
     run("import", str(file), *labels, "--yes")
     assert run.rule("troll") == '{"contain":"cleric"}'
+
+
+def test_an_undo_or_redo_that_loses_labelled_recall_asks_once_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], labels: list[str]
+) -> None:
+    make_workspace(tmp_path / "ws")
+    run = Run(tmp_path / "ws", capsys)
+    place = ["-c", "small", "--data-dir", str(run.folder)]
+    assert main(["labels", "import", *labels[:4], *place, "--set-name", "mine"]) == 0
+    named = [*labels[4:], "--set", "retrieval.k=6"]
+    bad = '{"contain":"cleric"}'
+    run("bulk", "--where", "id=troll", "--set-rule", bad, "--yes")
+    run("bulk", "--where", "id=troll", "--set-rule", OTHER, *named)
+    for what, edit in (("undo", "2"), ("redo", "1")):
+        for which in ((), ("troll",), ("--edit", edit)):
+            printed = run(what, *which, *named, code=1)
+            assert "Nothing was saved" in run.err
+            assert "loses relevant troll" in printed
+        assert run.json(what, *named, code=1) == []
+        assert run.rule("troll") == OTHER
+        run(what, *named, "--yes")
+        assert run.rule("troll") == bad
+        # It gains what is relevant, so it asks nothing.
+        assert "2 of 2 queries change" in run("undo", *named)
+        assert run.rule("troll") == OTHER

@@ -55,13 +55,7 @@ def undo_step(
     Raises InputError: no such edit, or nothing of it is in force; ConflictError naming the chunks
     that were changed since; StoreError. Then nothing is changed.
     """
-    step = _step(store, journal, edit_id, among)
-    found = [e for e in step if e.kind == "edit" and e.state == "done"]
-    if not found:
-        raise InputError(
-            f"Nothing of edit {edit_id} is in force.", remedy="Choose an edit that is done."
-        )
-    entries = [Entry(e.chunk_id, e.after, e.before, of=e.id) for e in found]
+    entries = plan_undo(store, journal, edit_id=edit_id, among=among)
     return _change(store, journal, entries, who=who, kind="undo")
 
 
@@ -77,14 +71,34 @@ def redo_step(
 
     `among` and what it raises are those of `undo_step`.
     """
+    entries = plan_redo(store, journal, edit_id=edit_id, among=among)
+    return _change(store, journal, entries, who=who, kind="redo")
+
+
+def plan_undo(
+    store: RuleStore, journal: Journal, *, edit_id: int, among: Container[str] | None = None
+) -> tuple[Entry, ...]:
+    """What `undo_step` would change, rule by rule. Raises InputError as it does."""
+    step = _step(store, journal, edit_id, among)
+    found = [e for e in step if e.kind == "edit" and e.state == "done"]
+    if not found:
+        raise InputError(
+            f"Nothing of edit {edit_id} is in force.", remedy="Choose an edit that is done."
+        )
+    return tuple(Entry(e.chunk_id, e.after, e.before, of=e.id) for e in found)
+
+
+def plan_redo(
+    store: RuleStore, journal: Journal, *, edit_id: int, among: Container[str] | None = None
+) -> tuple[Entry, ...]:
+    """What `redo_step` would change, rule by rule. Raises InputError as it does."""
     step = _step(store, journal, edit_id, among)
     found = [e for e in step if e.kind == "edit" and e.state == "undone"]
     if not found:
         raise InputError(
             f"Nothing of edit {edit_id} was undone.", remedy="Choose an edit that is undone."
         )
-    entries = [Entry(e.chunk_id, e.before, e.after, of=e.id) for e in found]
-    return _change(store, journal, entries, who=who, kind="redo")
+    return tuple(Entry(e.chunk_id, e.before, e.after, of=e.id) for e in found)
 
 
 def _change(

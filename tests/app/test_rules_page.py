@@ -286,6 +286,33 @@ def test_a_bulk_change_is_previewed_saved_as_one_step_and_undone(page: Any) -> N
     assert list(rules_frame(page)["id"]) == ids
 
 
+def test_an_undo_or_redo_in_the_history_asks_once_more_where_labelled_recall_is_lost(
+    page: Any,
+) -> None:
+    bench = resources.open_resources().bench
+    store, right, wrong = bench.collection("demo"), stored(MATRIX), '{"contain":"wizard"}'
+    for rule, expected in ((wrong, right), (right, wrong)):
+        edit = edits.save(
+            store, bench.journal, chunk_id=MATRIX, rule=rule, expected=expected, who="test"
+        )
+    assert edit is not None
+    choose_part(page, "History")
+    page.at.session_state["history-open"] = edit.id
+    page.run().press("history-undo")
+    assert "Not undone yet." in told(page)
+    assert "loses relevant" in told(page)
+    assert stored(MATRIX) == right
+    page.press("history-confirm")
+    assert "Undone: 1 rule." in told(page)
+    assert stored(MATRIX) == wrong
+    page.press("history-redo")
+    assert "Redone: 1 rule." in told(page)
+    page.at.session_state["history-open"] = edit.id - 1
+    page.run().press("history-undo")
+    assert "were changed since" in told(page).partition("Not done:")[2]
+    assert stored(MATRIX) == right
+
+
 def test_a_family_is_proposed_accepted_and_edited_first(page: Any) -> None:
     settled(choose_part(page, "Suggest"))
     settled(settled(page.press("suggest-find")))

@@ -33,12 +33,9 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saving:
-    """Whether to save a change of rules, and what to look at before."""
+class Asking:
+    """What to look at before rules are changed, and whether to ask."""
 
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be changed.")] = (
-        False
-    )
     queries: Annotated[
         str | None,
         typer.Option(
@@ -53,6 +50,41 @@ class Saving:
         bool, typer.Option("--yes", "-y", help="Save even if labelled queries lose recall.")
     ] = False
 
+    def measure(
+        self,
+        rules: Mapping[str, str | None],
+        bench: Workbench,
+        place: Place,
+        filtering: Filtering,
+    ) -> Effect | None:
+        """What `rules` (by chunk id) do to labelled queries; None where nobody wants to know, and
+        where there are none."""
+        if not rules or (self.queries is None and self.yes):
+            return None
+        return _effect_of(rules, bench, place, (self.queries, self.qrels), filtering)
+
+    def agrees(self, effect: Effect | None) -> bool:
+        """Whether to save although labelled queries lose what they need: that is asked once
+        more."""
+        if effect is None or not effect.loses_relevant or self.yes:
+            return True
+        if sys.stdin.isatty():
+            typer.echo(effect_text(effect), err=True, nl=False)
+            return typer.confirm("Labelled queries would lose relevant chunks. Save?", err=True)
+        parts.tell(
+            "Nothing was saved: labelled queries would lose relevant chunks. Add --yes to save."
+        )
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving(Asking):
+    """Whether to save a change of rules, and what to look at before."""
+
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be changed.")] = (
+        False
+    )
+
     def save(
         self,
         rules: Mapping[str, str | None],
@@ -65,12 +97,10 @@ class Saving:
         `steps.save_all`; then nothing is changed."""
         from ragfilter.rules import steps
 
-        effect = None
-        if rules and (self.queries is not None or not self.yes):
-            effect = _effect_of(rules, bench, place, (self.queries, self.qrels), filtering)
+        effect = self.measure(rules, bench, place, filtering)
         if self.dry_run:
             return Saved(effect, wanted=True, done=False)
-        wanted = _is_wanted(effect, yes=self.yes)
+        wanted = self.agrees(effect)
         if wanted:
             steps.save_all(
                 bench.collection(place.collection),
@@ -126,17 +156,6 @@ def labels_of(
     catalogue = bench.collection(place.collection).catalogue()
     seen_by = viewer(user, settings)
     return stored.everything(bench.labels, place.collection, catalogue, seen_by), settings
-
-
-def _is_wanted(effect: Effect | None, *, yes: bool) -> bool:
-    """Whether to save although labelled queries lose what they need: that is asked once more."""
-    if effect is None or not effect.loses_relevant or yes:
-        return True
-    if sys.stdin.isatty():
-        typer.echo(effect_text(effect), err=True, nl=False)
-        return typer.confirm("Labelled queries would lose relevant chunks. Save?", err=True)
-    parts.tell("Nothing was saved: labelled queries would lose relevant chunks. Add --yes to save.")
-    return False
 
 
 def effect_document(effect: Effect | None) -> dict[str, Any]:

@@ -8,8 +8,9 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import MOST, Json, Place
-from ragfilter.cli.rules.group import OneChunk, rules
+from ragfilter.cli.options import MOST, Filtering, Json, Place
+from ragfilter.cli.rules.effect import Asking, effect_text
+from ragfilter.cli.rules.group import FOUND, OneChunk, rules
 from ragfilter.cli.rules.history import edit_document
 from ragfilter.errors import InputError
 
@@ -32,35 +33,70 @@ MOST_TOLD = 5
 
 
 @command(rules)
-def undo(place: Place, chunk: OneChunk = None, edit: EditId = None, as_json: Json = False) -> None:
-    """Undo the last change of the collection, the last edit of one chunk, or any edit."""
-    _change(place, chunk, edit, again=False, as_json=as_json)
+def undo(
+    place: Place,
+    filtering: Filtering,
+    asking: Asking,
+    chunk: OneChunk = None,
+    edit: EditId = None,
+    as_json: Json = False,
+) -> int:
+    """Undo the last change of the collection, the last edit of one chunk, or any edit.
+
+    Exits with 1 if nothing was undone because labelled queries would lose recall.
+    """
+    return _change(place, filtering, asking, chunk, edit, again=False, as_json=as_json)
 
 
 @command(rules)
-def redo(place: Place, chunk: OneChunk = None, edit: EditId = None, as_json: Json = False) -> None:
-    """Redo the change that was undone last, that of one chunk, or any that was undone."""
-    _change(place, chunk, edit, again=True, as_json=as_json)
+def redo(
+    place: Place,
+    filtering: Filtering,
+    asking: Asking,
+    chunk: OneChunk = None,
+    edit: EditId = None,
+    as_json: Json = False,
+) -> int:
+    """Redo the change that was undone last, that of one chunk, or any that was undone.
+
+    Exits with 1 if nothing was redone because labelled queries would lose recall.
+    """
+    return _change(place, filtering, asking, chunk, edit, again=True, as_json=as_json)
 
 
 def _change(
-    place: Place, chunk: str | None, edit: int | None, *, again: bool, as_json: bool
-) -> None:
+    place: Place,
+    filtering: Filtering,
+    asking: Asking,
+    chunk: str | None,
+    edit: int | None,
+    *,
+    again: bool,
+    as_json: bool,
+) -> int:
     from ragfilter.rules import edits, steps
 
     if chunk is not None and edit is not None:
         raise InputError("A chunk and --edit were both given.", remedy="Give one of them.")
-    made: Sequence[Edit]
+    made: Sequence[Edit] = ()
     with place.open("rules") as bench:
         store = bench.collection(place.collection)
         journal, who = bench.journal, bench.deployment.user
         last = (journal.redoable if again else journal.undoable)(place.collection, chunk)
         if edit is None and chunk is None and last is not None and last.batch is not None:
             edit = last.id
+        after: dict[str, str | None] = {}
         if edit is not None:
+            plan = steps.plan_redo if again else steps.plan_undo
+            after = {e.chunk_id: e.after for e in plan(store, journal, edit_id=edit)}
+        elif last is not None:
+            after = {last.chunk_id: last.after if again else last.before}
+        effect = asking.measure(after, bench, place, filtering)
+        wanted = asking.agrees(effect)
+        if wanted and edit is not None:
             change = steps.redo_step if again else steps.undo_step
             made = change(store, journal, edit_id=edit, who=who)
-        else:
+        elif wanted:
             one = edits.redo if again else edits.undo
             made = (one(store, journal, who=who, chunk_id=chunk),)
     if as_json:
@@ -70,6 +106,8 @@ def _change(
         parts.emit("".join(map(_text, made[:MOST_TOLD])))
         if len(made) > MOST_TOLD:
             parts.emit(f"and {len(made) - MOST_TOLD} more; --json lists them\n")
+        parts.emit(effect_text(effect))
+    return 0 if wanted else FOUND
 
 
 def _text(edit: Edit) -> str:

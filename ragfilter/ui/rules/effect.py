@@ -68,9 +68,14 @@ def guard(work: Desk, chunk_id: str, text: str) -> str:
         rule = canonical(parse(text)) if text.strip() else None
     except RuleError:
         return ""
+    return guard_changes(work, {chunk_id: rule})
+
+
+def guard_changes(work: Desk, changes: Changes) -> str:
+    """The same of rules by chunk id."""
     # One who saves the first rule at once waits, rather than being asked.
     labelled.await_labels(work, PATIENCE_S)
-    return spoilt(work, {chunk_id: rule})
+    return spoilt(work, changes)
 
 
 def guard_at_once(work: Desk, chunk_id: str, text: str) -> str:

@@ -3,7 +3,8 @@ place."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 import streamlit as st
@@ -14,13 +15,22 @@ from ragfilter.rules.journal_rows import Step
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html
 from ragfilter.ui.main import grid
-from ragfilter.ui.rules import diff
+from ragfilter.ui.rules import diff, effect, labelled
 from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.session import state
 
 PAGE = 50
 MOST_SHOWN = 20
-AT, OPEN, SAID = "history-page", "history-open", "history-said"
+AT, OPEN, SAID, DOUBT = "history-page", "history-open", "history-said", "history-doubt"
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """An undo, or a redo (`again`), that would spoil something; `changes` are its rules."""
+
+    edit_id: int
+    again: bool
+    changes: Mapping[str, str | None]
 
 
 def draw(work: Desk) -> None:
@@ -110,7 +120,13 @@ def _pick(key: str, ids: list[int]) -> None:
     row = grid.clicked(st.session_state[key], len(ids))
     if row is not None:
         st.session_state[OPEN] = ids[row]
-        st.session_state.pop(SAID, None)
+        _forget()
+
+
+def _forget() -> None:
+    """Something else is being done: what came of the last undo or redo is history."""
+    for name in (SAID, DOUBT):
+        st.session_state.pop(name, None)
 
 
 def _turn(page: int) -> None:
@@ -142,6 +158,7 @@ def _step(work: Desk, edit_id: int | None) -> None:
     message: tuple[str, str] | None = st.session_state.get(SAID)
     if message is not None:
         html.draw(f'<p class="rf-verdict {message[0]}" role="alert">{html.text(message[1])}</p>')
+    _doubt(work, first.id)
     own = first.kind == "edit"
     with st.container(key="history-actions", horizontal=True, gap="small"):
         st.button(
@@ -170,20 +187,44 @@ def _step(work: Desk, edit_id: int | None) -> None:
         html.draw(f'<p class="rf-aside">and {len(seen) - MOST_SHOWN:,} more</p>')
 
 
-def _go(work: Desk, edit_id: int, again: bool) -> None:
-    bench = work.resources.bench
-    act = steps.redo_step if again else steps.undo_step
+def _doubt(work: Desk, edit_id: int) -> None:
+    """What the open step is asked about once more, with what it would change."""
+    found: Doubt | None = st.session_state.get(DOUBT)
+    if found is None or found.edit_id != edit_id:
+        return
+    effect.of_changes(work, found.changes)
+    st.button(
+        "Redo anyway" if found.again else "Undo anyway",
+        key="history-confirm",
+        on_click=_go,
+        args=(work, edit_id, found.again, True),
+        help="Does it even though labelled questions would lose relevant chunks.",
+    )
+    labelled.wait(work)
+
+
+def _go(work: Desk, edit_id: int, again: bool, sure: bool = False) -> None:
+    _forget()
+    bench, among = work.resources.bench, _among(work)
+    store, journal = bench.collection(work.collection), bench.journal
+    plan, act, word = (
+        (steps.plan_redo, steps.redo_step, "redone")
+        if again
+        else (steps.plan_undo, steps.undo_step, "undone")
+    )
     try:
-        made = act(
-            bench.collection(work.collection),
-            bench.journal,
-            edit_id=edit_id,
-            who=work.resources.deployment.user,
-            among=_among(work),
-        )
+        entries = plan(store, journal, edit_id=edit_id, among=among)
+        changes = {entry.chunk_id: entry.after for entry in entries}
+        spoilt = "" if sure else effect.guard_changes(work, changes)
+        if spoilt:
+            st.session_state[DOUBT] = Doubt(edit_id, again, changes)
+            st.session_state[SAID] = ("rf-bad", f"Not {word} yet. {spoilt}")
+            return
+        made = act(store, journal, edit_id=edit_id, who=work.resources.deployment.user, among=among)
     except RagfilterError as error:
         st.session_state[SAID] = ("rf-bad", f"Not done: {error}")
     else:
-        word = "Redone" if again else "Undone"
-        st.session_state[SAID] = ("rf-good", f"{word}: {counted(len(made), 'rule')}.")
+        st.session_state[SAID] = (
+            "rf-good", f"{word.capitalize()}: {counted(len(made), 'rule')}.",
+        )  # fmt: skip
         state.renew()
