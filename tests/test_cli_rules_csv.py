@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from rule_runs import GOOD, OTHER, Run, make_workspace
 
+from ragfilter.model import Chunk
+from ragfilter.rules import rule_files
+
 HEAD = "id,title,query_must"
 
 
@@ -42,6 +45,35 @@ def test_an_exported_file_comes_back_as_it_was(run: Run, tmp_path: Path) -> None
     out.write_text(edited, encoding="utf-8")
     assert [c["chunk_id"] for c in run.json("import", str(out))["saved"]] == ["cleric-7"]
     assert run.rule("cleric-7") == '{"contain_one_of":[["cleric","prie\u0301sts"]]}'
+
+
+@pytest.mark.parametrize("chunk_id", ["h\ri", "h\r\ni", "h\ni", "h\x1b[2Ji", '"h";\ti, j'])
+def test_an_id_with_line_ends_comes_back_as_it_was(tmp_path: Path, chunk_id: str) -> None:
+    file = tmp_path / "rules.csv"
+    chunks = [Chunk(i, "", "two\rlines", rule=GOOD) for i in (chunk_id, "boat")]
+    file.write_text(rule_files.csv_text(chunks), encoding="utf-8", newline="")
+    stored: dict[str, str | None] = {chunk_id: GOOD, "boat": OTHER}
+    plan = rule_files.plan(file, stored)
+    assert (plan.unchanged, plan.refusals) == (1, ())
+    assert [change.chunk_id for change in plan.changes] == ["boat"]
+
+
+def test_line_ends_of_another_system_are_those_of_the_first_line(tmp_path: Path) -> None:
+    file = tmp_path / "rules.csv"
+    for end in ("\n", "\r\n", "\r"):
+        rows = [HEAD, 'boat,,"{""contain"":', '""boat""}"', "troll,,{"]
+        file.write_text(end.join(rows) + end, encoding="utf-8", newline="")
+        plan = rule_files.plan(file, {"boat": None, "troll": None})
+        assert [change.after for change in plan.changes] == ['{"contain":"boat"}']
+        assert [refusal.line for refusal in plan.refusals] == [4]
+
+
+def test_a_refusal_is_one_line_whatever_the_id_holds(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "rules.csv"
+    file.write_text(HEAD + '\n"h\r\n\x1bi",,{}\n', encoding="utf-8", newline="")
+    assert run("import", str(file), code=1).splitlines()[0] == (
+        r"refused: line 2 (h\r\n\x1bi): the collection has no such chunk"
+    )
 
 
 def test_rows_that_cannot_be_used_are_named_and_the_rest_is_saved(run: Run, tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ takes its place; any other second line with another rule is refused, since a bad
 
 A CSV file has the columns `id`, `title` and `query_must`, the rule as JSON text. A spreadsheet does
 not tell an empty cell from one that is not there, so a line without `query_must` is skipped, and
-one with ``null`` removes the rule.
+one with ``null`` removes the rule. Its first line end is that of the file; any other kind stands
+within a cell, as a chunk's id may hold it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules.rule import canonical, load, parse
-from ragfilter.text.characters import whole
+from ragfilter.text.characters import in_one_line, whole
 
 if TYPE_CHECKING:
     import _csv
@@ -37,7 +38,7 @@ RULE_KEY = "query_must"
 REMARKS_KEY = "remarks"
 OPEN = "unexpected end of data"
 """What `csv` says at the end of a file within quotes."""
-_LINE_END = re.compile(r"\r\n?")
+_LINE_END = re.compile(r"\r\n?|\n")
 _SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 
 
@@ -71,7 +72,7 @@ class Refusal:
     def told(self) -> str:
         """The refusal in one line."""
         whose = f" ({self.chunk_id})" if self.chunk_id else ""
-        return f"refused: line {self.line}{whose}: {self.error}"
+        return in_one_line(f"refused: line {self.line}{whose}: {self.error}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +97,15 @@ def lines(chunks: Iterable[Chunk]) -> Iterator[str]:
 
 def csv_text(chunks: Iterable[Chunk]) -> str:
     """The same as CSV, with a header, and the mark by which Excel knows UTF-8."""
-    made = io.StringIO("\ufeff", newline="")
-    made.seek(0, io.SEEK_END)
-    writer = csv.writer(made, lineterminator="\n")
-    writer.writerow(("id", "title", RULE_KEY))
-    writer.writerows((c.id, c.title, _text(c.rule)) for c in chunks if c.rule)
-    return made.getvalue()
+    rows = ((c.id, c.title, _text(c.rule)) for c in chunks if c.rule)
+    return "\ufeff" + "".join(map(_csv_line, (("id", "title", RULE_KEY), *rows)))
+
+
+def _csv_line(cells: Iterable[str]) -> str:
+    made = io.StringIO(newline="")
+    # Older versions of Python put a line end into quotes only if its characters end rows.
+    csv.writer(made, lineterminator="\r\n").writerow(cells)
+    return made.getvalue().removesuffix("\r\n") + "\n"
 
 
 def is_csv(path: Path | None) -> bool:
@@ -210,7 +214,7 @@ def _records(path: Path) -> Iterator[tuple[int, str, dict[str, Any]] | Refusal]:
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """The object of every line of a JSONL file, or what is wrong with it."""
     # Not splitlines: that also breaks at characters that may stand within a JSON string.
-    for number, line in enumerate(_read_text(path).split("\n"), start=1):
+    for number, line in enumerate(_LINE_END.split(_read_text(path)), start=1):
         if not line.strip():
             continue
         try:
@@ -225,6 +229,9 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """The cells of every row of a CSV file by column, or what is wrong with it. Raises InputError
     where there is no header."""
     text = _read_text(path)
+    ends = _LINE_END.search(text)
+    if ends is not None and ends[0] != "\n":
+        text = text.replace(ends[0], "\n")
     told = _SEPARATOR.match(text)
     # Excel's own first line is no row, but counts as a line.
     text = text if told is None else "\n" + text[told.end() :]
@@ -277,7 +284,7 @@ def _read_text(path: Path) -> str:
         content = path.read_bytes()
         # Excel's "Unicode text" is UTF-16, and says so in its first two bytes.
         wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        return _LINE_END.sub("\n", content.decode("utf-16" if wide else "utf-8-sig"))
+        return content.decode("utf-16" if wide else "utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         if isinstance(error, UnicodeDecodeError):
             line = error.object[: error.start].count(b"\n") + 1

@@ -11,6 +11,7 @@ import json
 import re
 from typing import Any
 
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
@@ -29,6 +30,11 @@ def has_halves(text: str) -> bool:
 def ends_in_half(text: str) -> bool:
     """Whether `text` ends in the first half of a character, whose second half may follow."""
     return "\ud800" <= text[-1:] <= "\udbff"
+
+
+def in_one_line(text: str) -> str:
+    """`text` with line ends and other control characters as they are written in code: ``\\n``."""
+    return _CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def loads(text: str) -> Any:

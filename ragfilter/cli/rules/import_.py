@@ -13,6 +13,7 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Json, Place
 from ragfilter.cli.rules.effect import Saving, effect_document, effect_text
 from ragfilter.cli.rules.group import FOUND, rules
+from ragfilter.text.characters import in_one_line
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def import_text(collection: str, plan: Plan, *, saved: bool) -> str:
         + (f", {len(plan.held)} held back for doubts" if plan.held else "")
     )
     lines += [HELD] if plan.held else []
-    return "\n".join(lines) + "\n"
+    return "\n".join(map(in_one_line, lines)) + "\n"
 
 
 def _doubt(what: str, change: Change) -> str:
