@@ -59,9 +59,10 @@ def parse(text: str, name: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except RecursionError:
         why = f"it is nested too deeply (at line {_deepest(text)})"
-    except ValueError as error:
-        # Not only a TOMLDecodeError: a number of thousands of digits is refused by int() itself.
+    except tomllib.TOMLDecodeError as error:
         why = str(error)
+    except ValueError:
+        why = "a number in it has too many digits"
     raise InputError(
         f"{name} is not valid TOML: {why}.", remedy="Check its quotes, brackets and numbers."
     )
