@@ -23,11 +23,22 @@ _CREDENTIALS = re.compile(r"(?<=://)(?!/)\S*@")
 """Between the scheme and the host of an address, wherever it came from: no message shows them."""
 
 Action = Literal[
-    "", "index", "finish", "rebuild", "replace", "folder", "writable", "close", "runs", "baseline"
+    "",
+    "index",
+    "finish",
+    "rebuild",
+    "replace",
+    "folder",
+    "writable",
+    "close",
+    "runs",
+    "baseline",
+    "tune",
+    "label",
 ]
 """What would help where a front end may know a way: index something, finish an indexing, rebuild a
 collection from its copy, replace it, name another workspace folder, allow changes to a foreign
-collection, close it, list the saved runs, or make a baseline anew."""
+collection, close it, list the saved runs, make a new baseline, tune settings, or import labels."""
 ChatErrorKind = Literal[
     "unreachable", "timeout", "auth", "rate_limit", "server", "protocol", "interrupted", "empty"
 ]

@@ -196,7 +196,7 @@ def test_a_standard_output_that_is_not_utf8_is_told() -> None:
         (["query", "x", "--colection", "y"], "No such option: --colection"),
         (["query", "x", "--profile", "best"], "There is no profile 'best'. Choose one of: full"),
         (["query", "x", "--set", "cutoff.gap"],
-         "--set cutoff.gap: there is no '='. Write --set layer.field=value."),
+         "--set cutoff.gap: the '=' is missing. Write --set layer.field=value."),
         (["query", "x", "--set", "cutoff.gap_treshold=1"],
          "There is no setting 'cutoff.gap_treshold' (from --set). "
          "Did you mean cutoff.gap_threshold?"),
@@ -209,7 +209,7 @@ def test_a_standard_output_that_is_not_utf8_is_told() -> None:
         (["query", "x", "--config", "/nowhere.toml"], "/nowhere.toml cannot be read: No such file"),
         (["index", "demo.jsonl"], "--collection is missing. Name the collection to index into."),
         (["index", "--collection", "x-y"], "SOURCE is missing. Give demo, adsapi, or a file"),
-        (["eval", "--queries", "q.jsonl"], "The qrels are missing. Name the file"),
+        (["eval", "--queries", "q.jsonl"], "The qrels are missing. Pass the file"),
         (["eval", "--queries", "demo", "--qrels", "q.tsv"], "Only one of queries and qrels"),
         (["eval", "--queries", "demo", "--qrels", "demo", "--only", "zz"], "There is no query"),
         (["rules", "history", "--limit", "9" * 20], 
@@ -228,7 +228,10 @@ def test_bad_input_is_one_line(args: list[str], message: str, failing: Failing) 
     ("args", "remedy"),
     [
         (["index", "{}", "-c", "small"], "Give demo, adsapi, or a file, folder or zip"),
-        (["query", "owl", "--data-dir", "{}"], "Use a folder that can be written. --data-dir or"),
+        (
+            ["query", "owl", "--data-dir", "{}"],
+            "Use a folder that can be written. Choose another folder with --data-dir or",
+        ),
         (["query", "owl", "-c", "small", "--config", "{}"], "Check the path of the file"),
         (["rules", "import", "{}", "-c", "small"], "Use a JSONL or CSV file in UTF-8"),
         (["rules", "export", "--out", "{}", "-c", "small"], "Use another file with --out"),
@@ -261,9 +264,9 @@ def test_a_lock_of_another_user_is_told(tmp_path: Path) -> None:
     made = run("query", "owl", "--data-dir", str(tmp_path), plain_user=True)
     assert made.returncode == 2
     assert made.stderr == (
-        f"ragfilter: The lock {tmp_path}/.lock cannot be opened: Permission denied. "
-        "Make it a file that this user may write, or use another folder. "
-        "--data-dir or RAGFILTER_DATA_DIR names another folder.\n"
+        f"ragfilter: The lock {tmp_path}/.lock cannot be opened: Permission denied. Make it a "
+        "file that this user may write, or use another folder. Choose another folder with "
+        "--data-dir or RAGFILTER_DATA_DIR.\n"
     )
 
 
@@ -446,7 +449,7 @@ def test_missing_and_empty_collections(workspace: Path, failing: Failing) -> Non
         "The collection 'empty' is empty. Index chunks into it. "
         "For the demo: `ragfilter index demo --collection demo`."
     )
-    assert failing("query", "  ", "-c", "small", *where) == "The query is empty. Type a question."
+    assert failing("query", "  ", "-c", "small", *where) == "The query is empty. Pass a question."
 
 
 @pytest.mark.model
@@ -680,11 +683,17 @@ def test_a_department_in_half_characters_is_asked_in_whole_ones(
     [
         ("--level high", "Invalid value for '--level'"),
         ("--level -1", "Invalid value for '--level'"),
-        ("--set clearance.level=high", "clearance.level = 'high' (from --set) is no level."),
-        ("--set clearance.level=", "clearance.level = '' (from --set) is no level."),
-        (f"--set clearance.level={'9' * 5000}", "is no level. Give a whole number of at least 0"),
+        (
+            "--set clearance.level=high",
+            "clearance.level = 'high' (from --set) is not a valid level.",
+        ),
+        ("--set clearance.level=", "clearance.level = '' (from --set) is not a valid level."),
+        (
+            f"--set clearance.level={'9' * 5000}",
+            "is not a valid level. Give a whole number of at least 0",
+        ),
         ("--set clearance.level=-1", "The user's level is -1. It must be a whole number from 0"),
-        ("--set clearance.level", "--set clearance.level: there is no '='."),
+        ("--set clearance.level", "--set clearance.level: the '=' is missing."),
         ("--set clearance.levels=1", "There is no setting 'clearance.levels'"),
     ],
 )

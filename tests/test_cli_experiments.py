@@ -279,7 +279,7 @@ def test_without_labels_there_is_the_rest(
          "labels are left out. Index those chunks, or label others\n"),
         ("0 1", 0, [], ""),
         ("x", 2, None, "ragfilter: None of the labelled ids, such as 'x', is in the collection "
-         "'line'. Check that the labels and the collection belong together.\n"),
+        "'line'. Check that the labels belong to this collection.\n"),
     ],
 )  # fmt: skip
 def test_labels_that_name_unknown_chunks_are_told(

@@ -140,7 +140,7 @@ def test_questions_come_from_csv_and_lines_too(run: Any, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("name\nx\n", "has no column of questions"),
+        ("name\nx\n", "has no column with questions"),
         ("id,text\na,one\na,two\n", "line 3: the id 'a' appears twice"),
         ("text\n", "contains no questions"),
     ],
@@ -194,13 +194,13 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     )
     assert made["gain"]["f1"] == pytest.approx(gain)
     assert made["b"]["f1"] - made["a"]["f1"] == pytest.approx(gain)
-    assert any("mind the interval" in note for note in made["notes"])
+    assert any("so the interval is wide" in note for note in made["notes"])
     assert not any("changed" in note or "different" in note for note in made["notes"])
     text = run("runs", "compare", *numbers)[1]
     assert f"run {numbers[1]} (B) against run {numbers[0]} (A)" in text
     assert "paired permutation test" in text
     text = run("runs", "show", numbers[0])[1]
-    assert "What each layer buys" in text
+    assert "What each layer contributes" in text
     assert re.search(r"^oracle .* –$", text, re.MULTILINE)
     assert "cost of 1,000" not in text
     monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "2")
@@ -224,7 +224,7 @@ def test_a_run_whose_set_or_collection_is_gone_can_be_read(
     run("labels", "rename", "leaving", "left", "-c", "small")
     (note,) = json.loads(run(*show)[1])["notes"]
     assert "has no query set 'leaving'" in note
-    assert "Whether questions or labels have changed since cannot be told." in note
+    assert "It is not known whether questions or labels have changed since then." in note
 
     def down(*given: Any) -> None:
         raise StoreError("The server does not answer.", remedy="Start it.")
@@ -233,7 +233,7 @@ def test_a_run_whose_set_or_collection_is_gone_can_be_read(
     code, out, _ = run(*show)
     shown = json.loads(out)
     assert (code, shown["rows"]) == (0, made["rows"])
-    said = "What has changed since is not known: The server does not answer. Start it."
+    said = "Changes since then are unknown: The server does not answer. Start it."
     assert shown["notes"] == [said]
 
 
@@ -263,7 +263,7 @@ def test_an_llm_proposes_labels_after_its_cost_is_said(
     monkeypatch.setenv("OPENAI_MODEL", "grader")
     monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "1")
     code, out, err = run(*propose)
-    assert (code, out, llm.asked) == (0, "Nobody was asked. Add --yes to ask the LLM.\n", [])
+    assert (code, out, llm.asked) == (0, "The LLM was not called. Add --yes to call it.\n", [])
     assert "3 questions, 9 chunks: 3 calls, about " in err
     made = json.loads(run(*propose, "--yes", "--json")[1])
     # Each of the three questions finds its labelled chunks among the first three; one chunk of
@@ -323,12 +323,12 @@ def test_a_run_tells_what_changed_since_and_between(run: Any, place: Path, tmp_p
     more = ["--queries", str(place / "queries.jsonl"), "--qrels", str(tmp_path / "more.tsv")]
     run("labels", "import", *more, *set_name)
     number = str(first["run"])
-    assert "labels have changed since: measure again" in run("runs", "show", number)[1]
+    assert "labels have changed since then: measure again" in run("runs", "show", number)[1]
     second = json.loads(run(*new, "--json")[1])
     (tmp_path / "new.jsonl").write_text('{"id": "sun-0", "text": "The sun sets."}\n', "utf-8")
     assert run("index", str(tmp_path / "new.jsonl"), "-c", "small")[0] == 0
     (note,) = json.loads(run("runs", "show", str(second["run"]), "--json")[1])["notes"]
-    assert note == "The collection has changed since: measure again."
+    assert note == "The collection has changed since then: measure again."
     third = json.loads(run(*new, "--json")[1])
     for before, after, said in (
         (first, second, "different questions or labels"),

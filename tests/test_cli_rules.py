@@ -146,8 +146,8 @@ def test_a_secret_is_not_sent_for_a_user_who_may_not_see_it(run: Run, llm: Llm) 
     server = llm(says(GOOD))
     run(*SUGGEST, "--where", "type=special")
     assert run.err.startswith(
-        "ragfilter: 1 chunk is left out: above the clearance in force. --level N raises it, "
-        "--set clearance.enabled=false lifts it.\n"
+        "ragfilter: 1 chunk is left out: above the user's clearance. Raise it with --level N, or "
+        "switch it off with --set clearance.enabled=false.\n"
     )
     assert len(server.asked) == 3
     assert not any("Secret" in title for title in asked_about(server))
@@ -530,7 +530,7 @@ def test_a_file_that_can_no_longer_be_written_loses_nothing(
         assert printed[1] == f"  {GOOD}"
         assert printed[2].startswith("2 drafted")
     (told,) = run.err.splitlines()[1:]
-    assert told.startswith(f"ragfilter: The drafts cannot be kept in {out}: Is a directory.")
+    assert told.startswith(f"ragfilter: The drafts cannot be written to {out}: Is a directory.")
 
 
 def test_suggest_needs_an_llm(run: Run) -> None:
@@ -630,7 +630,7 @@ def test_lint_of_a_file_needs_no_workspace(
     assert third == "refused: line 4 (b): line 2 has another rule for this chunk"
     assert last == f"{broken}: 1 rule, 0 errors, 0 warnings, 0 notes"
     assert main(["rules", "lint", "--rules", file, "--fix"]) == 2
-    assert "--rules only checks a file." in capsys.readouterr().err
+    assert "--rules can only check a file." in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
 
 
@@ -807,7 +807,7 @@ def test_a_draft_with_doubts_is_held_back_until_they_are_accepted(run: Run, tmp_
         told,
         "small: 2 rules saved, 1 unchanged, 0 lines without a rule skipped, 0 refused, "
         "1 held back for doubts",
-        "Correct the drafts that are held back and remove their remarks from the file, or add "
+        "Correct the drafts held back and remove their remarks from the file, or add "
         "--with-doubts to save them as they are.",
     ]
     assert (run.rule("cleric-7"), run.rule("boat")) == (None, '{"contain":"boat"}')

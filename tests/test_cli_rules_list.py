@@ -77,7 +77,7 @@ def test_a_limit_says_what_it_leaves_out(run: Run) -> None:
 
 def test_only_what_the_user_may_see_is_listed_and_counted(run: Run) -> None:
     assert "secret" not in run("list")
-    assert run.err.startswith("ragfilter: 1 chunk is left out: above the clearance in force.")
+    assert run.err.startswith("ragfilter: 1 chunk is left out: above the user's clearance.")
     assert "secret" in run("list", "--level", "4")
     assert run.err == ""
 
@@ -95,7 +95,10 @@ def test_changed_since_the_last_export(run: Run, tmp_path: Path) -> None:
 
 def test_a_state_that_there_is_not(run: Run) -> None:
     run("list", "--state", "draft", code=2)
-    assert "--state 'draft' is no state. Name invalid, warning, none, valid, changed." in run.err
+    assert (
+        "--state 'draft' is not a state. Use one of invalid, warning, none, valid, changed."
+        in run.err
+    )
 
 
 def test_an_empty_collection(run: Run) -> None:

@@ -61,7 +61,7 @@ def test_the_matrix_of_labelled_questions_and_of_a_log(
 
 def test_the_questions_that_were_asked(run: Run) -> None:
     run("matrix", "--questions", "asked", code=2)
-    assert "No question was asked of small yet." in run.err
+    assert "No question has been asked of small yet." in run.err
     with parts.open_for(run.folder, "test") as bench:
         bench.labels.remember("small", "trolls in the hills")
     made = run.json("matrix", "--questions", "asked")

@@ -64,7 +64,7 @@ def test_hidden_chunks_are_skipped_and_told(run: Run, tmp_path: Path) -> None:
     file = write(tmp_path / "e.jsonl", {"question": "boats", "stay": ["boat"], "go": ["secret"]})
     assert run.json("test", file)["skipped"] == 1
     assert run.err == (
-        "ragfilter: 1 expectation is about a chunk above the clearance in force: skipped.\n"
+        "ragfilter: 1 expectation is about a chunk above the user's clearance: skipped.\n"
     )
     assert "secret must go: no rule" in run("test", file, "--level", "4", code=1)
 
@@ -106,7 +106,7 @@ def test_a_bad_line_is_named_by_number(run: Run, tmp_path: Path, line: object, w
 
 def test_files_that_cannot_be_used(run: Run, tmp_path: Path) -> None:
     run("test", write(tmp_path / "e.jsonl", ""), code=2)
-    assert "holds no expectations" in run.err
+    assert "contains no expectations" in run.err
     run("test", str(tmp_path / "gone.jsonl"), code=2)
     assert "cannot be read" in run.err
     rules = write(tmp_path / "r.jsonl", {"id": "a", "query_must": None}, {"query_must": {}})

@@ -119,7 +119,7 @@ def test_a_sweep_prints_its_front_and_what_is_highest(
     assert main(["eval", *args, "--profile", "adaptive-gap", "--json"]) == 0
     f1 = json.loads(capsys.readouterr().out)["filtered"]["f1"]
     assert re.search(rf"^in force +0.1 .* {f1:.3f} ", told, re.MULTILINE)
-    assert "front: none has more recall" in told
+    assert "front: no other setting has more recall" in told
 
 
 def test_a_sweep_goes_over_what_acts_until_told_otherwise(
@@ -134,8 +134,8 @@ def test_a_sweep_goes_over_what_acts_until_told_otherwise(
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--across", "cutoff.jumps"], "is no number that acts with these settings"),
-        (["--up", "cutoff.gap_threshold"], "--across and --up both say"),
+        (["--across", "cutoff.jumps"], "is not a numeric setting in effect here"),
+        (["--up", "cutoff.gap_threshold"], "--across and --up both name"),
         (["--measure", "f9"], "There is no measure"),
         (["--set", "judge.enabled=true"], "The judge is on"),
     ],
@@ -195,10 +195,10 @@ def test_calibrated_without_hits_or_learning_is_one_line(
     args: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["cut", "0.1", "0.2", "--strategy", "calibrated"]) == 2
-    assert "not distances alone" in capsys.readouterr().err
+    assert "not only their distances" in capsys.readouterr().err
     where = [args[0], args[1], *args[-2:]]
     assert main(["query", "bread", *where, "--set", "cutoff.strategy=calibrated"]) == 2
-    assert "nothing is learned" in capsys.readouterr().err
+    assert "nothing has been learned yet" in capsys.readouterr().err
 
 
 def test_tokens_at_a_recall(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,7 +229,7 @@ def test_one_strategy_is_chosen_whatever_the_others_are_worth(
     assert "which keep 80% of what is relevant" in capsys.readouterr().out
     # Measured with the labels that taught it, its figures show nothing, and that is told.
     learned = ["--config", str(out)]
-    these, some = "learned from these very labels", "may have seen some of these questions"
+    these, some = "learned from these same labels", "may have seen some of these questions"
     for others, told in (([], these), (["--except=cat-q0"], some)):
         for command in ("eval", "sweep", "compare"):
             capsys.readouterr()
@@ -237,12 +237,12 @@ def test_one_strategy_is_chosen_whatever_the_others_are_worth(
             assert told in capsys.readouterr().err
     assert main(["runs", "new", *args, *learned, "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
-    assert any("learned from these very labels" in note for note in made["notes"])
+    assert any("learned from these same labels" in note for note in made["notes"])
     run = str(made["run"])
     page = tmp_path / "run.html"
     assert main(["report", "run", run, "--out", str(page), *args[-2:]]) == 0
     said = page.read_text("utf-8")
-    assert "learned from these very labels" in said
+    assert "learned from these same labels" in said
     assert "the best fixed k (cross-validated)" not in said
     assert main(["tune", *args, *chosen, *(f"--only=cat-q{n}" for n in range(4))]) == 2
     assert "at least 10 labelled queries" in capsys.readouterr().err.splitlines()[-1]
@@ -419,7 +419,7 @@ def test_a_stale_baseline_is_told(
     assert "the baseline is of another embedding model" in err
     assert "another distance metric" not in err
     assert main(["gate", *args, "--baseline", str(file), "--only", "cat-q1"]) == 0
-    assert "15 of 16 queries of the baseline are not measured" in capsys.readouterr().err
+    assert "15 of 16 queries in the baseline were not measured" in capsys.readouterr().err
 
 
 def test_a_baseline_is_of_the_same_collection_wherever_the_same_file_is_indexed(
@@ -440,8 +440,12 @@ def test_a_baseline_is_of_the_same_collection_wherever_the_same_file_is_indexed(
     [
         (["--max-drop", "recall=0.1"], None, "The baseline is missing"),
         (["--update-baseline"], None, "The baseline is missing"),
-        (["--max-drop", "kept=1", "--baseline", "FILE"], "{}", "kept cannot be held to a baseline"),
-        (["--baseline", "FILE"], "[1]", "is no baseline. Make a new one"),
+        (
+            ["--max-drop", "kept=1", "--baseline", "FILE"],
+            "{}",
+            "kept cannot be compared with a baseline",
+        ),
+        (["--baseline", "FILE"], "[1]", "is not a baseline file. Create a new one"),
         (["--baseline", "FILE"], None, "cannot be read"),
     ],
 )

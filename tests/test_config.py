@@ -162,7 +162,7 @@ BAD_FILES = [
         b"[quality]\nmin_top_k = 9\nmax_top_k = 5",
         r"at least min_top_k \(9\) \(from [^;]*line 2; [^;]*line 3\)",
     ),
-    (b"profile = 3", "profile must be text"),
+    (b"profile = 3", "profile must be a string"),
     (b'profile = "nope"', "no profile 'nope'"),
 ]
 
@@ -188,7 +188,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 def test_set_flags() -> None:
     assert parse_set("cutoff.gap_threshold = 0.12") == ("cutoff.gap_threshold", "0.12")
-    with pytest.raises(SettingsError, match="no '='"):
+    with pytest.raises(SettingsError, match="the '=' is missing"):
         parse_set("cutoff.gap_threshold")
 
 

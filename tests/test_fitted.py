@@ -61,7 +61,7 @@ AS_TUNED = {
         ("full", {"cutoff.strategy": "calibrated", "cutoff.calibration": LEARNED}, OTHER,
          "The cutoff was learned on demo, not on this collection."),
         ("full", {"cutoff.strategy": "calibrated", "cutoff.calibration": UNNAMED}, OTHER,
-         "The cutoff was learned on hits of no named collection, not on this collection."),
+         "The cutoff was learned on hits without a collection name, not on this collection."),
         ("full", AS_TUNED, DEMO, ""),
         ("full", AS_TUNED, OTHER, "The cutoff was tuned on demo, not on this collection."),
         ("llm-filter", {}, OTHER, f"Min similarity was fitted to {SOURCES}"),
@@ -76,7 +76,9 @@ def test_what_was_fitted_elsewhere(
 
 def test_what_names_no_model_is_refused_in_whole_words() -> None:
     pool = Pool("Who?", "mine", "l2", (), embedder="all-MiniLM-L6-v2")
-    said = r"on hits of no named collection with the embedding model \(not named\), not all-MiniLM"
+    said = (
+        r"on hits without a collection name with the embedding model \(not named\), not all-MiniLM"
+    )
     with pytest.raises(SettingsError, match=said):
         read(UNNAMED).check_fits(pool, Settings().quality)
 
@@ -135,7 +137,7 @@ def test_figures_over_the_labels_that_were_tuned_on_say_so(
     changes: dict[str, object], labels: str, told: bool
 ) -> None:
     said = in_sample(Settings().with_values(AS_TUNED | changes), labels)
-    assert said.startswith("The cutoff was tuned on these very labels") == told
+    assert said.startswith("The cutoff was tuned on these same labels") == told
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_what_stands_too_far_down_is_counted_where_its_place_is_not_its_rank() -
     hits = tuple(Hit(Chunk(f"c{n}"), d, n + 1) for n, d in enumerate(DISTANCES, start=1))
     chosen = {"quality.enabled": True, "quality.min_top_k": 3, "cutoff.enabled": False}
     made = replay(Pool("a question", "demo", "l2", hits), Settings().with_values(chosen))
-    assert made.outcomes()["c8"].reason == "place 8 in this order, beyond the first 3 looked at"
+    assert made.outcomes()["c8"].reason == "place 8 in this order, beyond the first 3 checked"
     first, second, *_ = limits(made)
     assert (first.path, first.dropped, second.dropped) == ("quality.min_top_k", 5, 0)
 

@@ -161,7 +161,7 @@ def test_the_strategy_cuts_a_list(run: Run) -> None:
 
 def test_the_settings_reference_names_both(run: Run) -> None:
     page = run("-m", "ragfilter", "settings").stdout
-    assert "| `short.fewest` | `40` | a whole number from 1 to 10000 | characters |" in page
+    assert "| `short.fewest` | `40` | a whole number from 1 to 10,000 | characters |" in page
     assert "`RAGFILTER_SHORT__ENABLED`" in page
     assert f"one of {', '.join((*ORDER, 'half'))}" in page
 

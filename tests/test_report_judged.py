@@ -69,7 +69,7 @@ def test_a_fallback_says_so_and_why() -> None:
     assert (made["original"], made["kept"], made["fallback"]) == (4, 3, True)
     assert (made["reduction"], made["error"]) == (0.25, "It hangs.")
     shown = query_text(failed, profile="llm-filter")
-    assert "judge fell back: 3 of 4 candidates stay, 25.0% cut; It hangs." in shown
+    assert "judge fell back: 3 of 4 candidates kept, 25.0% cut; It hangs." in shown
 
 
 def test_without_room_for_a_chunk_there_was_no_call_and_the_reason_is_told() -> None:
@@ -104,11 +104,11 @@ def test_there_are_no_figures_where_nothing_was_judged(
 def test_the_text_tells_the_figures() -> None:
     shown = query_text(judged(), profile="llm-filter")
     assert (
-        "judge: 2 of 4 candidates stay, 50.0% cut, 2 brought by references "
+        "judge: 2 of 4 candidates kept, 50.0% cut, 2 brought in by references "
         "| 400 + 20 tokens, 1.2 s | m, "
     ) in shown
     assert "\n  decisions: 1 DISCARD, 1 EXPAND_1, 1 KEEP\n" in shown
-    assert "\n  ignored in its answer: 1 decision for an id not asked about\n" in shown
+    assert "\n  ignored in its reply: 1 decision for an id not asked about\n" in shown
     assert "brought   1.200  low " in shown
     remembered = query_text(judged(replace(SAID, cached=True)), profile="llm-filter")
     assert "tokens, cached | m" in remembered
@@ -118,7 +118,7 @@ def test_an_unreadable_action_is_the_reason_and_not_silence() -> None:
     odd = replace(SAID, verdicts=SAID.verdicts[:2], unreadable=("c",))
     reasons = {row.id: row.reason for row in report.verdict_rows(judged(odd))}
     assert reasons["c"] == (
-        "the judge's action is none of KEEP, EXPAND_1, EXPAND_3, EXPAND_5, DISCARD"
+        "the judge's action is not one of KEEP, EXPAND_1, EXPAND_3, EXPAND_5, DISCARD"
     )
 
 

@@ -78,7 +78,7 @@ def test_a_rule_misses_a_term_that_the_question_can_name() -> None:
     ("settings", "why"),
     [
         ({"query_must.pin": True}, "query_must pinned it: rule holds: owlbear."),
-        ({}, "No limit of a layer that is on drops it, even at its lowest or highest."),
+        ({}, "No limit of an active layer drops it, even at its lowest or highest value."),
     ],
 )
 def test_what_nothing_drops_is_pinned_or_beyond_every_limit(

@@ -15,11 +15,11 @@ from ragfilter.errors import InputError
 
 @command()
 def cache(
-    clear: Annotated[bool, typer.Option("--clear", help="Forget all of them.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Delete all cached answers.")] = False,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Show how much of LLM answers and verdicts is kept for later runs. Works beside the app."""
+    """Show the size of the LLM answer cache. Works while the app is running."""
     from ragfilter.stores.cache import FILE, MB, DiskCache
     from ragfilter.workbench import read_deployment
 

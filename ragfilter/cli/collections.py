@@ -71,9 +71,9 @@ def export(
     out: Annotated[Path | None, typer.Option(help="Output file. Default: standard output.")] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write a collection as JSONL that indexes back exactly, rules as they were edited.
+    """Write a collection as JSONL that can be re-indexed, including rule edits.
 
-    Where the clearance layer is on, only what the user may see is written.
+    If the clearance layer is on, only chunks that the user may see are written.
     """
     user = viewing.viewer
     from ragfilter.stores.export import export as lines
@@ -84,8 +84,8 @@ def export(
         hidden = collection.count() - len(made)
     if hidden:
         parts.tell(
-            f"{counted(hidden, 'chunk')} that the user may not see left out; --level and "
-            "--department say who asks, --set clearance.enabled=false takes all"
+            f"left out {counted(hidden, 'chunk')} that the user may not see; set the user with "
+            "--level and --department, or export all with --set clearance.enabled=false"
         )
     if out is None:
         parts.emit("".join(made))
@@ -100,25 +100,25 @@ def open_(
     folder: Annotated[
         str,
         typer.Option(
-            help="Chroma folder that holds it, or the URL of a server. Default: the workspace's "
-            "own store."
+            help="Chroma folder that holds the collection, or URL of a Chroma server. Default: "
+            "the workspace's own store."
         ),
     ] = "",
     model: Annotated[
         str,
         typer.Option(
-            help="Embedding model that made its vectors: a sentence-transformers name or path, or "
-            "openai:NAME. Needed if the collection does not name it."
+            help="Embedding model that made the vectors: a sentence-transformers name or path, or "
+            "openai:NAME. Required if the collection does not name its model."
         ),
     ] = "",
     writable: Annotated[
-        bool, typer.Option("--writable", help="Allow changes to its rules.")
+        bool, typer.Option("--writable", help="Allow changes to the collection's rules.")
     ] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Open a Chroma collection that others made, as it is; say what works with it.
+    """Open an existing Chroma collection as it is, and show what works with it.
 
-    It is read only unless changes are allowed. No other program may have its folder open.
+    It is read-only unless changes are allowed. No other program may have its folder open.
     """
     from ragfilter.stores.foreign import Opening
 
@@ -132,7 +132,7 @@ def open_(
 
 @command(group)
 def close(name: Name, data_dir: DataDir = None) -> None:
-    """Forget how a collection of others was opened; it stays as it is."""
+    """Close a collection that ragfilter did not make. The collection itself is not changed."""
     with parts.open_for(data_dir, "collections") as bench:
         bench.stores.forget(name)
     parts.emit(f"{name} is closed\n")
@@ -141,7 +141,7 @@ def close(name: Name, data_dir: DataDir = None) -> None:
 @command(group)
 def rename(
     name: Name,
-    new: Annotated[str, typer.Argument(help="Its new name.", callback=in_words)],
+    new: Annotated[str, typer.Argument(help="New name of the collection.", callback=in_words)],
     data_dir: DataDir = None,
 ) -> None:
     """Rename a collection, with its rule edits and labels."""
@@ -157,9 +157,7 @@ def rename(
 @command(group)
 def delete(
     name: Name,
-    yes: Annotated[
-        str, typer.Option("--yes", help="The name once more, to say that you mean it.")
-    ] = "",
+    yes: Annotated[str, typer.Option("--yes", help="Repeat the collection name to confirm.")] = "",
     data_dir: DataDir = None,
 ) -> None:
     """Delete a collection, with its rule edits and labels. It cannot be undone."""

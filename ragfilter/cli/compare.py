@@ -37,14 +37,14 @@ def compare(
         list[str] | None,
         typer.Option(
             "--vary",
-            help="Compare each profile with these settings: 'layer.field=value …'. Repeatable; "
-            "an empty string is the unchanged profile.",
+            help="Compare each profile with these changes: 'layer.field=value …'. Repeatable; an "
+            "empty string means the unchanged profile.",
         ),
     ] = None,
     limit: Limit = None,
     as_json: Json = False,
 ) -> None:
-    """Compare profiles or settings with an unfiltered search, over a list of queries.
+    """Compare profiles or settings with an unfiltered search over a list of queries.
 
     --set applies to every side.
     """
@@ -77,7 +77,9 @@ def _pairs(text: str) -> dict[str, str]:
     try:
         pairs = shlex.split(text)
     except ValueError as error:
-        raise SettingsError(f"--vary {text}: {error}.", remedy="Close the quotation.") from None
+        raise SettingsError(
+            f"--vary {text}: {error}.", remedy="Close the quotation marks."
+        ) from None
     wrong = next((pair for pair in pairs if "=" not in pair), None)
     if wrong is not None:
         raise SettingsError(

@@ -105,7 +105,7 @@ def evaluation_text(evaluation: Evaluation) -> str:
     count = "1 labelled query" if n == 1 else f"{n} labelled queries"
     lines = [count, "", _MEANS_HEAD]
     lines += [_means_line(name, means) for name, means in sides]
-    lines += ["", "best fixed k: k chosen on these queries"]
+    lines += ["", "best fixed k: chosen on these same queries"]
     mean = evaluation.filtered
     range_ = told.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most)
     lines += ["", range_] if range_ else []
@@ -115,7 +115,7 @@ def evaluation_text(evaluation: Evaluation) -> str:
         lines += ["", f"{len(evaluation.unlabelled)} queries without labels are left out"]
     waiting = sum(row.waiting for row in evaluation.rows)
     if waiting:
-        lines += ["", f"in {waiting} queries a layer was missing something and fell back"]
+        lines += ["", f"in {waiting} queries a layer lacked scores or verdicts and fell back"]
     return "\n".join(lines) + "\n"
 
 

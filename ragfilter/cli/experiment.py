@@ -22,7 +22,9 @@ def experiment(
     filtering: Filtering,
     variants: Annotated[
         str,
-        typer.Option("--variants", help="Prompt variants to try, comma-separated. Default: all."),
+        typer.Option(
+            "--variants", help="Prompt variants to try, separated by commas. Default: all."
+        ),
     ] = "",
     limit: Limit = None,
     as_json: Json = False,

@@ -41,7 +41,7 @@ def gate(
         typer.Option(
             "--min",
             metavar="FIGURE=NUMBER",
-            help="The least mean of precision, recall, f1, kept or lost. Repeatable.",
+            help="Minimum mean of precision, recall, f1, kept or lost. Repeatable.",
         ),
     ] = None,
     most: Annotated[
@@ -49,7 +49,7 @@ def gate(
         typer.Option(
             "--max",
             metavar="FIGURE=NUMBER",
-            help="The largest mean of the same figures. Repeatable.",
+            help="Maximum mean of the same figures. Repeatable.",
         ),
     ] = None,
     baseline: Annotated[
@@ -61,20 +61,23 @@ def gate(
         typer.Option(
             "--max-drop",
             metavar="FIGURE=NUMBER",
-            help="How far the mean precision, recall or f1 may fall below the baseline. "
+            help="Maximum drop of the mean precision, recall or f1 below the baseline. "
             "Repeatable. Default: recall=0.02 and f1=0.02.",
         ),
     ] = None,
     update: Annotated[
         bool,
-        typer.Option("--update-baseline", help="Write the present figures to --baseline."),
+        typer.Option("--update-baseline", help="Write the current figures to the --baseline file."),
     ] = False,
     junit: Annotated[
         Path | None, typer.Option("--junit", help="Write the checks to this file as JUnit XML.")
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Check that the filter keeps its figures on labelled queries. Exits with 1 if not."""
+    """Fail if metrics on labelled queries break a limit or fall below a baseline.
+
+    Exits with 1 if any does.
+    """
     loaded = filtering.load()
     from ragfilter.evaluate import baseline as baselines
     from ragfilter.evaluate import gate as gating
@@ -87,10 +90,10 @@ def gate(
     given_drops = [_read_drop(given) for given in max_drop or ()]
     allowed = {limit.figure: limit.value for limit in given_drops} or baselines.DEFAULT_DROPS
     if baseline is None and (max_drop or update):
-        raise InputError("The baseline is missing.", remedy="Name its file with --baseline.")
+        raise InputError("The baseline is missing.", remedy="Pass its file with --baseline.")
     if not limits and baseline is None:
         raise InputError(
-            "There is nothing to check.", remedy="Give --min f1=0.6, for example, or --baseline."
+            "There is nothing to check.", remedy="Pass a limit such as --min f1=0.6, or --baseline."
         )
     # Before the minutes that measuring takes.
     before = None if baseline is None or update else baselines.read(baseline)
@@ -120,7 +123,7 @@ def gate(
         missing = sorted(before.queries.keys() - {row.id for row in made.rows})
         if missing:
             log.warning(
-                "%d of %d queries of the baseline are not measured, such as %r",
+                "%d of %d queries in the baseline were not measured, such as %r",
                 len(missing), len(before.queries), missing[0],
             )  # fmt: skip
         drops = baselines.check_drops(before, made.rows, allowed)
@@ -212,7 +215,7 @@ def cases(
         made.append(Case(f"{one.limit.figure} {at} {one.limit.value:g}", why))
     for drop in drops:
         why = "" if drop.passed else drops_text((drop,), names)
-        made.append(Case(f"{drop.figure} beside the baseline", why))
+        made.append(Case(f"{drop.figure} against the baseline", why))
     return made
 
 
@@ -243,7 +246,7 @@ def _read_drop(given: str) -> Limit:
     limit = read_limit(given, least=False, option="--max-drop")
     if limit.figure not in DROPPING:
         raise InputError(
-            f"--max-drop {given}: {limit.figure} cannot be held to a baseline.",
+            f"--max-drop {given}: {limit.figure} cannot be compared with a baseline.",
             remedy=f"Use one of: {', '.join(DROPPING)}.",
         )
     return limit

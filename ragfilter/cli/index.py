@@ -38,41 +38,48 @@ def index(
         typer.Option(
             "--collection",
             "-c",
-            help="Name of the collection. Defaults to the source for demo and adsapi.",
+            help="Name of the collection. For demo and adsapi, it defaults to the source.",
             callback=in_words,
         ),
     ] = "",
     reset: Annotated[bool, typer.Option(help="Empty the collection first.")] = False,
     rebuild: Annotated[
-        bool, typer.Option(help="Restore the collection from its own copy, without SOURCE.")
+        bool,
+        typer.Option(help="Rebuild the collection from ragfilter's own copy; takes no SOURCE."),
     ] = False,
     size: Annotated[
         int | None,
-        typer.Option(help="Longest passage, in characters. The bundled model reads about 1,000."),
+        typer.Option(
+            help="Maximum length of a chunk, in characters. The bundled model reads about 1,000."
+        ),
     ] = None,
     overlap: Annotated[
-        int, typer.Option(help="Characters that a passage repeats of the one before it.")
+        int,
+        typer.Option(
+            help="Number of characters that a chunk repeats from the end of the previous one."
+        ),
     ] = 0,
     headings: Annotated[
-        bool, typer.Option("--headings/--no-headings", help="Cut Markdown at its headings.")
+        bool, typer.Option("--headings/--no-headings", help="Split Markdown at its headings.")
     ] = True,
     column: Annotated[
         list[str] | None,
         typer.Option(
-            help="field=column: the CSV column that holds a field, such as text=Body. Without one "
-            "for id, rows are numbered. Repeatable.",
+            help="CSV column that holds a field, as field=column: text=Body, for example. "
+            "Without an id column, rows are numbered. Repeatable.",
             callback=in_words,
         ),
     ] = None,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out what cannot be used, and list it.")
+        bool,
+        typer.Option("--skip-bad", help="Leave out records that cannot be used, and list them."),
     ] = False,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Index chunks into a collection. Unchanged chunks are not embedded again.
 
-    While the app has the workspace open, the app does it.
+    If the app has the workspace open, it does the indexing.
     """
     from ragfilter.indexing.order import Order
     from ragfilter.ingest.load import DEMOS
@@ -111,7 +118,7 @@ def _columns(given: Sequence[str]) -> Mapping[str, str]:
     for field, sign, column in pairs:
         if not (field and sign and column):
             raise InputError(
-                f"--column {field}{sign}{column} names no field and column.",
+                f"--column {field}{sign}{column} does not name a field and a column.",
                 remedy="Write --column text=Body.",
             )
     return {field.strip(): column.strip() for field, _, column in pairs}
@@ -159,8 +166,8 @@ def _by_the_app(order: Order, data_dir: Path | None) -> Done | None:
         while job.standing.open:
             if not queue.attended:
                 raise StoreError(
-                    "The app that was indexing has ended.",
-                    remedy="Run the same command again; it goes on from there.",
+                    "The app that was indexing has exited.",
+                    remedy="Run the same command again to continue from there.",
                 )
             time.sleep(LOOK_S)
             job = queue.job(job.id) or job
@@ -170,7 +177,7 @@ def _by_the_app(order: Order, data_dir: Path | None) -> Done | None:
         if job.standing.state == "stopped":
             raise InputError(
                 "The indexing was stopped in the app.",
-                remedy="Run the same command again; it goes on from there.",
+                remedy="Run the same command again to continue from there.",
             )
         return job.standing.result()
     finally:

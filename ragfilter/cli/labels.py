@@ -32,7 +32,7 @@ labels = make_group(
 SetName = Annotated[
     str,
     typer.Option(
-        "--set-name", help="Name of the query set; labelled and asked always exist.",
+        "--set-name", help="Name of the query set. The sets labelled and asked always exist.",
         callback=in_words,
     ),
 ]  # fmt: skip
@@ -42,19 +42,19 @@ SetName = Annotated[
 def import_(
     place: Place,
     queries: Annotated[
-        Path, typer.Option("--queries", help="Questions: BEIR's queries.jsonl, .csv or .txt.")
+        Path,
+        typer.Option("--queries", help="Questions: a BEIR queries.jsonl file, or .csv or .txt."),
     ],
     qrels: Annotated[
-        Path | None, typer.Option("--qrels", help="Their labels, as BEIR or TREC qrels.")
+        Path | None, typer.Option("--qrels", help="Labels, as BEIR or TREC qrels.")
     ] = None,
     name: SetName = "",
     by_llm: Annotated[
-        bool, typer.Option("--by-llm", help="An LLM made these labels, and not a person.")
+        bool, typer.Option("--by-llm", help="Mark these labels as made by an LLM, not by a person.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Keep a file's questions as a query set. Its labels count from now on, as a labeller's that is
-    called like the file."""
+    """Import questions as a query set. Labels are credited to a labeller named after the file."""
     from ragfilter.evaluate import beir
     from ragfilter.evaluate.query_files import as_labels, read_questions
 
@@ -69,7 +69,7 @@ def import_(
             raise InputError(
                 f"None of the labelled ids, such as {unknown[0]!r}, is in the collection "
                 f"{collection!r}.",
-                remedy="Check that the labels and the collection belong together.",
+                remedy="Check that the labels belong to this collection.",
             )
         set_name = name or queries.stem
         bench.labels.put_set(collection, set_name, asked)
@@ -97,11 +97,16 @@ def import_(
 def export(
     place: Place,
     viewing: Viewing,
-    folder: Annotated[Path, typer.Argument(help="Folder for queries.jsonl and the qrels.")],
+    folder: Annotated[Path, typer.Argument(help="Folder to write queries.jsonl and the qrels to.")],
     name: SetName = "labelled",
-    trec: Annotated[bool, typer.Option("--trec", help="Write TREC's qrels, not BEIR's.")] = False,
+    trec: Annotated[
+        bool, typer.Option("--trec", help="Write TREC qrels instead of BEIR qrels.")
+    ] = False,
     llm: Annotated[
-        bool, typer.Option("--with-llm", help="An LLM's labels too, where no person has labelled.")
+        bool,
+        typer.Option(
+            "--with-llm", help="Include an LLM's labels for chunks that no person has labelled."
+        ),
     ] = False,
 ) -> None:
     """Write a query set and its labels as BEIR or TREC files."""
@@ -152,9 +157,9 @@ SetArgument = Annotated[
 def rename(
     place: Place,
     name: SetArgument,
-    new: Annotated[str, typer.Argument(help="Its new name.", callback=in_words)],
+    new: Annotated[str, typer.Argument(help="New name of the query set.", callback=in_words)],
 ) -> None:
-    """Rename a query set. Saved runs keep the name that it had."""
+    """Rename a query set. Saved runs keep the old name."""
     from ragfilter.evaluate import stored
 
     with place.open("labels") as bench:
@@ -177,11 +182,13 @@ def history(
     place: Place,
     switch: Annotated[
         Literal["on", "off"] | None,
-        typer.Argument(help="on keeps asked questions from now on; off forgets them all."),
+        typer.Argument(
+            help="on records questions from now on; off deletes all recorded questions."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say whether the page keeps asked questions, or switch that. They form the query set asked."""
+    """Show or change whether the app records questions. They form the query set `asked`."""
     from ragfilter.stores.labels import ASKED
 
     collection = place.collection
@@ -194,7 +201,7 @@ def history(
     if as_json:
         parts.emit(parts.dumps({"collection": collection, "keeps": keeps, "asked": asked}))
     else:
-        state = f"kept, {counted(asked, 'question')} so far" if keeps else "not kept"
+        state = f"recorded, {counted(asked, 'question')} so far" if keeps else "not kept"
         parts.emit(f"{collection}: asked questions are {state}\n")
 
 
@@ -205,14 +212,18 @@ def propose(
     name: SetName = "labelled",
     depth: Annotated[
         int,
-        typer.Option("--depth", min=1, max=200, help="How many of the first chunks are labelled."),
+        typer.Option(
+            "--depth", min=1, max=200, help="Number of top chunks to label for every question."
+        ),
     ] = DEPTH,
-    yes: Annotated[bool, typer.Option("--yes", help="Ask the LLM, not only for the cost.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Call the LLM. Without this, only the cost is shown.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Have an LLM label the first chunks of every question, and those that people have labelled.
+    """Have an LLM label the top chunks of every question, and those that people have labelled.
 
-    They are marked as an LLM's and count only where asked for.
+    These labels are marked as made by an LLM, and count only on request.
     """
     from ragfilter.evaluate import llm_labels, stored
     from ragfilter.stores.labels import visible_labels
@@ -248,7 +259,7 @@ def propose(
                 lost = f", {counted(failed, 'call')} failed" if failed else ""
                 parts.emit(f"{collection}: {counted(made, 'label')}{lost}. {agreed.told}\n")
             else:
-                parts.emit("Nobody was asked. Add --yes to ask the LLM.\n")
+                parts.emit("The LLM was not called. Add --yes to call it.\n")
 
         with parts.at_the_end(report):
             found = llm_labels.propose(

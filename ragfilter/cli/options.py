@@ -86,26 +86,32 @@ SetValues = Annotated[
 ]
 Level = Annotated[
     int | None,
-    typer.Option("--level", min=0, help="The user's clearance, where the clearance layer is on."),
+    typer.Option(
+        "--level", min=0, help="The user's clearance level. Used if the clearance layer is on."
+    ),
 ]
 Departments = Annotated[
     list[str] | None,
-    typer.Option("--department", help="A department of the user; may be repeated."),
+    typer.Option("--department", help="A department of the user. Repeatable."),
 ]
 DataDir = Annotated[
     Path | None,
     # Eager: `--config` may name settings of that workspace.
-    typer.Option("--data-dir", help="Workspace folder; also RAGFILTER_DATA_DIR.", is_eager=True),
+    typer.Option(
+        "--data-dir", help="Workspace folder. Also set by RAGFILTER_DATA_DIR.", is_eager=True
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Verbose = Annotated[
     int,
-    typer.Option("--verbose", "-v", count=True, help="Log more to standard error; -vv logs most."),
+    typer.Option(
+        "--verbose", "-v", count=True, help="Log more to standard error; -vv logs even more."
+    ),
 ]
 LogForm = Annotated[
     Form | None,
     typer.Option(
-        "--log", help="Log one line a query to standard error: text as with -v, or JSON lines."
+        "--log", help="Log one line per query to standard error: text, as with -v, or JSON."
     ),
 ]
 GapThreshold = Annotated[
@@ -116,45 +122,49 @@ GapThreshold = Annotated[
 # labelled queries
 
 SET_HELP = (
-    "Path of queries.jsonl, or the name of a query set: labelled, asked, demo, adsapi, or one that "
-    "was imported."
+    "A queries.jsonl file, or the name of a query set: labelled, asked, demo, adsapi, or an "
+    "imported one."
 )
 QueriesFile = Annotated[
     str,
     typer.Option(
         "--queries",
-        help="Path of queries.jsonl, demo or adsapi for their own, or a query set of the "
-        "workspace.",
+        help="Labelled queries: a queries.jsonl file, a saved query set, or the built-in sets "
+        "demo and adsapi.",
     ),
 ]
 QrelsFile = Annotated[
     str | None,
     typer.Option(
         "--qrels",
-        help="Path of qrels.tsv; demo and adsapi have their own. Precision and recall need it.",
+        help="Relevance labels (qrels.tsv); needed for precision and recall. Built in for demo "
+        "and adsapi.",
     ),
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option("--only", help="Only this query id. Repeatable.", callback=in_words),
+    typer.Option("--only", help="Use only the query with this ID. Repeatable.", callback=in_words),
 ]
 Except = Annotated[
     list[str] | None,
-    typer.Option("--except", help="Leave out this query id. Repeatable.", callback=in_words),
+    typer.Option(
+        "--except", help="Leave out the query with this ID. Repeatable.", callback=in_words
+    ),
 ]
 # Above it a number no longer fits into what takes it: SQLite, a slice.
 MOST = 1_000_000_000
 OTHER_OUT = "Use another file with --out."
 Limit = Annotated[
     int | None,
-    typer.Option("--limit", min=1, max=MOST, help="Only the first N of those queries."),
+    typer.Option("--limit", min=1, max=MOST, help="Use only the first N queries."),
 ]
 
 # chunks
 
 WHERE_HELP = (
-    "Only chunks with field=value. Fields: type, source, id, title (* matches anything, case is "
-    "ignored) and rule (any or none). Repeatable; one value of each field must hold."
+    "Select chunks by field=value. Fields: type, source, id, title (* matches anything, case is "
+    "ignored) and rule (any or none). Repeatable: values of the same field are alternatives, and "
+    "every field must match."
 )
 
 Where = Annotated[list[str] | None, typer.Option("--where", help=WHERE_HELP, callback=in_words)]

@@ -96,7 +96,7 @@ def user_of(
         given = int(text)
     except ValueError:
         raise SettingsError(
-            f"clearance.level = {text!r} (from --set) is no level.",
+            f"clearance.level = {text!r} (from --set) is not a valid level.",
             remedy="Give a whole number of at least 0: --level N.",
         ) from None
     names = departments or [own.get("clearance.department", "")]
@@ -112,7 +112,7 @@ def parse_set(text: str) -> tuple[str, str]:
     path, sign, value = text.partition("=")
     if not sign:
         raise SettingsError(
-            f"--set {text}: there is no '='.", remedy="Write --set layer.field=value."
+            f"--set {text}: the '=' is missing.", remedy="Write --set layer.field=value."
         )
     return path.strip(), value.strip()
 
@@ -198,7 +198,8 @@ def visible_labels(
     seen = visible(labels, backends.collection.catalogue() or {}, viewer(user, settings))
     if labels.qrels and not seen.qrels:
         raise InputError(
-            "The user may see none of the labelled chunks.", remedy="Ask with --level N."
+            "The user may see none of the labelled chunks.",
+            remedy="Set the user's level with --level N.",
         )
     return seen, missing
 

@@ -42,7 +42,7 @@ def query(
         bool | None,
         typer.Option(
             "--rerank/--no-rerank",
-            help="Whether the LLM judges the chunks of this query. If not, the first "
+            help="Whether the LLM judges the chunks of this query. Without it, the first "
             "judge.max_chunks are kept, unless the cutoff is on.",
             show_default=False,
         ),
@@ -51,7 +51,7 @@ def query(
         bool,
         typer.Option(
             "--references/--no-references",
-            help="With --json: add the references of each hit, as refs.",
+            help="With --json: add each hit's references as refs.",
         ),
     ] = False,
     answer: Annotated[bool, typer.Option("--answer", help="Answer from the kept chunks.")] = False,
@@ -64,7 +64,7 @@ def query(
             "--why",
             metavar="ID",
             help="Explain one chunk instead: what each layer decided about it, and the smallest "
-            "changes that would bring it back, or drop it.",
+            "changes that would bring it back or drop it.",
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="List every dropped chunk.")] = False,

@@ -10,12 +10,14 @@ COMMANDS: Mapping[Action, str] = {
     "index": "For the demo: `ragfilter index demo --collection demo`.",
     "finish": "Run the same `ragfilter index` command again.",
     "rebuild": "Run `ragfilter index --rebuild --collection NAME`.",
-    "replace": "`ragfilter index` replaces it with --reset.",
-    "writable": "`ragfilter collections open --writable` allows them.",
-    "close": "`ragfilter collections close` does so.",
+    "replace": "Use `ragfilter index --reset` to replace it.",
+    "writable": "Use `ragfilter collections open --writable` to allow them.",
+    "close": "Use `ragfilter collections close`.",
     "runs": "See `ragfilter runs list`.",
-    "baseline": "`ragfilter gate --update-baseline` does so.",
-    "folder": "--data-dir or RAGFILTER_DATA_DIR names another folder.",
+    "baseline": "Use `ragfilter gate --update-baseline`.",
+    "tune": "Use `ragfilter tune --out FILE`.",
+    "label": "Use `ragfilter labels import`.",
+    "folder": "Choose another folder with --data-dir or RAGFILTER_DATA_DIR.",
 }
 
 

@@ -31,7 +31,7 @@ report = make_group(
 
 Out = Annotated[
     Path | None,
-    typer.Option("--out", "-o", help="The file to write. Without it, standard output."),
+    typer.Option("--out", "-o", help="Output file. Default: standard output."),
 ]
 
 
@@ -42,10 +42,10 @@ def query(
     filtering: Filtering,
     against: Annotated[
         str | None,
-        typer.Option("--against", help="Compare with this profile, which becomes side A."),
+        typer.Option("--against", help="Compare with this profile, as side A."),
     ] = None,
     answer: Annotated[
-        bool, typer.Option("--answer", help="With the answers of both sides; may ask an LLM.")
+        bool, typer.Option("--answer", help="Include the answers of both sides. May call an LLM.")
     ] = False,
     out: Out = None,
 ) -> None:
@@ -86,7 +86,7 @@ def run_(
     data_dir: DataDir = None,
     out: Out = None,
 ) -> None:
-    """Report a saved run: every alternative with its interval, layers, and what is lost."""
+    """Report a saved run: every alternative with its interval, the layers, and lost chunks."""
     from ragfilter.evaluate.runs import records_of
     from ragfilter.publish import measured
 
@@ -97,7 +97,7 @@ def run_(
     if not records:
         raise InputError(
             f"Run {number} has no measured query yet.",
-            remedy="Go on with it by the same `ragfilter runs new`.",
+            remedy="Continue it with the same `ragfilter runs new` command.",
         )
     _write(measured.of_run(found, records, prices), out)
 
@@ -123,7 +123,7 @@ def compare(
     made = duel(records[0], IN_FORCE, records[1], IN_FORCE)
     if not made.paired.queries:
         raise InputError(
-            f"Runs {run} and {other} have no query in common.",
+            f"Runs {run} and {other} have no queries in common.",
             remedy="Compare runs over the same query set.",
         )
     first, second = (

@@ -43,7 +43,7 @@ runs = make_group(
 
 RunId = Annotated[int, typer.Argument(metavar="RUN", max=MOST, help="Number of the run.")]
 OtherId = Annotated[
-    int, typer.Argument(metavar="OTHER", max=MOST, help="The run to compare it with.")
+    int, typer.Argument(metavar="OTHER", max=MOST, help="Number of the run to compare it with.")
 ]
 Queries = Annotated[
     str,
@@ -63,13 +63,15 @@ def new(
     qrels: QrelsFile = None,
     llm: Annotated[
         bool,
-        typer.Option("--with-llm", help="Count an LLM's labels too, where no person has labelled."),
+        typer.Option(
+            "--with-llm", help="Also count an LLM's labels for chunks that no person has labelled."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Measure the settings beside every strategy, every profile, the best fixed k and the oracle.
+    """Measure the settings against every strategy, every profile, the best fixed k and the oracle.
 
-    A run that was stopped (Ctrl+C) goes on when the same command is given again.
+    To continue a run that was stopped (Ctrl+C), give the same command again.
     """
     loaded = filtering.load()
     user, collection = filtering.user, place.collection
@@ -108,7 +110,7 @@ def new(
 @command(runs, "list")
 def list_(
     collection: Annotated[
-        str | None, typer.Option("--collection", "-c", help="Only this collection's runs.")
+        str | None, typer.Option("--collection", "-c", help="List only this collection's runs.")
     ] = None,
     data_dir: DataDir = None,
     as_json: Json = False,
@@ -147,7 +149,7 @@ def remove(
     run: RunId,
     data_dir: DataDir = None,
 ) -> None:
-    """Forget a run."""
+    """Delete a run."""
     with parts.open_for(data_dir, "runs") as bench:
         bench.runs.remove(run)
     parts.emit(f"Run {run} is removed.\n")
@@ -230,7 +232,7 @@ def paired_text(made: Paired, a: str, b: str, names: Mapping[str, str]) -> str:
     from ragfilter.evaluate import told
 
     if not made.queries:
-        return "The two runs have no query in common.\n"
+        return "The two runs have no queries in common.\n"
     gain = made.gain
     lines = [
         f"{b} against {a}, F1 over {counted(made.queries, 'query')}: {made.wins} better, "
@@ -238,7 +240,7 @@ def paired_text(made: Paired, a: str, b: str, names: Mapping[str, str]) -> str:
         f"mean {told.gain(gain)}, {p_value(made.p_value)} (paired permutation test)",
     ]
     if made.worst is not None and made.worst[1] < 0:
-        lines.append(f"severest loss: {names[made.worst[0]]}, {signed(made.worst[1])}")
+        lines.append(f"largest loss: {names[made.worst[0]]}, {signed(made.worst[1])}")
     lines += [f"  {signed(change)}  {names[i]}" for i, change in made.changes[:10] if change]
     return "\n".join(lines) + "\n"
 
@@ -256,7 +258,7 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
         notes = changed_since(run.plan, collection.version, collection.catalogue(), bench.labels)
     except RagfilterError as error:
         # What was measured can be read without the collection.
-        notes = [f"What has changed since is not known: {error}"]
+        notes = [f"Changes since then are unknown: {error}"]
     learned = told.in_sample(settings_of(run), run.plan.labels_version)
     notes = [learned, *notes] if learned else notes
     prices = parts.prices(bench.deployment)
@@ -275,11 +277,11 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
         )
         text += "".join(f"{row.name}: {row.about}\n" for row in rows if row.about)
         text += f"{unmeasured()}\n"
-        text += "\nF1 95% interval, and F1 if what has no label were relevant\n"
+        text += "\nF1 with 95% interval, and F1 if all unlabelled chunks were relevant\n"
         text += columns(("", "low", "high", "at most"), [
             (row.name, f"{row.means['f1'].low:.3f}", f"{row.means['f1'].high:.3f}",
              f"{row.means['f1_most'].mean:.3f}") for row in rows])  # fmt: skip
-        text += "\nWhat each layer buys, with the 95% interval\n"
+        text += "\nWhat each layer contributes, with the 95% interval\n"
         text += columns(("layer", "", "F1", "recall", "tokens"), [
             (g.layer, g.group, told.gain_short(g.f1), told.gain_short(g.recall),
              told.gain_short(g.tokens, 0)) for g in gains])  # fmt: skip

@@ -85,7 +85,7 @@ def measure_sides(
 
     known = read_files(labelled)
     if needs_labels and known is not None and not known.qrels:
-        raise InputError("--qrels is missing.", remedy=f"`{what}` takes labelled queries.")
+        raise InputError("--qrels is missing.", remedy=f"`{what}` needs labelled queries.")
     show = parts.progress("measurements")
     with place.open(what) as bench:
         # Before anything is read, so that nobody waits for this answer.

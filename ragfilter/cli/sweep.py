@@ -30,23 +30,22 @@ def sweep(
         str | None,
         typer.Option(
             "--across",
-            help="The setting to go over: layer.field. Default: the first number that acts with "
-            "the settings in force.",
+            help="Setting to vary, as layer.field. Default: the first numeric setting in effect.",
         ),
     ] = None,
     up: Annotated[
-        str, typer.Option("--up", help="A second setting, to go over every pair of values.")
+        str, typer.Option("--up", help="Second setting to vary, to try every pair of values.")
     ] = "",
     measure: Annotated[
-        str, typer.Option("--measure", help=f"The figure to be highest: {', '.join(MEASURES)}.")
+        str, typer.Option("--measure", help=f"Measure to maximize: {', '.join(MEASURES)}.")
     ] = "f1",
     as_json: Json = False,
 ) -> None:
     """Replay labelled queries under many values of one or two settings.
 
-    Shows the settings in force, the highest, and those than which none has more recall for as few
-    tokens. The highest is chosen by these queries and measured on them: `tune` measures on queries
-    held out.
+    Shows the current settings, the best-scoring ones, and the best trade-offs of recall against
+    tokens. The best-scoring settings are chosen and measured on the same queries; `tune` measures
+    on held-out queries.
     """
     loaded = filtering.load()
     settings, user = loaded.settings, filtering.user
@@ -59,7 +58,7 @@ def sweep(
         )
     if settings.judge.enabled:
         raise InputError(
-            "The judge is on, and what an LLM says cannot be swept.",
+            "The judge is on, and a sweep cannot replay LLM answers.",
             remedy="Sweep without it: --set judge.enabled=false.",
         )
     known = maps.axes(settings)
@@ -71,11 +70,11 @@ def sweep(
     for option, path in (("--across", across), ("--up", up)):
         if path not in known and (path or option == "--across"):
             raise InputError(
-                f"{path!r} is no number that acts with these settings.",
+                f"{path!r} is not a numeric setting in effect here.",
                 remedy=f"Use one of {', '.join(known)} with {option}.",
             )
     if across == up:
-        raise InputError(f"--across and --up both say {up}.", remedy="Leave out --up.")
+        raise InputError(f"--across and --up both name {up}.", remedy="Leave out --up.")
     queries = labelled.read_files()
     with place.open("sweep") as bench:
         backends = parts.backends(bench, place.collection)
@@ -130,8 +129,8 @@ def text(made: Map, settings: Settings, measure: str) -> str:
     lines = [
         f"{counted(made.size, 'setting')} replayed\n",
         table(head, rows),
-        "front: none has more recall for as few tokens. The highest is chosen by these queries "
-        "and measured on them.",
+        "front: no other setting has more recall for as few tokens. The highest is chosen and "
+        "measured on these same queries.",
         *([f"In force: {bare[0].lower()}{bare[1:]}"] if bare else []),
     ]
     return "\n".join(lines) + "\n"

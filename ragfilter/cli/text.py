@@ -125,13 +125,13 @@ def _judged(result: Result) -> list[str]:
     stats = judge_stats(result)
     if stats is None:
         return []
-    told = f"{stats.kept} of {stats.original} candidates stay, {percent(stats.reduction)} cut"
+    told = f"{stats.kept} of {stats.original} candidates kept, {percent(stats.reduction)} cut"
     if stats.expanded:
-        told += f", {stats.expanded} brought by references"
+        told += f", {stats.expanded} brought in by references"
     if stats.shortened:
         room = numbers.tokens(result.settings.judge.max_prompt_tokens)
         told += f", {stats.shortened} shortened to fit {room}"
-    ignored = [f"  ignored in its answer: {remark}" for remark in remarks(result)]
+    ignored = [f"  ignored in its reply: {remark}" for remark in remarks(result)]
     if stats.fallback:
         return ["", f"judge fell back: {told}; {stats.error}", *ignored]
     decided = Counter(row.said for row in verdict_rows(result) if row.said)

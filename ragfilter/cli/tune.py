@@ -31,24 +31,25 @@ def tune(
         str,
         typer.Option(
             "--measure",
-            help="What to tune for: f1, f2 (recall counts twice), or tokens@0.8: the fewest tokens "
-            "at a recall of 0.8.",
+            help="What to tune for: f1, f2 (recall counts twice), or the fewest tokens at a "
+            "given recall, such as tokens@0.8.",
         ),
     ] = "f1",
     folds: Annotated[
-        int, typer.Option("--folds", min=2, max=1000, help="Folds of the cross-validation.")
+        int, typer.Option("--folds", min=2, max=1000, help="Number of cross-validation folds.")
     ] = 5,
     rerank: Annotated[
         bool,
         typer.Option(
-            "--rerank/--no-rerank", help="Whether to try reranking too. It takes most of the time."
+            "--rerank/--no-rerank",
+            help="Whether to try reranking too, which takes most of the time.",
         ),
     ] = True,
     strategy: Annotated[
         str | None,
         typer.Option(
             "--strategy",
-            help="Choose this cutoff strategy, whatever the others are worth: "
+            help="Use this cutoff strategy even if others score higher: "
             f"{field('cutoff.strategy').allowed()}.",
         ),
     ] = None,
@@ -57,7 +58,7 @@ def tune(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Find the cutoff that suits your labelled queries, or learn one, and see what it is worth.
+    """Find or learn the cutoff that suits your labelled queries best, and measure its gain.
 
     All figures are cross-validated: no query is measured with settings that were chosen on it.
     """
@@ -72,7 +73,7 @@ def tune(
     aim = target.read(measure)
     if loaded.settings.judge.enabled:
         raise InputError(
-            "The judge is on, and what an LLM says cannot be swept.",
+            "The judge is on, and tuning cannot replay LLM answers.",
             remedy="Tune without it: --set judge.enabled=false.",
         )
     if strategy is not None:
@@ -80,7 +81,7 @@ def tune(
         filtering.load({"--strategy": {"cutoff.strategy": strategy}})
     if out is not None and not out.parent.is_dir():
         # Before the minutes that it takes.
-        raise InputError(f"{out} cannot be written: there is no such folder.", remedy=OTHER_OUT)
+        raise InputError(f"{out} cannot be written: the folder does not exist.", remedy=OTHER_OUT)
     known = labelled.read_files()
     if known is not None:
         _check_enough(known)
@@ -131,8 +132,8 @@ def _check_enough(labels: Labels) -> None:
     """Raises InputError."""
     if len(labels.labelled) < 2:
         raise InputError(
-            "Cross-validation takes at least two labelled queries.",
-            remedy="Label more queries: 20 or more say something.",
+            "Cross-validation needs at least two labelled queries.",
+            remedy="Label more queries, at least 20 for meaningful figures.",
         )
 
 
@@ -187,7 +188,7 @@ def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | Non
         f"{made.folds}-fold cross-validation\n",
         table(head, [_row(name, means, made.target.recall) for name, means in rows]),
         f"{told.verdict(made)}: {told.gain_in(figure, tuned.gain.of)}.",
-        f"Against the settings before: {told.gain_in(figure, tuned.gain_over_before.of)}.",
+        f"Against the previous settings: {told.gain_in(figure, tuned.gain_over_before.of)}.",
         *([range_] if range_ else []),
         *told.notes(made),
         "",

@@ -1,7 +1,7 @@
-"""Fulfil: what a layer says it needs is asked for, and becomes part of the pool.
+"""Complete: ask for what a layer needs, and add it to the pool.
 
-Source: docs/design.md#replay. A reranker's scores, an LLM's verdicts, what its expansions reach. A
-failure is a part of the pool too; `replay` turns it into a visible fallback.
+Source: docs/design.md#replay. A reranker's scores, an LLM's verdicts, and the chunks that
+its expansions reach. The pool holds failures too; `replay` turns them into visible fallbacks.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def _gather(
     needed."""
     query = whole(query)
     if not query.strip():
-        raise InputError("The query is empty.", remedy="Type a question.")
+        raise InputError("The query is empty.", remedy="Pass a question.")
     started = perf_counter()
     backends = backends.at_once()
     collection = backends.collection
@@ -298,7 +298,7 @@ def _files_there(backends: Iterable[str]) -> str:
     """The names of the first few files."""
     names = sorted(filter(None, backends))
     if not names:
-        return "Its chunks name no files; leave the pattern empty."
+        return "Its chunks have no file names; leave the pattern empty."
     more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
     return f"There are: {', '.join(names[:SHOWN_FILES])}{more}."
 

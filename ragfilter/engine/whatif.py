@@ -76,7 +76,7 @@ def stays(result: Result, chunk_id: str) -> str:
         for decision in trace.decisions:
             if decision.chunk_id == chunk_id and decision.outcome == "pinned":
                 return f"{layer(trace.layer).title} pinned it: {decision.reason}."
-    return "No limit of a layer that is on drops it, even at its lowest or highest."
+    return "No limit of an active layer drops it, even at its lowest or highest value."
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ class Agreement:
         """It in one sentence."""
         if not self.pairs:
             return (
-                "No chunk is labelled by both people and the LLM, so nobody knows how far they "
-                "agree: label some of its chunks."
+                "No chunk is labelled by both people and the LLM, so their agreement is unknown: "
+                "label some of the LLM's chunks."
             )
         kappa = "not defined" if self.kappa is None else f"{self.kappa:.2f}"
         return (

@@ -87,7 +87,7 @@ def check_drops(
     """Every figure beside the baseline. Raises InputError where they share no query."""
     both = [row for row in rows if row.id in baseline.queries]
     if not both:
-        raise _refused("No query of the baseline is among the labelled queries.")
+        raise _refused("None of the baseline's queries is among the labelled queries.")
     return tuple(_drop(name, allowed[name], baseline, both) for name in allowed)
 
 
@@ -122,11 +122,11 @@ def read(path: Path) -> Baseline:
     except OSError as error:
         raise _refused(f"{path} cannot be read: {error.strerror}.") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise _refused(f"{path} is no baseline.") from None
+        raise _refused(f"{path} is not a baseline file.") from None
 
 
 def _refused(why: str) -> InputError:
-    return InputError(why, remedy="Make a new one.", action="baseline")
+    return InputError(why, remedy="Create a new one.", action="baseline")
 
 
 def _drop(name: str, allowed: float, baseline: Baseline, rows: Sequence[QueryRow]) -> Drop:

@@ -40,8 +40,8 @@ class Labels:
         then."""
         if not any(label > 0 for labels in self.qrels.values() for label in labels.values()):
             raise InputError(
-                "No chunk is labelled relevant, so there is nothing to find or to lose.",
-                remedy="Label at least one chunk as relevant: 1 or more.",
+                "No chunk is labelled as relevant, so there is nothing to measure.",
+                remedy="Label at least one chunk as relevant, with 1 or more.",
             )
 
 
@@ -66,8 +66,8 @@ def known(texts: Queries, labels: Qrels, queries: Path, qrels: Path) -> Qrels:
     found = {i: labels[i] for i in texts if i in labels}
     if not found:
         raise InputError(
-            f"No query of {queries} has a label in {qrels}.",
-            remedy="Check that the query ids of the two files are the same.",
+            f"None of the queries in {queries} has a label in {qrels}.",
+            remedy="Check that both files use the same query ids.",
         )
     return found
 
@@ -159,7 +159,7 @@ def _fields(record: object, where: str) -> tuple[str, str]:
     if not isinstance(query_id, str) or not query_id.strip():
         raise InputError(f"{where} has no _id.", remedy="Give every query an _id.")
     if text is not None and not isinstance(text, str):
-        raise InputError(f"{where}: the text is no text.", remedy="Write it in quotes.")
+        raise InputError(f"{where}: the text is not a string.", remedy="Write it in quotes.")
     if not text or not text.strip():
         raise InputError(f"{where} has no text.", remedy="Give every query a text.")
     return query_id.strip(), text

@@ -58,8 +58,8 @@ def tune(
     one = _one(results, qrels, least=2)
     if one.settings.judge.enabled:
         raise InputError(
-            "The judge is on, and what an LLM says cannot be swept.",
-            remedy="Tune the results of a Filter without it: judge.enabled = false.",
+            "The judge is on, and tuning cannot replay LLM answers.",
+            remedy="Switch the judge off: judge.enabled = false.",
         )
     pools = {i: result.pool for i, result in results.items() if i in qrels}
     aim = target.read(measure)
@@ -77,21 +77,21 @@ def _one(results: Mapping[str, Result], qrels: Qrels, *, least: int) -> Result:
         log.warning("%s", told.few(len(labelled)))
     if len(labelled) < least:
         raise InputError(
-            f"Labels of {len(labelled)} of these queries are too few.",
-            remedy=f"Label at least {least}, and pass results and labels by the same query ids.",
+            f"Only {len(labelled)} of these queries have labels.",
+            remedy=f"Label at least {least}, and use the same query ids for results and labels.",
         )
     _labels(results, qrels).check_relevant()
     ids = {chunk for i in results for chunk in qrels.get(i, ())}
     if ids.isdisjoint(hit.id for result in labelled for hit in result.pool.hits):
         raise InputError(
             f"None of the labelled ids, such as {min(ids)!r}, is among the hits.",
-            remedy="Check that the labels and the results belong together.",
+            remedy="Check that the labels belong to these results.",
         )
     first = labelled[0]
     if any((r.settings, r.user) != (first.settings, first.user) for r in results.values()):
         raise InputError(
-            "The results were made with different settings, or for different users.",
-            remedy="Measure those of one filter and user at a time.",
+            "The results were made with different settings or for different users.",
+            remedy="Measure the results of one filter and one user at a time.",
         )
     return first
 

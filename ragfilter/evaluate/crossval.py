@@ -39,7 +39,7 @@ def assign_folds(queries: int, folds: int) -> Choice:
     Raises ValueError where there are not two of each: nothing could be held out.
     """
     if min(queries, folds) < 2:
-        raise ValueError("cross-validation takes at least two queries and two folds")
+        raise ValueError("cross-validation needs at least two queries and two folds")
     places = np.arange(queries) % min(folds, queries)
     return np.random.default_rng(SEED).permutation(places)
 

@@ -65,7 +65,7 @@ def read_expectations(path: Path) -> tuple[Expectation, ...]:
     lines = enumerate(read_lines(path), start=1)
     found = tuple(_read(line, number, path) for number, line in lines if line.strip())
     if not found:
-        raise InputError(f"{path} holds no expectations.", remedy=FORM)
+        raise InputError(f"{path} contains no expectations.", remedy=FORM)
     return found
 
 

@@ -39,7 +39,7 @@ def load(queries: str, qrels: str | None) -> Labels:
     if qrels is None:
         raise InputError(
             "The qrels are missing.",
-            remedy="Name the file with their labels, or a query set of the workspace.",
+            remedy="Pass the file with their labels, or a query set of the workspace.",
         )
     return read(Path(queries), Path(qrels))
 
@@ -84,6 +84,6 @@ def unknown(labels: Labels, ids: Container[str], *, collection: str) -> tuple[tu
         raise InputError(
             f"None of the labelled ids, such as {missing[0]!r}, is in the collection "
             f"{collection!r}.",
-            remedy="Check that the labels and the collection belong together.",
+            remedy="Check that the labels belong to this collection.",
         )
     return missing, len(named)

@@ -224,7 +224,7 @@ def calibrate(
     rows = np.concatenate([_matrix(each, names) for each in examples if each.features])
     right = np.concatenate([each.relevant for each in examples if each.features])
     if not 0 < right.sum() < len(right):
-        raise ValueError("it takes relevant and irrelevant hits to learn what tells them apart")
+        raise ValueError("learning needs both relevant and irrelevant hits")
     return about.model_copy(update=(_boosted if boosted else _logistic)(rows, right, names))
 
 

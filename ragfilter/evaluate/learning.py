@@ -27,7 +27,7 @@ class Learning:
         self, pools: Mapping[str, Pool], qrels: Qrels, bases: Sequence[Settings], user: User
     ) -> None:
         if len(pools) < LEAST:
-            raise ValueError(f"it takes at least {LEAST} labelled queries to learn from")
+            raise ValueError(f"learning needs at least {LEAST} labelled queries")
         self.pools, self.qrels, self.user = pools, qrels, user
         self.examples: dict[Settings, list[Example]] = {
             base: [example(pool, qrels[i], base, user) for i, pool in pools.items()]

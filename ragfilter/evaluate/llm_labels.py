@@ -76,7 +76,7 @@ class Bill:
     def told(self) -> str:
         """It in one sentence."""
         if not self.chunks:
-            return "There is nothing to ask: the LLM has labelled all of these chunks."
+            return "There is nothing left to label: the LLM has labelled all of these chunks."
         money = "" if self.cost is None else f", about {numbers.money(self.cost, self.currency)}"
         again = f" {counted(self.remembered, 'call')} are remembered." if self.remembered else ""
         return (
@@ -180,6 +180,6 @@ def propose(
             if failed == MOST_FAILED:
                 raise ModelError(
                     f"The LLM failed {failed} times in a row: {said.error.rstrip('.')}.",
-                    remedy="Check the endpoint. What it labelled before is kept; propose again to "
-                    "go on.",
+                    remedy="Check the endpoint. The labels so far are kept; propose again to "
+                    "continue.",
                 )

@@ -34,7 +34,7 @@ def read_questions(path: Path) -> dict[str, str]:
         case _:
             found = read_queries(path)
     if not found:
-        raise InputError(f"{path} contains no questions.", remedy="Write one a line.")
+        raise InputError(f"{path} contains no questions.", remedy="Write one question per line.")
     return found
 
 
@@ -68,7 +68,8 @@ def _from_csv(path: Path) -> dict[str, str]:
     own = next((names[name] for name in ID if name in names), None)
     if text is None:
         raise InputError(
-            f"{path} has no column of questions.", remedy="Call it text, query or question."
+            f"{path} has no column with questions.",
+            remedy="Name the column text, query or question.",
         )
     found: dict[str, str] = {}
     for row in reader:
@@ -92,7 +93,8 @@ def _qrels(qrels: Qrels, form: Form) -> str:
         bad = any(character.isspace() for character in name) if form == "trec" else "\t" in name
         if bad or "\n" in name:
             raise InputError(
-                f"The id {name!r} holds white space, which {form.upper()}'s form cannot keep.",
+                f"The id {name!r} contains white space, which the {form.upper()} format does not "
+                "allow.",
                 remedy="Export as BEIR." if form == "trec" else "Give it another id.",
             )
     if form == "trec":

@@ -72,7 +72,7 @@ def record(
     """Replay the pool under every variant and count. Raises ValueError: no settings in force."""
     in_force = next((v.settings for v in variants if v.name == IN_FORCE), None)
     if in_force is None:
-        raise ValueError("the settings in force are not among the variants")
+        raise ValueError("the current settings are not among the variants")
     relevant = {i for i, grade in labels.items() if grade > 0}
     ranking = unfiltered(pool, deep(in_force), user)
     # Variants with the same settings share the very same value.

@@ -92,17 +92,17 @@ def changed_since(
     StoreError."""
     notes = []
     if version != plan.collection_version:
-        notes.append("The collection has changed since: measure again.")
+        notes.append("The collection has changed since then: measure again.")
     name, llm = stored.untitled(plan.query_set)
     try:
         now = visible(stored.load(book, plan.collection, name, llm=llm), catalogue, plan.viewer)
     except InputError as error:
         if not are_files(name, None):
-            told = "Whether questions or labels have changed since cannot be told."
+            told = "It is not known whether questions or labels have changed since then."
             notes.append(f"{error.message} {told}")
         return notes
     if labels_version(now) != plan.labels_version:
-        notes.append("Questions or labels have changed since: measure again.")
+        notes.append("Questions or labels have changed since then: measure again.")
     return notes
 
 

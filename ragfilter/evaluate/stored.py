@@ -57,8 +57,8 @@ def questions(book: LabelBook, collection: str, name: str) -> dict[str, str]:
             f"The collection {collection!r} has no query set {name!r} with questions.",
             remedy=f"There are: {known}."
             if known
-            else "Ask questions on the page and label "
-            "their chunks, or import a set with `ragfilter labels import`.",
+            else "Label chunks of some questions, or import a query set with its labels.",
+            action="" if known else "label",
         )
     return found
 
@@ -69,7 +69,7 @@ def rename(book: LabelBook, collection: str, name: str, new: str) -> None:
     asked = _own(book, collection, name)
     if new in sets(book, collection):
         raise InputError(
-            f"There is a set {new!r} already.", remedy="Choose another name, or remove it."
+            f"There is already a set {new!r}.", remedy="Choose another name, or remove that set."
         )
     book.put_set(collection, new, asked)
     book.remove_set(collection, name)
@@ -88,9 +88,7 @@ def _own(book: LabelBook, collection: str, name: str) -> dict[str, str]:
     if name not in own:
         raise InputError(
             f"The collection {collection!r} has no query set {name!r} of its own.",
-            remedy=f"There are: {', '.join(own)}."
-            if own
-            else "Sets are imported, or made on Evaluate.",
+            remedy=f"There are: {', '.join(own)}." if own else "Import one first.",
         )
     return book.queries(collection, name)
 
@@ -128,8 +126,8 @@ def load(book: LabelBook, collection: str, name: str, *, llm: bool = False) -> L
     if not qrels:
         raise InputError(
             f"No question of the set {name!r} has a label.",
-            remedy="Mark chunks as relevant on Inspect, or import labels with `ragfilter labels "
-            "import`." + (" Asked questions get labels there too." if name == ASKED else ""),
+            remedy="Mark chunks as relevant, or import labels.",
+            action="label",
         )
     made = Labels(queries, qrels)
     made.check_relevant()

@@ -39,12 +39,13 @@ MEASURES = (
 )  # fmt: skip
 FIXED, ORACLE = "best fixed k", "oracle"
 ABOUT_ORACLE = (
-    f"the best prefix of each query's unfiltered ranking, of its first {DEEPEST} chunks, chosen by "
-    "the labels; settings that drop chunks from within that order, or change it, can exceed it"
+    f"the best prefix of each query's unfiltered ranking, within its first {DEEPEST} chunks, "
+    "chosen by the labels; settings that reorder these chunks, or drop some from the middle, can "
+    "exceed it"
 )
 ABOUT_LAYERS = (
-    "Layers that are off have no line. The judge, which asks an LLM, has one where it is on: it is "
-    "added to all others, and they are measured without it."
+    "Layers that are off are not listed. The judge, which calls an LLM, is listed if it is on: "
+    "it is added last, and the other layers are measured without it."
 )
 Figures = Mapping[str, NDArray[np.float64]]
 """Every measure, with a value for each query."""
@@ -274,6 +275,6 @@ def _about(variant: Variant) -> str:
     if found is None:
         return ""
     return (
-        f"{found.summary}; over those its figures are better than over new ones, and Tune says how "
-        "good it is on queries held out"
+        f"{found.summary}; its figures on those are better than on new ones, and Tune shows how "
+        "good it is on held-out queries"
     )

@@ -67,5 +67,5 @@ def read(text: str) -> Target:
         return Target("tokens", recall)
     raise InputError(
         f"There is no measure {text!r}.",
-        remedy="Use f1, f2, or tokens@0.8: the fewest tokens at a recall of 0.8.",
+        remedy="Use f1, f2, or the fewest tokens at a given recall, such as tokens@0.8.",
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.tune import Tuning
     from ragfilter.stores.runs import Run
 
-UNCHANGED = "Nothing would change: the settings in force serve these labels best."
+UNCHANGED = "Nothing would change: the current settings already suit these labels best."
 NAMES = {"f1": "F1", "f2": "F2", "tokens": "tokens"}
 
 
@@ -82,8 +82,8 @@ def in_sample(settings: Settings, labels_version: str) -> str:
         return ""
     how = "learned from" if isinstance(found, Calibration) else "tuned on"
     return (
-        f"The cutoff was {how} these very labels, so its figures here say nothing about "
-        "new questions. Tuning measures it on questions held out."
+        f"The cutoff was {how} these same labels, so its figures here say nothing about new "
+        "questions. Tuning measures it on held-out questions."
     )
 
 
@@ -94,8 +94,8 @@ def near_sample(settings: Settings, collection: str) -> str:
     if found is None or found.collection != collection:
         return ""
     return (
-        f"The cutoff in force ({found.summary}) may have seen some of these questions: over those "
-        "its figures are better than over new ones."
+        f"The cutoff in force ({found.summary}) may have seen some of these questions: its "
+        "figures on those are better than on new ones."
     )
 
 
@@ -125,7 +125,7 @@ def between(runs: Sequence[Run], made: Duel, settings: tuple[Settings, Settings]
             notes.append(f"{letter}: {bare[0].lower()}{bare[1:]}")
     if 0 < made.paired.queries < FEW:
         notes.append(
-            f"Only {counted(made.paired.queries, 'labelled question')}: mind the interval."
+            f"Only {counted(made.paired.queries, 'labelled question')}, so the interval is wide."
         )
     return notes
 
@@ -161,10 +161,10 @@ def notes(made: Tuning) -> list[str]:
             else []
         ),
         "The previous settings were learned from labels, so they were not a candidate. If they "
-        "were learned from these labels, their figures are better than they would be elsewhere."
+        "were learned from these labels, their figures look better than they would elsewhere."
         if made.seen
-        else "If the previous settings were chosen on these labels, their figures are better than "
-        "they would be elsewhere.",
+        else "If the previous settings were chosen on these labels, their figures look better "
+        "than they would elsewhere.",
         f"Oracle: {ABOUT_ORACLE}.",
     ]
     if made.why_not:
@@ -172,8 +172,8 @@ def notes(made: Tuning) -> list[str]:
     if made.dial:
         kept = "; ".join(f"{float(s):.0%} asked, {kept:.0%} kept" for s, kept in made.dial.items())
         told.append(
-            f"Recall dial of calibrated, of the relevant hits found, held out: {kept}."
-            + _missing(made)
+            "Recall dial of calibrated, as shares of the relevant hits found, on held-out "
+            f"queries: {kept}." + _missing(made)
         )
     return told
 

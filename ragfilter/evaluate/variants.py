@@ -63,9 +63,7 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
 def unmeasured() -> str:
     """Which profiles have no row of their own, in words."""
     names = [p.name for p in PROFILES.values() if merge([Given(p.name, p.values)])[0].judge.enabled]
-    return (
-        f"Profiles that ask an LLM ({', '.join(names)}) are measured only where they are in force."
-    )
+    return f"Profiles that ask an LLM ({', '.join(names)}) are measured only if they are in use."
 
 
 def layer_variants(settings: Settings) -> tuple[Variant, ...]:

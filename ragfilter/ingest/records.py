@@ -96,7 +96,7 @@ def _id(raw: Mapping[str, Any], place: str) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if value is not None and not isinstance(value, str):
-        _refuse(place, f"the id must be text, not {_kind(value)}", "Write it in quotes.")
+        _refuse(place, f"the id must be a string, not {_kind(value)}", "Write it in quotes.")
     if not value or not value.strip():
         _refuse(place, "the id is missing or empty", 'Give every record its own "id".')
     return whole(value)
@@ -109,7 +109,7 @@ def _text(raw: Mapping[str, Any], place: str) -> str:
         # Public test collections hold documents that are a title and nothing else.
         return whole(title)
     if name in raw and not isinstance(value, str):
-        _refuse(place, f"the text must be text, not {_kind(value)}", "Write it in quotes.")
+        _refuse(place, f"the text must be a string, not {_kind(value)}", "Write it in quotes.")
     if not value or not value.strip():
         _refuse(place, "the text is missing or empty", 'Give every record a "text".')
     return whole(value)

@@ -18,10 +18,7 @@ from ragfilter.layers.origin import Origin, Value, parse
 from ragfilter.layers.quality import Quality
 from ragfilter.model import Pool
 
-REMEDY = (
-    "Learn it from labels of this collection (`ragfilter tune`, or Suggest settings on the Tune "
-    "page), or choose another cutoff.strategy."
-)
+REMEDY = "Learn it from labels of this collection by tuning, or choose another cutoff.strategy."
 
 
 class Split(Value):
@@ -86,7 +83,9 @@ class Calibration(Origin):
         other = self.differences(pool, quality)
         if other:
             raise SettingsError(
-                f"The calibration was learned on {self.place} with {other}.", remedy=REMEDY
+                f"The calibration was learned on {self.place} with {other}.",
+                remedy=REMEDY,
+                action="tune",
             )
 
 

@@ -31,14 +31,18 @@ if TYPE_CHECKING:
 
 BARRED = "You do not have the clearance for any of the chunks that match this query."
 MESSAGE = f"{BARRED} The highest level among them is {{level}}."
-DEPARTMENT_MESSAGE = f"{BARRED} They are for another department."
-UNREADABLE_MESSAGE = "The chunks that match this query carry no readable clearance: all are hidden."
+DEPARTMENT_MESSAGE = f"{BARRED} They belong to another department."
+UNREADABLE_MESSAGE = (
+    "The clearance of the chunks that match this query cannot be read, so all are hidden."
+)
 
 
 class Clearance(Section):
     """Who the user is, is no setting: it is the argument `user` beside the settings."""
 
-    enabled: bool = setting(False, "Hide what the user may not see, before anything else.")
+    enabled: bool = setting(
+        False, "Hide chunks that the user may not see, before any other layer runs."
+    )
 
 
 def viewer(user: User, settings: Settings) -> User:
@@ -153,6 +157,6 @@ SPEC: LayerSpec = LayerSpec(
     section=Clearance,
     line=_line,
     off=lambda settings: "off; everyone sees all",
-    plain=lambda decision, hit, result: "were for other eyes",
+    plain=lambda decision, hit, result: "were not for this user",
     explains=0,
 )

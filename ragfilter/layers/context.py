@@ -12,7 +12,7 @@ from ragfilter.text import numbers
 
 class ContextSettings(Section):
     max_context_tokens: int = setting(
-        4000, "Maximum tokens of chunk text in the answer's prompt.",
+        4000, "Maximum number of tokens of chunk text in the answer's prompt.",
         unit="tokens", ge=50, le=1_000_000, step=100, ceiling=32_000, label="Context budget",
     )  # fmt: skip
 

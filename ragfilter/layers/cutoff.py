@@ -41,7 +41,7 @@ class Cutoff(Section):
         unit="chunks", ge=1, le=200, ceiling=50, label="Max results (k)",
     )  # fmt: skip
     min_results: int = setting(
-        2, "Minimum number of chunks kept, if there are that many. A smaller k wins.",
+        2, "Minimum number of chunks kept, if there are that many. A smaller k takes precedence.",
         unit="chunks", ge=0, le=200, ceiling=20, label="Min results",
     )  # fmt: skip
     gap_threshold: float = setting(
@@ -53,44 +53,46 @@ class Cutoff(Section):
         unit="distance", ge=0, le=4, step=0.01, ceiling=1.5, label="Distance offset",
     )  # fmt: skip
     skip_first: bool = setting(
-        True, "gap: the first step is never a cliff. Off, the best chunk can be kept alone.",
+        True, "gap: never treat the first step as a cliff. If off, the best chunk may be the "
+        "only one kept.",
         label="Skip the first step",
     )  # fmt: skip
     jumps: int = setting(
-        1, "autocut: cut before this jump, counted from 1.",
+        1, "autocut: number of the jump to cut at, counting from 1.",
         unit="jumps", ge=1, le=50, ceiling=10, label="Jumps",
     )  # fmt: skip
     b_extra: int = setting(
-        0, "adaptive_k: chunks kept beyond the drop.",
+        0, "adaptive_k: number of chunks kept after the drop.",
         unit="chunks", ge=0, le=100, ceiling=20, label="Extra after the drop",
     )  # fmt: skip
     relative_offset: float = setting(
-        0.3, "relative: how far from the best distance to the background, as a share, is kept.",
+        0.3, "relative: keep chunks up to this share of the way from the best distance to the "
+        "background.",
         unit="share", ge=0, le=1, step=0.01, label="Relative offset",
     )  # fmt: skip
     target: Literal["f1", "f2", "recall", "budget"] = setting(
         "f1",
-        "calibrated: keep as many as give the highest expected F1, or F2 (recall counts twice); as "
-        "many as keep a share of what is relevant; or as many as the context budget holds.",
+        "calibrated: what decides how many chunks are kept: the highest expected F1, or F2 "
+        "(recall counts twice); a target recall; or the context budget.",
         label="Target",
     )
     recall: float = setting(
-        0.9, "calibrated, target recall: the share of the relevant hits found that is kept. The "
-        "next of 50, 60, 70, 75, 80, 85, 90, 95 and 98% acts.",
+        0.9, "calibrated, target recall: share of the relevant hits found to keep. Rounded up to "
+        "50, 60, 70, 75, 80, 85, 90, 95 or 98%.",
         unit="share", ge=0.5, le=0.98, step=0.01, label="Recall",
     )  # fmt: skip
     prefix: bool = setting(
         False,
-        "calibrated, target f1 or f2: keep the first hits in the order they come in, not the "
-        "likeliest wherever they stand.",
+        "calibrated, target f1 or f2: keep the first hits in incoming order, instead of the most "
+        "likely hits at any position.",
         label="Keep the order",
     )
     calibration: Annotated[str, Table(read)] = setting(
-        "", "calibrated: what was learned from labels, as tune writes it.", label="Calibration"
+        "", "calibrated: what tuning learned from labels.", label="Calibration"
     )
     tuned_on: Annotated[str, Table(read_tuned)] = setting(
-        "", "What the strategy and its figures were tuned on, as tune writes it. Distances that "
-        "were tuned with another model, space or reranker are refused.", label="Tuned",
+        "", "What the strategy and its values were tuned on, recorded by tuning. Distances tuned "
+        "with another model, space or reranker are refused.", label="Tuned",
     )  # fmt: skip
 
 
@@ -163,8 +165,8 @@ def check_distances(settings: Cutoff) -> None:
     """Raises SettingsError for a strategy to which distances alone say nothing."""
     if strategy(settings.strategy).weigh is not None:
         raise SettingsError(
-            f"{settings.strategy} weighs hits with their texts, not distances alone.",
-            remedy="Filter hits with it, or use another strategy.",
+            f"{settings.strategy} needs the hits' texts, not only their distances.",
+            remedy="Use it to filter hits, or choose another strategy.",
         )
 
 

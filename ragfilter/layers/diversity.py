@@ -37,17 +37,19 @@ _WORD = re.compile(r"\w+")
 
 class Diversity(Section):
     enabled: bool = setting(
-        False, "Drop near-duplicates, and chunks on parts of the question that others cover."
+        False,
+        "Drop near-duplicates, and chunks about parts of the question that other chunks "
+        "already cover.",
     )
     max_similarity: float = setting(
         0.7,
-        "A chunk whose text is at least this similar to that of a better one is dropped: the share "
-        "of three-word runs that both hold.",
+        "Drop a chunk if its text is at least this similar to that of a better one, measured as "
+        "the share of three-word sequences they have in common.",
         unit="text similarity", ge=0.05, le=1, step=0.05, label="Near-duplicate from",
     )  # fmt: skip
     per_part: int = setting(
         3,
-        "Chunks kept for each word of the question that tells chunks apart.",
+        "Chunks kept per distinctive word of the question.",
         unit="chunks", ge=1, le=100, ceiling=20, label="Chunks per part",
     )  # fmt: skip
 
@@ -70,7 +72,7 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
             kept.append(hit)
             alike.add(hit)
             covered.update(held[hit.id])
-    beyond = f"beyond the first {LOOKED_AT}, which alone are compared"
+    beyond = f"beyond the first {LOOKED_AT}; only those are compared"
     decisions += [Decision(hit.id, "diversity", "kept", beyond) for hit in rest]
     return LayerOutput((*kept, *rest), tuple(decisions))
 
@@ -88,9 +90,9 @@ def _decide(
         words = sorted(held)
         named = ", ".join(f"“{word}”" for word in words[:SHOWN_WORDS])
         more = f" and {len(words) - SHOWN_WORDS} more" if len(words) > SHOWN_WORDS else ""
-        reason = f"{named}{more}: in {least} better chunks, {settings.per_part} are enough"
+        reason = f"{named}{more}: in {least} better chunks; {settings.per_part} are enough"
         return Decision(hit.id, "diversity", "dropped", reason, least, settings.per_part)
-    reason = "like no better chunk"
+    reason = "unlike every better chunk"
     if other is not None:
         reason = f"text similarity {numbers.apart(value, '<', limit)} to {other.chunk.name}"
     return Decision(hit.id, "diversity", "kept", reason, value, limit)
@@ -156,7 +158,7 @@ def _line(trace: LayerTrace, result: Result) -> str:
 def _plain(decision: Decision, hit: Hit, result: Result) -> str:
     if decision.limit == result.settings.section(Diversity).max_similarity:
         return "said the same as a better one"
-    return "were about what better ones cover already"
+    return "were already covered by better ones"
 
 
 SPEC: LayerSpec = LayerSpec(

@@ -22,7 +22,7 @@ class Entities(Section):
     )
     per_entity: int = setting(
         10,
-        "Chunks retrieved for each side.",
+        "Number of chunks retrieved for each side.",
         unit="chunks", ge=1, le=100, ceiling=50, label="Chunks per side",
     )  # fmt: skip
 
@@ -39,7 +39,11 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     """
     if not look.pool.entities:
         name = shared_name(look.pool.query)
-        note = f"all sides are “{name}”: none is searched for apart" if name else "not a comparison"
+        note = (
+            f"all sides are “{name}”, so none is searched for separately"
+            if name
+            else "not a comparison"
+        )
         return LayerOutput(hits, note=note)
     by_id = {hit.id: hit for hit in hits}
     pinned: dict[str, list[str]] = {}

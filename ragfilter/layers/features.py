@@ -34,7 +34,7 @@ FEATURES: Mapping[str, str] = {
     "score": "rerank score",
     "score_behind": "how far that lies below the best score of any hit",
 }
-"""Every feature, and what it is."""
+"""Every feature and its meaning."""
 SCORED = frozenset({"score", "score_behind"})
 """Those that need rerank scores."""
 NEAREST = 10

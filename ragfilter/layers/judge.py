@@ -52,15 +52,16 @@ from ragfilter.text import numbers
 if TYPE_CHECKING:
     from ragfilter.settings.schema import Settings
 
-NOTHING_RELEVANT = "The judge found none of the {n} chunks relevant. Ask in other words."
+NOTHING_RELEVANT = "The judge found none of the {n} chunks relevant. Rephrase the question."
 NOTHING_SIMILAR = (
-    "No chunk reaches the judge's minimum similarity of {limit:g}. Ask in other words, or lower it."
+    "No chunk reaches the judge's minimum similarity of {limit:g}. Rephrase the question, or "
+    "lower the minimum."
 )
 
 
 class Judge(Section):
     enabled: bool = setting(
-        False, "Let an LLM decide on each chunk: keep it, discard it, or expand its references."
+        False, "Let an LLM decide for each chunk: keep it, discard it, or follow its references."
     )
     prompt: Annotated[str, OneOf(judge_prompts.described)] = setting(
         judge_prompts.DEFAULT,
@@ -68,7 +69,7 @@ class Judge(Section):
         label="Prompt",
     )
     max_chunks: int = setting(
-        25, "Maximum number of chunks kept until the LLM has been asked, or if it fails.",
+        25, "Maximum number of chunks kept before the LLM has been asked, or if it fails.",
         unit="chunks", ge=1, le=200, ceiling=50, label="Max chunks",
     )  # fmt: skip
     oversample: float = setting(
@@ -85,9 +86,8 @@ class Judge(Section):
     )  # fmt: skip
     max_prompt_tokens: int = setting(
         2000,
-        "Maximum tokens in the judge's prompt. Where the chunks do not fit, their texts are "
-        "shortened to a like length, the sentences nearest the question kept. What still does not "
-        "fit is left out, from the end.",
+        "Token budget of the judge's prompt. Texts are shortened evenly, keeping the sentences "
+        "closest to the question; chunks that still do not fit are dropped, last first.",
         unit="tokens", ge=200, le=200_000, step=100, ceiling=16_000, label="Prompt budget",
     )  # fmt: skip
     max_expansion: int = setting(
@@ -176,9 +176,9 @@ def _wait(
     n = len(ready.asked)
     why = "1 chunk waits" if n == 1 else f"{n} chunks wait"
     need = Pending("judge", "judge", tuple(hit.id for hit in asked), f"{why} for the LLM's verdict")
-    before = "judged over other chunks or by another prompt, so " if changed else ""
+    before = "judged with other chunks or another prompt, so " if changed else ""
     note = (
-        f"{before}not judged yet; the first {look.settings.judge.max_chunks} by distance meanwhile"
+        f"{before}not judged yet; the first {look.settings.judge.max_chunks} by distance until then"
     )
     return replace(step, needs=(need,), note=note)
 
@@ -261,7 +261,7 @@ def _decision(
             budget = look.settings.judge.max_prompt_tokens
             said = f"left out of the judge's prompt: its budget of {budget} tokens was full"
         elif hit.id in judgement.unreadable:
-            said = f"the judge's action is none of {', '.join(judge_prompts.ACTIONS)}"
+            said = f"the judge's action is not one of {', '.join(judge_prompts.ACTIONS)}"
     elif verdict.action == "EXPAND":
         said = f"the judge said EXPAND_{verdict.depth}"
     else:
@@ -277,9 +277,9 @@ def _decision(
 def _note(judgement: Judgement, kept: int, brought: int) -> str:
     parts = [f"{judgement.model or 'the judge'} kept {kept} of {len(judgement.asked)}"]
     if brought:
-        parts.append(f"references brought {brought} more")
+        parts.append(f"references brought in {brought} more")
     if judgement.left_out:
-        parts.append(f"{len(judgement.left_out)} found no room in the prompt and were dropped")
+        parts.append(f"{len(judgement.left_out)} did not fit into the prompt and were dropped")
     if judgement.shortened:
         parts.append(f"{len(judgement.shortened)} were shortened to fit")
     if judgement.remarks:
@@ -338,7 +338,7 @@ def _as_brought(hit: Hit, root: Hit) -> Hit:
 def _plain(decision: Decision, hit: Hit, result: Result) -> str:
     judgement = result.judgement
     asked = judgement is not None and not judgement.error and hit.id in judgement.asked
-    return "did not help, says the LLM" if asked else "came too far down the list"
+    return "did not help, according to the LLM" if asked else "came too far down the list"
 
 
 SPEC: LayerSpec = LayerSpec(

@@ -53,7 +53,7 @@ class Origin(Value):
     @property
     def place(self) -> str:
         """The collection's name, or words for hits that a caller passed."""
-        return self.collection or "hits of no named collection"
+        return self.collection or "hits without a collection name"
 
     def differences(self, pool: Pool, quality: Quality) -> str:
         """What is not as it was: ``distances l2, not cosine``; empty where all is. A pool that does
@@ -96,7 +96,7 @@ class TunedOn(Origin):
             raise SettingsError(
                 f"{' and '.join(f'cutoff.{name}' for name in names)} "
                 f"{'was' if len(names) == 1 else 'were'} tuned on {self.place} with {other}.",
-                remedy="Tune again on labels of this collection, or set figures of your own.",
+                remedy="Tune again on labels of this collection, or set your own values.",
             )
 
 

@@ -37,7 +37,7 @@ EPSILON = 1e-9
 NOISE = 2 / 3
 """Below this share of a threshold, what is best is no match that was missed by little."""
 UNSCORED = "the store gives no scores"
-MESSAGE = "Nothing in this collection matches the query well enough. Ask in other words."
+MESSAGE = "Nothing in this collection matches the query well enough. Rephrase the question."
 
 
 Limits = Literal["similarity", "background"]
@@ -53,7 +53,7 @@ class Quality(Section):
         label="Rerank",
     )
     min_top_k: int = setting(
-        3, "Number of candidates whose similarity is checked first.",
+        3, "Number of candidates checked first.",
         unit="chunks", ge=1, le=200, ceiling=20, label="Candidates checked first",
     )  # fmt: skip
     max_top_k: int = setting(
@@ -62,17 +62,18 @@ class Quality(Section):
     )  # fmt: skip
     good_by: Limits = setting(
         "similarity",
-        "Whether a candidate is good by its similarity, or by how much nearer than the background "
-        "it is. The latter needs no scale. The background is the mean distance of the farther half "
-        "of the pool; with fewer than 50 hits there is none, and similarity decides.",
+        "What makes a candidate good: its similarity, or how much nearer it is than the "
+        "background, which works on any distance scale. The background is the mean distance of "
+        "the farther half of the pool. With fewer than 50 hits there is no background, and "
+        "similarity decides.",
         label="Good by",
     )
     background_share: float = setting(
-        0.8, "Distance, as a share of the background's, up to which a candidate counts as good.",
+        0.8, "Maximum distance of a good candidate, as a share of the background distance.",
         unit="share", ge=0, le=1, step=0.01, label="Background share",
     )  # fmt: skip
     score_threshold: float = setting(
-        0.5, "Similarity from which a candidate counts as good.",
+        0.5, "Minimum similarity of a good candidate.",
         unit="similarity", ge=0, le=1, step=0.01, label="Similarity threshold",
     )  # fmt: skip
     reranker: Literal["late_interaction", "cross_encoder", "none"] = setting(
@@ -94,7 +95,7 @@ class Quality(Section):
         unit="chunks", ge=1, le=200, ceiling=30, label="Max kept after reranking",
     )  # fmt: skip
     reranker_threshold: float = setting(
-        0.3, "Rerank score from which a candidate counts as good.",
+        0.3, "Minimum rerank score of a good candidate.",
         unit="rerank score", ge=0, le=1, step=0.01, label="Rerank threshold",
     )  # fmt: skip
 
@@ -162,7 +163,7 @@ def _judge(hits: tuple[Hit, ...], look: LayerInput, quality: Quality) -> LayerOu
             tuple(hit.id for hit in candidates),
             f"{len(candidates)} chunks wait for a score by {quality.reranker}",
         )
-        note = "not reranked yet; looked further by distance meanwhile"
+        note = "not reranked yet; until then, looked further by distance"
         return replace(step, needs=(need,), note=note)
     return _rerank(hits, candidates, quality)
 
@@ -223,7 +224,7 @@ def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, bar: _Bar) ->
     for place, hit in enumerate(hits, start=1):
         value = bar.value(hit)
         outcome: Outcome = "kept" if hit.id in good_ids else "dropped"
-        beyond = f"{in_order(place, hit)}beyond the first {width} looked at"
+        beyond = f"{in_order(place, hit)}beyond the first {width} checked"
         reason = bar.reason(value) if place <= width else beyond
         decisions.append(Decision(hit.id, "quality", outcome, reason, value, bar.limit))
     return LayerOutput(tuple(good), tuple(decisions))
@@ -352,7 +353,7 @@ def _relax(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]] | No
     name = "rerank threshold" if reranked else "similarity threshold"
     if best < NOISE * limit:
         far = f"The best chunk reaches {best:.3f}, far below the {name} of {limit:.3f}"
-        return f"{far}. Ask in other words: a lower threshold would let in noise.", {}
+        return f"{far}. Rephrase the question: a lower threshold would let in noise.", {}
     return f"Lower the {name} from {limit:.3f} to {best:.3f}", {path: best}
 
 

@@ -20,14 +20,15 @@ class QueryMust(Section):
     enabled: bool = setting(False, "Drop chunks whose query_must rule the query does not meet.")
     pin: bool = setting(
         False,
-        "Pin the nearest chunks whose rule the query meets, as many as the unfiltered k at most: "
-        "no threshold of a later layer drops them. A rule that holds says more than a distance.",
-        label="Pin what a rule admits",
+        "Pin the nearest chunks whose rule the query meets, at most as many as the unfiltered k, "
+        "so that no threshold of a later layer drops them. A met rule is stronger evidence than "
+        "a distance.",
+        label="Pin chunks whose rule is met",
     )
     max_rounds: int = setting(
         3,
-        "Maximum number of rounds of the replayed re-query loop. Only shown: the result does not "
-        "depend on it.",
+        "Maximum number of rounds of the replayed re-query loop. For display only: it does not "
+        "affect the result.",
         unit="rounds", ge=1, le=20, ceiling=10, label="Max re-query rounds",
     )  # fmt: skip
 

@@ -24,13 +24,13 @@ PER_VALUE = 3
 class Words(Section):
     enabled: bool = setting(
         False,
-        "Move chunks up that share telling words with the query, and pin those that state a value "
-        "it gives.",
+        "Move up chunks that share distinctive words with the query, and pin those that state a "
+        "value given in it.",
     )
     weight: float = setting(
         1.5,
-        "How much shared words count: a chunk with all of them moves up by this many times the "
-        "way from the best distance to the background.",
+        "Weight of shared words. A chunk with all of them moves up by this many times the "
+        "difference between the background and the best distance.",
         unit="times", ge=0, le=10, step=0.1, ceiling=4, label="Weight of words",
     )  # fmt: skip
     depth: int = setting(
@@ -39,8 +39,8 @@ class Words(Section):
     )  # fmt: skip
     pin_values: bool = setting(
         True,
-        "If the query gives a value for something (strength 17), pin the chunks whose title names "
-        "it and whose text states that value.",
+        "If the query gives a value for something (strength 17), pin chunks whose title names "
+        "the thing and whose text states the value.",
         label="Pin stated values",
     )
 
@@ -73,7 +73,7 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     order = sorted(range(len(hits)), key=values.__getitem__)
     if pins:
         order.sort(key=lambda place: ids[place] not in pins)
-    beyond = f"beyond the first {settings.depth} whose words are compared"
+    beyond = f"beyond the first {settings.depth}; only their words are compared"
     decisions: list[Decision] = []
     if look.explain:
         reasons = [*map(_shares, shared), *[beyond] * (len(ids) - len(near))]
@@ -127,7 +127,7 @@ def _stating(
 
 def _shares(overlap: words.Overlap) -> str:
     if not overlap.words:
-        return "shares no telling word"
+        return "shares no distinctive word"
     shown = ", ".join(word[:SHOWN_CHARS] for word in overlap.words[:SHOWN_WORDS])
     more = ", …" if len(overlap.words) > SHOWN_WORDS else ""
     return f"shares {shown}{more} ({overlap.share:.0%} of the most there could be)"
@@ -147,7 +147,7 @@ SPEC: LayerSpec = LayerSpec(
     apply=apply,
     section=Words,
     line=_line,
-    off=lambda settings: "off; words do not count",
+    off=lambda settings: "off; shared words are ignored",
     reads_pool=lambda settings: True,
     explains=0,
 )

@@ -110,7 +110,7 @@ def _quality(trace: LayerTrace, result: Result) -> Iterator[Limit]:
         f"is not reached: {numbers.chunks(looked)} came in",
     )
     yield Limit(
-        f"quality.{threshold}", getattr(quality, threshold), poor, "is met by all looked at"
+        f"quality.{threshold}", getattr(quality, threshold), poor, "is met by all those checked"
     )
     if reranked:
         yield Limit("quality.reranker_top_k", quality.reranker_top_k, len(placed), "is not reached")

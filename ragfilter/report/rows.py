@@ -205,7 +205,7 @@ def _row(
     result: Result, hit: Hit, gap: float | None, place: int | None, decisions: Sequence[Decision]
 ) -> Row:
     decision = deciding(decisions, kept=place is not None) or Decision(
-        hit.id, "context", "kept" if place is not None else "dropped", "no layer looked at it"
+        hit.id, "context", "kept" if place is not None else "dropped", "no layer checked it"
     )
     chunk = hit.chunk
     scored = result.pool.space != "rank"

@@ -156,7 +156,7 @@ def _read(text: str, path: str) -> tuple[Given, str | None]:
         tree = toml_files.parse(text, path)
     named = tree.pop("profile", None)
     if named is not None and not isinstance(named, str):
-        raise SettingsError(f"{path}: profile must be text.", remedy='Write profile = "full".')
+        raise SettingsError(f"{path}: profile must be a string.", remedy='Write profile = "full".')
     values: dict[str, Any] = {}
     given = Given(path, values, _lines(text))
     for section, body in tree.items():
@@ -301,7 +301,7 @@ def _refusal(
     if path in values and field(path).table:
         why = first["msg"].removeprefix("Value error, ")
         return SettingsError(
-            f"{path} (from {origins[path]}): {why}.", remedy="Let `ragfilter tune` write it."
+            f"{path} (from {origins[path]}): {why}.", remedy="Let tuning write it.", action="tune"
         )
     if path in values:
         return _bad(path, values[path], origins[path])

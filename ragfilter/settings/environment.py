@@ -36,15 +36,17 @@ class Places(BaseModel):
     )
     fetch_models: bool = Field(
         False,
-        description="Whether to download a named model from the Hugging Face Hub when it is first "
-        "used and not on this machine.",
+        description="Whether to download a named model from the Hugging Face Hub if it is not on "
+        "this machine when first used.",
     )
     max_upload_mb: int = Field(
         200,
         gt=0,
-        description="What may be uploaded on the Collections page at a time, unpacked, in MB.",
+        description="Maximum size of one upload on the Collections page, after unpacking, in MB.",
     )
-    user: str = Field("curator", description="Name that the journal records for edits.")
+    user: str = Field(
+        "curator", description="Name that the journal records as the author of edits."
+    )
     openai_api_key: SecretStr = Field(
         SecretStr(""), validation_alias="OPENAI_API_KEY", description="API key of the LLM endpoint."
     )
@@ -59,8 +61,9 @@ class Places(BaseModel):
     )
     allowed_hosts: str = Field(
         "",
-        description="Host names under which the app is served besides 127.0.0.1, localhost and "
-        "[::1], separated by commas; any port. A reverse proxy must pass on the Host header.",
+        description="Host names under which the app is served in addition to 127.0.0.1, "
+        "localhost and [::1], separated by commas; any port. A reverse proxy must pass on the "
+        "Host header.",
     )
     rule_templates: str = Field(
         "",
@@ -76,16 +79,16 @@ class Places(BaseModel):
     cache_mb: float = Field(
         100.0,
         ge=0,
-        description="Megabytes of LLM answers and verdicts kept in the workspace for later runs; "
-        "the one unused for longest goes first. 0 keeps none. `ragfilter cache` shows and clears "
-        "them.",
+        description="Size limit, in MB, of the LLM answers and verdicts kept in the workspace "
+        "for later runs. The least recently used are removed first; 0 keeps none. `ragfilter "
+        "cache` shows and clears them.",
     )
     price_prompt: float = Field(0.0, ge=0, description="Price per million prompt tokens.")
     price_completion: float = Field(0.0, ge=0, description="Price per million answer tokens.")
     currency: str = Field(
         "",
-        description="What prices are in, as it stands beside every amount: a sign ($) before it, a "
-        "name (EUR) after it.",
+        description="Currency of the prices, shown with every amount: a sign ($) goes before it, "
+        "a name (EUR) after it.",
     )
 
     @field_validator("currency")

@@ -140,8 +140,8 @@ class FieldInfo:
             return "text"
         kind = "a whole number" if self.type is int else "a number"
         if self.low is not None and self.high is not None:
-            return f"{kind} from {self.low:g} to {self.high:g}"
-        return f"{kind} of at least {self.low:g}" if self.low is not None else kind
+            return f"{kind} from {self.low:,.10g} to {self.high:,.10g}"
+        return f"{kind} of at least {self.low:,.10g}" if self.low is not None else kind
 
 
 def walk(tree: type[BaseModel]) -> Iterator[FieldInfo]:

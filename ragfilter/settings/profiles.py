@@ -53,7 +53,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
         for profile in (
             _profile(
                 "full",
-                "All layers that need no LLM, with thresholds that need no scale.",
+                "All layers that need no LLM, with thresholds that work on any distance scale.",
                 # Where no background is known, distances and similarities decide.
                 fitted=Fit("demo", "all-MiniLM-L6-v2", "l2"),
                 clearance__enabled=True,
@@ -77,7 +77,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
             ),
             _profile(
                 "unfiltered",
-                "Nothing filtered: the first 15 of a plain search, to compare with.",
+                "No filter: the first 15 hits of a plain search, for comparison.",
                 cutoff__enabled=False,
             ),
             _profile(

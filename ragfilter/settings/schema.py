@@ -21,14 +21,15 @@ S = TypeVar("S", bound=Section)
 class Retrieval(Section):
     k: int = setting(
         15,
-        "Chunks that an unfiltered search puts into the prompt. The filtered result is compared "
-        "with them. Also how many chunks query_must looks for, and the limit of the result if "
-        "cutoff and judge are both off.",
+        "Number of chunks that an unfiltered search puts into the prompt, for comparison with "
+        "the filtered result. Also the number of chunks that query_must looks for, and the "
+        "maximum number of results if cutoff and judge are both off.",
         unit="chunks", ge=1, le=200, ceiling=50, label="Unfiltered k",
     )  # fmt: skip
     pool_size: int = setting(
         200,
-        "Hits gathered at first. The pool is doubled until enough chunks pass clearance and rules.",
+        "Number of hits gathered at first. The pool is doubled until enough chunks pass "
+        "clearance and rules.",
         unit="chunks", ge=10, le=5000, ceiling=1000, step=10, label="Pool size",
     )  # fmt: skip
     source_pattern: str = setting(
@@ -41,15 +42,17 @@ class Retrieval(Section):
 
 class Confidence(Section):
     high_below: float = setting(
-        0.2, "High confidence: a distance below this, without a large gap before it.",
+        0.2, "A hit with a distance below this has high confidence, unless it follows a large "
+        "gap.",
         unit="distance", ge=0, le=4, step=0.01, ceiling=2, label="High below",
     )  # fmt: skip
     medium_below: float = setting(
-        0.4, "Medium confidence: a distance up to this, without a large gap before it. Else low.",
+        0.4, "A hit with a distance up to this has medium confidence, unless it follows a large "
+        "gap. All others have low confidence.",
         unit="distance", ge=0, le=4, step=0.01, ceiling=2, label="Medium up to",
     )  # fmt: skip
     large_gap: float = setting(
-        0.1, "A gap of at least this before a hit makes its confidence low.",
+        0.1, "A hit that follows a gap of at least this size has low confidence.",
         unit="distance", ge=0, le=4, step=0.01, ceiling=1, label="Large gap",
     )  # fmt: skip
 

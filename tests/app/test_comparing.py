@@ -104,7 +104,7 @@ def test_what_was_not_learned_is_not_offered_and_by_link_it_says_how(
 ) -> None:
     shown = page(q=CLERIC, b="by-calibrated")
     assert not any("calibrated" in o for o in shown.at.selectbox(key="side-a-box").options)
-    assert any("nothing is learned" in error for error in shown.errors)
+    assert any("nothing has been learned yet" in error for error in shown.errors)
 
 
 @pytest.mark.parametrize(

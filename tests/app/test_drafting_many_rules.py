@@ -172,7 +172,7 @@ def test_a_run_is_paused_and_goes_on(page: Any, endpoint: Server) -> None:
     left = len(bench().drafts.waiting("demo"))
     assert 2 <= len(first) < n
     assert len(first) + left == n
-    assert f"Go on with the {left} chunks left" in page.at.button(key="drafts-go-on").label
+    assert f"Continue with the {left} chunks left" in page.at.button(key="drafts-go-on").label
     assert "drafts-begin" not in page.buttons
     endpoint.behave = says(DRAGON)
     drafted(page.press("drafts-go-on"))
@@ -188,7 +188,7 @@ def test_after_a_crash_the_page_offers_to_go_on(page: Any, endpoint: Server) -> 
     book.want("demo", ids)
     book.close()
     page.run()
-    assert page.at.button(key="drafts-go-on").label == "Go on with the 3 chunks left"
+    assert page.at.button(key="drafts-go-on").label == "Continue with the 3 chunks left"
     drafted(page.press("drafts-go-on"))
     assert {draft.chunk_id for draft in bench().drafts.drafts("demo")} == set(ids)
 
@@ -200,7 +200,7 @@ def test_an_endpoint_that_refuses_ends_the_run_and_nothing_is_lost(
     drafted(page.press("drafts-begin"))
     assert "Drafting stopped." in told(page)
     assert "What was drafted is kept." in told(page)
-    assert "Without a draft; drafting again tries them once more" in told(page)
+    assert "Without a draft; drafting again retries them" in told(page)
     endpoint.behave = says(ABSENT)
     drafted(page.press("drafts-begin"))
     found = frame(page)

@@ -153,7 +153,7 @@ def test_one_click_switches_off_the_layer_that_dropped_all(
             [(5, None), (2, "vault"), (0, "referee")],
             "Ask someone with clearance level 5 of the department referee or vault.",
         ),
-        ([(None, None)], "Their clearance cannot be read: ask whoever keeps this collection."),
+        ([(None, None)], "Their clearance cannot be read: ask the maintainer of this collection."),
     ],
 )
 def test_a_user_who_may_see_nothing_is_told_whom_to_ask_and_can_switch_nothing_off(

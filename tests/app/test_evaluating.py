@@ -84,7 +84,7 @@ def test_a_run_shows_the_honest_rows_and_every_view(measured: Any) -> None:
     assert unexplained_here(page) == []
     page.choose("view-box", "Layers")
     assert list(page.at.dataframe[0].value["layer"]) == ["cutoff", "cutoff"]
-    assert any("The judge, which asks an LLM" in text for text in page.html)
+    assert any("The judge, which calls an LLM" in text for text in page.html)
     assert unexplained_here(page.choose("view-box", "Plots")) == []
     page.choose("view-box", "Questions")
     assert len(page.at.dataframe[0].value) == FEW
@@ -122,11 +122,11 @@ def test_a_stopped_run_says_how_far_it_came_and_goes_on(
     monkeypatch.setattr("ragfilter.evaluate.runs.measure", one)
     page.at.selectbox(key="query-set-box").set_value("few")
     page.slide("cutoff.max_results", 7).press("evaluate")
-    assert any("1 of 4 questions measured. Evaluate goes on" in text for text in page.html)
+    assert any("1 of 4 questions measured. Evaluate continues" in text for text in page.html)
     number = page.at.session_state["run"]
     page.press("evaluate")
     assert page.at.session_state["run"] == number
-    assert not any("questions measured. Evaluate goes on" in text for text in page.html)
+    assert not any("questions measured. Evaluate continues" in text for text in page.html)
 
 
 def test_of_one_question_nothing_is_held_out_and_it_says_so(page: Any) -> None:

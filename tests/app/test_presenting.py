@@ -104,7 +104,7 @@ def test_whoever_it_is_shown_to_decides_what_is_there(open_page: Callable[..., A
     page = open_page(asked)
     chooser = page.at.selectbox(key="presented-to")
     assert (chooser.options, chooser.value) == (["Guest", "Player", "Referee"], "Guest")
-    assert "Seeing everything here takes level 3 and the departments referee and treasury." in (
+    assert "To see everything here, use level 3 and the departments referee and treasury." in (
         page.html
     )
     assert secret not in page.sent
@@ -112,7 +112,7 @@ def test_whoever_it_is_shown_to_decides_what_is_there(open_page: Callable[..., A
     page.run()
     assert secret in page.sent
     assert page.at.query_params["level"] == "3"
-    assert "Seeing everything here takes the department treasury." in page.html
+    assert "To see everything here, use the department treasury." in page.html
 
 
 def test_help_tells_the_five_stops_and_the_words(open_page: Callable[..., Any]) -> None:

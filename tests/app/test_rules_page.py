@@ -74,7 +74,7 @@ def test_filters_find_chunks_and_only_one_page_is_sent(page: Any) -> None:
     )
     page.at.multiselect(key="rules-states").set_value(["none"])
     page.run()
-    assert "No chunk fits the filter." in told(page)
+    assert "No chunk matches the filter." in told(page)
     assert not [f for f in page.at.dataframe if "rule" in f.value]
 
 
@@ -395,7 +395,7 @@ def test_questions_that_were_asked_are_counted_apart(page: Any) -> None:
     for kept in (False, True):
         book.record_history("demo", kept)
     choose_part(page, "Matrix").choose("matrix-source", "Questions asked")
-    assert "No question was asked of this collection yet." in told(page)
+    assert "No questions have been asked of this collection yet." in told(page)
     book.remember("demo", CLERIC)
     settled(page.run())
     assert "123 rules over 1 question asked." in told(page)

@@ -60,7 +60,7 @@ def test_a_reranker_that_cannot_be_had_is_not_offered_again(open_page: Callable[
     told = [warning.value for warning in page.at.warning]
     assert len(told) == 1
     for part in ("The reranker cross\\_encoder failed", "Not on this machine", "hf download",
-                 "Then put the question again."):  # fmt: skip
+                 "Then ask the question again."):  # fmt: skip
         assert part in told[0]
     # Another one can be had, and only its scores are shown.
     page.at.selectbox(key="set-quality-reranker").set_value("late_interaction")

@@ -42,7 +42,7 @@ def book() -> LabelBook:
 
 
 def text(page: Any) -> Any:
-    return next(area for area in page.at.text_area if area.label == "Questions, one a line")
+    return next(area for area in page.at.text_area if area.label == "Questions, one per line")
 
 
 def name(page: Any) -> Any:
@@ -70,7 +70,7 @@ def test_questions_are_added_reworded_and_removed_and_the_set_is_renamed(page: A
     assert page.at.selectbox(key="query-set-box").value == "ours"
     name(page).set_value("demo")
     page.press("set-save")
-    assert any("There is a set 'demo' already" in text for text in page.warnings)
+    assert any("There is already a set 'demo'" in text for text in page.warnings)
     assert "ours" in book().sets("demo")
     page.press("set-remove")
     assert "ours" not in book().sets("demo")
@@ -104,12 +104,12 @@ def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
     assert (label.chunk_id, label.grade, label.who) == (chunk, 2, "bakery.tsv")
     assert any("1 labelled id not in the" in toast.value for toast in page.at.toast)
     notes = " ".join(page.html)
-    assert "1 question of this set left out for want of a label" in notes
+    assert "1 question has no labels and is skipped" in notes
     assert "1 labelled chunk not in the collection (any more), such as gone" in notes
     questions = file(page, "From a file")
     questions.set_value(("bad.csv", b"name\nx\n", "text/csv"))
     page.run().press("set-import")
-    assert any("queries.csv has no column of questions" in text for text in page.warnings)
+    assert any("queries.csv has no column with questions" in text for text in page.warnings)
 
 
 def test_disagreements_are_listed_and_a_click_opens_the_chunk(page: Any) -> None:
@@ -157,9 +157,9 @@ def test_an_llm_labels_after_its_cost_is_said(
     assert {label.who for label in made} == {"labeller"}
     assert sum(label.grade == 2 for label in made) == len(llm.asked)
     assert "labeller (LLM)" in " ".join(page.html)
-    assert not any("An LLM's labels count here" in words for words in page.html)
+    assert not any("LLM labels count here" in words for words in page.html)
     page.at.toggle(key="with-llm-box").set_value(True)
-    assert any("An LLM's labels count here" in words for words in page.run().html)
+    assert any("LLM labels count here" in words for words in page.run().html)
     options = page.at.selectbox(key="query-set-box").options
     assert any(option.startswith("one, with LLM labels · ") for option in options)
     for name in ("tune", "compare"):
@@ -169,7 +169,7 @@ def test_an_llm_labels_after_its_cost_is_said(
             page.choose("compare-mode-box", "Query set")
             options = page.at.selectbox(key="compare-set-box").options
             assert any(option.startswith("one, with LLM labels · ") for option in options)
-        assert any("An LLM's labels count here" in words for words in page.html)
+        assert any("LLM labels count here" in words for words in page.html)
     stop_the_app(opened)
 
 

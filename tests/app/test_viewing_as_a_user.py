@@ -116,7 +116,7 @@ def test_a_pattern_for_hidden_files_is_refused_as_one_for_none(
 
 def test_what_the_choice_means_is_said_where_it_is_made(open_page: Callable[..., Any]) -> None:
     page = open_page(AS_USER)
-    assert "Hidden chunks are left out, as if they were not there." in page.html
+    assert "Hidden chunks are left out as if they did not exist." in page.html
     made_as = "Made as the user: level 0, no department."
     assert made_as not in page.html
     page.choose("view-as", "Operator")

@@ -177,7 +177,7 @@ def test_typing_and_saving_at_once_loses_nothing(open_tab: OpenTab) -> None:
 
 def test_what_was_typed_survives_a_reload_and_overwrites_nothing(open_tab: OpenTab) -> None:
     first, second = (open_tab(LINK).expect_kept(15).rest() for _ in range(2))
-    title, earlier = r"Armor Class 7\s*$", "Typed before this page was opened anew"
+    title, earlier = r"Armor Class 7\s*$", "Typed before this page was reopened"
     for tab in (first, second):
         open_row(tab, 1, title)
     first.rule.fill(SHUT)

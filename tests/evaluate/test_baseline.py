@@ -47,7 +47,7 @@ def test_only_queries_that_both_have_are_compared() -> None:
     baseline = of_rows(rows(1.0, 1.0), ABOUT)
     [drop] = check_drops(baseline, rows(1.0, 1.0, 0.0), {"recall": 0.0})
     assert drop.passed
-    with pytest.raises(InputError, match="No query of the baseline"):
+    with pytest.raises(InputError, match="None of the baseline's queries"):
         check_drops(baseline, [], {"recall": 0.0})
 
 

@@ -76,8 +76,8 @@ def test_queries_without_labels_stay_among_the_queries(tmp_path: Path) -> None:
         (QUERIES, QRELS + "q1\tz\thigh\n", "qrels.tsv, line 5: the score 'high'"),
         (QUERIES, QRELS + "q1\t\t1\n", "qrels.tsv, line 5 has no id"),
         (QUERIES, QRELS + "q1\ta\t1\n", "line 5: 'a' already has the label 2"),
-        (QUERIES, "q8\ta\t1\n", "No query of"),
-        (QUERIES, "", "No query of"),
+        (QUERIES, "q8\ta\t1\n", "None of the queries in"),
+        (QUERIES, "", "None of the queries in"),
     ],
 )
 def test_bad_files_are_named_with_their_line(

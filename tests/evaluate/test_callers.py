@@ -41,7 +41,7 @@ def test_what_is_tuned_is_no_worse_than_before() -> None:
 @pytest.mark.parametrize(
     ("given", "qrels", "message"),
     [
-        (results(), {}, "Labels of 0 of these queries are too few"),
+        (results(), {}, "Only 0 of these queries have labels"),
         ({**results(), "two": results("unfiltered")["two"]}, QRELS, "different settings"),
     ],
 )
@@ -56,7 +56,7 @@ def test_what_cannot_be_measured_is_one_line(
     ("qrels", "message"),
     [
         ({"one": {"x1": 1}, "two": {"x2": 1}}, "None of the labelled ids, such as 'x1', is among"),
-        ({"one": {"c0": 0}, "two": {"c1": 0}}, "No chunk is labelled relevant"),
+        ({"one": {"c0": 0}, "two": {"c1": 0}}, "No chunk is labelled as relevant"),
     ],
 )
 def test_labels_that_say_nothing_of_the_hits_give_no_figures(

@@ -31,13 +31,13 @@ def test_labels_of_another_collection_are_refused() -> None:
     with pytest.raises(InputError) as caught:
         unknown(Labels(QUERIES, {"q1": {"x": 1}, "q2": {"y": 1}}), {"a"}, collection="demo")
     assert str(caught.value) == (
-        "None of the labelled ids, such as 'x', is in the collection 'demo'. "
-        "Check that the labels and the collection belong together."
+        "None of the labelled ids, such as 'x', is in the collection 'demo'. Check that the "
+        "labels belong to this collection."
     )
 
 
 def test_labels_without_a_relevant_chunk_are_refused() -> None:
     """Every figure over them would be 0, whatever the filter does."""
-    with pytest.raises(InputError, match="No chunk is labelled relevant"):
+    with pytest.raises(InputError, match="No chunk is labelled as relevant"):
         choose(Labels(QUERIES, {"q1": {"a": 0}, "q2": {"b": 0}}))
     assert choose(Labels(QUERIES, {"q1": {"a": 0}, "q2": {"b": 1}})).qrels["q1"] == {"a": 0}

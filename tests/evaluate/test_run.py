@@ -132,7 +132,7 @@ def test_document_is_plain_and_has_the_promised_keys() -> None:
 
 def test_people_are_told_that_the_best_k_knows_these_queries() -> None:
     told = evaluation_text(run.score({"cliff": CLIFF, "flat": FLAT}, QRELS, K4))
-    assert "best fixed k: k chosen on these queries\n" in told
+    assert "best fixed k: chosen on these same queries\n" in told
 
 
 def test_evaluate_gathers_labelled_queries_once_and_tells_its_progress() -> None:

@@ -64,7 +64,7 @@ def test_what_was_learned_is_told_to_be_better_over_its_own_questions() -> None:
         {"cutoff.strategy": "calibrated", "cutoff.calibration": learned.to_json()}
     )
     about = {each.name: each.about for each in table([one(OWLBEARS, settings)], variants(settings))}
-    told = "1 weights learned from 149 queries of c; over those its figures are better than over"
+    told = "1 weights learned from 149 queries of c; its figures on those are better than on"
     assert about[IN_FORCE].startswith(told)
     assert about["calibrated"] == about[IN_FORCE]
     assert about["gap"] == ""

@@ -177,7 +177,8 @@ def test_within_a_budget_the_likeliest_stand_first() -> None:
 def test_another_model_or_space_is_refused(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message) as error:
         replay(replace(POOL, **changed), settings(calibration()))
-    assert "ragfilter tune" in error.value.remedy
+    assert "by tuning" in error.value.remedy
+    assert error.value.action == "tune"
 
 
 def test_another_reranker_is_refused_and_missing_scores_are_said() -> None:
@@ -193,9 +194,10 @@ def test_another_reranker_is_refused_and_missing_scores_are_said() -> None:
 
 
 def test_without_anything_learned_there_is_a_remedy() -> None:
-    with pytest.raises(SettingsError, match="nothing is learned") as error:
+    with pytest.raises(SettingsError, match="nothing has been learned yet") as error:
         replay(POOL, settings(""))
-    assert "ragfilter tune" in error.value.remedy
+    assert "by tuning" in error.value.remedy
+    assert error.value.action == "tune"
 
 
 @pytest.mark.parametrize(

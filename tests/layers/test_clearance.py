@@ -79,6 +79,10 @@ def test_what_is_missing_is_told_and_no_more(
     assert clearance.level_needed((hit.chunk for hit in found), User(level)) == needed
 
 
+def test_unreadable_clearance_is_told_in_a_whole_sentence() -> None:
+    assert clearance.UNREADABLE_MESSAGE.endswith("so all are hidden.")
+
+
 def test_unreadable_clearance_alone_is_insufficient_too() -> None:
     step = clearance.apply(hits(None), look(100))
     assert (step.hits, step.status) == ((), "insufficient_clearance")

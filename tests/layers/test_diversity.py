@@ -77,7 +77,7 @@ def test_near_duplicates_of_a_better_chunk_go(
 def test_reasons_hold_value_and_limit() -> None:
     hits = row(SIX, NEAR, "a b c u v w", title="")
     assert reasons(diverse(hits, max_similarity=0.6)) == [
-        ("kept", "like no better chunk", 0.0, 0.6),
+        ("kept", "unlike every better chunk", 0.0, 0.6),
         ("dropped", "text similarity 0.600 ≥ 0.600 to c1", 0.6, 0.6),
         # One of 7 runs.
         ("kept", "text similarity 0.143 < 0.600 to c1", pytest.approx(1 / 7), 0.6),
@@ -97,7 +97,7 @@ def test_parts_that_are_covered_take_no_more() -> None:
              "to hit at all", "to hit")  # fmt: skip
     step = diverse(row(*texts), "to hit troll or giant?", per_part=2, max_similarity=1.0)
     assert ids(step) == ["c1", "c2", "c4", "c5", "c6"]
-    reason = "“troll”: in 2 better chunks, 2 are enough"
+    reason = "“troll”: in 2 better chunks; 2 are enough"
     assert reasons(step)[2] == ("dropped", reason, 2, 2)
 
 
@@ -111,7 +111,7 @@ def test_what_stands_far_down_is_not_compared() -> None:
     hits = row(*["same words here"] * (LOOKED_AT + 2))
     step = diverse(hits)
     assert ids(step) == ["c1", f"c{LOOKED_AT + 1}", f"c{LOOKED_AT + 2}"]
-    assert "which alone are compared" in step.decisions[-1].reason
+    assert "only those are compared" in step.decisions[-1].reason
 
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d", "e"]), max_size=8).map(" ".join)

@@ -92,7 +92,9 @@ def test_without_a_comparison_nothing_moves() -> None:
 def test_sides_of_one_name_are_a_comparison_all_the_same() -> None:
     pool = Pool("Who wins: 4th level fighter (AC 3) vs 7th level Fighter (AC 9)?", "c", "l2", HITS)
     step = apply(HITS, LayerInput(Settings(), pool, rule_book(()).scan(pool.query), PUBLIC))
-    assert step == LayerOutput(HITS, note="all sides are “fighter”: none is searched for apart")
+    assert step == LayerOutput(
+        HITS, note="all sides are “fighter”, so none is searched for separately"
+    )
 
 
 def cut_after_pinning(hits: tuple[Hit, ...], *entities: Entity) -> LayerOutput:

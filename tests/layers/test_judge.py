@@ -176,7 +176,7 @@ def test_without_a_judgement_it_is_needed_and_the_nearest_stay() -> None:
     step = judge(hits, None, judge__max_chunks=2, judge__oversample=2.0)
     (need,) = step.needs
     assert (need.kind, need.layer, need.chunk_ids) == ("judge", "judge", ("c", "a", "b"))
-    assert step.note == "not judged yet; the first 2 by distance meanwhile"
+    assert step.note == "not judged yet; the first 2 by distance until then"
     assert ids(step) == ["a", "b"]
     assert outcomes(step) == {"a": "kept", "b": "kept", "c": "dropped", "far": "dropped"}
     assert reason(step, "a") == "not judged yet, among the nearest 2"
@@ -260,7 +260,7 @@ def test_what_found_no_room_in_the_prompt_is_dropped_and_said_to_be() -> None:
     assert ids(step) == ["c1"]
     assert "left out" in reason(step, "c19")
     assert "400 tokens" in reason(step, "c19")
-    assert f"{len(ready.left_out)} found no room" in step.note
+    assert f"{len(ready.left_out)} did not fit into the prompt" in step.note
 
 
 def test_what_was_shortened_is_said_to_be() -> None:

@@ -282,7 +282,7 @@ def test_without_a_background_similarity_decides() -> None:
 
 @pytest.mark.parametrize(
     ("values", "beyond"),
-    [({}, "beyond the first 3 looked at"), ({"mode": "always"}, "beyond the 4 that are reranked")],
+    [({}, "beyond the first 3 checked"), ({"mode": "always"}, "beyond the 4 that are reranked")],
 )
 def test_a_place_that_is_not_the_rank_is_told(values: dict[str, Any], beyond: str) -> None:
     # What is pinned is not looked at.

@@ -41,9 +41,9 @@ def test_shared_words_lower_the_distance_by_a_share_of_the_way_to_the_background
     assert step.lowered["cleric"] == pytest.approx(0.5 - 1.5 * (1.0 - 0.4) * share)
     assert [hit.id for hit in step.hits[:2]] == ["cleric", "tea"]
     reasons = {d.chunk_id: d.reason for d in step.decisions}
-    assert reasons["tea"] == "shares no telling word"
+    assert reasons["tea"] == "shares no distinctive word"
     assert reasons["cleric"].startswith("shares ")
-    assert reasons["far0"] == "beyond the first 3 whose words are compared"
+    assert reasons["far0"] == "beyond the first 3; only their words are compared"
     assert step.lowered["far0"] == 1.0
 
 
@@ -88,4 +88,4 @@ def test_a_chunk_without_its_text_shares_nothing() -> None:
     bare = replace(TABLE, text="", title="", loaded=False)
     step = run(made((bare, 0.5)))
     assert step.pinned == {}
-    assert step.decisions[0].reason == "shares no telling word"
+    assert step.decisions[0].reason == "shares no distinctive word"

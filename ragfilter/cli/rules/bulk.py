@@ -17,7 +17,7 @@ from ragfilter.text.numbers import counted
 if TYPE_CHECKING:
     from ragfilter.rules.bulk import Change, Plan
 
-ONE = "Give one of --set-rule, --add-group, --spellings-of, --replace and --remove."
+ONE = "Pass one of --set-rule, --add-group, --spellings-of, --replace and --remove."
 
 
 @command(rules)
@@ -27,30 +27,32 @@ def bulk(
     saving: Saving,
     where: Where = None,
     set_rule: Annotated[
-        str | None, typer.Option("--set-rule", help="Give every chunk this rule (JSON).")
+        str | None, typer.Option("--set-rule", help="Set this rule (JSON) for every chunk.")
     ] = None,
     group: Annotated[
         list[str] | None,
-        typer.Option("--add-group", help="A term of a new group; repeat it.", callback=in_words),
+        typer.Option("--add-group", help="Term of a new group. Repeatable.", callback=in_words),
     ] = None,
     anchor: Annotated[
         str | None,
-        typer.Option("--spellings-of", help="Add --spelling where this term stands."),
+        typer.Option(
+            "--spellings-of", help="Add the --spelling terms to groups that contain this term."
+        ),
     ] = None,
     spellings: Annotated[
         list[str] | None,
-        typer.Option("--spelling", help="A term to add; repeat it.", callback=in_words),
+        typer.Option("--spelling", help="Term to add. Repeatable.", callback=in_words),
     ] = None,
     swap: Annotated[
         tuple[str, str] | None,
-        typer.Option("--replace", metavar="OLD NEW", help="Write another term for one."),
+        typer.Option("--replace", metavar="OLD NEW", help="Replace one term with another."),
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the rules.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Change the rules of a selection at once: all of them, or none where one cannot be written.
+    """Change all rules of a selection in one step, or none if one of them cannot be written.
 
-    Exits with 1 if rules cannot be read, and so are left out, or if nothing was saved because
+    Exits with 1 if rules were left out because they cannot be read, or if nothing was saved because
     labelled queries would lose recall.
     """
     change = _change(set_rule, group, anchor, spellings, swap, remove=remove)
@@ -62,7 +64,7 @@ def bulk(
         selected = select(bench.collection(place.collection), where or (), user=viewer)
         parts.tell(selected.notice)
         if not selected.chunks and not selected.hidden:
-            raise InputError("No chunk fits --where.", remedy="Check its ids, titles and types.")
+            raise InputError("No chunk matches --where.", remedy="Check its ids, titles and types.")
         plan = make_plan(change, selected.chunks)
         saved = saving.save(plan.after, plan.before, bench, place, filtering)
     if as_json:
@@ -87,10 +89,10 @@ def _change(
 
     given = [set_rule is not None, bool(group), anchor is not None, swap is not None, remove]
     if sum(given) != 1:
-        raise InputError("One change must be named.", remedy=ONE)
+        raise InputError("Exactly one change is required.", remedy=ONE)
     if (anchor is None) != (not spellings):
         raise InputError(
-            "--spellings-of and --spelling go together.", remedy="Give both, or neither."
+            "--spellings-of and --spelling must be used together.", remedy="Pass both, or neither."
         )
     if set_rule is not None:
         return changes.set_rule(set_rule)

@@ -34,10 +34,10 @@ def check(
     viewing: Viewing,
     file: Annotated[
         Path | None,
-        typer.Argument(help="Text file of questions, one a line. Default: standard input."),
+        typer.Argument(help="Text file with one question per line. Default: standard input."),
     ] = None,
     question: Annotated[
-        str | None, typer.Option(help="This question instead of a file.", callback=in_words)
+        str | None, typer.Option(help="Check this question instead of a file.", callback=in_words)
     ] = None,
     chunk: Annotated[
         str | None,
@@ -49,7 +49,9 @@ def check(
     """Show which rules questions meet, which block them, and which never block."""
     questions = _questions(file) if question is None else [question]
     if chunk is not None and len(questions) != 1:
-        raise InputError("--chunk explains one question.", remedy="Give it with --question.")
+        raise InputError(
+            "--chunk explains one question.", remedy="Pass the question with --question."
+        )
     where = [f"id={chunk}"] if chunk is not None else where
     chosen = select_rules(place, viewing, where)
     of_rule: dict[str, list[str]] = {}
@@ -89,7 +91,7 @@ def _questions(file: Path | None) -> list[str]:
         lines = sys.stdin.read().splitlines()
     questions = [line for line in lines if line.strip()]
     if not questions:
-        raise InputError("There are no questions.", remedy="Write one a line.")
+        raise InputError("There are no questions.", remedy="Write one question per line.")
     return questions
 
 

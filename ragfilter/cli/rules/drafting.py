@@ -106,8 +106,8 @@ def expected_text(chunks: int, usage: Usage, prices: Prices | None) -> str:
     paid = prices and f", cost {numbers.money(prices.of(usage), prices.currency)}"
     return (
         f"{numbers.counted(chunks, 'chunk')} to draft: about {usage.prompt_tokens:,} prompt and "
-        f"{usage.completion_tokens:,} answer tokens{paid or ''}; up to three times as much where "
-        "first answers have a fault."
+        f"{usage.completion_tokens:,} answer tokens{paid or ''}; up to three times as much if "
+        "first answers have faults."
     )
 
 
@@ -132,8 +132,8 @@ def next_text(path: Path, collection: str, *, doubtful: int) -> str:
         " Drafts with doubts, listed under remarks, are held back until the remarks are removed."
     )
     return (
-        f"Review the drafts, then save those that you keep.{doubts if doubtful else ''}\n"
-        f"{shlex.join(words)}\n"
+        "Review the drafts, then save the ones you want to "
+        f"keep.{doubts if doubtful else ''}\n{shlex.join(words)}\n"
     )
 
 
@@ -184,5 +184,5 @@ def _drafted(path: Path, number: int, line: bytes, collection: str) -> str | Non
 
 def _unusable(path: Path, why: str) -> InputError:
     return InputError(
-        f"The drafts cannot be kept in {path}: {why}.", remedy="Use another file with --out."
+        f"The drafts cannot be written to {path}: {why}.", remedy="Use another file with --out."
     )

@@ -40,9 +40,8 @@ class Asking:
         str | None,
         typer.Option(
             "--queries",
-            help="Labelled queries, to see what the change does to them before it is saved. "
-            "Without it, all that the workspace has labelled; none with --yes. "
-            f"{SET_HELP}",
+            help="Labelled queries on which to check the change before it is saved. Default: all "
+            f"labelled queries of the workspace, or none with --yes. {SET_HELP}",
         ),
     ] = None
     qrels: QrelsFile = None
@@ -81,9 +80,7 @@ class Asking:
 class Saving(Asking):
     """Whether to save a change of rules, and what to look at before."""
 
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be changed.")] = (
-        False
-    )
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False
 
     def save(
         self,

@@ -20,7 +20,7 @@ def export(
     viewing: Viewing,
     out: Annotated[
         Path | None,
-        typer.Option(help="Output file, as CSV where its name ends so. Default: standard output."),
+        typer.Option(help="Output file; CSV if its name ends in .csv. Default: standard output."),
     ] = None,
     where: Where = None,
 ) -> None:

@@ -84,7 +84,7 @@ def record(each: Proposal, made: Suggested) -> dict[str, Any]:
         "matrix": None if row is None else row_document(row),
         "remarks": [
             *filter(None, (each.doubt,)),
-            *(f"labelled relevant, and would be dropped: {question}" for question in lost),
+            *(f"labelled relevant, but would be dropped: {question}" for question in lost),
         ],
     }
 

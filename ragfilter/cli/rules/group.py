@@ -28,7 +28,7 @@ rules = make_group(
 
 OneChunk = Annotated[
     str | None,
-    typer.Argument(metavar="CHUNK", help="Only this chunk's edits.", callback=in_words),
+    typer.Argument(metavar="CHUNK", help="List only this chunk's edits.", callback=in_words),
 ]
 
 

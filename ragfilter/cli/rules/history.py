@@ -32,7 +32,7 @@ def history(
         typer.Option(
             "--edit",
             max=MOST,
-            help="What this edit changed, with what was changed together with it.",
+            help="Show what this edit changed, including everything changed in the same step.",
         ),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=MOST, help="Maximum number of edits.")] = 20,
@@ -40,12 +40,12 @@ def history(
 ) -> None:
     """List the edits of rules, newest first.
 
-    Rules that were changed as one step are one line; --json, and a chunk's own history, list each.
+    Rules changed in one step share a line; --json and a chunk's own history list each.
     """
     from ragfilter.rules.journal_rows import Step
 
     if chunk is not None and edit is not None:
-        raise InputError("A chunk and --edit were both given.", remedy="Give one of them.")
+        raise InputError("A chunk and --edit were both given.", remedy="Pass only one of them.")
     with place.open("rules") as bench:
         bench.collection(place.collection)
         journal = bench.journal

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ragfilter.rules.rule_files import Change, Plan
 
 HELD = (
-    "Correct the drafts that are held back and remove their remarks from the file, or add "
-    "--with-doubts to save them as they are."
+    "Correct the drafts held back and remove their remarks from the file, or add --with-doubts "
+    "to save them as they are."
 )
 
 
@@ -38,8 +38,8 @@ def import_(
 ) -> int:
     """Save the rules of a file as one step.
 
-    Lines that cannot be used are named and left out, drafts with remarks held back. Exits with 1 if
-    there are any, or if nothing was saved because labelled queries would lose recall.
+    Lines that cannot be used are listed and left out; drafts with remarks are held back. Exits
+    with 1 if there are any, or if nothing was saved because labelled queries would lose recall.
     """
     from ragfilter.rules import rule_files as files
 

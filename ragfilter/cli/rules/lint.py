@@ -32,16 +32,16 @@ def lint(
         bool,
         typer.Option(
             "--fix",
-            help="Save the mends that lint proposes, as one step. --dry-run, --queries and --yes "
-            "are for this.",
+            help="Save the fixes that lint proposes, in one step. --dry-run, --queries and --yes "
+            "apply to this option.",
         ),
     ] = False,
     kinds: Annotated[
         list[str] | None,
         typer.Option(
             "--kind",
-            help="With --fix, only findings of this kind; repeat it. Without it, those "
-            "that are sure.",
+            help="With --fix: fix only findings of this kind. Repeatable. Default: the fixes "
+            "that are certain.",
         ),
     ] = None,
     rules_file: Annotated[
@@ -54,11 +54,12 @@ def lint(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Find rules that do not work as intended, and mend them. Exits with 1 if errors remain."""
+    """Find and fix rules that do not work as intended. Exits with 1 if errors remain."""
     if rules_file is not None:
         if fix or where:
             raise InputError(
-                "--rules only checks a file.", remedy="Leave out --fix and --where, or import it."
+                "--rules can only check a file.",
+                remedy="Leave out --fix and --where, or import the file.",
             )
         return _lint_file(rules_file, as_json=as_json)
     viewer = filtering.viewer
@@ -92,7 +93,7 @@ def lint(
     else:
         parts.emit(lint_text(place.collection, len(texts), findings))
         if fix:
-            verb = "mended" if saved.done else "would be mended"
+            verb = "fixed" if saved.done else "would be fixed"
             for i, rule in mended.items() if saving.dry_run else ():
                 parts.emit(f"{i}\n- {texts[i]}\n+ {rule}\n")
             parts.emit(f"{counted(len(mended), 'rule')} {verb}\n{effect_text(saved.effect)}")

@@ -29,7 +29,7 @@ def list_(
     text: Annotated[
         str,
         typer.Option(
-            help="Only chunks with all of these words in title, id, type, source or rule.",
+            help="List only chunks with all of these words in title, id, type, source or rule.",
             callback=in_words,
         ),
     ] = "",
@@ -37,25 +37,29 @@ def list_(
         list[str] | None,
         typer.Option(
             "--state",
-            help="Only chunks in this state: invalid (cannot work), warning (the linter doubts "
-            "it), none (no rule), valid, or changed (edited since the last export, or at all "
-            "where nothing was exported). Repeatable; one of them must hold.",
+            help="List only chunks in this state: invalid (cannot work), warning (questioned by "
+            "the linter), none (no rule), valid, or changed (edited since the last export, or "
+            "ever if there was none). Repeatable; the states are alternatives.",
         ),
     ] = None,
     types: Annotated[
         list[str] | None,
-        typer.Option("--type", help="Only chunks of this type. Repeatable.", callback=in_words),
+        typer.Option(
+            "--type", help="List only chunks of this type. Repeatable.", callback=in_words
+        ),
     ] = None,
     sources: Annotated[
         list[str] | None,
-        typer.Option("--source", help="Only chunks from this file. Repeatable.", callback=in_words),
+        typer.Option(
+            "--source", help="List only chunks from this file. Repeatable.", callback=in_words
+        ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, max=MOST, help="Only the first N of them.")
+        int | None, typer.Option(min=1, max=MOST, help="List only the first N.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List chunks with their rules, what needs attention most first."""
+    """List chunks with their rules, most urgent first."""
     user = viewing.viewer
     from ragfilter.cli.rules.select import Selection
     from ragfilter.rules.overview import STATES, Checks, Filter, make_listing
@@ -63,7 +67,9 @@ def list_(
     known = (*STATES, "changed")
     unknown = next((state for state in states or () if state not in known), None)
     if unknown is not None:
-        raise InputError(f"--state {unknown!r} is no state.", remedy=f"Name {', '.join(known)}.")
+        raise InputError(
+            f"--state {unknown!r} is not a state.", remedy=f"Use one of {', '.join(known)}."
+        )
     wanted = Filter(text, tuple(types or ()), tuple(sources or ()), tuple(states or ()))
     with place.open("rules") as bench:
         store = bench.collection(place.collection)

@@ -31,7 +31,7 @@ def matrix(
         str | None,
         typer.Argument(
             metavar="CHUNK",
-            help="Only the rule of this chunk, by group and term.",
+            help="Show only this chunk's rule, by group and term.",
             callback=in_words,
         ),
     ] = None,
@@ -40,15 +40,15 @@ def matrix(
     questions: Annotated[
         Path | None,
         typer.Option(
-            help="Text file of questions without labels, one a line, or `asked` for those asked "
-            "of the collection: counted apart."
+            help="Text file of unlabelled questions, one per line, or `asked` for those asked of "
+            "the collection. They are counted separately."
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what every rule does over many questions, the most harmful rule first."""
+    """Show the effect of every rule over many questions, most harmful rule first."""
     if queries is None and questions is None:
-        raise InputError("--queries is missing.", remedy="Give labelled queries or --questions.")
+        raise InputError("--queries is missing.", remedy="Pass labelled queries, or --questions.")
     settings = filtering.load().settings
     # Gathered with rules in force, so that the pools are wide enough for what passes them.
     settings = settings.with_values({"query_must.enabled": True})
@@ -64,15 +64,17 @@ def matrix(
         lines = enumerate(read_lines(questions), start=1)
         asked["history"] = {str(number): line for number, line in lines if line.strip()}, {}
         if not asked["history"][0]:
-            raise InputError(f"{questions} has no questions.", remedy="Write one a line.")
+            raise InputError(
+                f"{questions} has no questions.", remedy="Write one question per line."
+            )
     made: dict[str, Matrix | tuple[RuleRow, ...]] = {}
     with place.open("rules") as bench:
         if from_history:
             asked["history"] = bench.labels.queries(place.collection, ASKED), {}
             if not asked["history"][0]:
                 raise InputError(
-                    f"No question was asked of {place.collection} yet.",
-                    remedy="Ask some on the page, or give a file of questions.",
+                    f"No question has been asked of {place.collection} yet.",
+                    remedy="Ask some in the app, or pass a file of questions.",
                 )
         backends = parts.backends(bench, place.collection)
         catalogue = backends.collection.catalogue() or {}
@@ -131,7 +133,7 @@ def _text(one: Matrix | tuple[RuleRow, ...]) -> str:
         text += f"\n{table(head, body)}"
         if len(one.crowding) > len(first):
             text += f"and {len(one.crowding) - len(first)} more\n"
-    waiting = f", {one.waiting} fell back for want of scores or verdicts" if one.waiting else ""
+    waiting = f", {one.waiting} fell back for lack of scores or verdicts" if one.waiting else ""
     figures = f"{counted(len(one.rules), 'rule')} over {counted(one.queries, 'question')}"
     return f"{text}{figures}{waiting}\n"
 

@@ -53,8 +53,8 @@ class Selection:
             return ""
         what = "1 chunk is" if self.hidden == 1 else f"{self.hidden:,} chunks are"
         return (
-            f"{what} left out: above the clearance in force. "
-            "--level N raises it, --set clearance.enabled=false lifts it."
+            f"{what} left out: above the user's clearance. Raise it with --level N, or switch it "
+            "off with --set clearance.enabled=false."
         )
 
 
@@ -67,7 +67,7 @@ def condition(text: str) -> Condition:
             remedy=f"Write field=value; fields are {', '.join(FIELDS)}.",
         )
     if name == "rule" and value not in RULE_VALUES:
-        raise InputError(f"--where rule={value} is not known.", remedy="Write rule=any or none.")
+        raise InputError(f"--where rule={value} is not valid.", remedy="Write rule=any or none.")
     return Condition(name, value)
 
 

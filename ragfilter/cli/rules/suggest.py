@@ -38,21 +38,22 @@ def suggest(
     families: Annotated[
         bool,
         typer.Option(
-            "--families", help="Tell chunks apart whose titles differ in a value; needs no LLM."
+            "--families",
+            help="Draft rules for chunks whose titles differ in a value; needs no LLM.",
         ),
     ] = False,
     queries: Annotated[
         str | None,
         typer.Option(
             "--queries",
-            help="With --families: labelled queries, to learn names from and to measure the "
-            f"proposals. Without it, all that the workspace has labelled. {SET_HELP}",
+            help="With --families: labelled queries used to learn names and to measure the "
+            f"proposals. Default: all labelled queries of the workspace. {SET_HELP}",
         ),
     ] = None,
     qrels: QrelsFile = None,
     where: Where = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Only the first N chunks of the selection.")
+        int | None, typer.Option(min=1, help="Use only the first N chunks of the selection.")
     ] = None,
     out: Annotated[
         Path | None,
@@ -61,7 +62,8 @@ def suggest(
         ),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(min=0.1, help="Seconds per chunk. Default: the answer timeout.")
+        float | None,
+        typer.Option(min=0.1, help="Timeout per chunk, in seconds. Default: the answer timeout."),
     ] = None,
     templates: Annotated[
         Path | None,
@@ -82,7 +84,7 @@ def suggest(
     if not llm:
         raise SettingsError(
             "Drafting needs an LLM.",
-            remedy="Add --llm to ask the configured one, or --families to do without.",
+            remedy="Add --llm to use the configured one, or --families to work without one.",
         )
     user = viewing.viewer
     from ragfilter.cli.rules import drafting

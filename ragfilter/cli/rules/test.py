@@ -35,7 +35,7 @@ def run_expectations(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Check that rules keep and drop what a file expects. Exits with 1 if any does not."""
+    """Check that rules keep and drop the chunks that a file expects. Exits with 1 if not."""
     from ragfilter.evaluate.expectations import check_rules, read_expectations
 
     expected: Sequence[Expectation] = read_expectations(file)
@@ -57,7 +57,7 @@ def run_expectations(
         if missing:
             parts.tell(
                 f"{rules_file} has no line for {counted(len(missing), 'chunk')}, such as "
-                f"{missing[0]}: taken as without a rule."
+                f"{missing[0]}: treated as having no rule."
             )
     else:
         user = viewing.viewer
@@ -71,7 +71,7 @@ def run_expectations(
     skipped = checked.skipped
     if skipped:
         what = "1 expectation is about a chunk" if skipped == 1 else f"{skipped} are about chunks"
-        parts.tell(f"{what} above the clearance in force: skipped.")
+        parts.tell(f"{what} above the user's clearance: skipped.")
     parts.emit(parts.dumps(asdict(checked)) if as_json else _text(checked))
     return FOUND if checked.broken else 0
 

@@ -1,4 +1,4 @@
-"""adaptive_k: cut at the largest drop of similarity.
+"""adaptive_k: cut at the largest drop in similarity.
 
 Source: Adaptive-k, EMNLP 2025; docs/design.md#cutoff.
 """
@@ -44,7 +44,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 SPEC = StrategySpec(
     name="adaptive_k",
     cut=cut,
-    about="the largest drop of similarity.",
+    about="the largest drop in similarity.",
     title="adaptive-k",
     reads=("max_results", "min_results", "b_extra"),
     cliff=lambda settings: "Largest drop",

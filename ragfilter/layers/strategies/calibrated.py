@@ -36,7 +36,9 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     gaps, target = steps(values), settings.target
     if target == "budget":
         known = int((chances > 0).sum())
-        return Cut("calibrated", known, "the likeliest first, as the context budget allows", gaps)
+        return Cut(
+            "calibrated", known, "the most likely first, as far as the context budget allows", gaps
+        )
     if target == "recall":
         share, least = threshold(settings)
         kept = int((chances >= least - EPSILON).sum())
@@ -102,7 +104,11 @@ def weigh(hits: Sequence[Hit], look: LayerInput) -> tuple[float, ...] | None:
     are missing. Raises SettingsError where nothing was learned, or with another model or space."""
     settings = look.settings.cutoff
     if not settings.calibration:
-        raise SettingsError("cutoff.strategy is calibrated, and nothing is learned.", remedy=REMEDY)
+        raise SettingsError(
+            "cutoff.strategy is calibrated, but nothing has been learned yet.",
+            remedy=REMEDY,
+            action="tune",
+        )
     calibration = read(settings.calibration)
     calibration.check_fits(look.pool, look.settings.quality)
     near = hits[: calibration.depth]
@@ -116,7 +122,7 @@ def weigh(hits: Sequence[Hit], look: LayerInput) -> tuple[float, ...] | None:
 SPEC = StrategySpec(
     name="calibrated",
     cut=cut,
-    about="what your labels taught; learned by tune.",
+    about="what tuning learned from your labels.",
     reads=("max_results", "min_results", "calibration", "target", "recall", "prefix"),
     reads_pool=True,
     weigh=weigh,

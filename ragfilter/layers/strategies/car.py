@@ -86,7 +86,7 @@ def _silhouette(curve: NDArray[np.float64], starts: Sequence[int]) -> float:
 SPEC = StrategySpec(
     name="car",
     cut=cut,
-    about="the largest gap between clusters of distances; needs no scale.",
+    about="the largest gap between clusters of distances; works on any scale.",
     title="CAR",
     cliff=lambda settings: "Gap between clusters",
 )

@@ -1,4 +1,4 @@
-"""gap: cut at the largest step of distance.
+"""gap: cut at the largest step in distance.
 
 Source: Adaptive Filtering Algorithm and Adaptive Result Filtering; docs/design.md#cutoff.
 """
@@ -42,7 +42,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 SPEC = StrategySpec(
     name="gap",
     cut=cut,
-    about="the largest step of distance.",
+    about="the largest step in distance.",
     reads=("max_results", "min_results", "gap_threshold", "distance_offset", "skip_first"),
     cliff=lambda settings: "Cliff",
 )

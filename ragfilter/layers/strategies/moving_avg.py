@@ -40,7 +40,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 SPEC = StrategySpec(
     name="moving_avg",
     cut=cut,
-    about="the largest drop of a moving average (adaptive-k).",
+    about="the largest drop in a moving average (adaptive-k).",
     title="moving average",
     cliff=lambda settings: "Largest drop of the average",
 )

@@ -50,6 +50,6 @@ def _between(near: float, total: float, i: int, n: int) -> float:
 SPEC = StrategySpec(
     name="otsu",
     cut=cut,
-    about="the split into a near and a far class; needs no scale.",
+    about="the split into a near and a far class; works on any scale.",
     cliff=lambda settings: "Split",
 )

@@ -37,7 +37,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 SPEC = StrategySpec(
     name="relative",
     cut=cut,
-    about="a share of the way from the best distance to the background; needs no scale.",
+    about="a share of the way from the best distance to the background; works on any scale.",
     reads=("max_results", "min_results", "relative_offset"),
     cliff=lambda settings: f"Best + {settings.relative_offset:.2f} of the way to the background",
     reads_pool=True,

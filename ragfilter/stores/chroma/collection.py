@@ -406,7 +406,7 @@ def _checked(vector: Vectors) -> Vectors:
         # Chroma would answer a NaN query with arbitrary chunks.
         raise StoreError(
             "The query's vector is not a row of finite numbers.",
-            remedy="Ask in other words, or check the embedding model.",
+            remedy="Rephrase the question, or check the embedding model.",
         )
     return query
 

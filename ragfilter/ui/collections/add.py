@@ -43,8 +43,8 @@ def draw(visit: Visit) -> None:
     resources = visit.resources
     limit = resources.deployment.max_upload_mb
     folder = st.segmented_control(
-        "What to drop", ["Files", "Folder"], default="Files", key="upload-kind",
-        help="Files of any number, or a whole folder with what is in it.",
+        "What to upload", ["Files", "Folder"], default="Files", key="upload-kind",
+        help="Any number of files, or a whole folder with its contents.",
     ) == "Folder"  # fmt: skip
     uploads = st.file_uploader(
         "Files to index",
@@ -86,9 +86,9 @@ def _reading(draft: Draft) -> Reading:
     headings = True
     if draft.has_markdown:
         headings = st.toggle(
-            "Cut Markdown at its headings", value=True, key="cut-headings",
-            help="One chunk a section, titled with the headings above it. Otherwise Markdown is "
-            "cut like plain text.",
+            "Split Markdown at its headings", value=True, key="cut-headings",
+            help="One chunk per section, titled with the headings above it. Otherwise Markdown "
+            "is split like plain text.",
         )  # fmt: skip
     left, right = st.columns(2)
     size = left.slider(
@@ -98,7 +98,7 @@ def _reading(draft: Draft) -> Reading:
     )  # fmt: skip
     overlap = right.slider(
         "Overlap", 0, size // 2, min(plain.overlap, size // 2), 10, key="cut-overlap",
-        help="Characters that a chunk repeats of the end of the one before it.",
+        help="Number of characters that a chunk repeats from the end of the previous one.",
     )  # fmt: skip
     return Reading(size, overlap, headings, _columns(draft.columns()))
 
@@ -183,7 +183,8 @@ def _index(visit: Visit, draft: Draft, reading: Reading) -> None:
             "Index", key="index", type="primary", icon=":material/play_arrow:",
             disabled=not name or bool(problem), on_click=_order,
             args=(visit.resources, draft, reading, name),
-            help=f"Embeds the chunks with {literal(embedder)}. You may leave this page meanwhile."
+            help=f"Embeds the chunks with {literal(embedder)}. You can leave this page in the "
+            "meantime."
             if name else "Name the collection first.",
         )  # fmt: skip
         _discard_button()
@@ -192,7 +193,7 @@ def _index(visit: Visit, draft: Draft, reading: Reading) -> None:
 def _discard_button() -> None:
     st.button(
         "Discard", key="discard-uploads", on_click=_discard,
-        help="Throw these files away. Nothing was indexed.",
+        help="Discards these files. Nothing has been indexed.",
     )  # fmt: skip
 
 

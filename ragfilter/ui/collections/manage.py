@@ -81,22 +81,22 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
         "Export", partial(_lines, resources, info.name, user), f"{info.name}.jsonl",
         "application/jsonl", key="export", on_click="ignore", icon=":material/download:",
         disabled=not (info.count and info.complete),
-        help="JSONL that indexes back exactly, rules as they were edited. Holds what you may see: "
-        "the Inspect page says as whom you look.",
+        help="JSONL that can be re-indexed, including rule edits. Contains only what the user "
+        "chosen on Inspect may see.",
     )  # fmt: skip
     with st.popover("Rename", disabled=not info.ours, help="Give it another name."):
         new = st.text_input(
-            "New name", key=f"rename-{info.name}", help="Rule edits and labels go along."
+            "New name", key=f"rename-{info.name}", help="Rule edits and labels move with it."
         ).strip()
         st.button(
             "Rename", key="rename", disabled=not new or new == info.name, on_click=_do,
             args=(partial(manage.rename, workspace, info.name, new), info.name, new),
             help="Links that name the collection no longer lead to it.",
         )  # fmt: skip
-    with st.popover("Delete", disabled=not info.ours, help="Remove it for good."):
+    with st.popover("Delete", disabled=not info.ours, help="Delete it permanently."):
         typed = st.text_input(
             f"Type {literal(info.name)} to delete it", key=f"delete-{info.name}",
-            help="Its chunks, rule edits and labels are gone then. Export it first to keep them.",
+            help="This deletes its chunks, rule edits and labels. Export it first to keep them.",
         ).strip()  # fmt: skip
         st.button(
             "Delete", key="delete", type="primary", disabled=typed != info.name, on_click=_do,

@@ -15,7 +15,8 @@ from ragfilter.ui.session.resources import Resources
 
 MODEL = (
     "The model that made the vectors: a sentence-transformers name or path, or openai:NAME for "
-    "embeddings over the OpenAI protocol. Another one finds nonsense, even if the dimensions agree."
+    "embeddings over the OpenAI protocol. A different model returns meaningless results, even if "
+    "its dimensions match."
 )
 CHANGES = "Lets rules be written into the collection. Otherwise nothing in it is changed."
 
@@ -24,7 +25,7 @@ def opened(facts: Facts, resources: Resources) -> None:
     """How a collection that ragfilter did not make is opened, to be changed."""
     name = facts.info.name
     opening = resources.bench.stores.opening(name)
-    st.markdown(quiet("Not made by ragfilter: asked and exported as it is."))
+    st.markdown(quiet("Not made by ragfilter: queried and exported as it is."))
     _form(name, opening, resources, key="theirs")
     found = st.session_state.get("theirs-found")
     if found is not None and found[0] == name:
@@ -60,7 +61,7 @@ def elsewhere(resources: Resources) -> None:
             st.info("There is no collection there.")
             return
         name = st.selectbox(
-            "Collection there", names, key="elsewhere-name", help="The one to be opened."
+            "Collection there", names, key="elsewhere-name", help="The collection to open."
         )
         _form(name, Opening(folder=folder), resources, key="elsewhere")
 

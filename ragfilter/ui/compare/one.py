@@ -47,7 +47,7 @@ def draw(view: View, sides: tuple[Side, Side]) -> None:
     if not made.pairings:
         html.draw(
             '<p class="rf-empty"><b>Neither side keeps a chunk.</b> Choose a side that filters '
-            "less, such as profile unfiltered.</p>"
+            "less, such as the profile unfiltered.</p>"
         )
         return
     _lists(made)
@@ -155,11 +155,11 @@ def _table(made: Contrast, results: Sequence[Result]) -> None:
         default=ALL,
         required=True,
         format_func=lambda each: f"{each} · {counts.get(each, len(made.pairings))}",
-        help="By who keeps them. Click a row to read its chunk.",
+        help="Chunks by the side that keeps them. Click a row to read its chunk.",
     )
     shown = [e for e in made.pairings if wanted in (None, ALL, KEPT_BY[e.keeper])]
     if not shown:
-        html.draw('<p class="rf-empty"><b>No chunk is of this kind.</b> Choose All.</p>')
+        html.draw('<p class="rf-empty"><b>There are no chunks of this kind.</b> Choose All.</p>')
         return
     table = pd.DataFrame(
         {
@@ -172,8 +172,8 @@ def _table(made: Contrast, results: Sequence[Result]) -> None:
     config = {
         "kept by": st.column_config.TextColumn("kept by", width=70),
         "title": st.column_config.TextColumn("title", width=260),
-        "in A": st.column_config.TextColumn("in A", width=330, help="What A decided, and why."),
-        "in B": st.column_config.TextColumn("in B", width=330, help="What B decided, and why."),
+        "in A": st.column_config.TextColumn("in A", width=330, help="A's decision and its reason."),
+        "in B": st.column_config.TextColumn("in B", width=330, help="B's decision and its reason."),
     }
     with st.container(key="table"):
         picked = st.dataframe(

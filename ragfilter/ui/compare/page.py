@@ -68,7 +68,7 @@ def _bar(here: Visit, runs: Mapping[int, Run]) -> tuple[Side, Side]:
             key="sides-swap",
             icon=":material/swap_horiz:",
             on_click=choosing.swap,
-            help="A becomes B, and B becomes A.",
+            help="Swaps A and B.",
         )
         st.button(
             "Copy to B",
@@ -76,17 +76,17 @@ def _bar(here: Visit, runs: Mapping[int, Run]) -> tuple[Side, Side]:
             icon=":material/content_copy:",
             on_click=choosing.copy,
             args=(a,),
-            help="B becomes what A is now. Of the settings in force it keeps a copy: what you "
-            "change on the left from here on is compared with it.",
+            help="Copies A to B. Current settings are copied as a snapshot, so later changes are "
+            "compared with it.",
         )
         _choice("b", here, runs)
         with st.popover(
             "File", key="sides-file", icon=":material/upload_file:",
-            help="Take a side from a settings file (TOML).",
+            help="Load a side from a settings file (TOML).",
         ):  # fmt: skip
             _files()
     told = choosing.differences(a.settings, b.settings)
-    said = f"From A to B: {', '.join(told)}." if told else "A and B are the same settings."
+    said = f"From A to B: {', '.join(told)}." if told else "A and B have the same settings."
     html.draw(f'<p class="rf-aside">{html.text(said)}</p>')
     return a, b
 
@@ -123,7 +123,8 @@ def _files() -> None:
             max_upload_size=MOST_MB,
             on_change=_load,
             args=(letter,),
-            help="As Settings downloads it, and as `ragfilter query --config` reads it.",
+            help="A file downloaded under Settings, or any file that `ragfilter query --config` "
+            "reads.",
         )
     if st.session_state.get(REFUSED):
         st.error(prose.message(st.session_state[REFUSED]))

@@ -55,8 +55,8 @@ def draw(
         html.draw(f'<p class="rf-aside">{html.text(note)}</p>')
     if not made.paired.queries:
         html.draw(
-            '<p class="rf-empty"><b>The two sides have no question in common.</b> Choose runs over '
-            "the same query set.</p>"
+            '<p class="rf-empty"><b>The two sides have no questions in common.</b> Choose runs '
+            "over the same query set.</p>"
         )
         return
     prices = visit.resources.prices
@@ -103,8 +103,8 @@ def _measure(missing: Sequence[Side], visit: Visit, name: str, given: Labels) ->
         key="compare-measure",
         type="primary",
         icon=":material/play_arrow:",
-        help="Measures these settings beside every strategy and profile, and saves it as a run. "
-        "One that was stopped goes on.",
+        help="Measures these settings, with every strategy and profile for comparison, and saves "
+        "the result as a run. A stopped run is continued.",
     )
     if not (pressed or st.session_state.pop(GOES_ON, False)):
         return
@@ -122,7 +122,7 @@ def _told(made: Duel, prices: Prices | None) -> None:
     paired, gain = made.paired, made.paired.gain
     sure = "B is better" if gain.low > 0 else "B is worse" if gain.high < 0 else "not told apart"
     facts = [
-        (f"F1 of B less A: {sure}", numbers.signed(gain.mean), told.ends(gain)),
+        (f"F1 of B minus A: {sure}", numbers.signed(gain.mean), told.ends(gain)),
         ("B better", str(paired.wins), ""),
         ("B worse", str(paired.losses), ""),
         ("the same", str(paired.ties), ""),
@@ -148,7 +148,7 @@ def _told(made: Duel, prices: Prices | None) -> None:
         return
     with st.container(key="compare-worst", horizontal=True, vertical_alignment="center"):
         html.draw(
-            f'<p class="rf-verdict">Severest loss: <b>{numbers.signed(worst.gain)}</b> '
+            f'<p class="rf-verdict">Largest loss: <b>{numbers.signed(worst.gain)}</b> '
             f"{html.text(worst.query)}</p>"
         )
         st.button(
@@ -173,7 +173,7 @@ def _changes(made: Duel) -> None:
             key="compare-gains-chart",
             theme=None,
             config={"displayModeBar": False},
-            alt="What every question gains or loses in F1, the greatest gain first",
+            alt="F1 gain or loss of every question, largest gain first",
         )
     table = pd.DataFrame(
         {
@@ -189,7 +189,7 @@ def _changes(made: Duel) -> None:
     )
     number = st.column_config.NumberColumn
     config = {"question": st.column_config.TextColumn("question", width=420)}
-    config["ΔF1"] = number("ΔF1", format="%+.3f", help="F1 of B less that of A.")
+    config["ΔF1"] = number("ΔF1", format="%+.3f", help="F1 of B minus F1 of A.")
     config |= {name: number(name, format="%.3f") for name in ("F1 A", "F1 B")}
     key = grid.key_of("compare-questions", (each.id for each in rows))
     with st.container(key="table"):

@@ -46,7 +46,7 @@ def draw(visit: Visit, name: str, sets: Mapping[str, int]) -> None:
 def told(labels: tuple[Label, ...]) -> str:
     """Who labelled how many chunks."""
     if not labels:
-        return "No label yet. Open a chunk on Inspect and press 2, 1 or 0."
+        return "No labels yet. Open a chunk on Inspect and press 2, 1 or 0."
     counts = Counter((label.source, label.who) for label in labels)
     by = ", ".join(
         f"{who}{' (LLM)' if source == 'llm' else ''} {numbers.count(n)}"
@@ -63,8 +63,8 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk], visit:
         return
     html.draw('<h2 class="rf-head">Disagreements</h2>')
     html.draw(
-        '<p class="rf-aside">The last label counts. Click a row to open the chunk and settle it.'
-        "</p>"
+        '<p class="rf-aside">The latest label counts. Click a row to open the chunk and settle '
+        "the matter.</p>"
     )
     table = pd.DataFrame(
         {
@@ -86,7 +86,7 @@ def _conflicts(labels: tuple[Label, ...], catalogue: Mapping[str, Chunk], visit:
 
 
 def _name(chunk_id: str, catalogue: Mapping[str, Chunk]) -> str:
-    return catalogue[chunk_id].name if chunk_id in catalogue else f"{chunk_id} (not there any more)"
+    return catalogue[chunk_id].name if chunk_id in catalogue else f"{chunk_id} (no longer there)"
 
 
 def _said(label: Label) -> str:
@@ -99,7 +99,7 @@ def _propose(visit: Visit, name: str, sets: Mapping[str, int]) -> None:
     if resources.bench.chat is None:
         html.draw(
             '<p class="rf-empty"><b>No LLM is configured.</b> Set OPENAI_API_KEY, or '
-            "OPENAI_BASE_URL for a local server, and it can propose labels here.</p>"
+            "OPENAI_BASE_URL for a local server, to let an LLM propose labels here.</p>"
         )
         return
     job: Job[int] | None = st.session_state.get(JOB)
@@ -116,8 +116,8 @@ def _propose(visit: Visit, name: str, sets: Mapping[str, int]) -> None:
     with st.container(key="propose-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
         depth = st.number_input(
             "Chunks of each question", 1, 50, DEPTH, key="propose-depth", persist_state="session",
-            width=190, help="The first of the unfiltered ranking. Those that people have labelled "
-            "are added, so that the two can be compared.",
+            width=190, help="The first chunks of the unfiltered ranking. Chunks that people have "
+            "labelled are added, so that both can be compared.",
         )  # fmt: skip
         # Another bill where a chunk, its clearance or a label is another since.
         chosen = st.session_state.collection
@@ -132,7 +132,8 @@ def _propose(visit: Visit, name: str, sets: Mapping[str, int]) -> None:
             "What would it cost?",
             key="propose-cost",
             disabled=not sets[name],
-            help="Looks up the chunks and counts what would be sent. The LLM is not asked.",
+            help="Looks up the chunks and counts the tokens that would be sent. The LLM is not "
+            "called.",
         ):
             held = wanted, *_prepare(visit, name, int(depth))
             st.session_state[BILL] = held
@@ -146,8 +147,8 @@ def _propose(visit: Visit, name: str, sets: Mapping[str, int]) -> None:
                 on_click=_begin,
                 args=(visit, asked),
                 disabled=not bill.chunks,
-                help="Asks the LLM. Its labels are marked as such and count only where More says "
-                "so.",
+                help="Calls the LLM. Its labels are marked as such and count only if enabled "
+                "under More.",
             )
     if ready and held is not None:
         html.draw(f'<p class="rf-say">{html.text(held[2].told)}</p>')

@@ -31,10 +31,10 @@ def draw_questions(table: pd.DataFrame, rows: Sequence[QueryRow], run: Run) -> N
         column_config={
             "question": st.column_config.TextColumn("question", width=420),
             "lost": st.column_config.NumberColumn(
-                "lost", help="Relevant chunks that the pool holds and the filter drops."
+                "lost", help="Relevant chunks in the pool that the filter drops."
             ),
             "ΔF1": st.column_config.NumberColumn(
-                "ΔF1", format="%+.3f", help="F1 less that of the unfiltered first k."
+                "ΔF1", format="%+.3f", help="F1 minus that of the unfiltered first k."
             ),
             **{
                 name: st.column_config.NumberColumn(name, format="%.3f")

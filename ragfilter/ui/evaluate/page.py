@@ -51,8 +51,8 @@ def draw(visit: Visit) -> None:
     if chosen is None:
         if why is None:
             html.draw(
-                '<p class="rf-empty"><b>Nothing is measured yet.</b> Evaluate measures the '
-                "settings on the left beside every strategy, every profile, the best fixed k and "
+                '<p class="rf-empty"><b>Nothing is measured yet.</b> Evaluate compares the '
+                "settings on the left with every strategy, every profile, the best fixed k and "
                 "the oracle.</p>"
             )
         return
@@ -85,8 +85,8 @@ def choose_set(sets: Mapping[str, int], name: str) -> None:
         format_func=lambda each: f"{stored.title(each, llm=llm)} · {numbers.count(sets[each])}",
         on_change=_choose_set,
         width=260,
-        help="The query set to measure with. labelled: every question with labels. asked: what "
-        "was asked on Inspect. Questions and labels adds others.",
+        help="The query set to measure with. labelled: every question with labels. asked: "
+        "questions asked on Inspect. Add others under Questions and labels.",
     )
 
 
@@ -98,8 +98,8 @@ def _sets(visit: Visit, name: str, sets: Mapping[str, int], given: Labels | None
             persist_state="session", label_visibility="collapsed",
         )  # fmt: skip
         hint.beside(
-            "Questions: the set, to be edited. Labels: whose they are, where people disagree, and "
-            "what an LLM proposes."
+            "Questions: edit the set. Labels: see who made them, where people disagree, and what "
+            "an LLM proposes."
         )
     try:
         if part == PARTS[0]:
@@ -136,13 +136,13 @@ def _bar(
             st.button(
                 f"Evaluate {counted(count, 'question')}"
                 if begun is None or not begun.done
-                else f"Go on from {begun.done} of {counted(count, 'question')}",
+                else f"Continue from {begun.done} of {counted(count, 'question')}",
                 key="evaluate",
                 type="primary",
                 icon=":material/play_arrow:",
                 disabled=given is None,
                 help="Measures the settings on the left over the labelled questions of this set. "
-                "A run that was stopped goes on.",
+                "A stopped run is continued.",
             )
             and given is not None
         ):
@@ -163,13 +163,13 @@ def _bar(
                 format_func=lambda each: run_label(saved[each]),
                 on_change=_choose_run,
                 width=330,
-                help="What was measured before, on this collection and for this user.",
+                help="Earlier runs on this collection, for this user.",
             )
         st.toggle(
             "Questions and labels",
             key="sets-open",
             persist_state="session",
-            help="Edit the questions of this set, see who labelled what, or have an LLM propose "
+            help="Edit the questions of this set, see who labelled what, or let an LLM propose "
             "labels.",
         )
         with st.popover(
@@ -188,20 +188,20 @@ def _notes(visit: Visit, name: str, given: Labels) -> list[str]:
     notes, count = [], len(given.qrels)
     if count < FEW:
         notes.append(
-            f"Only {numbers.count(count)} labelled: mind the intervals. {FEW} or more questions "
-            "say something."
+            f"Only {counted(count, 'labelled question')}, so intervals are wide. Label at least "
+            f"{FEW}."
         )
     bare = len(given.queries) - count
     if bare:
         notes.append(
-            f"{counted(bare, 'question')} of this set left out for want of a label. Label their "
-            "chunks on Inspect."
+            f"{counted(bare, 'question')} {'has' if bare == 1 else 'have'} no labels and "
+            f"{'is' if bare == 1 else 'are'} skipped. Label chunks on Inspect."
         )
     gone = running.gone(visit, name, llm=bool(st.session_state.get("with-llm")))
     if gone:
         notes.append(
             f"{counted(len(gone), 'labelled chunk')} not in the collection (any more), such as "
-            f"{gone[0]}: left out. Index them again, or label what took their place."
+            f"{gone[0]}: left out. Index them again, or label the chunks that replaced them."
         )
     return notes
 
@@ -214,7 +214,7 @@ def draw_llm_note(visit: Visit) -> None:
     bench, collection = visit.resources.bench, st.session_state.collection
     user, catalogue = viewer(state.user(), visit.settings), bench.collection(collection).catalogue()
     labels = visible_labels(bench.labels.standing(collection), catalogue, user)
-    said = f"An LLM's labels count here. {stored.agreed(labels).told}"
+    said = f"LLM labels count here. {stored.agreed(labels).told}"
     html.draw(f'<p class="rf-aside">{html.text(said)}</p>')
 
 
@@ -224,7 +224,7 @@ def _more(visit: Visit) -> None:
         "Count an LLM's labels",
         key="with-llm-box",
         on_change=_choose_llm,
-        help="Where no person has labelled a chunk. Off: only people's labels count.",
+        help="Used for chunks that no person has labelled. Off: only people's labels count.",
     )
     book, chosen = visit.resources.bench.labels, st.session_state.collection
     try:
@@ -238,7 +238,7 @@ def _more(visit: Visit) -> None:
         key="history-box",
         on_change=_choose_history,
         args=(visit, chosen),
-        help="Asked questions form the query set asked. Switching it off forgets them.",
+        help="Asked questions form the query set asked. Switching this off deletes them.",
     )
 
 

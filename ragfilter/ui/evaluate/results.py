@@ -29,11 +29,11 @@ LABELS = {
 INTERVALS = ("precision", "recall", "f1", "f2", "ndcg", "chunks", "tokens", "ms")
 HELP = {
     "ndcg": "trec_eval's nDCG of the kept chunks, in their order.",
-    "ms": "Milliseconds to decide, without the search. A plain search decides nothing.",
+    "ms": "Milliseconds to filter, without the search. A plain search has no such time.",
     "unlabelled": "Kept chunks without a label. They count as irrelevant.",
     "f1_most": "F1 if every kept chunk without a label were relevant.",
-    "cost": "Context tokens of 1,000 questions at the price that is set.",
-    "tokens": "Estimated tokens of the kept chunks in a prompt.",
+    "cost": "Price of the context tokens of 1,000 questions.",
+    "tokens": "Estimated prompt tokens of the kept chunks.",
 }
 KINDS = {"plain": "search alone", "strategy": "cutoff strategy", "profile": "profile"}
 """What the name of a row is the name of: the profile unfiltered is not the plain search with the k
@@ -47,8 +47,8 @@ def draw(measured: Measured, visit: Visit) -> None:
     """One view of the run's results."""
     if not measured.records:
         html.draw(
-            '<p class="rf-empty"><b>No question of this run is measured.</b> Evaluate goes on with '
-            "it.</p>"
+            '<p class="rf-empty"><b>No question of this run has been measured yet.</b> Evaluate '
+            "continues it.</p>"
         )
         return
     _head(measured, visit)
@@ -60,15 +60,16 @@ def draw(measured: Measured, visit: Visit) -> None:
             label_visibility="collapsed",
         )  # fmt: skip
         hint.beside(
-            "Rows: settings side by side. Layers: what each layer buys. Questions: the single "
-            "results, a click opens one in Inspect. Plots: precision against recall, and distances."
+            "Rows: settings side by side. Layers: what each layer contributes. Questions: the "
+            "individual results; click one to open it in Inspect. Plots: precision against "
+            "recall, and distances."
         )
         if st.button(
             "Compare",
             key="evaluate-compare",
             icon=":material/compare_arrows:",
             type="tertiary",
-            help="Sets this run against another one, or against other settings, question by "
+            help="Compares this run with another one, or with other settings, question by "
             "question.",
         ):
             opening.compare(measured.run)
@@ -118,16 +119,16 @@ def _notes(measured: Measured, visit: Visit) -> list[str]:
     run, notes = measured.run, [measured.in_sample]
     if not run.complete:
         notes.append(
-            f"{run.done} of {counted(run.plan.queries, 'question')} measured. Evaluate goes on if "
-            "settings, labels and collection are still the same."
+            f"{run.done} of {counted(run.plan.queries, 'question')} measured. Evaluate continues "
+            "if settings, labels and collection are still the same."
         )
     bench = visit.resources.bench
     collection = bench.collection(run.plan.collection)
     notes += changed_since(run.plan, collection.version, collection.catalogue(), bench.labels)
     if len(measured.records) == 1 and run.complete:
         notes.append(
-            "One question is measured: nothing can be held out, so there is no best fixed k, and "
-            "no interval. Label a second one."
+            "Only one question is measured: nothing can be held out, so there is no best fixed k "
+            "and no interval. Label a second question."
         )
     waiting = sum(record.waiting for record in measured.records)
     if waiting:
@@ -145,14 +146,14 @@ def _rows(measured: Measured, visit: Visit) -> None:
     shown = st.pills(
         "95% interval of", INTERVALS, key="intervals", selection_mode="multi", default=["f1"],
         persist_state="session", format_func=lambda name: LABELS[name],
-        help="The bootstrap intervals that are shown, each beside its mean.",
+        help="The bootstrap intervals to show, each beside its mean.",
     )  # fmt: skip
     columns: dict[str, list[Any]] = {
         "settings": [row.name for row in measured.rows],
     }
     config: dict[str, Any] = {
         "settings": st.column_config.TextColumn(width=150, pinned=True),
-        "kind": st.column_config.TextColumn(width=110, help="What the name stands for."),
+        "kind": st.column_config.TextColumn(width=110, help="What the name means."),
     }
     for name, label in LABELS.items():
         about = HELP.get(name)
@@ -200,13 +201,16 @@ def _layers(measured: Measured) -> None:
         }
     )
     if table.empty:
-        html.draw('<p class="rf-empty"><b>No layer is on</b> but clearance, which stays.</p>')
+        html.draw(
+            '<p class="rf-empty"><b>No layer is on</b> except clearance, which always applies.</p>'
+        )
         return
     with st.container(key="table"):
         st.dataframe(table, key="evaluation-layers", hide_index=True, row_height=32)
     html.draw(
-        '<p class="rf-aside">What the settings gain by each layer, with the 95% interval: positive '
-        f"is more. Clearance is who asks, so it stays as it is. {ABOUT_LAYERS}</p>"
+        '<p class="rf-aside">What each layer adds to the settings, with the 95% interval: '
+        "positive is more. Clearance depends on the user, so it is not varied. "
+        f"{ABOUT_LAYERS}</p>"
     )
 
 
@@ -219,12 +223,12 @@ def _questions(measured: Measured) -> None:
         rows = matching(measured.queries, wanted or FILTERS[0])
         st.markdown(prose.quiet(counted(len(rows), "question")))
         hint.beside(
-            "Failures have a lower F1 than the unfiltered first k, or find nothing relevant. "
-            "Changed: another F1 than unfiltered. Highlights gain 0.2 or more and keep the recall. "
+            "Failures: a lower F1 than the unfiltered first k, or nothing relevant found. "
+            "Changed: a different F1. Highlights: a gain of 0.2 or more without losing recall. "
             "Click a row to open the question in Inspect with these settings."
         )
     if not rows:
-        html.draw('<p class="rf-empty"><b>No question is of this kind.</b> Choose All.</p>')
+        html.draw('<p class="rf-empty"><b>There are no questions of this kind.</b> Choose All.</p>')
         return
     with st.container(key="table"):
         opening.draw_questions(_frame(rows), rows, measured.run)
@@ -267,7 +271,8 @@ def _plots(measured: Measured) -> None:
             threshold = st.slider(
                 "Distance", low, high, threshold, step=(high - low) / 200, format="%.3f",
                 key="distance-line",
-                help="If every chunk up to this distance were kept: the figures beside the curve.",
+                help="Shows, beside the curve, the figures if every chunk up to this distance "
+                "were kept.",
             )  # fmt: skip
         st.plotly_chart(
             plots.distances(records, threshold, dark=dark), key="plot-distances", theme=None,

@@ -31,8 +31,8 @@ def labels(visit: Visit, name: str, *, llm: bool = False) -> Labels:
     found = visible(found, catalogue, viewer(state.user(), visit.settings))
     if not found.qrels:
         raise InputError(
-            f"No question of the set {name!r} has a label that this user may see.",
-            remedy="View as another user, or label chunks as this one.",
+            f"No question in the set {name!r} has a label that this user may see.",
+            remedy="View as another user, or label chunks as this user.",
         )
     return found
 

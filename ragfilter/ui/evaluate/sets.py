@@ -39,14 +39,13 @@ def draw(visit: Visit, name: str, sets: Mapping[str, int], given: Labels | None)
         title = st.text_input(
             "Name of the set", "" if own else name, key=f"set-name-{turn}", persist_state="session",
             placeholder="A name for your own set",
-            help="Another name renames the set. Of labelled, asked and a demo's questions a copy "
-            "is saved.",
+            help="Changing the name renames the set. Built-in sets are saved as copies.",
         )  # fmt: skip
         text = st.text_area(
-            "Questions, one a line", "\n".join(there.values()), key=f"set-text-{turn}",
+            "Questions, one per line", "\n".join(there.values()), key=f"set-text-{turn}",
             persist_state="session", height=HEIGHT,
-            help="Add, change or delete lines, then save. Labels belong to a question's words: "
-            "under other words it has none, and under the old words they are back.",
+            help="Add, change or delete lines, then save. Labels are tied to exact wording: "
+            "rewording hides them, restoring the wording brings them back.",
         )  # fmt: skip
         with st.container(key="set-actions", horizontal=True, gap="small"):
             st.button(
@@ -56,7 +55,7 @@ def draw(visit: Visit, name: str, sets: Mapping[str, int], given: Labels | None)
                 on_click=_save,
                 args=(visit, None if own else name, turn, there),
                 disabled=not lines(text) or not title.strip(),
-                help="Keeps these questions under this name."
+                help="Saves these questions under this name."
                 if title.strip()
                 else "Name the set first.",
             )
@@ -66,9 +65,10 @@ def draw(visit: Visit, name: str, sets: Mapping[str, int], given: Labels | None)
                 on_click=_add_asked,
                 args=(visit, f"set-text-{turn}"),
                 disabled=not sets[ASKED] or name == ASKED,
-                help="Adds what was asked on Inspect and is not in the list yet. Nothing is saved."
+                help="Adds questions asked on Inspect that are not in the list yet. Nothing is "
+                "saved."
                 if sets[ASKED]
-                else "Nothing was asked yet, or the history is off (More).",
+                else "No questions have been asked yet, or the history is off (More).",
             )
             st.button(
                 "Remove set",
@@ -76,9 +76,9 @@ def draw(visit: Visit, name: str, sets: Mapping[str, int], given: Labels | None)
                 on_click=_remove,
                 args=(visit, name),
                 disabled=own,
-                help="Forgets the set. Labels stay with their questions."
+                help="Deletes the set. Labels stay with their questions."
                 if not own
-                else "This set is always there.",
+                else "This set is built in and cannot be removed.",
             )
             if given is not None:
                 st.download_button(
@@ -124,14 +124,14 @@ def _files(visit: Visit) -> None:
         "From a file",
         type=["jsonl", "csv", "txt"],
         key=f"set-file-{emptied}",
-        help="BEIR's queries.jsonl, a CSV file with a column text, query or question, or a "
-        "question a line. The set is called like the file.",
+        help="A BEIR queries.jsonl file, a CSV file with a column named text, query or question, "
+        "or one question per line. The set is named after the file.",
     )
     qrels = st.file_uploader(
         "With its labels",
         type=["tsv", "txt"],
         key=f"set-qrels-{emptied}",
-        help="BEIR's or TREC's qrels. They count as a labeller's who is called like the file.",
+        help="BEIR or TREC qrels. Credited to a labeller named after the file.",
     )
     # Names what the server has: a file that is still on its way would be left out.
     st.button(
@@ -140,7 +140,7 @@ def _files(visit: Visit) -> None:
         on_click=_import,
         args=(visit, questions, qrels),
         disabled=questions is None,
-        help="Keeps the file's questions as a set." if questions else "Drop a file first.",
+        help="Saves the file's questions as a set." if questions else "Drop a file first.",
     )
 
 
@@ -151,7 +151,8 @@ def _save(visit: Visit, name: str | None, turn: str, before: Mapping[str, str]) 
     try:
         if title != name and title in stored.sets(book, collection):
             raise InputError(
-                f"There is a set {title!r} already.", remedy="Choose another name, or remove it."
+                f"There is already a set {title!r}.",
+                remedy="Choose another name, or remove that set.",
             )
         book.put_set(collection, title, with_ids(questions, before))
         if name is not None and title != name:
@@ -193,12 +194,12 @@ def _import(visit: Visit, questions: UploadedFile, qrels: UploadedFile | None) -
             raise InputError(
                 f"None of the labelled ids, such as {rows[0][1]!r}, is in the collection "
                 f"{collection!r}.",
-                remedy="Check that the labels and the collection belong together.",
+                remedy="Check that the labels belong to this collection.",
             )
         title = Path(questions.name).stem
         if title in stored.sets(bench.labels, collection):
             raise InputError(
-                f"There is a set {title!r} already.", remedy="Rename the file, or remove the set."
+                f"There is already a set {title!r}.", remedy="Rename the file, or remove the set."
             )
         bench.labels.put_set(collection, title, asked)
         if qrels is not None:

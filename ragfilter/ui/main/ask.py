@@ -30,8 +30,7 @@ def draw(visit: Visit) -> None:
                 help=literal(example.question),
             )
         hint.beside(
-            "Enter or Ask searches the store once. Every switch and slider then replays "
-            "what it found."
+            "Enter or Ask searches the store once. Switches and sliders then replay what was found."
         )
         switch.draw()
         guide.draw(visit.resources)
@@ -44,7 +43,7 @@ def _follow(visit: Visit) -> None:
         return
     if visit.resources.bench.stores.of(asked.collection).outdated(asked.version):
         state.renew()
-        st.toast("Rules or chunks were changed in another tab: the results are renewed.")
+        st.toast("Rules or chunks were changed in another tab, so the results have been refreshed.")
 
 
 def box(visit: Visit) -> None:
@@ -67,7 +66,7 @@ def box(visit: Visit) -> None:
                 type="primary",
                 on_click=_submit,
                 disabled=not ready,
-                help="Queries the store once. Everything else is replayed from what it found.",
+                help="Queries the store once. Everything else is replayed from the result.",
             )
 
 

@@ -29,12 +29,12 @@ INSPECT: Start = (
 PRESENT: Start = (
     "Ask a question to show what the filter does",
     "One wide search finds candidates, and the filter drops what the question does not need.",
-    ("Type a question above, or pick an example.", "Press → to see what falls, and why.",
+    ("Type a question above, or pick an example.", "Press → to see what is dropped, and why.",
      "Compare the answers with and without the filter."),
 )  # fmt: skip
 COMPARE: Start = (
     "Ask a question to see what each side keeps",
-    "Both sides filter what the same search finds. Lines join the chunks that both keep.",
+    "Both sides filter the results of the same search. Lines join the chunks that both keep.",
     ("Choose A and B above.", "Type a question, or pick an example.",
      "See what only one side keeps, and both answers."),
 )  # fmt: skip

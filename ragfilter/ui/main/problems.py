@@ -58,7 +58,7 @@ def failed(result: Result) -> None:
     if failed is None and any(need.kind == "rerank" for need in result.needs):
         failed = hopeless(result)
     if quality.enabled and failed:
-        then = " Then put the question again." if failed.lasting else ""
+        then = " Then ask the question again." if failed.lasting else ""
         st.warning(
             f"**The reranker {prose.literal(quality.reranker)} failed; quality goes by distance.** "
             f"{prose.message(failed.error)}{then}"

@@ -17,9 +17,9 @@ from ragfilter.ui.session import questions
 from ragfilter.ui.session.visit import View
 
 ELSEWHERE = (
-    "A distance means something else on every collection, model and space. Tune with labelled "
-    "queries (ragfilter tune), or choose what needs no scale: the cutoff strategy relative or "
-    "otsu, and quality by background."
+    "Distances are not comparable across collections, models or spaces. Tune with labelled "
+    "queries (ragfilter tune), or choose what works on any scale: the cutoff strategy relative "
+    "or otsu, and quality by background."
 )
 
 
@@ -46,8 +46,7 @@ def _missing(view: View) -> None:
     if said := unnamed(view):
         st.markdown(
             quiet(literal(said)),
-            help="It is an uncommon word, which seldom has another one for it. The collection may "
-            "not hold the answer.",
+            help="An uncommon word with few synonyms; the collection may not hold the answer.",
         )
 
 

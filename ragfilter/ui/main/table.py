@@ -60,7 +60,7 @@ def draw(view: View) -> None:
             "Label several",
             key="label-several",
             persist_state="session",
-            help="Tick rows, then label all of them at once.",
+            help="Tick rows, then label them all at once.",
         )
         st.space("stretch")
         with_refs = st.toggle(
@@ -205,7 +205,7 @@ def _columns(
         "reason": column.TextColumn(
             "reason",
             width=268,
-            help="What was compared. The chunk's panel shows it in full.",
+            help="What was compared. The chunk panel shows it in full.",
         ),
         "similarity": column.NumberColumn(
             "similarity",

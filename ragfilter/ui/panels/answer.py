@@ -144,7 +144,7 @@ def _head(model: str, quoting: str, *, missing: int, asking: bool, saved: str) -
                 "Stop",
                 key="stop",
                 icon=":material/stop:",
-                help="Stop here and keep what has arrived.",
+                help="Stop, and keep what has arrived so far.",
             )
             return
         if missing:
@@ -166,7 +166,7 @@ def _head(model: str, quoting: str, *, missing: int, asking: bool, saved: str) -
                 icon=":material/refresh:",
                 on_click=_ask,
                 args=(True,),
-                help=f"{'One answer is' if missing else 'These answers are'} remembered. Asking "
+                help=f"{'One answer is' if missing else 'These answers are'} cached. Asking "
                 "again makes two calls.",
             )
 

@@ -90,9 +90,9 @@ def _part(view: View, chunk_id: str) -> str:
             label_visibility="collapsed",
         )
         hint.beside(
-            "Text: what the chunk says. Rule: which questions it is for (query_must), with its "
-            "text, an editor and a preview. References: what the judge's EXPAND would bring in. "
-            "What if: the smallest change of a setting that brings the chunk back, or drops it."
+            "Text: what the chunk says. Rule: the questions it is meant for (query_must), with "
+            "an editor and a preview. References: chunks that the judge's EXPAND would bring in. "
+            "What if: the smallest setting change that would bring the chunk back or drop it."
         )
         _steps([row.id for row in table.in_order(view)], chunk_id)
     return str(shown)
@@ -112,7 +112,7 @@ def _steps(ids: Sequence[str], chunk_id: str) -> None:
                 args=(ids[to] if there else None,),
                 disabled=not there,
                 shortcut=f"Alt+{arrow}",
-                help=f"Opens the {'next row' if to > here else 'row before'} of the table "
+                help=f"Opens the {'next row' if to > here else 'previous row'} of the table "
                 f"(Alt+{arrow}).",
             )
 

@@ -19,8 +19,11 @@ from ragfilter.ui.session.resources import open_resources
 USER, OPERATOR = "User", "Operator"
 LEVEL, DEPARTMENTS = "user-level", "user-departments"
 MOST_LEVEL = 5
-AS_USER = "Hidden chunks are left out, as if they were not there."
-AS_OPERATOR = "You see all, with the reason. Prompt, answer and exports stay the user's."
+AS_USER = "Hidden chunks are left out as if they did not exist."
+AS_OPERATOR = (
+    "You see everything, and why it is hidden. Prompts, answers and exports stay limited to the "
+    "user's view."
+)
 SENT_AS_USER = ("Answer", "Prompt", "Judge", "Debug")
 """Panels whose content is made as the user whoever looks."""
 
@@ -98,7 +101,7 @@ def whom_to_ask(chunks: Iterable[Chunk], user: User) -> str:
     hidden = [chunk for chunk in chunks if not user.sees(chunk)]
     levels = [chunk.clearance for chunk in hidden if chunk.clearance is not None]
     if not levels:
-        return "Their clearance cannot be read: ask whoever keeps this collection."
+        return "Their clearance cannot be read: ask the maintainer of this collection."
     level = f"clearance level {max(levels)}" if max(levels) > user.level else ""
     departments = sorted(
         {c.department for c in hidden if c.department and c.department not in user.departments}

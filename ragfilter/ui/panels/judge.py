@@ -63,7 +63,7 @@ def _waiting(costs: Forecast | None, result: Result, resources: Resources) -> No
         return
     changed = ""
     if result.pool.judgements:
-        changed = " Earlier judgements were over other chunks or another prompt."
+        changed = " Earlier judgements were for other chunks or another prompt."
     stay = numbers.chunks(result.trace("judge").n_out)
     _say(
         f"<b>Not asked yet.</b> {n} waiting; until then the first {stay} by distance "
@@ -186,8 +186,8 @@ def _prompt(result: Result) -> None:
         judgement = result.judgement
         if not _may_read(result):
             html.draw(
-                '<p class="rf-aside">With clearance on, the reply is for operators: it may have '
-                "been given for a user who sees more. View as operator to read it.</p>"
+                '<p class="rf-aside">With clearance on, only operators see the reply: it may '
+                "stem from a user who sees more. View as operator to read it.</p>"
             )
         elif judgement is not None and judgement.cached and not judgement.reply:
             html.draw('<p class="rf-aside">The reply of an earlier run is not kept.</p>')

@@ -46,7 +46,7 @@ def draw(view: View, chunk_id: str) -> None:
                 on_click=_mark,
                 args=(asked.collection, asked.query, [chunk_id], grade, following),
                 help=f"Label this chunk as {GRADES[grade]} to the question. The next unlabelled "
-                "chunk opens: those beside the cut come first.",
+                "chunk opens, starting with those closest to the cut.",
             )
         done = marks()
         st.button(
@@ -56,7 +56,7 @@ def draw(view: View, chunk_id: str) -> None:
             shortcut="U",
             on_click=_undo,
             disabled=not done,
-            help="Takes back your last label, or those of the rows that you marked together."
+            help="Undoes your last label, or all labels of the last batch."
             if done
             else "Nothing to undo.",
         )
@@ -85,7 +85,7 @@ def draw_several(view: View, shown: Collection[str]) -> None:
             icon=":material/undo:",
             on_click=_undo,
             disabled=not marks(),
-            help="Takes back your last label, or those of the rows that you marked together.",
+            help="Undoes your last label, or all labels of the last batch.",
         )
         told = f"{numbers.chunks(len(chosen))} selected" if chosen else "Tick rows to label them"
         st.markdown(quiet(told))
@@ -130,7 +130,8 @@ def begin(view: View) -> None:
         on_click=state.open_chunk,
         args=(first,),
         disabled=first is None,
-        help="Opens the next unlabelled chunk: those beside the cut, whose labels tell most, first."
+        help="Opens the next unlabelled chunk, starting with those closest to the cut, whose "
+        "labels are the most informative."
         if first
         else f"All of the first {QUEUE} chunks have a label.",
     )
@@ -233,8 +234,8 @@ def _switch() -> None:
         type="primary" if blind() else "secondary",
         shortcut="B",
         on_click=_choose_blind,
-        help="While you label, hides rank, distance, decisions and what others said. Offers the "
-        "chunks in an order that does not tell the rank.",
+        help="While you label, hides rank, distance, decisions and others' labels, and offers "
+        "chunks in an order that does not reveal rank.",
     )
 
 

@@ -41,7 +41,7 @@ def rounds(result: Result) -> None:
     detail = next((t.detail for t in result.traces if t.layer == "query_must" and t.enabled), None)
     if not isinstance(detail, Rounds):
         html.draw(
-            '<p class="rf-empty"><b>No rounds.</b> Switch query_must on to see how often a '
+            '<p class="rf-empty"><b>No rounds.</b> Switch query_must on to see how many times a '
             "re-query loop would have asked again.</p>"
         )
         return

@@ -102,4 +102,4 @@ def _become(key: str, users: Mapping[str, User]) -> None:
 def note(found: Groups, user: User) -> str:
     """What the collection holds beyond the user, in a sentence; empty where there is nothing."""
     lacking = found.lacking(user)
-    return f"Seeing everything here takes {lacking}." if lacking else ""
+    return f"To see everything here, use {lacking}." if lacking else ""

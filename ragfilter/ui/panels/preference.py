@@ -50,8 +50,8 @@ def draw(
                 type="primary" if choice == mine else "secondary",
                 on_click=_vote,
                 args=(collection, query, left, right, choice),
-                help="Your verdict on these two answers, kept with the labels. Another click "
-                "changes it.",
+                help="Your vote on these two answers, stored with the labels. Click another "
+                "button to change it.",
             )
     said = _said(Counter(v.seen_from(left) for v in here), on_settings(every, left, right), names)
     html.draw(f'<p class="rf-aside" role="status">{html.text(said)}</p>')
@@ -59,8 +59,8 @@ def draw(
 
 def _said(here: Counter[Choice], settings: Counter[Choice], names: Names) -> str:
     if not here.total() and not settings.total():
-        return "No vote on these answers yet."
-    said = f"This pair: {_tally(here, names)}." if here.total() else "No vote on this pair yet."
+        return "No votes on these answers yet."
+    said = f"This pair: {_tally(here, names)}." if here.total() else "No votes on this pair yet."
     if settings.total() > here.total():
         said += f" These settings over all questions: {_tally(settings, names)}."
     return said

@@ -39,7 +39,7 @@ def draw(view: View, chunk: Chunk) -> None:
     if not made.nodes:
         html.draw(
             '<p class="rf-empty"><b>Nothing to bring in.</b> '
-            + ("An expansion follows none of its references." if _shut(made, result)
+            + ("An expansion would follow none of its references." if _shut(made, result)
                else "This chunk has no references.")
             + f"</p>{_aside(made, result)}"
         )  # fmt: skip

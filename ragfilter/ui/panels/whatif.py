@@ -32,7 +32,7 @@ def draw(view: View, hit: Hit) -> None:
             + html.text(
                 stays(result, hit.id)
                 if kept
-                else "More than one layer stands in its way: change the one that dropped it first."
+                else "More than one layer drops it: start with the layer that dropped it first."
             )
             + "</p>"
         )
@@ -46,7 +46,7 @@ def draw(view: View, hit: Hit) -> None:
             icon=":material/tune:",
             on_click=state.change,
             args=({change.path: change.new},),
-            help="Changes this setting. Undo takes it back.",
+            help="Changes this setting. Undo reverts it.",
         )
         _along(change.came, change.went, titles)
     if asked is not None:
@@ -56,7 +56,7 @@ def draw(view: View, hit: Hit) -> None:
             icon=":material/search:",
             on_click=state.ask,
             args=(asked.question,),
-            help="Its rule requires these words. Asks again with them added at the end.",
+            help="Its rule requires these words. Asks again with the words added to the question.",
         )
         _along(asked.came, asked.went, titles)
 

@@ -16,16 +16,16 @@ from ragfilter.ui.session import reports, state, visit
 from ragfilter.ui.session.visit import View, Visit
 
 FOUND = (
-    "A passage is one piece of the documents. The search finds the nearest ones by meaning; needed "
-    "are those that the filter lets into the prompt."
+    "A passage is one piece of the documents. The search finds the nearest ones by meaning; "
+    "those the filter lets into the prompt are the ones needed."
 )
 FELL = (
     "Every passage is counted once, with the reason that ruled it out. The cliff is the first "
     "large jump in distance: what comes after it is clearly farther from the question."
 )
 PROMPT = (
-    "Tokens are the pieces of words that an LLM reads and is paid by; these are estimates. Without "
-    "the filter the first {n} passages would be sent. Savings use the price set for the prompt's "
+    "Tokens are the word pieces that an LLM reads and bills by; these are estimates. Without the "
+    "filter the first {n} passages would be sent. Savings use the price set for the prompt's "
     "tokens."
 )
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
@@ -95,7 +95,7 @@ def _scene(told: Story) -> int:
             disabled=not last,
             on_click=_go,
             args=(last if now < last else 0,),
-            help="Show what the search found, or what the filter left of it.",
+            help="Show everything the search found, or only what the filter kept.",
         )
         st.button(
             "Back",
@@ -104,7 +104,7 @@ def _scene(told: Story) -> int:
             disabled=not now,
             on_click=_go,
             args=(now - 1,),
-            help="Bring back what fell last.",
+            help="Bring back the passages dropped last.",
         )
         st.button(
             "Next",
@@ -113,7 +113,7 @@ def _scene(told: Story) -> int:
             disabled=now >= last,
             on_click=_go,
             args=(now + 1,),
-            help="Let the next passages fall, one reason after another.",
+            help="Drop the next passages, one reason at a time.",
         )
         html.draw(f'<p class="rf-scene" role="status">{html.text(_caption(told, now))}</p>')
     return now

@@ -20,7 +20,7 @@ def draw() -> None:
             on_click=_flip,
             help="Go back to the tables and settings."
             if on
-            else "Show this result to a room: large type, plain words, no settings.",
+            else "Present this result to an audience: large type, plain words, no settings.",
         )
 
 

@@ -25,12 +25,12 @@ STOPS = (
          "everything else is decided from what it found.", ".st-key-ask-row"),
     Stop("Strip", "How many chunks are kept, why the list ends there, what that saves, and what "
          "each layer let through.", ".rf-strip"),
-    Stop("Curve", "Every chunk by its distance. Click a point to read the chunk and why it was "
-         "kept or dropped.", ".st-key-curve-box"),
-    Stop("Layers", "The switches and sliders on the left act at once, without another search. "
-         "Reset goes back to the profile.", ".stSidebar"),
-    Stop("Answer", "What an LLM, or quoted sentences, make of the filtered and of the unfiltered "
-         "chunks. Present (P) shows all of it to a room.", ".st-key-panel"),
+    Stop("Curve", "Every chunk by its distance. Click a point to read the chunk and see why it "
+    "was kept or dropped.", ".st-key-curve-box"),
+    Stop("Layers", "The switches and sliders on the left take effect at once, without another "
+    "search. Reset goes back to the profile.", ".stSidebar"),
+    Stop("Answer", "The answers that an LLM, or quoted sentences, give from the filtered and the "
+    "unfiltered chunks. Present (P) shows all of it to an audience.", ".st-key-panel"),
 )  # fmt: skip
 _look_at = st.components.v2.component(
     "ragfilter.tour",
@@ -68,7 +68,7 @@ def draw() -> None:
         )
         st.button(
             "Back", key="tour-back", disabled=not now, on_click=_go, args=(now - 1,),
-            help="The stop before.",
+            help="The previous stop.",
         )  # fmt: skip
         st.button(
             "Next" if now < last else "Done", key="tour-next", type="primary", on_click=_go,
@@ -78,7 +78,7 @@ def draw() -> None:
         if now < last:
             st.button(
                 "End", key="tour-end", type="tertiary", on_click=_go, args=(None,),
-                help="End the tour. Help begins it again.",
+                help="End the tour. Help starts it again.",
             )  # fmt: skip
     _look_at(key="tour-look", data=stop.part, height=0)
 

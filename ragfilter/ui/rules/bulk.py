@@ -36,7 +36,7 @@ def draw(work: Desk) -> None:
     rows = desk.selected(work)
     html.draw(
         f'<p class="rf-aside">Acts on the {counted(len(rows), "chunk")} that the filter under '
-        "Chunks shows. Nothing is saved before you have seen what would change.</p>"
+        "Chunks shows. You see what would change before anything is saved.</p>"
     )
     kind = st.segmented_control(
         "Change",
@@ -68,8 +68,7 @@ def draw(work: Desk) -> None:
 
 
 def _findings(work: Desk, rows: Sequence[Row]) -> list[str] | None:
-    """List what the linter says of the rules; the kinds that are to be mended, none of them for all
-    that are sure. None where there is no finding."""
+    """The kinds of finding to fix, empty for all certain fixes. None if there are no findings."""
     shared = desk.listing(work).shared
     found = by_severity(
         replace(finding, chunk_id=row.id)
@@ -81,7 +80,7 @@ def _findings(work: Desk, rows: Sequence[Row]) -> list[str] | None:
     )
     if not found:
         html.draw(
-            '<p class="rf-empty"><b>No findings.</b> The linter doubts none of the rules.</p>'
+            '<p class="rf-empty"><b>No findings.</b> The linter found nothing to question.</p>'
         )
         return None
     counts = Counter(finding.kind for finding in found)
@@ -91,8 +90,8 @@ def _findings(work: Desk, rows: Sequence[Row]) -> list[str] | None:
         key=MEND_KINDS,
         persist_state="session",
         format_func=lambda kind: f"{kind} ({counts[kind]})",
-        placeholder="all that are sure",
-        help="Mends findings of these kinds only, also those that may be meant as they are.",
+        placeholder="all certain fixes",
+        help="Fixes only these kinds, including ones that may be intentional.",
     )
     listed = [finding for finding in found if not kinds or finding.kind in kinds]
     shown = listed[:MOST_FINDINGS]
@@ -136,7 +135,7 @@ def _change(kind: str) -> Change:
             key=RULE,
             persist_state="session",
             placeholder='{"contain_one_of": [["term", "other spelling"]]}',
-            help="Every chunk of the selection gets this rule in the place of its own.",
+            help="Every chunk of the selection gets this rule instead of its own.",
         )
         if not text or not text.strip():
             raise InputError("There is no rule.", remedy="Write one.")
@@ -144,11 +143,13 @@ def _change(kind: str) -> Change:
     if kind == GROUP:
         return bulk.add_group(_terms("Terms of the new group"))
     if kind == SPELLINGS:
-        term = _term("Term that stands there", "Every group that holds this term gets the others.")
+        term = _term(
+            "Existing term", "Every group that contains this term gets the spellings below."
+        )
         return bulk.add_spellings(term, _terms("Spellings to add"))
-    old = _term("Term", "As it is written, without case and accents.")
+    old = _term("Existing term", "As it is written, without case and accents.")
     new = st.text_input(
-        "New term", key=NEW, persist_state="session", help="Stands in the term's place."
+        "Replacement term", key=NEW, persist_state="session", help="Replaces the existing term."
     )
     return bulk.replace_term(old, new or "")
 
@@ -179,8 +180,8 @@ def _preview(work: Desk, say: str, plan: Plan) -> None:
     plan = _leave_out(work, plan)
     if not plan.after:
         html.draw(
-            '<p class="rf-empty"><b>Nothing would change.</b> The rules are so already, or the '
-            "filter shows no chunk that this is for.</p>"
+            '<p class="rf-empty"><b>Nothing would change.</b> The rules already have this '
+            "change, or the filter shows no chunk that it applies to.</p>"
         )
         return
     sure = effect.confirm(work, plan.after, SURE)

@@ -87,7 +87,7 @@ def _filters(rows: Listing) -> None:
 HELP = {
     "Type": "Chunks of these types.",
     "Source": "Chunks from these files.",
-    "State": "invalid: cannot work. warning: the linter doubts it. none: no rule. valid: no "
+    "State": "invalid: cannot work. warning: questioned by the linter. none: no rule. valid: no "
     f"warning. {signs.EDITED}",
 }
 
@@ -99,7 +99,7 @@ def _table(rows: Listing, ids: Sequence[str], made: Matrix | None) -> None:
     _pager(page, pages, len(ids), len(rows.rows))
     if not shown:
         html.draw(
-            '<p class="rf-empty"><b>No chunk fits the filter.</b> Use fewer words or states.</p>'
+            '<p class="rf-empty"><b>No chunk matches the filter.</b> Use fewer words or states.</p>'
         )
         return
     by_id = rows.by_id
@@ -135,23 +135,22 @@ def _pager(page: int, pages: int, found: int, total: int) -> None:
                 on_click=desk.turn,
                 args=(to,),
                 disabled=off,
-                help=f"Shows {PAGE} rows a page.",
+                help=f"Shows {PAGE} rows per page.",
             )
         st.button(
             "Measure",
             key="rules-measure",
             type="tertiary",
             on_click=_want_figures,
-            help="Shows what each rule does over the labelled questions, as under Matrix, and "
-            "brings what harms them to the top.",
+            help="Shows the effect of each rule on the labelled questions, as under Matrix, with "
+            "harmful rules first.",
         )
         st.button(
             "Sort again",
             key="rules-sort",
             type="tertiary",
             on_click=desk.forget_order,
-            help="The order stays while you save, so that Next goes on where you are. This sorts "
-            "again: what needs attention most comes first.",
+            help="The order stays fixed while you edit. Click to re-sort by urgency.",
         )
 
 

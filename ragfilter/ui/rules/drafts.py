@@ -65,7 +65,7 @@ def _begin(work: Desk) -> None:
         key=BARE,
         value=True,
         persist_state="session",
-        help="Otherwise also those whose rule you may want to replace.",
+        help="Clear this to include chunks whose rule you may want to replace.",
     )
     chosen = [
         row.chunk
@@ -87,7 +87,7 @@ def _begin(work: Desk) -> None:
     with st.container(key="drafts-buttons", horizontal=True, gap="small"):
         if waiting:
             st.button(
-                f"Go on with the {counted(len(waiting), 'chunk')} left",
+                f"Continue with the {counted(len(waiting), 'chunk')} left",
                 key="drafts-go-on",
                 type="primary",
                 icon=":material/play_arrow:",
@@ -121,8 +121,8 @@ def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
     return (
         f"{counted(len(chosen), 'chunk')}: about "
         f"<b>{html.text(_tokens(usage, resources.prices))}</b>, read and written by "
-        f"{html.text(name)}; up to three times as much where first answers have a fault. Each is "
-        "asked about once, and once more with the fault named."
+        f"{html.text(name)}; up to three times as much if first answers have faults. A faulty "
+        "answer is returned once, with the fault named."
     )
 
 
@@ -150,7 +150,7 @@ def _progress(running: Run, collection: str, prices: Prices | None) -> None:
         on_click=drafting_run.pause,
         args=(collection,),
         disabled=stopping,
-        help="What is drafted stays. The chunk under way is asked about again later.",
+        help="Drafts so far are kept. The current chunk is drafted again later.",
     )
 
 
@@ -193,7 +193,7 @@ def _review(work: Desk, made: Sequence[Draft], *, busy: bool) -> None:
         on_click=drafting_run.forget,
         args=(work.collection, [draft.chunk_id for draft in made]),
         disabled=busy,
-        help="So that they can be drafted anew. Rules that were accepted stay.",
+        help="Lets you draft them again. Accepted rules stay.",
     )
     if not busy and drafted:
         labelled.wait(work)
@@ -212,8 +212,8 @@ def _without(made: Sequence[Draft]) -> None:
     )
     if listed:
         html.draw(
-            '<div class="rf-effect"><p class="rf-caption">Without a draft; drafting again tries '
-            f"them once more</p><ul>{listed}</ul></div>"
+            '<div class="rf-effect"><p class="rf-caption">Without a draft; drafting again '
+            f"retries them</p><ul>{listed}</ul></div>"
         )
 
 

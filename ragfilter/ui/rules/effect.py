@@ -17,7 +17,7 @@ from ragfilter.ui.rules import editor, labelled
 from ragfilter.ui.rules.desk import Desk
 
 UNKNOWN = (
-    "The labelled questions were still being gathered: what they would lose was not known yet."
+    "The labelled questions were still being gathered, so what they would lose was not yet known."
 )
 PATIENCE_S = 60.0
 MOST_ROWS = 8
@@ -51,7 +51,7 @@ def confirm(work: Desk, changes: Changes, key: str) -> bool:
         st.session_state.update({f"{key}-of": dict(changes), key: False, f"{key}-unknown": False})
     if effect is None:
         return not labelled.pending(work) or st.checkbox(
-            "Save before it is known what labelled questions lose",
+            "Save without waiting for the effect on labelled questions",
             key=f"{key}-unknown",
             help="They are still being gathered. In a moment the page shows what would change.",
         )

@@ -32,8 +32,8 @@ def draw(work: Desk) -> None:
         "File of expectations",
         type=["jsonl"],
         key=FILE,
-        help=f"Questions with the chunks that must stay and those that must go. {FORM} One a line, "
-        "as ragfilter rules test reads it.",
+        help=f"Questions with the chunks that must stay and those that must go. {FORM} One per "
+        "line, as ragfilter rules test reads it.",
     )
     if file is None:
         return

@@ -65,8 +65,8 @@ def _exported(work: Desk) -> None:
 
 def _import(work: Desk) -> None:
     html.draw(
-        '<p class="rf-say"><b>Import</b> JSONL or CSV with id and query_must, or drafts. Nothing '
-        "is saved before you have seen what would change.</p>"
+        '<p class="rf-say"><b>Import</b> JSONL or CSV with id and query_must, or drafts. You see '
+        "what would change before anything is saved.</p>"
     )
     bulk.said()
     file = st.file_uploader(

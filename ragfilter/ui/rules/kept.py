@@ -49,7 +49,7 @@ def draw(chunk: Chunk, text: str) -> None:
     if here in st.session_state.get(RESTORED, ()) and chunk.id in state.drafts():
         since = " The stored rule was changed since." if saving.base(chunk) != chunk.rule else ""
         html.draw(
-            '<p class="rf-caption" role="status">Typed before this page was opened anew, and not '
+            '<p class="rf-caption" role="status">Typed before this page was reopened, and not '
             f"saved.{since}</p>"
         )
 

@@ -27,12 +27,12 @@ TICK_S = 0.3
 MOST_ASKED, MOST_LABELLED = 200, 500
 """Of the questions asked the last so many are taken, of the labelled ones the first."""
 NONE = (
-    "Without labelled questions nobody can tell what a change would lose. Label chunks on Inspect, "
-    "or add queries.jsonl and qrels.tsv under Matrix."
+    "Without labelled questions, the effect of a change cannot be measured. Label chunks on "
+    "Inspect, or add queries.jsonl and qrels.tsv under Matrix."
 )
 NONE_ASKED = (
-    "No question was asked of this collection yet. Ask some under Inspect; they are counted here, "
-    "apart from the labelled ones."
+    "No questions have been asked of this collection yet. Ask some under Inspect; they are "
+    "counted here, apart from the labelled ones."
 )
 
 
@@ -128,7 +128,7 @@ def told(work: Desk, *, asked: bool = False) -> bool:
             '<p class="rf-verdict rf-bad" role="alert"><b>The questions could not be '
             f"gathered.</b> {html.text(why)}</p>"
         )
-        st.button("Gather again", key="rules-gather", on_click=_again, help="Tries once more.")
+        st.button("Gather again", key="rules-gather", on_click=_again, help="Tries again.")
         return False
     found = None if asked else labels(work)
     if found is not None and len(found.qrels) > MOST_LABELLED:

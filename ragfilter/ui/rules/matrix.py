@@ -24,13 +24,13 @@ SOURCES = LABELLED, ASKED = ("Labelled questions", "Questions asked")
 HELP = {
     "queries": "Questions for which the rule decides a chunk that was retrieved.",
     "blocks": "Retrieved chunks that the rule drops, over all questions.",
-    "passes": "Retrieved chunks that it lets stay.",
+    "passes": "Retrieved chunks that it lets pass.",
     "overlap": "Blocks that change nothing: another layer would have dropped the chunk anyway.",
     "conflicts": "Blocks of chunks that are labelled relevant.",
-    "precision": "Of its blocks, how many are not labelled relevant.",
-    "ΔF1 without": "What the mean F1 would gain without the rule. Above 0 the rule harms.",
-    "Δrecall without": "What the mean recall would gain without the rule.",
-    "fires": "never: it blocks nothing that was retrieved. always: it lets nothing stay.",
+    "precision": "Share of its blocks that are not labelled relevant.",
+    "ΔF1 without": "How much the mean F1 would gain without the rule. Above 0, the rule does harm.",
+    "Δrecall without": "How much the mean recall would gain without the rule.",
+    "fires": "never: it blocks no retrieved chunk. always: it lets none pass.",
 }
 WIDTHS = {"conflicts": 66, "ΔF1 without": 84, "Δrecall without": 104}
 """In pixels, so that a window of 900 shows what a rule harms."""
@@ -69,7 +69,8 @@ def draw(work: Desk) -> None:
         default=LABELLED,
         required=True,
         persist_state="session",
-        help="Labelled questions tell which rules harm. Those asked last tell which act at all.",
+        help="Labelled questions show which rules do harm. Recent questions show which rules act "
+        "at all.",
     )
     from_history = source == ASKED
     if not from_history:
@@ -92,7 +93,7 @@ def draw(work: Desk) -> None:
             if from_history
             else counted(made.queries, "labelled question") + ", the most harmful first"
         )
-        fell = f"; {made.waiting:,} fell back for want of rerank scores" if made.waiting else ""
+        fell = f"; {made.waiting:,} fell back for lack of rerank scores" if made.waiting else ""
         html.draw(
             f'<p class="rf-aside">{numbers.count(len(made.rules))} rules over {over}{fell}.</p>'
         )

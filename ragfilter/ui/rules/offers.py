@@ -83,7 +83,7 @@ def accept(work: Desk, offers: Sequence[Offer], whose: str) -> None:
     with_doubts = len(sure) < len(new) and st.checkbox(
         f"With the {len(new) - len(sure)} in doubt",
         key=DOUBTS,
-        help="What speaks against them is said in the table.",
+        help="The table lists the objections.",
     )
     taken = new if with_doubts else sure
     replaced = sum(bool(work.chunks[each.chunk.id].rule) for each in taken)
@@ -127,7 +127,7 @@ def _one(work: Desk, offers: Sequence[Offer]) -> None:
     if spoilt:
         html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(spoilt)}</p>')
     # By chunk: what was confirmed of one holds for no other.
-    sure = not spoilt or st.checkbox("Accept it all the same", key=f"{ONE_SURE}-{chosen}")
+    sure = not spoilt or st.checkbox("Accept it anyway", key=f"{ONE_SURE}-{chosen}")
     with st.container(key="suggest-actions", horizontal=True, gap="small"):
         st.button(
             "Accept this one",

@@ -18,8 +18,8 @@ SIGNS = {
     "changed": ("↑", theme.OUTCOMES["expanded"]),
 }
 EDITED = (
-    "draft: an edit that is not saved. changed: edited since the last export, or at all where "
-    "nothing was exported."
+    "draft: an edit that is not saved. changed: edited since the last export, or ever if nothing "
+    "was exported."
 )
 
 

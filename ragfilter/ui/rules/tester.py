@@ -40,14 +40,14 @@ def _questions(work: Desk) -> None:
         persist_state="session",
         height=140,
         placeholder="One question a line, up to 10,000",
-        help="Paste questions or a log. No search is made: only rules are asked.",
+        help="Paste questions or a log. Only the rules are checked; nothing is searched.",
     )
     every = [line.strip() for line in whole(text or "").splitlines() if line.strip()]
     questions = every[:MOST]
     if not questions:
         html.draw(
-            '<p class="rf-empty"><b>No questions yet.</b> Paste some to see which rules let their '
-            "chunk pass, which block it, and which never act.</p>"
+            '<p class="rf-empty"><b>No questions yet.</b> Paste some to see which rules let '
+            "their chunk pass, which block it, and which never block.</p>"
         )
         return
     if len(every) > MOST:

@@ -17,8 +17,8 @@ PART_WAS = "rules-part-was"
 ABOUT = (
     "Chunks: find a chunk and edit its rule. Bulk: one change over all chunks that the filter "
     "shows. Suggest: rules that tell similar chunks apart. Matrix: what every rule does over "
-    "labelled questions. Tester: paste questions and see what rules make of them. Files: import "
-    "and export. History: every change, to be undone or redone at any place."
+    "labelled questions. Tester: paste questions and see which rules they meet. Files: import "
+    "and export. History: undo or redo any change."
 )
 
 
@@ -72,7 +72,7 @@ def _hidden(work: Desk) -> None:
     """Say as whom the page is seen, where that may hide something."""
     if not work.user.unrestricted:
         html.draw(
-            f'<p class="rf-aside">Seen as {html.text(clearance.called(work.user))}. What this user '
-            "may not see is left out, as if it were not there. "
-            "<b>View as</b> on the Inspect page changes that.</p>"
+            f'<p class="rf-aside">Seen as {html.text(clearance.called(work.user))}. What this '
+            "user may not see is left out as if it did not exist. <b>View as</b> on the Inspect "
+            "page changes that.</p>"
         )

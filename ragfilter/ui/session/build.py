@@ -74,7 +74,7 @@ def _build(name: str, resources: Resources) -> bool:
         "Stop",
         key="stop-build",
         icon=":material/stop:",
-        help="Stops after the current batch. Building again continues from there.",
+        help="Stops after the current batch. Build again to continue from there.",
     )
     bar = st.progress(0.0, text="Loading the embedding model …")
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 OTHERS = tuple(dict.fromkeys(f.section for f in fields() if f.section not in SWITCHES))
 """The sections without a switch."""
 NO_LLM = "needs an LLM: set OPENAI_API_KEY or OPENAI_BASE_URL"
-JUDGE_COSTS = "Runs last because it costs time and money. Only its button asks it."
+JUDGE_COSTS = "Runs last because it costs time and money. Only its button calls it."
 
 
 def brand() -> None:
@@ -83,7 +83,7 @@ def _steps() -> None:
             shortcut="Ctrl+Z",
             help="Take back the last change of a setting or profile (Ctrl+Z)."
             if past
-            else "No setting was changed yet.",
+            else "No setting has been changed yet.",
         )
         st.button(
             "Redo",
@@ -92,7 +92,7 @@ def _steps() -> None:
             on_click=state.redo,
             disabled=not future,
             shortcut="Ctrl+Shift+Z",
-            help="Make the change again (Ctrl+Shift+Z)." if future else "Nothing was undone.",
+            help="Make the change again (Ctrl+Shift+Z)." if future else "There is nothing to redo.",
         )
         st.button(
             "Reset",

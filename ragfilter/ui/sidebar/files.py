@@ -33,14 +33,14 @@ def save(settings: Settings, workspace: Path) -> None:
                 key="settings-name",
                 placeholder="strict",
                 help="Saved in the workspace, for this page and for `ragfilter query --config "
-                "NAME`. The same name again replaces what was saved.",
+                "NAME`. Saving under an existing name replaces those settings.",
             )
             st.form_submit_button(
                 "Save",
                 key="save-as-button",
                 on_click=_save,
                 args=(settings, workspace),
-                help="Keep the profile and what was changed of it.",
+                help="Save the profile and your changes to it.",
             )
         _said("saved")
         st.download_button(
@@ -81,7 +81,7 @@ def load(workspace: Path) -> None:
                 disabled=not name,
                 on_click=_take,
                 args=(workspace, name),
-                help="Put these settings in force.",
+                help="Apply these settings.",
             )
             st.button(
                 "Delete",
@@ -89,7 +89,7 @@ def load(workspace: Path) -> None:
                 disabled=not name,
                 on_click=saved.delete,
                 args=(workspace, name),
-                help="Forget what was saved under this name. The settings in force stay.",
+                help="Delete the settings saved under this name. The current settings stay.",
             )
         st.file_uploader(
             "Settings file",
@@ -97,8 +97,8 @@ def load(workspace: Path) -> None:
             key="settings-file",
             max_upload_size=MOST_MB,
             on_change=_load,
-            help="As Settings downloads it, and as `ragfilter query --config` reads it. Undo goes "
-            "back to what was set before.",
+            help="A file downloaded under Settings, or any file that `ragfilter query --config` "
+            "reads. Undo goes back to what was set before.",
         )
         _said("loaded")
 

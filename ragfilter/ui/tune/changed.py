@@ -27,8 +27,8 @@ def draw(found: Gathered, settings: Settings) -> None:
     before = st.session_state.get("before_click")
     if before is None or before == settings:
         html.draw(
-            '<p class="rf-empty"><b>No click yet.</b> After a click on the map the questions that '
-            "keep other chunks than before stand here.</p>"
+            '<p class="rf-empty"><b>No click yet.</b> Click the map to list the questions whose '
+            "kept chunks change.</p>"
         )
         return
     made = changes(found.pools, found.labels.qrels, before, settings, state.user())
@@ -39,8 +39,8 @@ def draw(found: Gathered, settings: Settings) -> None:
     better = sum(each.gain > 0 for each in made)
     worse = sum(each.gain < 0 for each in made)
     html.draw(
-        f'<p class="rf-say"><b>{len(made)} of {every} questions change</b> against before the '
-        f"click: {better} better, {worse} worse.</p>"
+        f'<p class="rf-say"><b>{len(made)} of {every} questions change</b> since the click: '
+        f"{better} better, {worse} worse.</p>"
     )
     picked = st.dataframe(
         pd.DataFrame([_row(found.labels.queries[each.id], each) for each in made]),

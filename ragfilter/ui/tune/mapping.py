@@ -44,7 +44,7 @@ def of(
         made = work.job.value()
     except Stopped:
         html.draw(
-            '<p class="rf-empty"><b>The map was stopped.</b> Map works it out from the '
+            '<p class="rf-empty"><b>The map was stopped.</b> Map starts it again from the '
             "beginning.</p>"
         )
         return None

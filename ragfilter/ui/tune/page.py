@@ -16,6 +16,7 @@ from ragfilter.evaluate.told import in_sample, unlabelled
 from ragfilter.evaluate.tune import FEW, Tuning
 from ragfilter.layers.clearance import viewer
 from ragfilter.settings.schema import Settings, field
+from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate.page import choose_set, chosen_set, draw_llm_note, labelled
 from ragfilter.ui.look import hint, html, numbers
 from ragfilter.ui.main import empty, problems
@@ -65,14 +66,14 @@ def draw(visit: Visit) -> None:
     draw_llm_note(visit)
     if judged:
         html.draw(
-            '<p class="rf-empty"><b>The judge is on,</b> and what an LLM says cannot be swept. '
+            '<p class="rf-empty"><b>The judge is on,</b> and tuning cannot replay LLM answers. '
             "Switch it off to tune the rest.</p>"
         )
         return
     if len(given.qrels) < FEW:
         html.draw(
-            f'<p class="rf-aside">Only {len(given.qrels)} labelled: the best place of the map is '
-            f"then chance. {FEW} or more questions say something.</p>"
+            f'<p class="rf-aside">Only {counted(len(given.qrels), "labelled question")}, so the '
+            f"best setting on the map may be chance. Label at least {FEW}.</p>"
         )
     learned = in_sample(visit.settings, labels_version(given))
     if learned:
@@ -81,9 +82,9 @@ def draw(visit: Visit) -> None:
     found = _gathered(visit, given)
     if found is None or not x:
         html.draw(
-            '<p class="rf-empty"><b>No map yet.</b> Map replays all labelled questions under many '
-            "values of the settings chosen above. A click on the map then sets the sliders. "
-            "<b>Suggest settings</b> tries strategies and thresholds itself, and shows what they "
+            '<p class="rf-empty"><b>No map yet.</b> Map replays all labelled questions under '
+            "many values of the settings chosen above. A click on the map then sets the sliders. "
+            "<b>Suggest settings</b> tries strategies and thresholds itself, and shows their "
             "gain on questions that they were not tuned on.</p>"
         )
         return
@@ -223,9 +224,8 @@ def _told(made: Map, measure: str, here: int, best: int) -> None:
         )
         hint.beside(
             "Click a square, or a point of the front, to set the sliders to its values. The "
-            "highest is chosen by these questions and measured on them, so on others it will be "
-            "lower; "
-            "Suggest settings measures on questions held out."
+            "highest is chosen and measured on these same questions, so it will be lower on "
+            "others; Suggest settings measures on held-out questions."
         )
 
 

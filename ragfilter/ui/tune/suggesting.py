@@ -70,7 +70,7 @@ def _begin(visit: Visit, given: Labels) -> None:
     if len(given.qrels) < 2:
         problems.show(
             InputError(
-                "Cross-validation takes at least two labelled questions.",
+                "Cross-validation needs at least two labelled questions.",
                 remedy="Label more questions on Inspect.",
             ),
             retry=False,
@@ -131,8 +131,8 @@ def _draw(found: Tuning, visit: Visit) -> None:
         ):
             name = st.selectbox(
                 "Strategy", [BEST, *found.strategies], key="tuned-strategy", width=200,
-                help="The best of all, or one strategy whatever the others are worth: calibrated "
-                "has the recall dial, for example.",
+                help="The best strategy, or one of your choice even if others score higher: "
+                "calibrated has the recall dial, for example.",
             )  # fmt: skip
             made = found if name == BEST else found.only(name)
             changed = made.tuned.settings.changed_from(visit.settings)
@@ -144,8 +144,7 @@ def _draw(found: Tuning, visit: Visit) -> None:
                 on_click=_apply,
                 args=(changed,),
                 disabled=not changed,
-                help="Puts the tuned settings in force. Settings, in the sidebar, saves them as "
-                "TOML.",
+                help="Applies the tuned settings. Save them as TOML under Settings in the sidebar.",
             )
         with strip:
             _facts(made)
