@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -85,3 +86,46 @@ def test_keys_leave_what_was_typed_with_its_own_chunk(open_tab: OpenTab, pause_m
     expect(head).to_have_text(first)
     expect(tab.rule).to_have_value(typed)
     expect(panel.get_by_text("typed", exact=True)).to_be_visible()
+
+
+def test_terms_typed_on_stay_in_their_group_of_the_form(open_tab: OpenTab) -> None:
+    tab = open_rules(open_tab({"profile": "query-must"}).rest())
+    tab.keyed("rules-text", "input").fill("monster-")
+    tab.keyed("rules-text", "input").press("Enter")
+    tab.rest().click("rules-next")
+    expect(tab.keyed("rules-panel")).to_contain_text("1 of ")
+    first, second = (tab.keyed(f"rule-group-{i}", "input") for i in range(2))
+    tab.rest()
+    first.click()
+    tab.type_terms("cleric", "druid", "monk").rest()
+    assert groups(tab) == [["cleric", "druid", "monk"]]
+    expect(first).to_be_focused()
+    expect(second).to_have_value("")
+    # On the way there are buttons: one that clears the field, and the help.
+    for _ in range(4):
+        if not second.evaluate("field => field === document.activeElement"):
+            tab.page.keyboard.press("Tab")
+            tab.rest()
+    expect(second).to_be_focused()
+    tab.type_terms("ac 6", "armor class 6").rest()
+    assert groups(tab) == [["cleric", "druid", "monk"], ["ac 6", "armor class 6"]]
+    first.click()
+    for _ in range(3):
+        tab.page.keyboard.press("Backspace")
+        tab.rest()
+    # The field that was emptied stays where it is, for what is typed next.
+    assert groups(tab) == [["ac 6", "armor class 6"]]
+    tab.type_terms("ranger").rest()
+    assert groups(tab) == [["ranger"], ["ac 6", "armor class 6"]]
+    tab.rule.fill('{"contain_one_of": [["giant"]]}')
+    tab.page.keyboard.press("Tab")
+    expect(tab.keyed("rule-form").locator("[data-tag]:visible")).to_have_text(["giant"])
+    tab.rest().click("rules-next")
+    expect(tab.keyed("rules-panel")).to_contain_text("2 of ")
+    tab.rest()
+    expect(tab.keyed("rule-form").locator("[data-tag]:visible")).to_have_count(0)
+
+
+def groups(tab: Any) -> list[list[str]]:
+    found: list[list[str]] = json.loads(tab.rule.input_value())["contain_one_of"]
+    return found

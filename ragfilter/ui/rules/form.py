@@ -14,8 +14,7 @@ from ragfilter.text.characters import whole
 from ragfilter.ui.look import html
 from ragfilter.ui.rules import saving
 
-NEW = "rule-group-new"
-ALL, NONE, MODE = "rule-all", "rule-none", "rule-mode"
+ALL, NONE, MODE, FIELDS = "rule-all", "rule-none", "rule-mode", "rule-fields"
 TYPE = "Type a term and press Enter"
 Given = dict[str, Any]
 
@@ -29,16 +28,22 @@ def draw(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> Non
             '<p class="rf-aside">The form shows the rule as soon as the JSON can be read.</p>'
         )
         return
-    groups = rule.contain_one_of
+    fields = _fields(chunk_id, rule.contain_one_of)
     write: Given = {
         "on_change": _write,
-        "args": (chunk_id, len(groups), stored),
+        "args": (chunk_id, len(fields), stored),
         "disabled": disabled,
     }
     with st.container(key="rule-form", gap="small"):
-        for i, group in enumerate(groups):
-            _chips(f"rule-group-{i}", group, f"Group {i + 1}: any of", write)
-        _chips(NEW, (), "Another group: any of" if groups else "A group: any of", write)
+        # An empty field has the key of the group that it becomes: it stays the same field, so that
+        # what is typed on goes into that group.
+        number = 0
+        for i, group in enumerate(fields):
+            number += bool(group)
+            named = (
+                f"Group {number}" if group else "Another group" if len(fields) > 1 else "A group"
+            )
+            _chips(f"rule-group-{i}", group, f"{named}: any of", write)
         single = () if rule.contain is None else (rule.contain,)
         _chips(ALL, (*single, *rule.contain_all_of), "All of", write)
         _chips(NONE, rule.contain_none_of, "None of", write)
@@ -53,24 +58,40 @@ def draw(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> Non
         )
 
 
+def _fields(chunk_id: str, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+    """The groups and, last, an empty one. A field that was emptied keeps its place as long as the
+    groups are those of the form: somebody may be typing in it."""
+    known, n_fields = st.session_state.get(FIELDS, ("", 0))
+    fields = tuple(_terms(f"rule-group-{i}") for i in range(n_fields if known == chunk_id else 0))
+    while fields and not fields[-1]:
+        fields = fields[:-1]
+    if tuple(filter(None, fields)) != groups:
+        fields = groups
+    st.session_state[FIELDS] = (chunk_id, len(fields) + 1)
+    return (*fields, ())
+
+
 def _chips(key: str, terms: Sequence[str], label: str, write: Given) -> None:
     chosen = list(dict.fromkeys(terms))
     _show(key, chosen)
     st.multiselect(
         label,
-        chosen,
+        # A term that was removed would be offered, and could come back with the next key.
+        (),
         key=key,
         accept_new_options=True,
         placeholder=TYPE,
-        help=HELP[key if key in HELP else "group"],
+        help=HELP.get(key, GROUP if terms else NEW),
         **write,
     )
 
 
+GROUP = (
+    "The question must contain one of these. Backspace removes the last one; a group without terms "
+    "is removed."
+)
+NEW = "Terms typed here make a group of their own. Every group must be met."
 HELP = {
-    "group": "The question must contain one of these. Backspace removes the last one; a group "
-    "without terms is removed.",
-    NEW: "The first term makes a group of its own. Every group must be met.",
     ALL: "The question must contain each of these.",
     NONE: "The question must contain none of these.",
 }
@@ -81,11 +102,10 @@ def _show(key: str, value: object) -> None:
         st.session_state[key] = value
 
 
-def _write(chunk_id: str, n_groups: int, stored: str | None) -> None:
+def _write(chunk_id: str, n_fields: int, stored: str | None) -> None:
     """Bring the text in line with the form."""
-    chips = [_terms(f"rule-group-{i}") for i in range(n_groups)]
     rule = Rule(
-        contain_one_of=tuple(filter(None, (*chips, _terms(NEW)))),
+        contain_one_of=tuple(filter(None, (_terms(f"rule-group-{i}") for i in range(n_fields)))),
         contain_all_of=_terms(ALL),
         contain_none_of=_terms(NONE),
         match=st.session_state[MODE],
