@@ -72,6 +72,20 @@ def test_a_rule_is_refused_previewed_saved_and_taken_back(open_tab: OpenTab) -> 
     tab.rest().expect_kept(15)
 
 
+def test_terms_typed_on_stay_in_their_group_of_the_form(open_tab: OpenTab) -> None:
+    tab = open_tab(LINK).expect_kept(15).rest()
+    open_row(tab, 1, r"Armor Class 7\s*$").write_rule("")
+    tab.page.keyboard.press("Tab")
+    tab.rest().choose("rule-view", "Form").rest()
+    field = tab.keyed("rule-group-0", "input")
+    field.click()
+    tab.type_terms("cleric", "druid", "monk").rest()
+    expect(field).to_be_focused()
+    tab.choose("rule-view", "JSON").rest()
+    assert json.loads(tab.rule.input_value()) == {"contain_one_of": [["cleric", "druid", "monk"]]}
+    tab.rest().click("rule-discard").rest()
+
+
 def test_keys_go_on_from_a_title_that_was_clicked(open_tab: OpenTab) -> None:
     tab = open_tab(LINK).expect_kept(15).rest()
     expect(tab.cell(1, "title")).to_have_text(re.compile(r"Armor Class 7\s*$"))

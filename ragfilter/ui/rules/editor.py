@@ -22,6 +22,7 @@ from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 
 HEIGHT = 148
+UNSEEN = "rule-unseen"
 MOST_FINDINGS, MOST_LISTED = 6, 60
 VIEWS = JSON, FORM = "JSON", "Form"
 _while_typing = st.components.v2.component(
@@ -61,7 +62,7 @@ def draw(
         _json(chunk.id, text, chunk.rule, disabled=busy)
     else:
         # What saving reads.
-        st.session_state["rule-editor"] = text
+        st.session_state.update({"rule-editor": text, UNSEEN: True})
     text = saving.unfinished(chunk.id, text)
     trouble = saving.trouble(chunk.id)
     # It stays in view: what is wrong, and what came of saving, is told where one types.
@@ -112,7 +113,8 @@ def _view() -> str:
 
 
 def _json(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> None:
-    if st.session_state.get("rule-editor") != text:
+    # The browser remembers the text of before the form, and is told only what is set in this run.
+    if st.session_state.pop(UNSEEN, False) or st.session_state.get("rule-editor") != text:
         st.session_state["rule-editor"] = text
     st.text_area(
         "query_must",
