@@ -179,7 +179,7 @@ def test_the_choice_and_the_costs_are_not_cut_off(
     expect(tab.kept).to_be_visible()
     tab.rest().choose("view-as", "Operator")
     card = tab.keyed("layer-clearance")
-    expect(card).to_contain_text("Prompts, answers and exports stay limited to the user's view.")
+    expect(card).to_contain_text("Prompts, answers and exports keep to the user's view.")
     tab.rest()
     for line in card.locator(".rf-line").all():
         assert line.evaluate("e => e.scrollHeight <= e.clientHeight + 1"), line.inner_text()

@@ -20,10 +20,7 @@ USER, OPERATOR = "User", "Operator"
 LEVEL, DEPARTMENTS = "user-level", "user-departments"
 MOST_LEVEL = 5
 AS_USER = "Hidden chunks are left out as if they did not exist."
-AS_OPERATOR = (
-    "You see everything, and why it is hidden. Prompts, answers and exports stay limited to the "
-    "user's view."
-)
+AS_OPERATOR = "You see everything. Prompts, answers and exports keep to the user's view."
 SENT_AS_USER = ("Answer", "Prompt", "Judge", "Debug")
 """Panels whose content is made as the user whoever looks."""
 
