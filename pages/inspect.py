@@ -21,7 +21,7 @@ else:
     controls.choose(here)
     problems.notices(state.notices())
     ask.draw(here)
-    view, error = visit.look(here)
+    view, error = visit.view(here)
     if view is not None:
         # Loaded with the first result.
         from ragfilter.ui.main import stage

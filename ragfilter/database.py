@@ -134,7 +134,7 @@ def guard(engine: sa.Engine, what: str) -> Iterator[None]:
         # A driver may repeat what it was given.
         for secret in (engine.url.password, *map(str, engine.url.query.values())):
             found = found.replace(secret, "…") if secret else found
-        remedy = f"Check that {where} exists, has room and is writable."
+        remedy = f"Check that {where} is a file that can be written, on a disk with room."
         if _DAMAGED.search(found):
             remedy = f"Restore {where} from a backup, or move it away: {LOST}"
         raise StoreError(f"{what} failed ({found}).", remedy=remedy) from error

@@ -348,7 +348,7 @@ class JudgeDetail:
 
 @dataclass(frozen=True, slots=True)
 class Width:
-    """A look at the first `width` hits: how many of them are good, and the best similarity."""
+    """The first `width` hits: how many of them are good, and the best similarity."""
 
     width: int
     good: int
@@ -357,10 +357,10 @@ class Width:
 
 @dataclass(frozen=True, slots=True)
 class Widening:
-    """The looks of the quality layer, each further than the one before, until one is good."""
+    """The widths that the quality layer tried, rising until one is good."""
 
     threshold: float
-    looks: tuple[Width, ...]
+    widths: tuple[Width, ...]
 
 
 Detail = Rounds | CutoffDetail | JudgeDetail | Widening | None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ragfilter.evaluate.agreement import Agreement
-    from ragfilter.stores.labels import Label, Source
+    from ragfilter.stores.labels import Label, Origin
 
 DEPTH = 10
 
@@ -74,7 +74,7 @@ def import_(
         set_name = name or queries.stem
         bench.labels.put_set(collection, set_name, asked)
         if qrels is not None:
-            source: Source = "llm" if by_llm else "human"
+            source: Origin = "llm" if by_llm else "human"
             bench.labels.add(collection, rows, who=qrels.name, source=source)
     made = {
         "collection": collection, "set": set_name, "queries": len(asked), "labels": len(rows),

@@ -1,4 +1,4 @@
-"""`ragfilter tune`: the settings that labelled queries justify. Source: docs/design.md#tune."""
+"""`ragfilter tune`: the settings that labelled queries justify. Provenance: docs/design.md#tune."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def tune(
     user = filtering.user
     from ragfilter.evaluate import run, target
     from ragfilter.evaluate import tune as tuning
-    from ragfilter.evaluate.learn import Source
+    from ragfilter.evaluate.learn import Provenance
     from ragfilter.evaluate.measuring import labels_version
     from ragfilter.settings.config import to_toml
 
@@ -102,7 +102,7 @@ def tune(
     made = tuning.tune(
         pools, chosen.qrels, loaded.settings, user,
         target=aim, folds=folds, rerank=rerank,
-        source=Source(labels_version(chosen), date.today().isoformat()),
+        provenance=Provenance(labels_version(chosen), date.today().isoformat()),
         progress=parts.progress("replayed"),
     )  # fmt: skip
     if strategy is not None:

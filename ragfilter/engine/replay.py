@@ -55,7 +55,7 @@ def replay(
         steps[start] = first, replace(pool, entities=sides), {hit.id: hit for hit in first}
     hits, shown, found = before = steps[start]
     shared = steps.setdefault((settings.retrieval, user), {})
-    look = LayerInput(settings, shown, steps[scan_rules], user, shared=shared, explain=explain)
+    inputs = LayerInput(settings, shown, steps[scan_rules], user, shared=shared, explain=explain)
     seen = dict(found)
     traces: list[LayerTrace] = []
     needs: list[Pending] = []
@@ -70,7 +70,7 @@ def replay(
         key = (layer.name, own, settings.retrieval, id(before))
         if key not in steps:
             started = perf_counter()
-            made = layer.apply(hits, look)
+            made = layer.apply(hits, inputs)
             new = [hit for hit in made.hits if hit.id not in found]
             steps.setdefault(key, (made, new, (perf_counter() - started) * 1000))
         step, new, ms = before = steps[key]
@@ -87,7 +87,7 @@ def replay(
             )
         )
         needs.extend(step.needs)
-        look = look.after(step)
+        inputs = inputs.after(step)
         if status == "ok":
             status, message = step.status, step.message
         hits = step.hits
@@ -115,13 +115,13 @@ def replay(
 
 
 def keep(
-    layers: Iterable[LayerSpec], hits: tuple[Hit, ...], look: LayerInput
+    layers: Iterable[LayerSpec], hits: tuple[Hit, ...], inputs: LayerInput
 ) -> tuple[tuple[Hit, ...], tuple[Pending, ...]]:
     """What `layers` keep of `hits`, one after the other, and what they lacked."""
     needs: list[Pending] = []
     for layer in layers:
-        step = layer.apply(hits, look)
-        hits, look = step.hits, look.after(step)
+        step = layer.apply(hits, inputs)
+        hits, inputs = step.hits, inputs.after(step)
         needs += step.needs
     return hits, tuple(needs)
 

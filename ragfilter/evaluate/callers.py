@@ -13,7 +13,7 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate import beir, target, told
 from ragfilter.evaluate import tune as tuning
 from ragfilter.evaluate.beir import Labels, Qrels
-from ragfilter.evaluate.learn import Source
+from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.run import Evaluation, score
 from ragfilter.evaluate.tune import Tuning
@@ -63,10 +63,10 @@ def tune(
         )
     pools = {i: result.pool for i, result in results.items() if i in qrels}
     aim = target.read(measure)
-    source = Source(labels_version(_labels(results, qrels)), date.today().isoformat())
+    provenance = Provenance(labels_version(_labels(results, qrels)), date.today().isoformat())
     return tuning.tune(
         pools, qrels, one.settings, one.user,
-        target=aim, folds=folds, rerank=False, source=source,
+        target=aim, folds=folds, rerank=False, provenance=provenance,
     )  # fmt: skip
 
 

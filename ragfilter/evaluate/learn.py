@@ -55,7 +55,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Provenance:
     """What a calibration says of where it is from, beside what the pools know."""
 
     labels: str = ""
@@ -72,7 +72,10 @@ class Learned:
 
 
 def learn(
-    examples: Mapping[Settings, Sequence[Example]], pool: Pool, source: Source, target: Target
+    examples: Mapping[Settings, Sequence[Example]],
+    pool: Pool,
+    provenance: Provenance,
+    target: Target,
 ) -> Learned:
     """The calibrated settings that serve the target best on queries held out.
 
@@ -85,7 +88,7 @@ def learn(
     why = "there are too few labels of relevant hits"
     for base, each in examples.items():
         for boosted in (False, True)[: 2 if n >= BOOSTED_FROM else 1]:
-            about = _about(each, base, pool, source)
+            about = _about(each, base, pool, provenance)
             try:
                 chances = _held_out(each, about, base, boosted=boosted)
             except ValueError as error:
@@ -181,17 +184,19 @@ def _outcome(each: Example, chances: Floats, settings: Settings) -> dict[str, fl
     return made | {"kept": float(len(kept)), "tokens": float(each.tokens[kept].sum())}
 
 
-def _about(examples: Sequence[Example], base: Settings, pool: Pool, source: Source) -> Calibration:
+def _about(
+    examples: Sequence[Example], base: Settings, pool: Pool, provenance: Provenance
+) -> Calibration:
     """A calibration that says where it is from, and has learned nothing yet."""
     return Calibration(
         collection=pool.collection,
         embedder=pool.embedder,
         space=pool.space,
         reranker=reranker_key(base.quality) if SCORED.intersection(_names(base)) else "",
-        labels=source.labels,
+        labels=provenance.labels,
         queries=len(examples),
         relevant=int(sum(each.relevant.sum() for each in examples)),
-        date=source.date,
+        date=provenance.date,
         depth=DEPTH,
         beyond=_short(np.mean([each.wanted - each.relevant.sum() for each in examples])),
         intercept=0.0,
@@ -205,10 +210,10 @@ def example(pool: Pool, labels: Mapping[str, int], settings: Settings, user: Use
     trace = result.trace("cutoff")
     ids = trace.detail.ids[:DEPTH] if isinstance(trace.detail, CutoffDetail) else ()
     hits = {hit.id: hit for hit in result.hits}
-    look = LayerInput(base, pool, scan_rules(pool), viewer(user, base))
+    inputs = LayerInput(base, pool, scan_rules(pool), viewer(user, base))
     relevant = relevant_of(labels)
     return Example(
-        features([hits[i] for i in ids], look) if ids else {},
+        features([hits[i] for i in ids], inputs) if ids else {},
         np.array([float(fits([hits[i]], NO_BUDGET)[1]) for i in ids]),
         np.array([float(i in relevant) for i in ids]),
         min(trace.count("pinned"), DEPTH),

@@ -8,7 +8,7 @@ import numpy as np
 
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.crossval import Choice
-from ragfilter.evaluate.learn import Example, Learned, Source, example, learn
+from ragfilter.evaluate.learn import Example, Learned, Provenance, example, learn
 from ragfilter.evaluate.sweep import Outcome, sweep
 from ragfilter.evaluate.target import Target
 from ragfilter.layers.calibration import read
@@ -34,15 +34,15 @@ class Learning:
             for base in bases
         }
 
-    def learn(self, places: Choice, source: Source, target: Target) -> Learned:
+    def learn(self, places: Choice, provenance: Provenance, target: Target) -> Learned:
         """What the queries at these places teach. Raises ValueError where that is nothing."""
         some = {base: [each[i] for i in places] for base, each in self.examples.items()}
-        return learn(some, next(iter(self.pools.values())), source, target)
+        return learn(some, next(iter(self.pools.values())), provenance, target)
 
-    def by_fold(self, folds: Choice, source: Source, target: Target) -> dict[int, Learned]:
+    def by_fold(self, folds: Choice, provenance: Provenance, target: Target) -> dict[int, Learned]:
         """What all queries but those of a fold teach, by fold. Raises ValueError."""
         return {
-            int(fold): self.learn(np.flatnonzero(folds != fold), source, target)
+            int(fold): self.learn(np.flatnonzero(folds != fold), provenance, target)
             for fold in np.unique(folds)
         }
 

@@ -113,7 +113,7 @@ class _Asked:
     those that pass. `kept` and `scores` are those with every rule in force.
 
     A rule that blocks and is removed lets its chunks join the `survivors` of the rules, and changes
-    nothing else: what is pinned, and what the layers `behind` may `look` at, stays. `blocked` has
+    nothing else: what is pinned, and what the layers `behind` may look at, stays. `blocked` has
     by id how many survivors stand before a chunk, and the chunk without its rule.
     """
 
@@ -127,7 +127,7 @@ class _Asked:
     survivors: tuple[Hit, ...]
     blocked: Mapping[str, tuple[int, Hit]]
     behind: tuple[LayerSpec, ...]
-    look: LayerInput
+    inputs: LayerInput
     relevant: frozenset[str]
     kept: tuple[str, ...] = ()
     scores: Scores | None = None
@@ -142,7 +142,7 @@ class _Asked:
         hits = list(self.survivors)
         for place, hit in reversed([self.blocked[i] for i in freed]):
             hits.insert(place, hit)
-        kept, needs = keep(self.behind, tuple(hits), self.look)
+        kept, needs = keep(self.behind, tuple(hits), self.inputs)
         return _ids(kept), bool(needs)
 
     def with_rules(self, rules: Mapping[str, str | None]) -> tuple[tuple[str, ...], bool]:
@@ -336,8 +336,8 @@ def _prepare(
     on = [layer for layer in LAYERS if layer.enabled(settings)]
     at = [layer.name for layer in on].index("query_must")
     found = {hit.id for hit in seen}
-    look = LayerInput(settings, pool, scan, user, explain=False)
-    step = on[at].apply(hits, look)
+    inputs = LayerInput(settings, pool, scan, user, explain=False)
+    step = on[at].apply(hits, inputs)
     # No layer looks at what lies behind, but for pins, which the later ones put first.
     survivors = tuple(hit for hit in step.hits if hit.id in found or hit.id in step.pinned)
     stays = {hit.id for hit in survivors}
@@ -357,7 +357,7 @@ def _prepare(
             if hit.id in found and hit.id not in passing
         },
         behind=tuple(on[at + 1 :]),
-        look=look.after(step),
+        inputs=inputs.after(step),
         relevant=relevant_of(labels or {}),
     )
     kept, waiting = asked.let_pass(())

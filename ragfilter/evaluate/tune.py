@@ -20,7 +20,7 @@ import numpy as np
 
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.crossval import Choice, Interval, Table, assign_folds, bootstrap, pick
-from ragfilter.evaluate.learn import DEPTH, INNER, Learned, Source
+from ragfilter.evaluate.learn import DEPTH, INNER, Learned, Provenance
 from ragfilter.evaluate.learning import Learning
 from ragfilter.evaluate.metrics import Scores
 from ragfilter.evaluate.sweep import Outcome, prefixes, sweep
@@ -157,7 +157,7 @@ def tune(
     target: Target = Target(),
     folds: int = 5,
     rerank: bool = True,
-    source: Source = Source(),
+    provenance: Provenance = Provenance(),
     progress: Progress | None = None,
 ) -> Tuning:
     """The settings that serve `target` best, and what tuning so is worth on queries held out.
@@ -190,7 +190,7 @@ def tune(
     alone = {name: tuned(tables) for name, tables in groups.items()}
     some = next(iter(pools.values()))
     chosen = {
-        name: _recorded(named[name][target.choose(tables)], some, len(pools), source)
+        name: _recorded(named[name][target.choose(tables)], some, len(pools), provenance)
         for name, tables in groups.items()
     }
     learned: dict[int, Learned] = {}
@@ -200,8 +200,8 @@ def tune(
     why_not = ""
     try:
         learning = Learning(pools, qrels, _bases(settings, rerank=rerank, depth=DEPTH), user)
-        learned = learning.by_fold(assigned, source, target)
-        whole = learning.learn(np.arange(len(pools)), source, target)
+        learned = learning.by_fold(assigned, provenance, target)
+        whole = learning.learn(np.arange(len(pools)), provenance, target)
     except ValueError as error:
         why_not = str(error)
     else:
@@ -252,7 +252,7 @@ def tune(
     )
 
 
-def _recorded(settings: Settings, pool: Pool, queries: int, source: Source) -> Settings:
+def _recorded(settings: Settings, pool: Pool, queries: int, provenance: Provenance) -> Settings:
     """The settings with what their cutoff was tuned on; `pool` is any of those."""
     quality, cutoff = settings.quality, settings.cutoff
     reads = [n for n in strategy(cutoff.strategy).reads if n in GRID or n in SHARES]
@@ -261,9 +261,9 @@ def _recorded(settings: Settings, pool: Pool, queries: int, source: Source) -> S
         embedder=pool.embedder,
         space=pool.space,
         reranker=reranker_key(quality) if quality.enabled and quality.mode == "always" else "",
-        labels=source.labels,
+        labels=provenance.labels,
         queries=queries,
-        date=source.date,
+        date=provenance.date,
         strategy=cutoff.strategy,
         values={name: getattr(cutoff, name) for name in (*reads, "max_results")},
     )

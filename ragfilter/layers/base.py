@@ -1,4 +1,4 @@
-"""The one shape every layer has: `apply(hits, look) -> LayerOutput`, pure."""
+"""The one shape every layer has: `apply(hits, inputs) -> LayerOutput`, pure."""
 
 from __future__ import annotations
 

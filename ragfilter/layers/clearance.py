@@ -108,13 +108,13 @@ def with_visible_refs(hits: Iterable[Hit], pool: Pool, user: User) -> tuple[Hit,
     return tuple(replace(hit, chunk=replace(hit.chunk, refs=named(hit.chunk))) for hit in hits)
 
 
-def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
+def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Keep the accessible hits. Status `insufficient_clearance` where hits existed and none is."""
-    user = look.user
+    user = inputs.user
     refusals = [user.refusal(hit.chunk) for hit in hits]
     kept = tuple(hit for hit, refusal in zip(hits, refusals, strict=True) if not refusal)
     decisions: tuple[Decision, ...] = ()
-    if look.explain:
+    if inputs.explain:
         decisions = tuple(_decide(h, r, user) for h, r in zip(hits, refusals, strict=True))
     if hits and not kept:
         message = _message([hit.chunk for hit in hits], user)

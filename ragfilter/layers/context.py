@@ -17,12 +17,12 @@ class ContextSettings(Section):
     )  # fmt: skip
 
 
-def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
+def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Keep the hits that fit into `max_context_tokens`; drop the others with the tokens counted."""
-    budget = look.settings.context.max_context_tokens
+    budget = inputs.settings.context.max_context_tokens
     fitting, tokens = fits(hits, budget)
     kept = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if fit)
-    if not look.explain:
+    if not inputs.explain:
         return LayerOutput(kept)
     decisions = tuple(
         Decision(

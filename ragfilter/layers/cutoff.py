@@ -115,10 +115,10 @@ def origin(settings: Settings) -> Origin | None:
     return tuned if tuned is not None and tuned.is_in_force(cutoff) else None
 
 
-def _check_scale(look: LayerInput) -> None:
+def _check_scale(inputs: LayerInput) -> None:
     """Raises SettingsError for distances that were tuned on another scale. What somebody set
     themselves is theirs."""
-    settings = look.settings.cutoff
+    settings = inputs.settings.cutoff
     if not settings.tuned_on:
         return
     tuned = read_tuned(settings.tuned_on)
@@ -128,7 +128,7 @@ def _check_scale(look: LayerInput) -> None:
         if name in SCALED and tuned.values.get(name) == getattr(settings, name)
     )
     if names:
-        tuned.check_fits(names, look.pool, look.settings.quality)
+        tuned.check_fits(names, inputs.pool, inputs.settings.quality)
 
 
 def cut(
@@ -224,23 +224,23 @@ def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tupl
     return tuple(made for name, made in zip(names, every, strict=True) if made.strategy == name)
 
 
-def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
+def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Keep the pins and what stands before the cut; `detail` holds the cut and its values."""
-    _check_scale(look)
-    settings = look.settings.cutoff
-    pins = tuple(hit for hit in hits if hit.id in look.pinned)
-    free = tuple(hit for hit in hits if hit.id not in look.pinned)
-    reranked = look.reranked and bool(free)
-    unscored = look.pool.space == "rank" and not reranked
+    _check_scale(inputs)
+    settings = inputs.settings.cutoff
+    pins = tuple(hit for hit in hits if hit.id in inputs.pinned)
+    free = tuple(hit for hit in hits if hit.id not in inputs.pinned)
+    reranked = inputs.reranked and bool(free)
+    unscored = inputs.pool.space == "rank" and not reranked
     weigh = strategy(settings.strategy).weigh
-    chances = None if weigh is None or unscored else weigh(pins + free, look)
+    chances = None if weigh is None or unscored else weigh(pins + free, inputs)
     unknown = weigh is not None and not unscored and chances is None
     if chances is not None and (not settings.prefix or settings.target not in BETA):
         values_of = dict(zip((hit.id for hit in pins + free), chances, strict=True))
         free = tuple(sorted(free, key=lambda hit: values_of[hit.id]))
         chances = tuple(values_of[hit.id] for hit in pins + free)
     hits = pins + free
-    lowered = {} if reranked or chances is not None else look.lowered
+    lowered = {} if reranked or chances is not None else inputs.lowered
     values = (
         chances
         if chances is not None
@@ -251,9 +251,9 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     if unscored or unknown:
         settings = settings.model_copy(update={"strategy": "fixed" if unscored else "gap"})
     # What does not fit has no chance.
-    background = 1.0 if chances is not None else _background(look, reranked=reranked)
+    background = 1.0 if chances is not None else _background(inputs, reranked=reranked)
     made = cut_hits(values, settings, pinned=len(pins), background=background)
-    if not look.explain:
+    if not inputs.explain:
         return LayerOutput(hits[: made.kept])
     shallow = made.strategy != settings.strategy
     if shallow:
@@ -272,7 +272,7 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
         else DISTANCE
     )
     decisions = [
-        _pin(hit, look.pinned[hit.id], value, reranked and chances is None)
+        _pin(hit, inputs.pinned[hit.id], value, reranked and chances is None)
         for hit, value in zip(pins, values, strict=False)
     ]
     decide = _decide if chances is None else _decide_likely
@@ -291,12 +291,12 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     return LayerOutput(hits[: made.kept], tuple(decisions), detail=detail, note=note)
 
 
-def _background(look: LayerInput, *, reranked: bool) -> float | None:
+def _background(inputs: LayerInput, *, reranked: bool) -> float | None:
     """The mean of the farther half of what the query itself found, in the scale in force; None
     where that is too little to know it."""
-    found = look.found
+    found = inputs.found
     if not reranked or len(found) < BACKGROUND_FROM:
-        return look.far_end
+        return inputs.far_end
     scores = [1.0 - h.rerank_score for h in found if h.rerank_score is not None]
     return far_end(scores) if scores else None
 

@@ -54,19 +54,19 @@ class Diversity(Section):
     )  # fmt: skip
 
 
-def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
+def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Best first: what resembles a kept chunk goes, then what only holds words that are covered."""
-    settings = look.settings.section(Diversity)
+    settings = inputs.settings.section(Diversity)
     first, rest = hits[:LOOKED_AT], hits[LOOKED_AT:]
-    held = _telling_words(look.pool.query, first)
+    held = _telling_words(inputs.pool.query, first)
     alike = _Alike()
     covered: Counter[str] = Counter()
     kept: list[Hit] = []
     decisions: list[Decision] = []
     for hit in first:
         decision = _decide(hit, alike, held[hit.id], covered, settings)
-        if hit.id in look.pinned:
-            decision = Decision(hit.id, "diversity", "pinned", look.pinned[hit.id])
+        if hit.id in inputs.pinned:
+            decision = Decision(hit.id, "diversity", "pinned", inputs.pinned[hit.id])
         decisions.append(decision)
         if decision.outcome != "dropped":
             kept.append(hit)

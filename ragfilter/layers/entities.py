@@ -27,7 +27,7 @@ class Entities(Section):
     )  # fmt: skip
 
 
-def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
+def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Move each side's best surviving chunk to the front, the nearest first.
 
     The order of the sides would make steps that are no cliffs: after a near second pin the first
@@ -37,8 +37,8 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     there is none, whose title names it; only where no title does, whose text names it: many texts
     mention what they are not about. A chunk that is best for two sides is pinned once, for both.
     """
-    if not look.pool.entities:
-        name = shared_name(look.pool.query)
+    if not inputs.pool.entities:
+        name = shared_name(inputs.pool.query)
         note = (
             f"all sides are “{name}”, so none is searched for separately"
             if name
@@ -48,8 +48,8 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
     by_id = {hit.id: hit for hit in hits}
     pinned: dict[str, list[str]] = {}
     missing: list[str] = []
-    for entity in look.pool.entities:
-        ids = entity.ids[: look.settings.entities.per_entity]
+    for entity in inputs.pool.entities:
+        ids = entity.ids[: inputs.settings.entities.per_entity]
         best = _best(entity, [by_id[i] for i in ids if i in by_id])
         if best is None:
             missing.append(entity.name)

@@ -41,20 +41,20 @@ NEAREST = 10
 BEST = 4
 
 
-def features(hits: Sequence[Hit], look: LayerInput) -> dict[str, Floats]:
+def features(hits: Sequence[Hit], inputs: LayerInput) -> dict[str, Floats]:
     """Every feature of these hits, which came into the cutoff together; those of rerank scores only
     where there are any. A hit without one counts as the lowest."""
     distances = np.array([hit.distance for hit in hits])
     order = np.argsort(distances, kind="stable")
     best = float(distances.min())
-    background = look.background
+    background = inputs.background
     far = far_end([*distances]) if background is None else background
     way = (distances - best) / max(far - best, 1e-9)
     steps = np.diff(way[order])
     before, after = np.zeros(len(hits)), np.zeros(len(hits))
     before[order[1:]], after[order[:-1]] = steps, steps
     passages = [hit.chunk.passage for hit in hits]
-    shared = words.overlaps(look.pool.query, passages)
+    shared = words.overlaps(inputs.pool.query, passages)
     share = np.array([overlap.share for overlap in shared])
     made = {
         "way": way,
@@ -64,7 +64,7 @@ def features(hits: Sequence[Hit], look: LayerInput) -> dict[str, Floats]:
         "gap_before": before,
         "gap_after": after,
         "crowd": np.full(len(hits), way[order[:NEAREST]].mean()),
-        "rule": np.array([float(look.rules.check(hit.chunk.rule).holds) for hit in hits]),
+        "rule": np.array([float(inputs.rules.check(hit.chunk.rule).holds) for hit in hits]),
         "words": share,
         "words_behind": share.max() - share,
         "linked": linked(hits, way),

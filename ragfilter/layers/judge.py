@@ -96,26 +96,26 @@ class Judge(Section):
     )  # fmt: skip
 
 
-def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
+def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Obey the judgement in the pool; status `low_quality_results` where it leaves nothing."""
     if not hits:
         return LayerOutput(())
-    settings = look.settings.judge
-    asked = call.candidates(hits, settings, look.pool.space, look.pinned)
-    unasked = _unasked(hits, asked, look)
+    settings = inputs.settings.judge
+    asked = call.candidates(hits, settings, inputs.pool.space, inputs.pinned)
+    unasked = _unasked(hits, asked, inputs)
     if not asked:
         message = NOTHING_SIMILAR.format(limit=settings.min_relevance)
         return LayerOutput((), unasked, status="low_quality_results", message=message)
-    ready = question(asked, look.pool, look.settings, look.user)
+    ready = question(asked, inputs.pool, inputs.settings, inputs.user)
     if not ready.asked:
-        return _fall_back(asked, unasked, call.no_room(settings), look)
-    judgement = _judgement_of(ready, look.pool.judgements)
+        return _fall_back(asked, unasked, call.no_room(settings), inputs)
+    judgement = _judgement_of(ready, inputs.pool.judgements)
     if judgement is not None:
         if judgement.error or not judgement.verdicts:
-            step = _fall_back(asked, unasked, judgement.error or call.NO_DECISION, look)
+            step = _fall_back(asked, unasked, judgement.error or call.NO_DECISION, inputs)
             return replace(step, detail=JudgeDetail(judgement))
-        return _obey(asked, unasked, judgement, look)
-    return _wait(asked, unasked, ready, look, changed=bool(look.pool.judgements))
+        return _obey(asked, unasked, judgement, inputs)
+    return _wait(asked, unasked, ready, inputs, changed=bool(inputs.pool.judgements))
 
 
 def question(
@@ -142,15 +142,15 @@ def _judgement_of(ready: call.JudgePrompt, judgements: Sequence[Judgement]) -> J
     return next(wordless, None)
 
 
-def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], look: LayerInput) -> tuple[Decision, ...]:
-    settings = look.settings.judge
+def _unasked(hits: Sequence[Hit], asked: Sequence[Hit], inputs: LayerInput) -> tuple[Decision, ...]:
+    settings = inputs.settings.judge
     width = call.width(settings)
     ids = {hit.id for hit in asked}
     decisions = []
     for place, hit in enumerate(hits, start=1):
         if hit.id in ids:
             continue
-        value = look.similarity(hit)
+        value = inputs.similarity(hit)
         if place > width:
             reason = f"{in_order(place, hit)}beyond the first {width} that are judged"
             decisions.append(
@@ -167,71 +167,70 @@ def _wait(
     asked: tuple[Hit, ...],
     unasked: tuple[Decision, ...],
     ready: call.JudgePrompt,
-    look: LayerInput,
+    inputs: LayerInput,
     *,
     changed: bool,
 ) -> LayerOutput:
     """What a failure would leave, until the judge is asked."""
-    step = _nearest(asked, unasked, look, "kept", lambda rule: f"not judged yet, {rule}")
+    step = _nearest(asked, unasked, inputs, "kept", lambda rule: f"not judged yet, {rule}")
     n = len(ready.asked)
     why = "1 chunk waits" if n == 1 else f"{n} chunks wait"
     need = Pending("judge", "judge", tuple(hit.id for hit in asked), f"{why} for the LLM's verdict")
     before = "judged with other chunks or another prompt, so " if changed else ""
-    note = (
-        f"{before}not judged yet; the first {look.settings.judge.max_chunks} by distance until then"
-    )
+    most = inputs.settings.judge.max_chunks
+    note = f"{before}not judged yet; the first {most} by distance until then"
     return replace(step, needs=(need,), note=note)
 
 
 def _fall_back(
-    asked: tuple[Hit, ...], unasked: tuple[Decision, ...], error: str, look: LayerInput
+    asked: tuple[Hit, ...], unasked: tuple[Decision, ...], error: str, inputs: LayerInput
 ) -> LayerOutput:
     failed = "fallback, the judge failed"
-    step = _nearest(asked, unasked, look, "fallback", lambda rule: f"{rule}; {failed}")
-    limit = look.settings.judge.max_chunks
+    step = _nearest(asked, unasked, inputs, "fallback", lambda rule: f"{rule}; {failed}")
+    limit = inputs.settings.judge.max_chunks
     return replace(step, note=f"the judge failed ({error}); the first {limit} by distance instead")
 
 
 def _nearest(
     asked: tuple[Hit, ...],
     unasked: tuple[Decision, ...],
-    look: LayerInput,
+    inputs: LayerInput,
     outcome: Outcome,
     say: Callable[[str], str],
 ) -> LayerOutput:
     """Without verdicts: the first `max_chunks` by distance, pins first. `say` gives the reason."""
-    limit = look.settings.judge.max_chunks
-    pins = [hit for hit in asked if hit.id in look.pinned]
-    others = sorted((h for h in asked if h.id not in look.pinned), key=lambda h: h.distance)
+    limit = inputs.settings.judge.max_chunks
+    pins = [hit for hit in asked if hit.id in inputs.pinned]
+    others = sorted((h for h in asked if h.id not in inputs.pinned), key=lambda h: h.distance)
     ordered = [*pins, *others]
     kept = ordered[: max(limit, len(pins))]
     decisions = []
     for place, hit in enumerate(ordered, start=1):
         stays = place <= len(kept)
         rule = f"{'among' if stays else 'beyond'} the nearest {limit}"
-        if hit.id in look.pinned:
-            rule = look.pinned[hit.id]
+        if hit.id in inputs.pinned:
+            rule = inputs.pinned[hit.id]
         became: Outcome = outcome if stays else "dropped"
         decisions.append(Decision(hit.id, "judge", became, say(rule), float(place), float(limit)))
     return LayerOutput(tuple(kept), (*decisions, *unasked))
 
 
 def _obey(
-    asked: tuple[Hit, ...], unasked: tuple[Decision, ...], judgement: Judgement, look: LayerInput
+    asked: tuple[Hit, ...], unasked: tuple[Decision, ...], judgement: Judgement, inputs: LayerInput
 ) -> LayerOutput:
     verdicts = {verdict.chunk_id: verdict for verdict in judgement.verdicts}
-    decisions = {h.id: _decision(h, verdicts.get(h.id), judgement, look) for h in asked}
+    decisions = {h.id: _decision(h, verdicts.get(h.id), judgement, inputs) for h in asked}
     kept = [hit for hit in asked if decisions[hit.id].outcome != "dropped"]
     discarded = frozenset(v.chunk_id for v in judgement.verdicts if v.action == "DISCARD")
     brought: dict[str, Hit] = {}
     steps: list[Brought] = []
     held = {hit.id for hit in kept}
-    find = _finder(look)
+    find = _finder(inputs)
     for root in kept:
         verdict = verdicts.get(root.id)
         if verdict is None or verdict.action != "EXPAND":
             continue
-        for hit, reached in _reached(root, verdict.depth, look, find, discarded):
+        for hit, reached in _reached(root, verdict.depth, inputs, find, discarded):
             if hit.id in held:
                 continue
             held.add(hit.id)
@@ -253,12 +252,12 @@ def _obey(
 
 
 def _decision(
-    hit: Hit, verdict: Verdict | None, judgement: Judgement, look: LayerInput
+    hit: Hit, verdict: Verdict | None, judgement: Judgement, inputs: LayerInput
 ) -> Decision:
     if verdict is None:
         said = "not named by the judge"
         if hit.id in judgement.left_out:
-            budget = look.settings.judge.max_prompt_tokens
+            budget = inputs.settings.judge.max_prompt_tokens
             said = f"left out of the judge's prompt: its budget of {budget} tokens was full"
         elif hit.id in judgement.unreadable:
             said = f"the judge's action is not one of {', '.join(judge_prompts.ACTIONS)}"
@@ -268,8 +267,8 @@ def _decision(
         said = f"the judge said {verdict.action}"
     if hit.id in judgement.shortened:
         said = f"{said} (its text shortened)"
-    if hit.id in look.pinned:
-        return Decision(hit.id, "judge", "pinned", f"{look.pinned[hit.id]}; {said}")
+    if hit.id in inputs.pinned:
+        return Decision(hit.id, "judge", "pinned", f"{inputs.pinned[hit.id]}; {said}")
     keeps = verdict is not None and verdict.action != "DISCARD"
     return Decision(hit.id, "judge", "kept" if keeps else "dropped", said)
 
@@ -292,10 +291,10 @@ def _note(judgement: Judgement, kept: int, brought: int) -> str:
 Finder = Callable[[str], Hit | None]
 
 
-def _finder(look: LayerInput) -> Finder:
+def _finder(inputs: LayerInput) -> Finder:
     """The hit with an id, where the pool holds its text and the user and its rule let it pass."""
-    reachable = {hit.id: hit for hit in look.pool.reachable}
-    known = {**reachable, **{hit.id: hit for hit in look.pool.hits}}
+    reachable = {hit.id: hit for hit in inputs.pool.reachable}
+    known = {**reachable, **{hit.id: hit for hit in inputs.pool.hits}}
 
     def find(chunk_id: str) -> Hit | None:
         hit = known.get(chunk_id)
@@ -307,13 +306,13 @@ def _finder(look: LayerInput) -> Finder:
             if whole is None or not whole.chunk.loaded:
                 return None
             hit = replace(hit, chunk=whole.chunk)
-        return hit if is_clean(hit.chunk, look.settings, look.rules, look.user) else None
+        return hit if is_clean(hit.chunk, inputs.settings, inputs.rules, inputs.user) else None
 
     return find
 
 
 def _reached(
-    root: Hit, depth: int, look: LayerInput, find: Finder, closed: frozenset[str]
+    root: Hit, depth: int, inputs: LayerInput, find: Finder, closed: frozenset[str]
 ) -> Iterator[tuple[Hit, Reached]]:
     """What the references of `root` lead to within `depth` steps."""
     found: dict[str, Hit] = {}
@@ -325,7 +324,7 @@ def _reached(
         found[chunk_id] = hit
         return hit.chunk
 
-    most = look.settings.judge.max_expansion
+    most = inputs.settings.judge.max_expansion
     for reached in walk(root.chunk, depth=depth, most=most, find=open_chunk):
         yield found[reached.chunk.id], reached
 

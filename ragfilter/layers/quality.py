@@ -108,16 +108,16 @@ class Quality(Section):
         return self
 
 
-def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
+def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Keep good hits. Status `low_quality_results` with an empty result where there are none."""
-    quality = look.settings.quality
+    quality = inputs.settings.quality
     pins: tuple[Hit, ...] = ()
-    if look.pinned:
-        pins = tuple(hit for hit in hits if hit.id in look.pinned)
-        hits = tuple(hit for hit in hits if hit.id not in look.pinned)
-    step = _judge(hits, look, quality)
+    if inputs.pinned:
+        pins = tuple(hit for hit in hits if hit.id in inputs.pinned)
+        hits = tuple(hit for hit in hits if hit.id not in inputs.pinned)
+    step = _judge(hits, inputs, quality)
     if pins:
-        pinned = tuple(Decision(hit.id, "quality", "pinned", look.pinned[hit.id]) for hit in pins)
+        pinned = tuple(Decision(hit.id, "quality", "pinned", inputs.pinned[hit.id]) for hit in pins)
         # A pin is a result, so that nothing is amiss.
         return LayerOutput(
             pins + step.hits, pinned + step.decisions, step.needs, step.detail, step.note,
@@ -132,19 +132,19 @@ def widths(quality: Quality) -> tuple[int, ...]:
     return (*steps, quality.max_top_k)
 
 
-def _judge(hits: tuple[Hit, ...], look: LayerInput, quality: Quality) -> LayerOutput:
-    if look.pool.space == "rank" and quality.mode == "when_poor":
+def _judge(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> LayerOutput:
+    if inputs.pool.space == "rank" and quality.mode == "when_poor":
         return _unscored(hits, quality)
-    bar = _bar(look, quality)
+    bar = _bar(inputs, quality)
     good = bar.pick(hits[: quality.min_top_k])
     if good and quality.mode == "when_poor":
         return _keep_good(hits, good, quality.min_top_k, bar)
     if quality.reranker == "none" or not hits:
-        return _widen(hits, look, quality)
+        return _widen(hits, inputs, quality)
     key = reranker_key(quality)
-    error = next((f.error for f in look.pool.failures if f.reranker == key), "")
+    error = next((f.error for f in inputs.pool.failures if f.reranker == key), "")
     if error:
-        step = _widen(hits, look, quality)
+        step = _widen(hits, inputs, quality)
         note = f"{quality.reranker} failed ({error}); looked further by distance instead"
         fallback = tuple(
             replace(d, outcome="fallback", reason=f"{d.reason}; fallback, the reranker failed")
@@ -155,8 +155,8 @@ def _judge(hits: tuple[Hit, ...], look: LayerInput, quality: Quality) -> LayerOu
         return replace(step, decisions=fallback, note=note)
     candidates = hits[: quality.max_top_k]
     missing = tuple(hit.id for hit in candidates if hit.rerank_score is None)
-    if missing or look.pool.reranker != key:
-        step = _widen(hits, look, quality)
+    if missing or inputs.pool.reranker != key:
+        step = _widen(hits, inputs, quality)
         need = Pending(
             "rerank",
             "quality",
@@ -179,16 +179,16 @@ def reranker_key(quality: Quality) -> str:
 class _Bar:
     """What makes a candidate good: a similarity of at least `limit`, or a distance of at most."""
 
-    look: LayerInput
+    inputs: LayerInput
     limit: float
     share: float | None = None
 
     def value(self, hit: Hit) -> float:
-        return self.look.similarity(hit) if self.share is None else hit.distance
+        return self.inputs.similarity(hit) if self.share is None else hit.distance
 
     @property
     def least_similarity(self) -> float:
-        return self.limit if self.share is None else similarity(self.limit, self.look.pool.space)
+        return self.limit if self.share is None else similarity(self.limit, self.inputs.pool.space)
 
     def pick(self, hits: Sequence[Hit]) -> list[Hit]:
         return [hit for hit in hits if self.passes(self.value(hit))]
@@ -208,16 +208,16 @@ class _Bar:
         return f"distance {pair or numbers.apart(value, '>', self.limit)}, {of}"
 
 
-def _bar(look: LayerInput, quality: Quality) -> _Bar:
-    background = look.background if quality.good_by == "background" else None
+def _bar(inputs: LayerInput, quality: Quality) -> _Bar:
+    background = inputs.background if quality.good_by == "background" else None
     if background is None:
-        return _Bar(look, quality.score_threshold)
+        return _Bar(inputs, quality.score_threshold)
     share = quality.background_share
-    return _Bar(look, share * background, share)
+    return _Bar(inputs, share * background, share)
 
 
 def _keep_good(hits: tuple[Hit, ...], good: list[Hit], width: int, bar: _Bar) -> LayerOutput:
-    if not bar.look.explain:
+    if not bar.inputs.explain:
         return LayerOutput(tuple(good))
     good_ids = {hit.id for hit in good}
     decisions = []
@@ -243,23 +243,23 @@ def _unscored(hits: tuple[Hit, ...], quality: Quality) -> LayerOutput:
     return LayerOutput(hits[:width], tuple(decisions), note=note)
 
 
-def _widen(hits: tuple[Hit, ...], look: LayerInput, quality: Quality) -> LayerOutput:
-    if look.pool.space == "rank":
+def _widen(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> LayerOutput:
+    if inputs.pool.space == "rank":
         return _unscored(hits, quality)
     if not hits:
         return LayerOutput(())
-    bar = _bar(look, quality)
-    looks: list[Width] = []
+    bar = _bar(inputs, quality)
+    tried: list[Width] = []
     good: list[Hit] = []
     for width in widths(quality):
         first = hits[:width]
         good = bar.pick(first)
-        looks.append(Width(width, len(good), max(map(look.similarity, first))))
+        tried.append(Width(width, len(good), max(map(inputs.similarity, first))))
         if good:
             break
     step = replace(
-        _keep_good(hits, good, looks[-1].width, bar),
-        detail=Widening(bar.least_similarity, tuple(looks)),
+        _keep_good(hits, good, tried[-1].width, bar),
+        detail=Widening(bar.least_similarity, tuple(tried)),
     )
     return step if good else replace(step, status="low_quality_results", message=MESSAGE)
 
@@ -311,10 +311,10 @@ def _line(trace: LayerTrace, result: Result) -> str:
 
 def _path(detail: Widening) -> str:
     """``; first 3, 5: none, first 7: 2``: how far it looked, and what was good."""
-    *poor, last = detail.looks
+    *poor, last = detail.widths
     found = f"first {last.width}: {last.good}" if last.good else ""
     poor = poor if last.good else [*poor, last]
-    nothing = f"first {', '.join(str(look.width) for look in poor)}: none" if poor else ""
+    nothing = f"first {', '.join(str(tried.width) for tried in poor)}: none" if poor else ""
     return f"; {', '.join(filter(None, (nothing, found)))}"
 
 

@@ -33,26 +33,26 @@ class QueryMust(Section):
     )  # fmt: skip
 
 
-def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
+def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Keep hits whose rule holds. A rule that cannot be read lets its chunk pass, and says so.
 
     With `pin`, the nearest that a rule admits are pinned: a chunk without a rule only passes, but
     one whose rule holds was meant for such a query.
     """
-    settings = look.settings
-    passes = [look.rules.passes(hit.chunk.rule) for hit in hits]
+    settings = inputs.settings
+    passes = [inputs.rules.passes(hit.chunk.rule) for hit in hits]
     kept = tuple(compress(hits, passes))
     pinned: dict[str, str] = {}
     if settings.query_must.pin:
-        checks = ((hit.id, look.rules.check(hit.chunk.rule)) for hit in kept)
+        checks = ((hit.id, inputs.rules.check(hit.chunk.rule)) for hit in kept)
         met = ((i, check.reason) for i, check in checks if check.holds)
         pinned = dict(islice(met, settings.retrieval.k))
-    if not look.explain:
+    if not inputs.explain:
         return LayerOutput(kept, pinned=pinned)
     decisions: list[Decision] = []
     for hit, ok in zip(hits, passes, strict=True):
         outcome: Outcome = "pinned" if hit.id in pinned else "kept" if ok else "dropped"
-        reason = look.rules.check(hit.chunk.rule).reason
+        reason = inputs.rules.check(hit.chunk.rule).reason
         decisions.append(Decision(hit.id, "query_must", outcome, reason))
     found_by_query = [
         (hit.id, ok) for hit, ok in zip(hits, passes, strict=True) if hit.found_by == "query"

@@ -7,10 +7,10 @@ from ragfilter.layers.spec import LayerSpec, Mark
 from ragfilter.model import Decision, Hit
 
 
-def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
+def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Keep the first `retrieval.k` hits."""
-    k = look.settings.retrieval.k
-    if not look.explain:
+    k = inputs.settings.retrieval.k
+    if not inputs.explain:
         return LayerOutput(hits[:k])
     decisions = tuple(
         Decision(

@@ -45,24 +45,24 @@ class Words(Section):
     )
 
 
-def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
+def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Order the hits by distance less shared words, pins first.
 
     The lowered distance is d − weight × (background − best) × overlap: in the scale of the
     collection's distances, whatever that is. Where no background is known, the order stays.
     """
-    settings, query = look.settings.words, look.pool.query
+    settings, query = inputs.settings.words, inputs.pool.query
     ids = [hit.id for hit in hits]
     values = [hit.distance for hit in hits]
     near = ids[: settings.depth]
-    known: dict[str, _Said] = look.shared.setdefault("words", {})
+    known: dict[str, _Said] = inputs.shared.setdefault("words", {})
     said = [
         known.get(i) or known.setdefault(i, _read(hit, query))
         for i, hit in zip(near, hits, strict=False)
     ]
-    pinned = _stating(query, near, said, look) if settings.pin_values else {}
-    pins = {**pinned, **look.pinned}
-    background = look.background
+    pinned = _stating(query, near, said, inputs) if settings.pin_values else {}
+    pins = {**pinned, **inputs.pinned}
+    background = inputs.background
     way = 0.0
     if near and background is not None:
         way = max(0.0, background - min(values[: settings.depth]))
@@ -75,7 +75,7 @@ def apply(hits: tuple[Hit, ...], look: LayerInput) -> LayerOutput:
         order.sort(key=lambda place: ids[place] not in pins)
     beyond = f"beyond the first {settings.depth}; only their words are compared"
     decisions: list[Decision] = []
-    if look.explain:
+    if inputs.explain:
         reasons = [*map(_shares, shared), *[beyond] * (len(ids) - len(near))]
         for i, value, reason in zip(ids, values, reasons, strict=True):
             outcome: Outcome = "pinned" if i in pins else "kept"
@@ -109,14 +109,14 @@ def _read(hit: Hit, query: str) -> _Said:
 
 
 def _stating(
-    query: str, ids: Sequence[str], said: Sequence[_Said], look: LayerInput
+    query: str, ids: Sequence[str], said: Sequence[_Said], inputs: LayerInput
 ) -> dict[str, str]:
     """Why a hit is pinned, by id: its title names what the query gives a value for, and its text
     has that value. A value that a pin states already needs no other."""
     there = [(i, each) for i, each in zip(ids, said, strict=True) if each.values]
     if not there:
         return {}
-    met = frozenset[words.Value]().union(*(s.values for i, s in there if i in look.pinned))
+    met = frozenset[words.Value]().union(*(s.values for i, s in there if i in inputs.pinned))
     found: dict[str, str] = {}
     for name, number in sorted(words.values(query) - met):
         stating = [i for i, each in there if (name, number) in each.titled]

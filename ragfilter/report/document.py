@@ -132,7 +132,7 @@ def _widening_document(result: Result) -> list[dict[str, Any]]:
     trace = trace_of(result, "quality")
     if trace is None or not isinstance(trace.detail, Widening):
         return []
-    return [asdict(look) for look in trace.detail.looks]
+    return [asdict(tried) for tried in trace.detail.widths]
 
 
 def _entity_names(result: Result) -> list[str]:

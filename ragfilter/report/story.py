@@ -32,7 +32,7 @@ class Fall:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LayerFalls:
     """What one layer dropped, with all its reasons."""
 
     layer: LayerName
@@ -63,10 +63,10 @@ class Story:
     """Why nothing is kept, where the result says so."""
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[LayerFalls, ...]:
         """What fell, layer by layer."""
         grouped = groupby(self.falls, key=lambda fall: fall.layer)
-        return tuple(Step(layer, tuple(falls)) for layer, falls in grouped)
+        return tuple(LayerFalls(layer, tuple(falls)) for layer, falls in grouped)
 
 
 def story(result: Result) -> Story:

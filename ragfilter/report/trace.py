@@ -114,11 +114,11 @@ def _rounds(detail: Rounds, names: dict[str, str]) -> Iterator[str]:
 
 
 def _widening(detail: Widening) -> Iterator[str]:
-    for look in detail.looks:
-        sign = "≥" if look.good else "<"
+    for tried in detail.widths:
+        sign = "≥" if tried.good else "<"
         yield (
-            f"  first {look.width}: {look.good} good, "
-            f"best similarity {look.best:.4f} {sign} {detail.threshold:.4f}"
+            f"  first {tried.width}: {tried.good} good, "
+            f"best similarity {tried.best:.4f} {sign} {detail.threshold:.4f}"
         )
 
 

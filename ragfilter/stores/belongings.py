@@ -43,7 +43,7 @@ def _tables(url: str) -> Iterator[tuple[sa.Connection, list[sa.Table]]]:
         # Not the error's own words: they may repeat a password.
         raise StoreError(
             f"The workspace's database failed ({type(error).__name__}).",
-            remedy="Check that it exists, has room and is writable.",
+            remedy="Check that it is a file that can be written, on a disk with room.",
         ) from None
     finally:
         engine.dispose()

@@ -23,7 +23,7 @@ from ragfilter.text.characters import whole
 with extra("chroma"):
     import sqlalchemy as sa
 
-Source = Literal["human", "llm"]
+Origin = Literal["human", "llm"]
 GRADES: Mapping[int, str] = {0: "not relevant", 1: "partly relevant", 2: "relevant"}
 """What people mark. Imported labels may have higher grades."""
 LABELLED, ASKED = "labelled", "asked"
@@ -67,7 +67,7 @@ class Label:
     query: str
     chunk_id: str
     grade: int
-    source: Source
+    source: Origin
 
 
 class LabelBook(database.Book):
@@ -86,7 +86,7 @@ class LabelBook(database.Book):
         grade: int,
         *,
         who: str,
-        source: Source = "human",
+        source: Origin = "human",
     ) -> tuple[Label, ...]:
         """Label chunks alike; all or none. The labeller's earlier ones no longer stand."""
         rows = [_row(collection, query, i, grade, who, source) for i in chunk_ids]
@@ -100,7 +100,7 @@ class LabelBook(database.Book):
         labels: Iterable[tuple[str, str, int]],
         *,
         who: str,
-        source: Source = "human",
+        source: Origin = "human",
     ) -> int:
         """Enter many labels as (question, chunk id, grade); all or none. Returns how many."""
         rows = [_row(collection, *each, who, source) for each in labels]
@@ -264,7 +264,7 @@ def _plain(text: str) -> str:
 
 
 def _row(
-    collection: str, query: str, chunk_id: str, grade: int, who: str, source: Source
+    collection: str, query: str, chunk_id: str, grade: int, who: str, source: Origin
 ) -> dict[str, Any]:
     return {
         "at": datetime.now(UTC),

@@ -10,7 +10,7 @@ import pytest
 
 import ragfilter as rf
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.learn import Source
+from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.measuring import labels_version
 
 DOCS = [{"id": f"c{n}", "text": f"text {n}"} for n in range(30)]
@@ -77,15 +77,15 @@ def test_verdicts_of_a_judge_are_not_tuned_over() -> None:
 
 
 def test_what_is_learned_says_from_which_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Source] = []
+    given: list[Provenance] = []
 
-    def tune(*args: Any, source: Source, **more: Any) -> None:
-        given.append(source)
+    def tune(*args: Any, provenance: Provenance, **more: Any) -> None:
+        given.append(provenance)
 
     monkeypatch.setattr("ragfilter.evaluate.callers.tuning.tune", tune)
     rf.tune(results(), QRELS)
     asked = Labels({"one": "Who?", "two": "Who?"}, QRELS)
-    assert given == [Source(labels_version(asked), date.today().isoformat())]
+    assert given == [Provenance(labels_version(asked), date.today().isoformat())]
 
 
 def test_one_labelled_query_cannot_be_tuned() -> None:

@@ -10,7 +10,7 @@ import pytest
 from ragfilter.errors import InputError
 from ragfilter.evaluate import target, told
 from ragfilter.evaluate.crossval import Interval, assign_folds
-from ragfilter.evaluate.learn import Example, Source, calibrate, example, learn
+from ragfilter.evaluate.learn import Example, Provenance, calibrate, example, learn
 from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.tune import Gain, tune
 from ragfilter.layers.calibration import Calibration, read
@@ -49,7 +49,7 @@ def examples() -> list[Example]:
 
 
 def test_what_no_cut_can_tell_is_learned() -> None:
-    made = tune(POOLS, QRELS, PLAIN, rerank=False, source=Source("v1", "2026-11-22"))
+    made = tune(POOLS, QRELS, PLAIN, rerank=False, provenance=Provenance("v1", "2026-11-22"))
     assert made.strategies["calibrated"].means.f1 > 0.95
     assert made.tuned.means.f1 > 0.95
     assert made.best_fixed_k.f1 < 0.4
@@ -97,7 +97,7 @@ def test_the_dial_keeps_its_share_on_queries_that_were_held_out() -> None:
 
 def test_thresholds_are_those_that_keep_their_share_of_the_labels() -> None:
     each = examples()
-    learned = learn({PLAIN: each}, POOLS["q0"], Source(), Target())
+    learned = learn({PLAIN: each}, POOLS["q0"], Provenance(), Target())
     keeps = read(learned.settings.cutoff.calibration).keeps
     assert list(keeps) == ["0.5", "0.6", "0.7", "0.75", "0.8", "0.85", "0.9", "0.95", "0.98"]
     assert sorted(keeps.values(), reverse=True) == list(keeps.values())

@@ -485,8 +485,8 @@ def test_the_background_is_what_the_query_found_and_the_user_may_see(look_at: Lo
     hits = make_hits([0.2, 0.4, 0.5, 0.8, 1.2, 1.6, 1.9])
     hidden = replace(hits[5], chunk=replace(hits[5].chunk, clearance=9))
     foreign = replace(hits[6], found_by="entity:troll")
-    look = look_at((*hits[:5], hidden, foreign), cutoff__strategy="relative")
-    step = apply(hits[:2], look)
+    inputs = look_at((*hits[:5], hidden, foreign), cutoff__strategy="relative")
+    step = apply(hits[:2], inputs)
     assert isinstance(step.detail, CutoffDetail)
     # The farther half of 0.2, 0.4, 0.5, 0.8 and 1.2; what a layer before dropped counts too.
     assert step.detail.background == pytest.approx((0.5 + 0.8 + 1.2) / 3)
@@ -533,8 +533,8 @@ def test_without_a_background_relative_cuts_by_gap(look_at: LookAt) -> None:
 
 def test_lowered_distances_are_what_is_cut(look_at: LookAt) -> None:
     hits = make_hits([0.5, 0.6, 0.9])
-    look = replace(look_at(hits), lowered={"a": 0.5, "b": 0.3, "c": 0.9})
-    step = apply((hits[1], hits[0], hits[2]), look)
+    inputs = replace(look_at(hits), lowered={"a": 0.5, "b": 0.3, "c": 0.9})
+    step = apply((hits[1], hits[0], hits[2]), inputs)
     assert isinstance(step.detail, CutoffDetail)
     assert step.detail.values == (0.3, 0.5, 0.9)
     assert step.detail.value_name == "distance less shared words"

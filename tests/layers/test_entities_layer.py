@@ -100,8 +100,8 @@ def test_sides_of_one_name_are_a_comparison_all_the_same() -> None:
 def cut_after_pinning(hits: tuple[Hit, ...], *entities: Entity) -> LayerOutput:
     step = pin(hits, *entities)
     pool = Pool("q", "c", "l2", hits, entities)
-    look = LayerInput(Settings(), pool, rule_book(()).scan("q"), PUBLIC, step.pinned)
-    return cutoff.apply(step.hits, look)
+    inputs = LayerInput(Settings(), pool, rule_book(()).scan("q"), PUBLIC, step.pinned)
+    return cutoff.apply(step.hits, inputs)
 
 
 def test_hill_giant_or_troll_keeps_both_and_drops_the_mammoth() -> None:

@@ -208,11 +208,11 @@ def test_each_look_is_told() -> None:
     # The seventh is the first that is good; the eighth comes with the same look.
     step = run([*POOR[:6], 0.6, 0.7, 0.2, 0.1], reranker="none")
     assert isinstance(step.detail, Widening)
-    assert [(look.width, look.good) for look in step.detail.looks] == [(3, 0), (5, 0), (7, 1)]
-    assert [round(look.best, 2) for look in step.detail.looks] == [0.45, 0.45, 0.6]
+    assert [(tried.width, tried.good) for tried in step.detail.widths] == [(3, 0), (5, 0), (7, 1)]
+    assert [round(tried.best, 2) for tried in step.detail.widths] == [0.45, 0.45, 0.6]
     nothing = run(POOR, reranker="none")
     assert isinstance(nothing.detail, Widening)
-    assert [(look.width, look.good) for look in nothing.detail.looks] == [
+    assert [(tried.width, tried.good) for tried in nothing.detail.widths] == [
         (3, 0), (5, 0), (7, 0), (9, 0), (10, 0),
     ]  # fmt: skip
     assert run([0.8, 0.7, 0.6], reranker="none").detail is None

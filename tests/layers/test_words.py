@@ -25,8 +25,8 @@ def run(
 ) -> LayerOutput:
     settings = Settings().with_values({f"words.{name}": v for name, v in values.items()})
     pool = Pool(QUERY, "c", "l2", hits)
-    look = LayerInput(settings, pool, rule_book(()).scan(QUERY), PUBLIC, pinned or {})
-    return words.apply(hits, look)
+    inputs = LayerInput(settings, pool, rule_book(()).scan(QUERY), PUBLIC, pinned or {})
+    return words.apply(hits, inputs)
 
 
 def made(*chunks: tuple[Chunk, float]) -> tuple[Hit, ...]:

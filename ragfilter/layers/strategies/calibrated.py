@@ -99,10 +99,10 @@ def labels_for(recall: float) -> int:
     return math.ceil(1 / (1 - recall) - EPSILON) - 1
 
 
-def weigh(hits: Sequence[Hit], look: LayerInput) -> tuple[float, ...] | None:
+def weigh(hits: Sequence[Hit], inputs: LayerInput) -> tuple[float, ...] | None:
     """1 − probability of each hit; 1 beyond the depth that was learned on. None while rerank scores
     are missing. Raises SettingsError where nothing was learned, or with another model or space."""
-    settings = look.settings.cutoff
+    settings = inputs.settings.cutoff
     if not settings.calibration:
         raise SettingsError(
             "cutoff.strategy is calibrated, but nothing has been learned yet.",
@@ -110,9 +110,9 @@ def weigh(hits: Sequence[Hit], look: LayerInput) -> tuple[float, ...] | None:
             action="tune",
         )
     calibration = read(settings.calibration)
-    calibration.check_fits(look.pool, look.settings.quality)
+    calibration.check_fits(inputs.pool, inputs.settings.quality)
     near = hits[: calibration.depth]
-    found = features(near, look) if near else {}
+    found = features(near, inputs) if near else {}
     if not calibration.features <= found.keys():
         return None if near else ()
     chances = calibration.probabilities(found)

@@ -39,8 +39,8 @@ def draw(visit: Visit, user: User) -> None:
         chosen = st.session_state.collection
         st.session_state["manage-name"] = chosen if chosen in names else names[0]
     name = st.selectbox(
-        "Look after", names, key="manage-name",
-        help="The collection that the buttons below are about.",
+        "Manage", names, key="manage-name",
+        help="The collection that the buttons below act on.",
     )  # fmt: skip
     facts = every[names.index(name)]
     with st.container(key="manage", horizontal=True, gap="small"):

@@ -46,7 +46,7 @@ def draw(here: Visit) -> None:
         queries.draw(here, sides, name, runs)
         return
     ask.box(here)
-    view, error = visit.look(here, choosing.parameters())
+    view, error = visit.view(here, choosing.parameters())
     state.show_address()
     controls.draw(here, view)
     if view is None:

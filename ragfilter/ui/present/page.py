@@ -36,7 +36,7 @@ def draw(here: Visit) -> None:
     css = files("ragfilter.ui.look").joinpath("present.css").read_text(encoding="utf-8")
     st.html(f"<style>{css}</style>")
     problems.notices(state.notices())
-    view, error = visit.look(here)
+    view, error = visit.view(here)
     state.show_address()
     if view is None:
         ask.draw(here)

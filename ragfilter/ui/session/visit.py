@@ -96,7 +96,7 @@ def begin() -> Visit:
         st.stop()
 
 
-def look(
+def view(
     visit: Visit, more: Mapping[str, str] | None = None
 ) -> tuple[View | None, RagfilterError | None]:
     """The view of the question in force; where there is none, the error that prevents it, if any.

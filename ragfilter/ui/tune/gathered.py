@@ -19,7 +19,7 @@ from ragfilter.text.pace import Pace, in_words
 from ragfilter.ui.session.background import Job
 
 TURN_S = 0.3
-Step = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Stopped(Exception):
 
 
 def gather(
-    labels: Labels, settings: Settings, backends: Backends, user: User, stop: Event, step: Step
+    labels: Labels, settings: Settings, backends: Backends, user: User, stop: Event, step: Progress
 ) -> Gathered:
     """Every labelled question with all that the settings need. Chunks that several pools hold are
     kept once. Raises what `run` raises, and Stopped."""

@@ -12,7 +12,7 @@ import streamlit as st
 from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.crossval import Interval
-from ragfilter.evaluate.learn import Source
+from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.maps import Map
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.target import Target
@@ -22,7 +22,7 @@ from ragfilter.ui.look import html, numbers
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import background, state
 from ragfilter.ui.session.visit import Visit
-from ragfilter.ui.tune.gathered import Gathered, Step, Stopped, Work, gather, wait
+from ragfilter.ui.tune.gathered import Gathered, Progress, Stopped, Work, gather, wait
 
 FIGURES: Mapping[str, str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
 BEST = "the best of all"
@@ -81,11 +81,11 @@ def _begin(visit: Visit, given: Labels) -> None:
     backends = visit.resources.backends(st.session_state.collection)
     settings, user = visit.settings, state.user()
     target, rerank = st.session_state.tune_as
-    source = Source(labels_version(given), date.today().isoformat())
+    provenance = Provenance(labels_version(given), date.today().isoformat())
     progress: list[tuple[int, int, str]] = []
 
     def work(stop: Event) -> Gathered | Tuning | Map:
-        def step(what: str) -> Step:
+        def step(what: str) -> Progress:
             def told(done: int, total: int) -> None:
                 progress.append((done, total, what))
                 if stop.is_set():
@@ -97,7 +97,7 @@ def _begin(visit: Visit, given: Labels) -> None:
         found = gather(given, wide, backends, user, stop, step("Gathering"))
         return tune(
             found.pools, given.qrels, settings, user,
-            target=target, rerank=rerank, source=source, progress=step("Replaying"),
+            target=target, rerank=rerank, provenance=provenance, progress=step("Replaying"),
         )  # fmt: skip
 
     shelf.put(key, Work(background.start(work), progress))
