@@ -120,6 +120,20 @@ def test_a_report_asks_nobody_and_takes_text_as_text(name: str) -> None:
     assert len(page) < 100_000
 
 
+@pytest.mark.parametrize("hits", [result(GAP).pool.hits, ()], ids=["some kept", "none found"])
+@pytest.mark.parametrize("lacking", ["", "Collection 'rules' is incomplete."])
+def test_a_report_says_once_that_the_collection_is_incomplete(
+    hits: tuple[Hit, ...], lacking: str
+) -> None:
+    made = replay(Pool("Who?", "rules", "l2", hits, incomplete=lacking), GAP)
+    called = Called("A", "adaptive-gap", GAP), Called("B", "adaptive-gap", GAP)
+    for page in (
+        question.of_query(made, "adaptive-gap", ORIGIN),
+        question.of_two((made, made), called, ORIGIN),
+    ):
+        assert Tags(page).text.count("is incomplete.") == bool(lacking)
+
+
 def test_what_a_query_was_asked_and_why_what_fell() -> None:
     page = question.of_query(
         result(GAP), "adaptive-gap", ORIGIN, prices=Prices(2.0, 0.0, "EUR"), answers=()

@@ -51,6 +51,7 @@ def of_query(
     return render(
         "query.html",
         query=result.query,
+        incomplete=result.pool.incomplete,
         said=_said(account, prices),
         sides=[
             told.size(f"without the filter (first {k})", plain, prices),
@@ -85,6 +86,7 @@ def of_two(
     return render(
         "contrast.html",
         query=a.query,
+        incomplete=a.pool.incomplete or b.pool.incomplete,
         names=[each.name for each in names],
         said=[(label, _said(story(each), prices))
               for label, each in zip(labels, (a, b), strict=True)],

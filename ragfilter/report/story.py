@@ -60,7 +60,8 @@ class Story:
     tokens_unfiltered: int
     tokens: int
     message: str = ""
-    """Why nothing is kept, where the result says so."""
+    """Why nothing is kept, where the result says so; that the collection is incomplete is said
+    beside every story, whatever is kept."""
 
     @property
     def steps(self) -> tuple[LayerFalls, ...]:
@@ -80,7 +81,7 @@ def story(result: Result) -> Story:
         falls=_falls(result),
         tokens_unfiltered=tokens(unfiltered(result.pool, result.settings, result.user)),
         tokens=tokens(result.kept),
-        message="" if result.kept else result.message,
+        message="" if result.kept else result.message.removesuffix(result.pool.incomplete).strip(),
     )
 
 
