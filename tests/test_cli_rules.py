@@ -171,8 +171,8 @@ def test_json_is_one_document(run: Run, llm: Llm) -> None:
     (draft,) = made.pop("drafts")
     assert made.pop("seconds") >= 0
     assert made == {
-        "collection": "small", "selected": 1, "before": 0, "drafted": 0, "repaired": 0,
-        "doubtful": 0, "without": 1, "prompt_tokens": 14, "completion_tokens": 6,
+        "collection": "small", "incomplete": "", "selected": 1, "before": 0, "drafted": 0,
+        "repaired": 0, "doubtful": 0, "without": 1, "prompt_tokens": 14, "completion_tokens": 6,
         "estimated": False,
     }  # fmt: skip
     assert draft["query_must"] is None

@@ -330,6 +330,33 @@ def cli(capsys: pytest.CaptureFixture[str], *args: str, code: int = 0) -> tuple[
     return json.loads(out) if out else None, err
 
 
+FILES = {
+    "queries.jsonl": '{"_id": "q1", "text": "text 1"}\n{"_id": "q2", "text": "text 2"}\n',
+    "qrels.tsv": "query-id\tcorpus-id\tscore\nq1\tc1\t1\nq2\tc2\t1\n",
+    "rules.jsonl": '{"id": "c1", "query_must": {"contain": "other"}}\n',
+    "expected.jsonl": '{"question": "text 1", "stay": ["c1"]}\n',
+}
+LABELLED = "|--queries|queries.jsonl|--qrels|qrels.tsv"
+COMMANDS = (
+    "query|text 7",
+    f"eval{LABELLED}",
+    f"compare{LABELLED}",
+    f"tune|--no-rerank{LABELLED}",
+    f"sweep{LABELLED}",
+    f"gate|--min|f1=0{LABELLED}",
+    f"runs|new{LABELLED}",
+    "rules|list",
+    "rules|lint",
+    f"rules|matrix{LABELLED}",
+    "rules|check|--question|text 1",
+    "rules|check|--question|text 1|--chunk|c1",
+    "rules|test|expected.jsonl",
+    "rules|bulk|--remove|--dry-run",
+    "rules|import|rules.jsonl|--dry-run",
+    "rules|suggest|--families",
+)
+
+
 @pytest.mark.model
 @pytest.mark.parametrize("how", ["interrupted", "damaged"])
 def test_every_command_says_it_once_on_standard_error_and_in_its_document(
@@ -339,22 +366,14 @@ def test_every_command_says_it_once_on_standard_error_and_in_its_document(
     if how == "interrupted":
         killed(folder, "rebuild", "write")
     words = "Collection 'demo' is " + ("damaged" if how == "damaged" else "incomplete")
-    (tmp_path / "queries.jsonl").write_text(
-        '{"_id": "q1", "text": "text 1"}\n{"_id": "q2", "text": "text 2"}\n'
-    )
-    (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq1\tc1\t1\nq2\tc2\t1\n")
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
     where = ["--collection", "demo", "--data-dir", str(folder)]
-    labelled = [
-        "--queries",
-        str(tmp_path / "queries.jsonl"),
-        "--qrels",
-        str(tmp_path / "qrels.tsv"),
-    ]
-    for command in (["query", "text 7"], ["eval", *labelled], ["compare", *labelled],
-                    ["rules", "lint"]):  # fmt: skip
-        document, err = cli(capsys, *command, *where)
+    for command in COMMANDS:
+        words_of_it = [str(tmp_path / w) if w in FILES else w for w in command.split("|")]
+        document, err = cli(capsys, *words_of_it, *where)
         assert document["incomplete"].startswith(words), command
-        # `eval` says as well that two labelled queries are few.
+        # It is said as well that two labelled queries are few.
         lines = [line for line in err.splitlines() if "too few for reliable" not in line]
         assert len(lines) == err.count(words) == 1, command
     document, _ = cli(capsys, "query", "text 7", *where)

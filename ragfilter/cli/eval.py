@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 def evaluate(labelled: Labelled, place: Place, filtering: Filtering, as_json: Json = False) -> None:
     """Compare the filtered with the unfiltered result over labelled queries."""
     loaded = filtering.load()
-    made, told = score(labelled, place, filtering, loaded.settings)
+    made, head = score(labelled, place, filtering, loaded.settings)
     if as_json:
-        head = {"collection": place.collection, "profile": loaded.profile}
-        parts.emit(parts.dumps(head | document(made) | told))
+        parts.emit(parts.dumps(head | {"profile": loaded.profile} | document(made)))
     else:
         used = f"profile {loaded.profile}{filtering.with_config}"
         parts.emit(f"{place.collection}, {used}: {evaluation_text(made)}")
@@ -31,7 +30,8 @@ def evaluate(labelled: Labelled, place: Place, filtering: Filtering, as_json: Js
 def score(
     labelled: Labelled, place: Place, filtering: Filtering, settings: Settings
 ) -> tuple[Evaluation, dict[str, Any]]:
-    """The evaluation of the labelled queries, and what collection and labels lack."""
+    """The evaluation of the labelled queries, and how its document begins: what collection and
+    labels lack."""
     user = filtering.user
     from ragfilter.evaluate import run
 
@@ -47,7 +47,7 @@ def score(
             labels.queries, labels.qrels, settings, backends, user,
             progress=parts.progress("queries"),
         )  # fmt: skip
-        return made, {"incomplete": backends.incomplete, "unknown_labels": unknown}
+        return made, place.head(backends.incomplete) | {"unknown_labels": unknown}
 
 
 def document(evaluation: Evaluation) -> dict[str, Any]:

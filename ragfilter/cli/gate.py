@@ -114,7 +114,7 @@ def gate(
             labels.queries, labels.qrels, loaded.settings, backends, user,
             progress=parts.progress("queries"),
         )  # fmt: skip
-        lacking = {"incomplete": backends.incomplete, "unknown_labels": unknown}
+        incomplete = backends.incomplete
     checks = gating.check(made, limits)
     drops: tuple[Drop, ...] = ()
     if before is not None:
@@ -136,15 +136,15 @@ def gate(
     n = len(made.rows)
     mean = made.filtered
     if as_json:
-        head = {
-            "collection": place.collection,
+        head = place.head(incomplete) | {
             "profile": loaded.profile,
             "queries": n,
             "f1": mean.f1,
             "f1_most": mean.f1_most,
             "unlabelled": mean.unlabelled,
+            "unknown_labels": unknown,
         }
-        parts.emit(parts.dumps(head | document(checks, drops) | lacking))
+        parts.emit(parts.dumps(head | document(checks, drops)))
     else:
         head_line = (
             f"{place.collection}, profile {loaded.profile}{filtering.with_config}: "

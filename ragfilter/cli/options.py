@@ -184,6 +184,11 @@ class Place:
         """The workspace, held until it is closed; `what` names who holds it."""
         return parts.open_for(self.data_dir, what)
 
+    def head(self, incomplete: str) -> dict[str, Any]:
+        """How a JSON document about the collection begins; `incomplete` says why it may lack
+        chunks, and is empty where it lacks none."""
+        return {"collection": self.collection, "incomplete": incomplete}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewing:

@@ -103,8 +103,9 @@ def new(
         plan = running.plan(labels, name, loaded.profile, loaded.settings, backends, user)
         run = bench.runs.begin(plan, who=bench.deployment.user)
         running.go_on(run, labels, bench.runs, backends, user, seen=seen)
-        shown = _shown(bench.runs.get(run.id), bench)
-    parts.emit(parts.dumps(shown[0]) if as_json else shown[1])
+        incomplete = backends.incomplete
+        document, text = _shown(bench.runs.get(run.id), bench)
+    parts.emit(parts.dumps(document | {"incomplete": incomplete}) if as_json else text)
 
 
 @command(runs, "list")

@@ -72,11 +72,9 @@ def measure_sides(
         if not measured and not complete:
             return
         if as_json:
-            head = {
-                "collection": place.collection,
+            head = place.head(incomplete) | {
                 "queries": len(labels.queries),
                 "complete": complete,
-                "incomplete": incomplete,
                 "unknown_labels": unknown,
             }
             parts.emit(parts.dumps(head | document(measured, sides)))

@@ -86,11 +86,12 @@ def sweep(
             chosen.labelled, settings.with_values(PATIENT), backends, user,
             progress=parts.progress("gathered"),
         )  # fmt: skip
+        head = place.head(backends.incomplete)
     made = maps.make(
         pools, chosen.qrels, settings, user, across, up, progress=parts.progress("replayed")
     )
     if as_json:
-        head = {"collection": place.collection, "queries": len(pools), "measure": measure}
+        head |= {"queries": len(pools), "measure": measure}
         parts.emit(parts.dumps(head | document(made, settings, measure)))
     else:
         head_line = f"{place.collection}: {counted(len(pools), 'labelled query')}, "

@@ -96,6 +96,7 @@ def tune(
             chosen.labelled, wide, backends, user, progress=parts.progress("gathered")
         )
         embedder = backends.embedder.name
+        head = place.head(backends.incomplete)
     failed = next((f.error for pool in pools.values() for f in pool.failures), "")
     if failed:
         raise InputError(f"Reranking failed: {failed}", remedy="Tune with --no-rerank.")
@@ -123,7 +124,7 @@ def tune(
     changed = made.tuned.settings.changed_from(loaded.settings)
     file = None if out is None else str(out)
     if as_json:
-        parts.emit(parts.dumps(document(made, place.collection, changed, file)))
+        parts.emit(parts.dumps(head | document(made, changed, file)))
     else:
         parts.emit(text(made, place.collection, changed, file))
 
@@ -137,12 +138,9 @@ def _check_enough(labels: Labels) -> None:
         )
 
 
-def document(
-    made: Tuning, collection: str, changed: dict[str, Any], file: str | None
-) -> dict[str, Any]:
-    """What `tune --json` prints. `ci` is the 95% interval of the measure."""
+def document(made: Tuning, changed: dict[str, Any], file: str | None) -> dict[str, Any]:
+    """What `tune --json` prints after its head. `ci` is the 95% interval of the measure."""
     return {
-        "collection": collection,
         "queries": made.queries,
         "measure": str(made.target),
         "folds": made.folds,

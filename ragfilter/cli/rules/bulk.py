@@ -68,8 +68,9 @@ def bulk(
         plan = make_plan(change, selected.chunks)
         saved = saving.save(plan.after, plan.before, bench, place, filtering)
     if as_json:
-        made = {"collection": place.collection, "dry_run": saving.dry_run, "saved": saved.done}
-        parts.emit(parts.dumps(made | _document(plan) | effect_document(saved.effect)))
+        made = {"dry_run": saving.dry_run, "saved": saved.done} | _document(plan)
+        head = place.head(selected.incomplete)
+        parts.emit(parts.dumps(head | made | effect_document(saved.effect)))
     else:
         parts.emit(_text(place.collection, change, plan, saved=saved.done))
         parts.emit(effect_text(saved.effect))

@@ -67,7 +67,7 @@ def check(
             | ({"fires": UNREADABLE} if rule in book.errors else {})
             for rule, ids in of_rule.items()
         ]
-        document = {"collection": place.collection, "questions": len(questions), "rules": rows}
+        document = place.head(chosen.incomplete) | {"questions": len(questions), "rules": rows}
         parts.emit(parts.dumps(document) if as_json else _text(rows, len(questions)))
         return
     from ragfilter.rules.explain import explain
@@ -77,7 +77,8 @@ def check(
         raise InputError(f"There is no chunk {chunk!r} with a rule.", remedy="Check its id.")
     made, asked = explain(rule, questions[0]), whole(questions[0])
     if as_json:
-        parts.emit(parts.dumps({"chunk_id": chunk, "question": asked} | asdict(made)))
+        document = {"chunk_id": chunk, "question": asked, "incomplete": chosen.incomplete}
+        parts.emit(parts.dumps(document | asdict(made)))
     else:
         parts.emit(_explanation_text(made, asked))
 

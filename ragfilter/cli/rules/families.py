@@ -63,7 +63,7 @@ def suggest_families(
         lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in records)
         write_text(out, "".join(lines), remedy=OTHER_OUT)
     if as_json:
-        parts.emit(parts.dumps(_document(place.collection, made, records)))
+        parts.emit(parts.dumps(place.head(selected.incomplete) | _document(made, records)))
     else:
         parts.emit(_text(place.collection, made, out))
 
@@ -89,7 +89,7 @@ def record(each: Proposal, made: Suggested) -> dict[str, Any]:
     }
 
 
-def _document(collection: str, made: Suggested, records: list[dict[str, Any]]) -> dict[str, Any]:
+def _document(made: Suggested, records: list[dict[str, Any]]) -> dict[str, Any]:
     families = [
         {
             "pattern": family.pattern,
@@ -98,7 +98,7 @@ def _document(collection: str, made: Suggested, records: list[dict[str, Any]]) -
         }
         for family in made.families
     ]
-    document = {"collection": collection, "families": families, "proposals": records}
+    document: dict[str, Any] = {"families": families, "proposals": records}
     return document | effect_document(made.evidence.effect)
 
 

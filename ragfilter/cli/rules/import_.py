@@ -46,22 +46,23 @@ def import_(
     with place.open("rules") as bench:
         store = bench.collection(place.collection)
         stored = {i: c.rule for i, c in store.catalogue().items()}
-        parts.tell(store.incomplete)
+        incomplete = store.incomplete
+        parts.tell(incomplete)
         plan = files.plan(file, stored, with_doubts=with_doubts)
         after = {change.chunk_id: change.after for change in plan.changes}
         saved = saving.save(after, stored, bench, place, filtering)
     if as_json:
-        made = import_document(place.collection, plan, dry_run=saving.dry_run, saved=saved.done)
-        parts.emit(parts.dumps(made | effect_document(saved.effect)))
+        made = import_document(plan, dry_run=saving.dry_run, saved=saved.done)
+        head = place.head(incomplete)
+        parts.emit(parts.dumps(head | made | effect_document(saved.effect)))
     else:
         parts.emit(import_text(place.collection, plan, saved=saved.done))
         parts.emit(effect_text(saved.effect))
     return FOUND if plan.refusals or plan.held or not saved.wanted else 0
 
 
-def import_document(collection: str, plan: Plan, *, dry_run: bool, saved: bool) -> dict[str, Any]:
+def import_document(plan: Plan, *, dry_run: bool, saved: bool) -> dict[str, Any]:
     return {
-        "collection": collection,
         "dry_run": dry_run,
         "saved" if saved else "would_save": [asdict(c) | {"kind": c.kind} for c in plan.changes],
         "held_back": [asdict(c) | {"kind": c.kind} for c in plan.held],

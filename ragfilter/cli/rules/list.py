@@ -81,9 +81,9 @@ def list_(
     found = make_listing(seen, Checks(), exported=exported).find(wanted)
     shown = found[:limit]
     if as_json:
-        document = {"collection": place.collection, "chunks": len(seen), "found": len(found)}
+        document = place.head(incomplete) | {"chunks": len(seen), "found": len(found)}
         rows = [_document(row) for row in shown]
-        parts.emit(parts.dumps(document | {"incomplete": incomplete, "rows": rows}))
+        parts.emit(parts.dumps(document | {"rows": rows}))
     else:
         parts.emit(_text(shown))
         figures = f"{len(found):,} of {counted_chunks(len(seen))}"

@@ -101,9 +101,9 @@ def matrix(
                 if rule is None
                 else rule_matrix.build_parts(rule, *what)
             )
-        parts.tell(backends.incomplete)
+        head = place.head(backends.incomplete)
     if as_json:
-        parts.emit(parts.dumps({"collection": place.collection} | _document(made)))
+        parts.emit(parts.dumps(head | _document(made)))
     else:
         parts.emit("\n".join(f"{name}\n{_text(one)}" for name, one in made.items()))
 

@@ -113,7 +113,8 @@ def suggest(
         totals = runs.total(made, perf_counter() - started, parts.prices(deployment))
         before = len(chosen) - len(waiting)
         if as_json:
-            document = {"collection": place.collection, "selected": len(chosen), "before": before}
+            document = place.head(selected.incomplete)
+            document |= {"selected": len(chosen), "before": before}
             document |= drafting.totals_document(totals)
             pairs = zip(made, waiting, strict=False)
             document["drafts"] = [drafting.record(d, chunk, place.collection) for d, chunk in pairs]

@@ -41,6 +41,7 @@ def run_expectations(
     expected: Sequence[Expectation] = read_expectations(file)
     known: Mapping[str, str | None]
     hidden: frozenset[str] = frozenset()
+    incomplete = ""
     if rules_file is not None:
         from ragfilter.rules import rule_files as files
 
@@ -64,7 +65,8 @@ def run_expectations(
         with place.open("rules") as bench:
             store = bench.collection(place.collection)
             chunks = store.catalogue()
-            parts.tell(store.incomplete)
+            incomplete = store.incomplete
+        parts.tell(incomplete)
         known = {i: chunk.rule for i, chunk in chunks.items() if user.sees(chunk)}
         hidden = frozenset(chunks.keys() - known.keys())
     checked = check_rules(expected, known, hidden)
@@ -72,7 +74,10 @@ def run_expectations(
     if skipped:
         what = "1 expectation is about a chunk" if skipped == 1 else f"{skipped} are about chunks"
         parts.tell(f"{what} above the user's clearance: skipped.")
-    parts.emit(parts.dumps(asdict(checked)) if as_json else _text(checked))
+    if as_json:
+        parts.emit(parts.dumps(asdict(checked) | {"incomplete": incomplete}))
+    else:
+        parts.emit(_text(checked))
     return FOUND if checked.broken else 0
 
 
