@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from killed import Even, killed, records
 
-from ragfilter.stores.index import index
+from ragfilter.stores.index import index, rebuild
 from ragfilter.stores.workspace import Workspace
+from ragfilter.ui.session import resources
 
 pytestmark = pytest.mark.model
 
@@ -33,6 +34,20 @@ def test_an_interrupted_rebuild_is_told_above_the_result(
     assert warning.startswith("Collection 'demo' is incomplete: ")
     assert "of 20 retrieved" in page.strip
     assert "incomplete collection" in page.strip
+
+
+@pytest.mark.parametrize("name", ["evaluate", "tune", "rules", "compare"])
+def test_every_page_tells_it_as_it_is_now(
+    open_page: Callable[..., Any], folder: Path, name: str
+) -> None:
+    killed(folder, "rebuild", "write")
+    page = open_page(workspace=folder)
+    page.at.session_state["compared"] = {"set": "labelled"}
+    page.at.switch_page(f"pages/{name}.py")
+    (warning,) = page.run().warnings
+    assert warning.startswith("Collection 'demo' is incomplete: ")
+    rebuild("demo", workspace=resources.open_resources().bench.workspace)
+    assert page.run().warnings == []
 
 
 def test_withheld_chunks_do_not_reach_the_page(open_page: Callable[..., Any], folder: Path) -> None:

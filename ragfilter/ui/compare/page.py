@@ -33,11 +33,12 @@ def draw(here: Visit) -> None:
     try:
         runs = evaluation.saved_runs(here)
         sets = stored.sets(here.resources.bench.labels, st.session_state.collection)
+        name = choosing.query_set()
+        problems.incomplete(here.incomplete if name else "")
     except RagfilterError as failed:
         problems.show(failed)
         return
     sides = _bar(here, runs)
-    name = choosing.query_set()
     _mode(sets, name)
     if name:
         state.share(more=choosing.parameters())
@@ -52,7 +53,7 @@ def draw(here: Visit) -> None:
     if view is None:
         empty.draw(here, error, empty.COMPARE)
         return
-    problems.incomplete(view.result.pool)
+    problems.incomplete(view.result.pool.incomplete)
     one.draw(view, sides)
 
 

@@ -34,6 +34,7 @@ def draw(visit: Visit) -> None:
     try:
         sets = stored.sets(visit.resources.bench.labels, st.session_state.collection)
         saved = saved_runs(visit)
+        problems.incomplete(visit.incomplete)
     except RagfilterError as error:
         problems.show(error)
         return

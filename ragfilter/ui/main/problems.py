@@ -12,7 +12,7 @@ from ragfilter.errors import (
     WorkspaceLocked,
 )
 from ragfilter.layers.quality import reranker_key
-from ragfilter.model import Failure, Pool, Result
+from ragfilter.model import Failure, Result
 from ragfilter.report import judge_stats
 from ragfilter.ui.look import prose
 
@@ -45,10 +45,10 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
             st.button("Try again", key="retry", icon=":material/refresh:")
 
 
-def incomplete(pool: Pool) -> None:
-    """Above a result: that better chunks may be missing from it, and why."""
-    if pool.incomplete:
-        st.warning(prose.message(pool.incomplete))
+def incomplete(why: str) -> None:
+    """Above what a collection answers: that chunks may be missing from it, and why."""
+    if why:
+        st.warning(prose.message(why))
 
 
 def failed(result: Result) -> None:

@@ -15,7 +15,7 @@ from ragfilter.ui.session.visit import View
 def begin(view: View) -> DeltaGenerator:
     """Draw what was asked for first: the chunk that was clicked, then the curve. Return the place
     of the panel."""
-    problems.incomplete(view.result.pool)
+    problems.incomplete(view.result.pool.incomplete)
     html.heading(view.asked.query, level=1)
     summary.draw(view)
     with st.container(key="stage"):

@@ -42,7 +42,7 @@ def draw(here: Visit) -> None:
         ask.draw(here)
         empty.draw(here, error, empty.PRESENT)
         return
-    problems.incomplete(view.result.pool)
+    problems.incomplete(view.result.pool.incomplete)
     told = story(view.mine)
     _head(view, told)
     if told.found:

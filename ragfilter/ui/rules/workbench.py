@@ -37,6 +37,7 @@ def draw(visit: Visit) -> None:
         hint.beside(ABOUT)
     try:
         work = desk.lay(st.session_state.collection, visit.settings, visit.resources)
+        problems.incomplete(visit.incomplete)
         _hidden(work)
         # Of another part nothing stays while this one is made.
         fresh = st.session_state.get(PART_WAS) != part

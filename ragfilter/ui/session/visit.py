@@ -36,6 +36,12 @@ class Visit:
         return self.collections.get(st.session_state.collection)
 
     @property
+    def incomplete(self) -> str:
+        """Why the chosen collection may lack chunks, as it is now; empty where it lacks none.
+        Raises StoreError."""
+        return self.resources.bench.collection(st.session_state.collection).incomplete
+
+    @property
     def ready(self) -> bool:
         """Whether a question can be put."""
         return self.collection is not None and self.collection.count > 0

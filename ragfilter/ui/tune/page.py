@@ -35,6 +35,7 @@ def draw(visit: Visit) -> None:
         return
     try:
         sets = stored.sets(visit.resources.bench.labels, st.session_state.collection)
+        problems.incomplete(visit.incomplete)
     except RagfilterError as error:
         problems.show(error)
         return
