@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ragfilter import model, report
 from ragfilter.answer import prompts
 from ragfilter.answer.context import Context, pack
+from ragfilter.layers.clearance import for_user
 from ragfilter.model import Hit
 from ragfilter.protocols import Message
 from ragfilter.report import Row
@@ -75,5 +76,5 @@ class Result(model.Result):
 
 def to_result(made: model.Result) -> Result:
     """The engine's result as its user may see it: hidden chunks are in none of its parts."""
-    mine = report.seen(made)
+    mine = for_user(report.seen(made))
     return Result(**{f.name: getattr(mine, f.name) for f in fields(mine)})

@@ -264,7 +264,6 @@ class OpenCollection:
         from ragfilter.engine.replay import replay
         from ragfilter.engine.retrieve import run
         from ragfilter.filter import Filter, check_asked
-        from ragfilter.layers.clearance import with_visible_refs
         from ragfilter.result import to_result
 
         query = check_asked(query, user)
@@ -280,10 +279,7 @@ class OpenCollection:
         if backends.chat is None and made.pool.judgements:
             # That there is no LLM is no failure of one: it is what the result needs.
             made = replay(unfailed(made.pool, "judge"), flt.settings, user)
-        result = to_result(made)
-        # The store's chunks may refer to what the user must not know of.
-        kept = with_visible_refs(result.kept, result.pool, result.user)
-        return replace(result, kept=kept)
+        return to_result(made)
 
     async def asearch(
         self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User = PUBLIC

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_no_leak import everything
 
 import ragfilter as rf
 from ragfilter.model import Hit
@@ -248,6 +249,16 @@ def test_nothing_of_a_result_names_a_hidden_chunk() -> None:
     for result in (flt(QUERY, docs, GAP, metric="cosine"), flt(QUERY, docs)):
         everything = (result.hits, result.kept, result.pool.hits, result.to_dict(), result.traces)
         assert "Troll 4" not in repr(everything)
+
+
+@pytest.mark.parametrize("passed", [False, True])
+def test_a_reference_to_what_is_hidden_is_in_no_part_of_a_result(passed: bool) -> None:
+    docs: list[dict[str, Any]] = [{"id": "a", "text": "open", "refs": ["secret-7", "b"]}]
+    docs += [{"id": "b", "text": "open too"}]
+    docs += [{"id": "secret-7", "text": "hush", "clearance": 9}] if passed else []
+    result = rf.Filter("full")(QUERY, docs)
+    assert [hit.chunk.refs for hit in result] == [("b",), ()]
+    assert "secret-7" not in "\n".join(everything(result))
 
 
 def test_what_fell_says_why() -> None:

@@ -22,6 +22,7 @@ from test_no_leak import (
     STRANGE_DEPARTMENTS,
     allowed,
     check,
+    handed,
     names_of,
     sees,
 )
@@ -160,6 +161,7 @@ SINKS: dict[str, Callable[[Result], str]] = {
     "prompt": lambda result: repr(messages(result.query, pack(result.kept, result.settings))),
     "judge's prompt": judges_prompts,
     "expansions": expansions,
+    "library": handed,
 }
 CASES = 4000 // len(SINKS) + 1
 

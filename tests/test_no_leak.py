@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from math import inf, nan
 from typing import Any
 
@@ -29,6 +29,7 @@ from ragfilter.judge.cache import Judgements
 from ragfilter.model import Chunk, Result, Space, User
 from ragfilter.protocols import Delta, Message, Vectors, Where
 from ragfilter.report.forecast import forecast, preview_expansion
+from ragfilter.result import to_result
 from ragfilter.settings.schema import Settings
 
 N = 10
@@ -220,6 +221,25 @@ EXPORTS: dict[str, Callable[[Result], str]] = {
 """Everything that a page or command shows or saves as the user of a result."""
 
 
+def everything(value: object) -> Iterator[str]:
+    """Each leaf that can be read in a value, through fields, mappings and lists."""
+    if is_dataclass(value):
+        for each in fields(value):
+            yield from everything(getattr(value, each.name))
+    elif isinstance(value, Mapping):
+        yield from everything([*value.items()])
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from everything(item)
+    else:
+        yield repr(value)
+
+
+def handed(result: Result) -> str:
+    """All that the library hands to its caller, who is the user."""
+    return "\n".join(everything(to_result(result)))
+
+
 def exports(result: Result) -> str:
     return "\n".join(export(result) for export in EXPORTS.values())
 
@@ -262,6 +282,7 @@ def test_what_a_user_may_not_see_leaves_by_no_port(
             assert set(preview.values()) == {()}
     check(hidden, "\n".join(ports.out))
     check(hidden, exports(result))
+    check(hidden, handed(result))
     check(hidden, repr([(j.asked, j.left_out, j.remarks) for j in result.pool.judgements]))
 
 
@@ -283,6 +304,7 @@ def test_viewing_an_operators_pool_as_a_user_names_nothing_hidden(
         pool = complete(pool, result.needs, settings, backends, user)
         result = replay(pool, settings, user)
     check(hidden, exports(result))
+    check(hidden, handed(result))
     check(hidden, "\n".join(ports.out))
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from dataclasses import dataclass, fields
+from typing import TypeVar, cast
 
 from ragfilter.documents import to_chunks
-from ragfilter.model import User
+from ragfilter.model import Chunk, User
 from ragfilter.result import Result
 from ragfilter.scores import Metric
 
@@ -16,6 +17,14 @@ log = logging.getLogger(__name__)
 Document = TypeVar("Document")
 FilterCall = Callable[..., Result]
 """A `Filter`, as its adapters call it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed(Chunk):
+    """A chunk that knows its 0-based place among the documents passed, also once a copy is made
+    that leaves out references. Ids cannot tell: two documents may have the same."""
+
+    place: int = 0
 
 
 def keep(
@@ -34,10 +43,13 @@ def keep(
     chunks, warnings = to_chunks(docs)
     for warning in warnings:
         log.warning("%s", warning)
+    placed = [_placed(chunk, place) for place, chunk in enumerate(chunks)]
     known = [score for score in scores if score is not None]
     result = flt(
-        query, chunks, known if len(known) == len(chunks) else None, metric=metric, user=user
+        query, placed, known if len(known) == len(chunks) else None, metric=metric, user=user
     )
-    # By identity: two documents may have the same id, or be equal.
-    own = {id(chunk): doc for chunk, doc in zip(chunks, docs, strict=True)}
-    return [own[id(hit.chunk)] for hit in result], result
+    return [docs[cast(_Placed, hit.chunk).place] for hit in result], result
+
+
+def _placed(chunk: Chunk, place: int) -> _Placed:
+    return _Placed(**{f.name: getattr(chunk, f.name) for f in fields(chunk)}, place=place)

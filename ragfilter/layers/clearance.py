@@ -18,6 +18,7 @@ from ragfilter.model import (
     Decision,
     Entity,
     Hit,
+    JudgeDetail,
     LayerTrace,
     Pool,
     Result,
@@ -105,7 +106,47 @@ def with_visible_refs(hits: Iterable[Hit], pool: Pool, user: User) -> tuple[Hit,
     if user.unrestricted:
         return tuple(hits)
     named = visible_refs(pool, user)
-    return tuple(replace(hit, chunk=replace(hit.chunk, refs=named(hit.chunk))) for hit in hits)
+    return tuple(_named(hit, named(hit.chunk)) for hit in hits)
+
+
+def _named(hit: Hit, refs: tuple[str, ...]) -> Hit:
+    return hit if refs == hit.chunk.refs else replace(hit, chunk=replace(hit.chunk, refs=refs))
+
+
+def for_user(result: Result) -> Result:
+    """A result of visible hits, as it may be handed to its user: nothing in it names or describes
+    what they may not see. An LLM's raw answers, which may name anything, are left out."""
+    user = result.user
+    if user.unrestricted:
+        return result
+    pool = visible(result.pool, user)
+    named = visible_refs(pool, user)
+    known = {hit.id for hit in (*pool.hits, *pool.reachable)}
+    judgements = tuple(
+        replace(judgement, reply="")
+        for judgement in pool.judgements
+        if known.issuperset((*judgement.asked, *judgement.left_out))
+    )
+    return replace(
+        result,
+        hits=with_visible_refs(result.hits, pool, user),
+        kept=with_visible_refs(result.kept, pool, user),
+        traces=tuple(map(_without_reply, result.traces)),
+        pool=replace(
+            pool,
+            hits=with_visible_refs(pool.hits, pool, user),
+            reachable=with_visible_refs(pool.reachable, pool, user),
+            references=tuple(replace(chunk, refs=named(chunk)) for chunk in pool.references),
+            judgements=judgements,
+        ),
+    )
+
+
+def _without_reply(trace: LayerTrace) -> LayerTrace:
+    detail = trace.detail
+    if not isinstance(detail, JudgeDetail):
+        return trace
+    return replace(trace, detail=replace(detail, judgement=replace(detail.judgement, reply="")))
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:

@@ -89,6 +89,14 @@ def test_it_filters_for_its_user() -> None:
     assert flt.as_langchain(user=rf.User(level=2)).compress_documents(docs, QUERY) == docs
 
 
+def test_a_document_is_handed_back_where_its_references_are_hidden() -> None:
+    docs = [
+        Document("a", id="a", metadata={"refs": ["b"]}),
+        Document("b", id="b", metadata={"clearance": 2}),
+    ]
+    assert rf.Filter("full").as_langchain().compress_documents(docs, QUERY)[0] is docs[0]
+
+
 class Angles(Embeddings):
     """A text "0.88" stands at that cosine similarity to every query."""
 
