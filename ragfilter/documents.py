@@ -5,6 +5,7 @@ Objects are told apart by their attributes, so none of these libraries is import
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
@@ -12,10 +13,12 @@ from typing import Any
 
 from ragfilter.errors import InputError
 from ragfilter.ingest.records import to_record
-from ragfilter.model import Chunk, Hit, Space
+from ragfilter.model import Chunk, Hit, Space, User
 from ragfilter.scores import Metric, check_metric, examine, space_of, to_distances
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
+
+log = logging.getLogger(__name__)
 
 FORGIVEN = frozenset(("id", "title", "type", "source", "page", "refs"))
 """Fields that may mean something else in another library. Those that hide chunks do not."""
@@ -29,9 +32,12 @@ EXPONENTIAL = (
 
 
 def to_hits(
-    docs: Iterable[Any], scores: Iterable[float] | None, metric: Metric | None
+    docs: Iterable[Any], scores: Iterable[float] | None, metric: Metric | None, user: User
 ) -> tuple[tuple[Hit, ...], Space, tuple[str, ...]]:
     """The hits by ascending distance, the space of their distances, and warnings.
+
+    What `user` may not see changes nothing: it is left out, and what is wrong with it is only
+    logged. Where they may see none of `docs`, the hits are all of them, without a warning.
 
     Where there are no scores at all, the order given is the rank. Of chunks with the same id the
     nearest stays. Raises InputError: scores without a metric, not one a document, an unknown form.
@@ -39,34 +45,50 @@ def to_hits(
     if metric is not None:
         check_metric(metric)
     given = [_unpack(doc) for doc in _each(docs, "documents")]
-    own = [score for _, score in given]
-    values = own if scores is None else _each(scores, "scores")
+    values = [score for _, score in given] if scores is None else _each(scores, "scores")
     if len(values) != len(given):
         raise InputError(
             f"There are {len(values)} scores for {len(given)} documents.",
             remedy="Pass one score a document.",
         )
-    chunks, said = to_chunks([doc for doc, _ in given])
-    if any(value is None for value in values):
-        hits, warnings = _ranked(chunks)
+    read = to_chunks([doc for doc, _ in given])
+    seen = [place for place, (chunk, _) in enumerate(read) if user.sees(chunk)]
+    hidden = [warning for chunk, said in read if not user.sees(chunk) for warning in said]
+    log_all(hidden)
+    places = seen or range(len(read))
+    numbers = [_number(value, place) for place, value in enumerate(values, start=1)]
+    hits, space, warnings = _to_hits(
+        [read[i][0] for i in places], [numbers[i] for i in places], metric
+    )
+    if metric == "similarity" and space != "rank":
+        nodes = any(hasattr(given[i][0], "get_content") for i in places)
+        warnings += (EXPONENTIAL,) if nodes else ()
+    said = bounded([warning for i in seen for warning in read[i][1]])
+    return hits, space, (*said, *warnings) if seen else ()
+
+
+def _to_hits(
+    chunks: Sequence[Chunk], scores: Sequence[float | None], metric: Metric | None
+) -> tuple[tuple[Hit, ...], Space, tuple[str, ...]]:
+    numbers = [score for score in scores if score is not None]
+    missing = len(scores) - len(numbers)
+    if missing:
+        said: tuple[str, ...] = ()
         if metric is not None:
-            missing = sum(value is None for value in values)
-            said += (
-                f"The metric is {metric}, but {missing} of {len(values)} scores are missing, so "
+            said = (
+                f"The metric is {metric}, but {missing} of {len(scores)} scores are missing, so "
                 "only the order given is used.",
             )
-        return hits, "rank", said + warnings
+        hits, more = _ranked(chunks)
+        return hits, "rank", said + more
     if metric is None:
-        if values:
+        if scores:
             raise InputError(
                 "The scores have no metric.",
                 remedy="Say what they are: metric='l2', 'cosine', 'ip' or 'similarity'.",
             )
         return (), "rank", ()
-    numbers = [_number(value, place) for place, value in enumerate(values, start=1)]
-    warnings = said + examine(numbers, metric)
-    if metric == "similarity" and any(hasattr(doc, "get_content") for doc, _ in given):
-        warnings += (EXPONENTIAL,)
+    warnings = examine(numbers, metric)
     if not all(map(isfinite, numbers)):
         hits, more = _ranked(chunks)
         return hits, "rank", warnings + more
@@ -77,14 +99,23 @@ def to_hits(
     return hits, space_of(metric), warnings + more
 
 
-def to_chunks(docs: Sequence[Any]) -> tuple[list[Chunk], tuple[str, ...]]:
-    """Documents as chunks, and what of them could not be used; one without an id gets its 1-based
-    place. Raises InputError."""
-    read = [_to_chunk(doc, place) for place, doc in enumerate(docs, start=1)]
-    said = [warning for _, warnings in read for warning in warnings]
-    if len(said) > MOST_TOLD:
-        said[MOST_TOLD:] = [f"… and {counted(len(said) - MOST_TOLD, 'more such warning')}."]
-    return [chunk for chunk, _ in read], tuple(said)
+def to_chunks(docs: Sequence[Any]) -> list[tuple[Chunk, tuple[str, ...]]]:
+    """Each document as a chunk, and what of it could not be used; one without an id gets its
+    1-based place. Raises InputError."""
+    return [_to_chunk(doc, place) for place, doc in enumerate(docs, start=1)]
+
+
+def bounded(warnings: Sequence[str]) -> tuple[str, ...]:
+    """The first few warnings, and how many more there are."""
+    rest = len(warnings) - MOST_TOLD
+    more = (f"… and {counted(rest, 'more such warning')}.",) if rest > 0 else ()
+    return (*warnings[:MOST_TOLD], *more)
+
+
+def log_all(warnings: Sequence[str]) -> None:
+    """Write the warnings into the log, bounded."""
+    for warning in bounded(warnings):
+        log.warning("%s", warning)
 
 
 def _to_chunk(doc: Any, place: int) -> tuple[Chunk, tuple[str, ...]]:
@@ -167,9 +198,9 @@ def _fields(doc: Any) -> dict[str, Any] | None:
     return None
 
 
-def _number(value: Any, place: int) -> float:
+def _number(value: Any, place: int) -> float | None:
     try:
-        return float(value)
+        return None if value is None else float(value)
     except (TypeError, ValueError):
         raise InputError(
             f"The score of document {place} is {value!r}.", remedy="Pass numbers."

@@ -16,6 +16,7 @@ from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.extras import check_installed
 from ragfilter.judge.cache import Judgements
+from ragfilter.layers.clearance import viewer
 from ragfilter.layers.comparison import detect
 from ragfilter.layers.cutoff import check_distances
 from ragfilter.layers.cutoff import cut as cut_values
@@ -96,7 +97,7 @@ class Filter:
         rank. `user` is who asks, where the clearance layer is on. Raises InputError, SettingsError.
         """
         query = check_asked(query, user)
-        hits, space, warnings = to_hits(docs, scores, metric)
+        hits, space, warnings = to_hits(docs, scores, metric, viewer(user, self.settings))
         check_thresholds(self.settings, space)
         for warning in warnings:
             log.warning("%s", warning)

@@ -7,7 +7,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -104,12 +104,15 @@ def test_metadata_of_another_library_are_its_own() -> None:
     assert [w for w in result.warnings if "page 'iv' is not a whole number" in w]
 
 
-def test_what_hides_a_chunk_or_disarms_its_rule_is_told() -> None:
+def test_what_disarms_a_rule_is_told_and_what_hides_a_chunk_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     docs = [{"text": "a", "clearance": "secret"}, {"text": "b", "query_must": "{"}] + ["c"] * 3
     warnings = rf.Filter("full")(QUERY, docs, GAP, metric="cosine").warnings
-    assert "clearance secret cannot be read" in warnings[0]
-    assert "document 2: query_must is kept but not used" in warnings[1]
-    many = [{"text": "a", "clearance": "secret"}] * 9
+    assert len(warnings) == 1
+    assert "document 2: query_must is kept but not used" in warnings[0]
+    assert "document 1: the clearance secret cannot be read" in caplog.text
+    many = [{"text": "a", "query_must": "{"}] * 9
     assert rf.Filter("full")(QUERY, many).warnings[5] == "… and 4 more such warnings."
 
 
@@ -259,6 +262,44 @@ def test_a_reference_to_what_is_hidden_is_in_no_part_of_a_result(passed: bool) -
     result = rf.Filter("full")(QUERY, docs)
     assert [hit.chunk.refs for hit in result] == [("b",), ()]
     assert "secret-7" not in "\n".join(everything(result))
+
+
+OPEN = [{"id": "x", "text": "open"}, {"id": "y", "text": "open too"}]
+SCORES = [0.2, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("doc", "score"),
+    [
+        ({"id": "x"}, 0.1),
+        ({"id": "c"}, 0.1),
+        ({"id": "c"}, 9.0),
+        ({"id": "c"}, math.nan),
+        ({"id": "c"}, None),
+        ({"id": "c", "query_must": {"contain_none_of": "zz"}}, 0.3),
+    ],
+)
+@pytest.mark.parametrize("first", [False, True])
+def test_a_hidden_document_changes_nothing(
+    doc: dict[str, Any], score: float | None, first: bool
+) -> None:
+    hidden = {"text": "secret", "clearance": 9, **doc}
+    docs = [hidden, *OPEN] if first else [*OPEN, hidden]
+    scores = [score, *SCORES] if first else [*SCORES, score]
+    flt = rf.Filter("full")
+    made = flt(QUERY, docs, scores, metric="cosine")  # type: ignore[arg-type]
+    alone = flt(QUERY, OPEN, SCORES, metric="cosine")
+    assert [*everything(replace(made, traces=()))] == [*everything(replace(alone, traces=()))]
+    assert [replace(trace, ms=0.0) for trace in made.traces] == [
+        replace(trace, ms=0.0) for trace in alone.traces
+    ]
+
+
+def test_who_may_see_nothing_is_told_the_level_and_nothing_else() -> None:
+    doc = {"text": "s", "clearance": 9, "query_must": {"contain_none_of": "zz"}}
+    result = rf.Filter("full")(QUERY, [doc, doc], [0.1, 0.1], metric="cosine")
+    assert (result.status, result.hits, result.warnings) == ("insufficient_clearance", (), ())
+    assert "highest level among them is 9" in result.message
 
 
 def test_what_fell_says_why() -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import TypeVar, cast
 
-from ragfilter.documents import to_chunks
+from ragfilter.documents import log_all, to_chunks
 from ragfilter.model import Chunk, User
 from ragfilter.result import Result
 from ragfilter.scores import Metric
-
-log = logging.getLogger(__name__)
 
 Document = TypeVar("Document")
 FilterCall = Callable[..., Result]
@@ -40,13 +37,12 @@ def keep(
 
     Where a score is missing, the order given is the rank. Raises InputError, SettingsError.
     """
-    chunks, warnings = to_chunks(docs)
-    for warning in warnings:
-        log.warning("%s", warning)
-    placed = [_placed(chunk, place) for place, chunk in enumerate(chunks)]
+    read = to_chunks(docs)
+    log_all([warning for _, warnings in read for warning in warnings])
+    placed = [_placed(chunk, place) for place, (chunk, _) in enumerate(read)]
     known = [score for score in scores if score is not None]
     result = flt(
-        query, placed, known if len(known) == len(chunks) else None, metric=metric, user=user
+        query, placed, known if len(known) == len(placed) else None, metric=metric, user=user
     )
     return [docs[cast(_Placed, hit.chunk).place] for hit in result], result
 
