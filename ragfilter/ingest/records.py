@@ -91,8 +91,15 @@ def to_record(raw: Mapping[str, Any], *, place: str, source: str = "") -> Record
     return Record(chunk, place, as_given, tuple(warnings))
 
 
+def given_id(raw: Mapping[str, Any]) -> Any:
+    """What the mapping has as `id`, or where that is missing or empty, as `_id`; None where both
+    are."""
+    values = (raw.get("id"), raw.get("_id"))
+    return next((v for v in values if v is not None and not (isinstance(v, str) and not v)), None)
+
+
 def _id(raw: Mapping[str, Any], place: str) -> str:
-    value = raw.get("id", raw.get("_id"))
+    value = given_id(raw)
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if value is not None and not isinstance(value, str):

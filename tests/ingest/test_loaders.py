@@ -167,6 +167,11 @@ def test_numbers_are_taken_as_ids_and_titles() -> None:
     assert (chunk.id, chunk.title) == ("7", "3")
 
 
+@pytest.mark.parametrize("no_id", [{}, {"id": None}, {"id": ""}])
+def test_where_id_is_empty_the_other_name_counts(no_id: dict[str, Any]) -> None:
+    assert to_record({**no_id, "_id": "a", "text": "t"}, place="p").chunk == Chunk("a", "t")
+
+
 def test_a_title_alone_is_the_text() -> None:
     assert to_record({"_id": "a", "title": "T", "text": ""}, place="p").chunk == Chunk(
         "a", "T", "T"
