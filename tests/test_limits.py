@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ragfilter.engine.replay import replay
-from ragfilter.model import Chunk, Hit, Pool, Result
+from ragfilter.model import Chunk, Hit, Judgement, Pool, Result, Verdict
 from ragfilter.report.limits import first_step, limits
 from ragfilter.settings.schema import Settings
 
@@ -122,3 +122,104 @@ def test_what_is_beyond_k_says_its_place_where_that_is_not_its_rank(more: dict[s
     hits = tuple(Hit(Chunk(f"c{n}"), d, n + 1) for n, d in enumerate(DISTANCES, start=1))
     made = replay(Pool("a question", "demo", "l2", hits), Settings().with_values(more))
     assert made.outcomes()["c6"].reason == "place 6 in this order, beyond k 5"
+
+
+def judged(n: int, kept: int, *, shown: int, distance: float = 0.2, far: int = 0) -> Result:
+    """`n` hits, the last `far` of them unlike the question; the LLM keeps the first `kept` of those
+    it is shown. `shown` 0: it is not asked."""
+    hits = tuple(
+        Hit(Chunk(f"c{rank}", text="words"), 1.9 if rank > n - far else distance, rank)
+        for rank in range(1, n + 1)
+    )
+    meant = tuple(hit.id for hit in hits[: min(n - far, 40)])
+    asked, left_out = meant[:shown], meant[shown:]
+    said = tuple(Verdict(i, "KEEP" if p < kept else "DISCARD") for p, i in enumerate(asked))
+    judgements = (Judgement(asked, said, left_out=left_out),) if shown else ()
+    chosen = {"judge.enabled": True, "judge.max_prompt_tokens": 20_000, "cutoff.enabled": False}
+    pool = Pool("a question", "demo", "l2", hits, judgements=judgements)
+    return replay(pool, Settings().with_values(chosen))
+
+
+@pytest.mark.parametrize(
+    ("made", "bound", "idle"),
+    [
+        (judged(60, 40, shown=40), ["Oversample = 1.600 (judge) drops 20"], []),
+        (
+            judged(30, 1, shown=30),
+            [],
+            ["Oversample = 1.600 (judge) is not reached: 30 chunks came in"],
+        ),
+        (
+            judged(60, 5, shown=38),
+            ["Oversample = 1.600 (judge) drops 20", "Prompt budget = 20,000 (judge) drops 2"],
+            [],
+        ),
+        (
+            judged(30, 5, shown=20, far=10),
+            ["Min similarity = 0.300 (judge) drops 10"],
+            ["Oversample = 1.600 (judge) is not reached: 30 chunks came in"],
+        ),
+        # Until it is asked, the first max_chunks stay.
+        (judged(60, 0, shown=0), ["Max chunks = 25 (judge) drops 35"], []),
+        (
+            judged(20, 0, shown=0, far=5),
+            ["Min similarity = 0.300 (judge) drops 5"],
+            [
+                "Max chunks = 25 (judge) is not reached: 15 chunks came in, limited by "
+                "Min similarity = 0.300 (judge)"
+            ],
+        ),
+    ],
+)
+def test_what_the_judge_dropped_is_no_limit_s_work(
+    made: Result, bound: list[str], idle: list[str]
+) -> None:
+    every = limits(made)
+    assert [each.words for each in every if each.bound] == bound
+    assert [each.words for each in every if not each.bound and "not reached" in each.why] == idle
+
+
+@pytest.mark.parametrize(
+    ("distances", "settings", "told"),
+    [
+        (
+            (0.1, 0.12, 0.4, 0.42),
+            {"cutoff.min_results": 3},
+            ["Gap threshold = 0.100 (cutoff) drops 1", "Min results = 3 (cutoff) keeps 1 more"],
+        ),
+        # Nothing falls after the cliff; the largest gap did reach the threshold.
+        (
+            (0.1, 0.4),
+            {"cutoff.min_results": 2, "cutoff.skip_first": False},
+            ["Min results = 2 (cutoff) keeps 1 more"],
+        ),
+        (
+            (0.1, 0.12, 0.4, 0.42),
+            {"cutoff.min_results": 2},
+            ["Gap threshold = 0.100 (cutoff) drops 2"],
+        ),
+    ],
+)
+def test_min_results_says_how_many_it_keeps(
+    distances: tuple[float, ...], settings: dict[str, Any], told: list[str]
+) -> None:
+    every = limits(result(distances, **settings))
+    assert [each.words for each in every if each.bound] == told
+    assert not any("not reached" in each.words for each in every if "gap" in each.path)
+
+
+def test_near_duplicates_and_covered_parts_are_limits_work() -> None:
+    texts = (
+        "the owlbear hunts alone at night", "the owlbear hunts alone at night",
+        "an owlbear sleeps by day", "a dragon hoards gold", "a wyvern stings", "a lich plots",
+        "a mimic waits", "a roper hangs",
+    )  # fmt: skip
+    hits = tuple(Hit(Chunk(f"c{n}", t), 0.1 + n / 100, n) for n, t in enumerate(texts, start=1))
+    chosen = {"diversity.enabled": True, "diversity.per_part": 1, "cutoff.enabled": False,
+              "retrieval.k": 5}  # fmt: skip
+    made = replay(Pool("the owlbear", "demo", "l2", hits), Settings().with_values(chosen))
+    assert [each.words for each in limits(made) if each.bound] == [
+        "Near-duplicate from = 0.700 (diversity) drops 1",
+        "Chunks per part = 1 (diversity) drops 1",
+        "Unfiltered k = 5 drops 1",
+    ]

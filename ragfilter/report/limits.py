@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ragfilter.layers.cutoff import acting
+from ragfilter.judge.call import width
+from ragfilter.layers.cutoff import acting, cut_hits
+from ragfilter.layers.diversity import Diversity
 from ragfilter.layers.registry import layer
-from ragfilter.model import CutoffDetail, LayerTrace, Result
+from ragfilter.model import CutoffDetail, JudgeDetail, LayerTrace, Result
 from ragfilter.settings.schema import field
 from ragfilter.text import numbers
 
@@ -21,17 +23,19 @@ EPSILON = 1e-9
 @dataclass(frozen=True, slots=True)
 class Limit:
     """A limit in force: the setting at `path` and its value, a number or a choice. `dropped` is how
-    many it left out; 0 where it did not bind, and `why` then says what came before it."""
+    many it left out, `held` how many it kept that others left out. Where it did neither, `why` says
+    what came before it."""
 
     path: str
     value: float | str
     dropped: int
     why: str = ""
+    held: int = 0
 
     @property
     def bound(self) -> bool:
-        """Whether it left anything out."""
-        return self.dropped > 0
+        """Whether more or fewer would stay without it."""
+        return self.dropped > 0 or self.held > 0
 
     @property
     def label(self) -> str:
@@ -45,6 +49,8 @@ class Limit:
     @property
     def words(self) -> str:
         """``Candidates checked first = 15 (quality) drops 102``."""
+        if self.held:
+            return f"{self.label} keeps {numbers.count(self.held)} more"
         return f"{self.label} {f'drops {numbers.count(self.dropped)}' if self.bound else self.why}"
 
 
@@ -65,8 +71,10 @@ def _of(trace: LayerTrace, result: Result, before: list[Limit]) -> Iterator[Limi
             yield from _cutoff(trace, result, before)
         case "top_k":
             yield _count("retrieval.k", trace, result, before)
+        case "diversity":
+            yield from _diversity(trace, result)
         case "judge":
-            yield _count("judge.max_chunks", trace, result, before)
+            yield from _judge(trace, result, before)
         case "context":
             path = "context.max_context_tokens"
             dropped = trace.count("dropped")
@@ -82,7 +90,7 @@ def _count(path: str, trace: LayerTrace, result: Result, before: list[Limit]) ->
 def _forestalled(n: int, before: list[Limit]) -> str:
     """Why a limit was not reached: the latest limit before it that bound."""
     came = f"is not reached: {numbers.chunks(n)} came in"
-    last = next((limit for limit in reversed(before) if limit.bound), None)
+    last = next((limit for limit in reversed(before) if limit.dropped), None)
     if last is None:
         return came
     return f"{came}, limited by {last.label}"
@@ -135,7 +143,7 @@ def _cutoff(trace: LayerTrace, result: Result, before: list[Limit]) -> Iterator[
             "cutoff.gap_threshold",
             settings.gap_threshold,
             fell if cliff else 0,
-            f"is not reached: the largest gap is {largest:.3f}",
+            "drops none" if cliff else f"is not reached: the largest gap is {largest:.3f}",
         )
     if "distance_offset" in used:
         yield Limit(
@@ -148,6 +156,41 @@ def _cutoff(trace: LayerTrace, result: Result, before: list[Limit]) -> Iterator[
         name = "relative_offset" if "relative_offset" in used else "strategy"
         value = cut.strategy if name == "strategy" else settings.relative_offset
         yield Limit(f"cutoff.{name}", value, fell, "is met by all")
+    if cut.raised:
+        free = acting(result).cutoff.model_copy(update={"min_results": 0})
+        pins = trace.count("pinned")
+        wish = cut_hits(detail.values, free, pinned=pins, background=detail.background)
+        least = settings.min_results
+        yield Limit("cutoff.min_results", least, 0, "is met by all", held=cut.kept - wish.kept)
+
+
+def _diversity(trace: LayerTrace, result: Result) -> Iterator[Limit]:
+    diversity = result.settings.section(Diversity)
+    drops = [d for d in trace.decisions if d.outcome == "dropped"]
+    alike = sum(d.reason.startswith("text similarity") for d in drops)
+    yield Limit("diversity.max_similarity", diversity.max_similarity, alike, "is met by all")
+    yield Limit("diversity.per_part", diversity.per_part, len(drops) - alike, "is met by all")
+
+
+def _judge(trace: LayerTrace, result: Result, before: list[Limit]) -> Iterator[Limit]:
+    """Before a judgement `max_chunks` decides how many stay; after it, only who is asked about."""
+    judge = result.settings.judge
+    detail = trace.detail
+    judgement = detail.judgement if isinstance(detail, JudgeDetail) else None
+    drops = [d for d in trace.decisions if d.outcome == "dropped"]
+    poor = sum("not shown to the judge" in d.reason for d in drops)
+    relevance = Limit("judge.min_relevance", judge.min_relevance, poor, "is met by all")
+    if judgement is None or judgement.error or not judgement.verdicts:
+        yield relevance
+        came = _forestalled(trace.n_in - poor, [*before, relevance])
+        yield Limit("judge.max_chunks", judge.max_chunks, len(drops) - poor, came)
+        return
+    beyond = sum("that are judged" in d.reason for d in drops)
+    came = _forestalled(trace.n_in, before) if trace.n_in <= width(judge) else "drops none"
+    yield Limit("judge.oversample", judge.oversample, beyond, came)
+    yield relevance
+    full = sum(d.chunk_id in judgement.left_out for d in drops)
+    yield Limit("judge.max_prompt_tokens", judge.max_prompt_tokens, full, "is met by all")
 
 
 def first_step(result: Result) -> float | None:
