@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ragfilter.engine.replay import replay
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Chunk, Hit, Pool, Result, User
-from ragfilter.report.story import Fall, Story, counted, sentences, story
+from ragfilter.report.story import Fall, Story, counted, cutting, sentences, story
 from ragfilter.settings.schema import Settings
 
 ARMOR = json.dumps({"contain_one_of": [["armor class 7", "ac 7"]]})
@@ -51,6 +51,53 @@ def test_a_result_is_told_in_three_sentences() -> None:
         "The prompt shrinks from 496 to 248 tokens: 50% less, 0.0005 saved per question.",
     )
     assert sentences(told)[2] == "The prompt shrinks from 496 to 248 tokens: 50% less."
+
+
+@pytest.mark.parametrize(
+    ("settings", "phrase", "meaning"),
+    [
+        (
+            {},
+            "came after the cliff",
+            "The cliff is the largest step in distance: what comes after it is farther from the "
+            "question.",
+        ),
+        (
+            {"cutoff.strategy": "autocut", "cutoff.min_results": 0},
+            "came after the cliff",
+            "The cliff is one of the jumps in the curve: what comes after it is farther from the "
+            "question.",
+        ),
+        (
+            {"cutoff.strategy": "car"},
+            "came after the cliff",
+            "The cliff is the largest gap between clusters of distances: what comes after it is "
+            "farther from the question.",
+        ),
+        (
+            {"cutoff.gap_threshold": 1.0, "cutoff.distance_offset": 0.2},
+            "were too far from the best match",
+            "Too far is beyond a limit set from the best match; no jump in distance decides.",
+        ),
+        (
+            {"cutoff.strategy": "relative"},
+            "were too far from the best match",
+            "Too far is beyond a limit set from the best match; no jump in distance decides.",
+        ),
+        ({"cutoff.strategy": "fixed", "cutoff.max_results": 2}, "came after the first 2", ""),
+        ({"cutoff.enabled": False}, "came after the first 4", ""),
+        ({"cutoff.gap_threshold": 1.0, "cutoff.max_results": 100}, "", ""),
+    ],
+)
+def test_what_the_cutoff_s_words_mean_follows_the_strategy_that_cut(
+    settings: dict[str, Any], phrase: str, meaning: str
+) -> None:
+    deep = settings.get("cutoff.strategy") == "relative"
+    far = [hit(f"far{n}", 1.0 + n / 100) for n in range(60 if deep else 0)]
+    hits = (hit("a", 0.2), hit("b", 0.21), hit("c", 0.22), hit("d", 0.5), hit("e", 0.51), *far)
+    made = result(*hits, **{"cutoff.max_results": 70, **settings})
+    assert [fall.words for fall in story(made).falls] == ([phrase] if phrase else [])
+    assert cutting(made) == meaning
 
 
 @pytest.mark.parametrize(

@@ -379,7 +379,8 @@ def _plain(decision: Decision, hit: Hit, result: Result) -> str:
     made = detail.cut if isinstance(detail, CutoffDetail) else None
     if made is not None and made.cliff_after_rank is not None:
         return "came after the cliff"
-    if made is not None and made.limit is not None and decision.limit is not None:
+    measured = made is not None and strategy(made.strategy).weigh is None
+    if made is not None and measured and made.limit is not None and decision.limit is not None:
         return "were too far from the best match"
     if decision.limit is not None:
         return "came after the cut"

@@ -5,13 +5,15 @@ Every layer declares its own phrase (`LayerSpec.plain`); this counts them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from ragfilter.engine.replay import unfiltered
 from ragfilter.layers.registry import layer
-from ragfilter.model import LayerName, Result
+from ragfilter.layers.strategies.registry import strategy
+from ragfilter.model import CutoffDetail, LayerName, Result
 from ragfilter.report.rows import seen
 from ragfilter.report.summary import tokens
 from ragfilter.text import numbers
@@ -98,6 +100,22 @@ def sentences(story: Story, price: float = 0.0, currency: str = "") -> tuple[str
     if story.kept:
         said.append(_prompt(story, price, currency))
     return tuple(said)
+
+
+def cutting(result: Result) -> str:
+    """What the cutoff's phrase means, by the strategy that cut; empty where it dropped nothing or
+    its phrase says it all."""
+    trace = next((t for t in result.traces if t.layer == "cutoff" and t.count("dropped")), None)
+    if trace is None or not isinstance(trace.detail, CutoffDetail):
+        return ""
+    cut = trace.detail.cut
+    spec = strategy(cut.strategy)
+    if cut.cliff_after_rank is not None:
+        where = re.split("[;.(]", spec.about)[0].strip()
+        return f"The cliff is {where}: what comes after it is farther from the question."
+    if cut.limit is not None and spec.weigh is None:
+        return "Too far is beyond a limit set from the best match; no jump in distance decides."
+    return ""
 
 
 def counted(words: str, n: int) -> str:

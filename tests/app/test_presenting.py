@@ -36,6 +36,11 @@ def test_a_link_opens_the_stage_with_its_sentences(open_page: Callable[..., Any]
         "list, 7 did not match well enough, 7 were too far from the best match.",
         "The prompt shrinks from 2,329 to 313 tokens: 87% less.",
     ]
+    # `full` has a limit and no cliff: its help says so.
+    (fell,) = (text.help for text in page.at.markdown if "too far from" in text.value)
+    assert fell.endswith(
+        "Too far is beyond a limit set from the best match; no jump in distance decides."
+    )
     assert not page.at.sidebar.children
     assert not page.at.dataframe
     assert page.at.query_params["present"] == "true"

@@ -46,7 +46,7 @@ def _peaks(values: Sequence[float], pinned: int) -> list[int]:
 SPEC = StrategySpec(
     name="autocut",
     cut=cut,
-    about="jumps in the curve.",
+    about="one of the jumps in the curve.",
     reads=("max_results", "min_results", "jumps"),
     cliff=lambda settings: f"Jump {settings.jumps}",
 )

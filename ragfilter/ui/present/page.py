@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import streamlit as st
 
-from ragfilter.report.story import Story, sentences, story
+from ragfilter.report.story import Story, cutting, sentences, story
 from ragfilter.ui.look import html, prose
 from ragfilter.ui.main import ask, empty, problems, summary
 from ragfilter.ui.panels import answer, people
@@ -19,10 +19,7 @@ FOUND = (
     "A passage is one piece of the documents. The search finds the nearest ones by meaning; "
     "those the filter lets into the prompt are the ones needed."
 )
-FELL = (
-    "Every passage is counted once, with the reason that ruled it out. The cliff is the first "
-    "large jump in distance: what comes after it is clearly farther from the question."
-)
+FELL = "Every passage is counted once, with the reason that ruled it out."
 PROMPT = (
     "Tokens are the word pieces that an LLM reads and bills by; these are estimates. Without the "
     "filter the first {n} passages would be sent. Savings use the price set for the prompt's "
@@ -63,7 +60,8 @@ def _head(view: View, told: Story) -> None:
     prices = view.resources.prices
     said = sentences(told, prices.prompt, prices.currency) if prices else sentences(told)
     k = view.result.settings.retrieval.k
-    about = [FOUND, *([FELL] if told.falls else []), *([""] if told.message else [])]
+    fell = f"{FELL} {cutting(view.mine)}".strip()
+    about = [FOUND, *([fell] if told.falls else []), *([""] if told.message else [])]
     about.append(PROMPT.format(n=k))
     with st.container(key="present-said", gap=None):
         for words, help in zip(said, about, strict=False):
