@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from ragfilter.engine.replay import replay
+from ragfilter.engine.replay import Steps, replay
 from ragfilter.engine.whatif import changes, stays, wording
+from ragfilter.layers.registry import layer
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool, Result
 from ragfilter.settings.schema import Settings
 
@@ -61,6 +63,16 @@ def test_the_smallest_changes(chunk: str, settings: dict[str, Any], found: list[
     assert [(c.words, c.came, c.went) for c in made] == found
 
 
+def test_a_change_is_found_where_the_far_end_of_its_range_undoes_it() -> None:
+    # Up to rank 6 the jump is before rank 6; up to rank 7 it is again before rank 3.
+    distances = (0.2, 0.3, 0.31, 0.32, 0.52, 0.72, 0.73)
+    chosen = {"cutoff.strategy": "autocut", "cutoff.max_results": 4, "cutoff.min_results": 2}
+    made = changes(result(distances, **chosen), "c5")
+    assert [(c.words, c.came, c.went) for c in made] == [
+        ("Max results (k) 4 → 6", ("c3", "c4"), ()),
+    ]
+
+
 def test_a_rule_misses_a_term_that_the_question_can_name() -> None:
     rule = '{"contain_one_of": [["owl", "owlbear"], ["lair"]]}'
     hits = (Hit(Chunk("c1"), 0.1, 1), Hit(Chunk("c2", rule=rule), 0.12, 2))
@@ -100,20 +112,56 @@ def test_clearance_is_never_among_the_changes() -> None:
     assert changes(made, "no such chunk") == ()
 
 
-@examples(max_examples=25, deadline=None)
+RANGES: dict[str, Sequence[float]] = {
+    "cutoff.max_results": range(1, 51),
+    "cutoff.min_results": range(21),
+    "cutoff.jumps": range(1, 11),
+    "cutoff.b_extra": range(21),
+    "cutoff.gap_threshold": [n / 1000 for n in range(501)],
+    "cutoff.distance_offset": [n / 1000 for n in range(1501)],
+}
+"""Every value that is looked at, but for `relative`, which gap stands in for here."""
+
+
+@examples(max_examples=30, deadline=None)
 @given(
-    st.lists(st.integers(1, 150), min_size=2, max_size=9),
-    st.sampled_from(["gap", "relative", "autocut", "fixed"]),
+    st.lists(st.integers(1, 150), min_size=5, max_size=9),
+    st.sampled_from(["gap", "autocut", "fixed", "adaptive_k", "car", "otsu", "spike"]),
     st.integers(0, 8),
+    st.integers(1, 9),
 )
-def test_every_change_does_what_it_says(steps: list[int], strategy: str, chosen: int) -> None:
+@example([200, 100, 10, 10, 200, 200, 10], "autocut", 4, 4)
+def test_every_change_does_what_it_says_and_none_is_smaller(
+    steps: list[int], strategy: str, chosen: int, k: int
+) -> None:
     distances = tuple(sum(steps[: i + 1]) / 1000 for i in range(len(steps)))
-    made = result(distances, **{"cutoff.strategy": strategy, "cutoff.max_results": 4})
+    made = result(distances, **{"cutoff.strategy": strategy, "cutoff.max_results": k})
     chunk = f"c{1 + chosen % len(steps)}"
     before = {hit.id for hit in made.kept}
-    for change in changes(made, chunk):
+    found = {change.path: change for change in changes(made, chunk, most=len(RANGES))}
+    for change in found.values():
         after = replay(made.pool, made.settings.with_values({change.path: change.new}))
         kept = {hit.id for hit in after.kept}
         assert (chunk in kept) is (chunk not in before)
         assert {*change.came} == kept - before - {chunk}
         assert {*change.went} == before - kept - {chunk}
+    shared: Steps = {}
+    for name in layer("cutoff").used(made.settings):
+        path = f"cutoff.{name}"
+        now = made.settings.get(path)
+        turning = [
+            abs(value - now)
+            for value in RANGES.get(path, ())
+            if (chunk in before)
+            is not any(
+                hit.id == chunk
+                for hit in replay(
+                    made.pool,
+                    made.settings.with_values({path: value}),
+                    steps=shared,
+                    explain=False,
+                ).kept
+            )
+        ]
+        nearest = abs(found[path].new - now) if path in found else None
+        assert nearest == (pytest.approx(min(turning)) if turning else None), path

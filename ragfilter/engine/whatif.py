@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
 
-from ragfilter.engine.replay import replay
+from ragfilter.engine.replay import Steps, replay
 from ragfilter.errors import RuleError
 from ragfilter.layers.registry import LAYERS, layer
 from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import Pool, Result, User
 from ragfilter.rules.explain import explain
 from ragfilter.settings.field import FieldInfo
-from ragfilter.settings.schema import Settings, field
+from ragfilter.settings.schema import Settings
+from ragfilter.settings.schema import field as setting
 from ragfilter.text import numbers
 
 GRID = 0.001
@@ -45,9 +47,9 @@ class Change:
         """``Gap threshold 0.126 → 0.130``."""
         if isinstance(self.new, bool):
             name = layer(self.path.partition(".")[0]).title
-            label = name if self.path.endswith(".enabled") else field(self.path).label
+            label = name if self.path.endswith(".enabled") else setting(self.path).label
             return f"Switch {label} {'on' if self.new else 'off'}"
-        return f"{field(self.path).label} {_shown(self.old)} → {_shown(self.new)}"
+        return f"{setting(self.path).label} {_shown(self.old)} → {_shown(self.new)}"
 
 
 def changes(result: Result, chunk_id: str, *, most: int = 3) -> tuple[Change, ...]:
@@ -139,7 +141,7 @@ def _candidates(result: Result, chunk_id: str, wanted: bool) -> Iterator[FieldIn
             continue
         paths = [f"{spec.name}.{name}" for name in spec.used(settings)]
         for path in [*paths, "retrieval.k"] if spec.name == "top_k" else paths:
-            info = field(path)
+            info = setting(path)
             if info.type in (int, float) and info.unit not in IDLE:
                 yield info
 
@@ -153,6 +155,7 @@ class _Search:
     user: User
     chunk_id: str
     wanted: bool
+    steps: Steps = field(default_factory=dict, compare=False)
 
     def replayed(self, path: str, value: Any) -> Result | None:
         """The result with this value, None where the settings refuse it."""
@@ -160,10 +163,12 @@ class _Search:
             settings = self.settings.with_values({path: value})
         except ValidationError:
             return None
-        return replay(self.pool, settings, self.user)
+        return replay(self.pool, settings, self.user, steps=self.steps, explain=False)
 
     def turns(self, path: str, value: Any) -> bool:
-        made = self.replayed(path, value)
+        return self._turned(self.replayed(path, value))
+
+    def _turned(self, made: Result | None) -> bool:
         return made is not None and self.wanted == any(h.id == self.chunk_id for h in made.kept)
 
     def along(self, info: FieldInfo) -> tuple[float, str, Any] | None:
@@ -172,33 +177,34 @@ class _Search:
         now = self.settings.get(info.path)
         step = 1 if info.type is int else GRID
         low, high = info.low or 0, max(info.ceiling or now, now)
-        # A whole number of steps, so that a decimal is written as it is read.
-        at: Callable[[int], Any] = (
-            (lambda n: n) if info.type is int else lambda n: round(n * GRID, 3)
-        )
         here = now / step
         found = []
         for end, way in ((round(low / step), -1), (round(high / step), 1)):
-            start = _beside(here, way)
-            if (end - start) * way >= 0 and self.turns(info.path, at(end)):
-                value = at(self._nearest(info.path, start, end, way, at))
+            places = range(_beside(here, way), end + way, way)
+            # A whole number of steps, so that a decimal is written as it is read.
+            values = [now, *(n if info.type is int else round(n * GRID, 3) for n in places)]
+            value = self._first(info.path, values)
+            if value is not None:
                 found.append((abs(value - now) / ((high - low) or 1), info.path, value))
         return min(found, default=None)
 
-    def _nearest(self, path: str, start: int, end: int, way: int, at: Callable[[int], Any]) -> int:
-        """The first of the steps from `start` on to `end`, which turns: doubled until one does,
-        then halved between it and the last that did not."""
-        stride, before, here = 1, start - way, start
-        while here != end and not self.turns(path, at(here)):
-            before, stride = here, 2 * stride
-            here = end if abs(end - here) <= stride else here + way * stride
-        while abs(here - before) > 1:
-            middle = (here + before) // 2
-            if self.turns(path, at(middle)):
-                here = middle
-            else:
-                before = middle
-        return here
+    def _first(self, path: str, values: Sequence[Any]) -> Any | None:
+        """The first of `values` that turns; the one in force, which does not, stands before all."""
+        if path == "cutoff.max_results":
+            # A larger k may bring a new cliff, and a still larger one hide it.
+            return next((value for value in values[1:] if self.turns(path, value)), None)
+
+        @cache
+        def at(i: int) -> tuple[bool, object]:
+            """Whether it turns; what is kept, and how many each layer lets through."""
+            made = self.replayed(path, values[i])
+            if made is None:
+                return False, None
+            kept = tuple(hit.id for hit in made.kept)
+            return self._turned(made), (kept, *(trace.n_out for trace in made.traces))
+
+        i = _first_turn(at, 0, len(values) - 1)
+        return None if i is None else values[i]
 
     def switches(self, result: Result) -> Iterator[tuple[str, bool]]:
         """Layers that keep the chunk where they are off, one at a time."""
@@ -215,6 +221,18 @@ class _Search:
         made = self.replayed(path, value)
         after = [] if made is None else [hit.id for hit in made.kept]
         return Change(path, self.settings.get(path), value, *_moved(before, after, self.chunk_id))
+
+
+def _first_turn(at: Callable[[int], tuple[bool, object]], low: int, high: int) -> int | None:
+    """The first place after `low`, which does not turn, that does; nothing changes between two
+    places that are alike."""
+    if low == high or at(low) == at(high):
+        return None
+    if high - low == 1:
+        return high if at(high)[0] else None
+    middle = (low + high) // 2
+    first = _first_turn(at, low, middle)
+    return _first_turn(at, middle, high) if first is None else first
 
 
 def _beside(here: float, way: int) -> int:
