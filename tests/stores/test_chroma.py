@@ -296,6 +296,21 @@ def test_a_rule_is_written_replaced_and_removed(store: ChromaStore) -> None:
     assert collection.chunks([FULL.id])[FULL.id].page == FULL.page
 
 
+def test_a_version_is_outdated_once_its_collection_was_changed_or_deleted(
+    store: ChromaStore,
+) -> None:
+    first = filled(store, [Chunk("b")]).version
+    assert not store.outdated(first)
+    store.collection("demo").set_rule("b", '{"contain":"y"}')
+    assert store.outdated(first)
+    second = store.collection("demo").version
+    assert not store.outdated(second)
+    store.delete("demo")
+    assert store.outdated(second)
+    again = filled(store, [Chunk("b")]).version
+    assert not store.outdated(again)
+
+
 def test_a_rule_of_an_unknown_chunk_is_refused(store: ChromaStore) -> None:
     collection = filled(store, [Chunk("b")])
     with pytest.raises(StoreError, match="nobody"):

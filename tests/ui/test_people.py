@@ -2,11 +2,44 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
+import streamlit as st
 
 from ragfilter.ingest import demo
 from ragfilter.model import Chunk, User
+from ragfilter.stores.chroma.store import Row
+from ragfilter.ui.panels import people
 from ragfilter.ui.panels.people import Groups
+from ragfilter.ui.session.resources import Resources
+from ragfilter.workbench import open_workspace
+
+
+def chunk(chunk_id: str, clearance: int = 0, department: str | None = None) -> Row:
+    made = Chunk(chunk_id, text="words", clearance=clearance, department=department)
+    return Row(made, np.array([1, 0], dtype=np.float32))
+
+
+def test_the_users_follow_the_collection_as_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(st.session_state, "collection", "mine")
+    monkeypatch.setitem(st.session_state, "groups", {})
+    with open_workspace(tmp_path / "ws") as bench:
+        resources = Resources(bench, bench.deployment)
+        store = bench.stores.of("mine")
+        mine = store.create("mine", embedder=bench.embedder.name)
+        mine.write([chunk("a", 1, "ops")])
+        assert people.groups(resources) == Groups(1, {"ops": 1})
+        mine.write([chunk("b", 4, "pay")])
+        assert people.groups(resources) == Groups(4, {"ops": 1, "pay": 4})
+        store.delete("mine")
+        assert people.groups(resources) == Groups(0, {})
+        store.create("mine", embedder=bench.embedder.name).write([chunk("c")])
+        assert people.groups(resources) == Groups(0, {})
+
 
 BOOKS = [
     Chunk("open"), Chunk("notes", clearance=1), Chunk("plan", clearance=2, department="ops"),

@@ -152,7 +152,9 @@ class ChromaStore:
     def delete(self, name: str) -> None:
         """Remove a collection; nothing happens where there is none."""
         with suppress(CollectionMissing), self.changing(name):
+            raw = self.client.get_collection(name, embedding_function=None)
             self.client.delete_collection(name)
+            self.replaced.add(str(raw.id))
         self.forget(name)
 
     @contextmanager

@@ -58,15 +58,16 @@ class Groups:
 
 
 def groups(resources: Resources) -> Groups:
-    """The levels and departments of the chosen collection, as when the session first looked."""
+    """The levels and departments of the chosen collection, read once a version."""
     name = st.session_state.collection
-    known: dict[str, Groups] = st.session_state.setdefault("groups", {})
-    if name not in known:
-        try:
-            known[name] = Groups.of(resources.bench.collection(name).catalogue().values())
-        except RagfilterError:
-            return Groups(0, {})
-    return known[name]
+    known: dict[str, tuple[str, Groups]] = st.session_state.setdefault("groups", {})
+    try:
+        if name not in known or resources.bench.stores.of(name).outdated(known[name][0]):
+            store = resources.bench.collection(name)
+            known[name] = (store.version, Groups.of(store.catalogue().values()))
+    except RagfilterError:
+        return Groups(0, {})
+    return known[name][1]
 
 
 def offered(found: Groups) -> Mapping[str, User]:
