@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +15,8 @@ from ragfilter.model import Chunk, Entity, Hit, Pool, Result
 from ragfilter.report import rows
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.curve import figure as curve
+from ragfilter.ui.curve import marks, tune
 from ragfilter.ui.curve import points as curve_points
-from ragfilter.ui.curve import tune
 
 CLIFFS = (0.100, 0.300, 0.340, 0.470, 0.510, 0.660, 0.700)
 """Gaps: 0.2 (skipped), 0.04, 0.13, 0.04, 0.15 (the largest), 0.04."""
@@ -76,6 +77,50 @@ def test_the_winner_the_other_cliff_the_skipped_gap_the_lines() -> None:
         if s["type"] == "line" and s["y0"] == s["y1"]
     }  # fmt: skip
     assert levels == {0.5, 0.1}
+
+
+PER_CHARACTER = 5.6
+"""Pixels of a character of the lane's labels, 11 px high: Chromium draws "skipped" 39 wide."""
+
+
+def lane(figure: dict[str, Any], plot: float) -> dict[str, tuple[float, float]]:
+    """Where the labels between curve and steps begin and end, on a plot so many pixels wide."""
+    low, high = figure["layout"]["xaxis"]["range"]
+    found = {}
+    for note in figure["layout"]["annotations"]:
+        if note["y"] != marks.LANE:
+            continue
+        share = note["x"] if note["xref"] == "paper" else (note["x"] - low) / (high - low)
+        at = share * plot + note.get("xshift", 0)
+        wide = PER_CHARACTER * len(note["text"])
+        found[note["text"]] = (at, at + wide) if note["xanchor"] == "left" else (at - wide, at)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("k", "shown", "labels"),
+    [
+        (5, 12, {"skipped", "k 5"}),
+        (5, 20, {"k 5"}),
+        (5, 50, {"k 5"}),
+        (15, 30, {"skipped", "k 15"}),
+        (15, 50, {"k 15"}),
+        (3, 10, {"k 3"}),
+        (2, 10, {"skipped"}),
+        (40, 40, {"skipped", "k 40: not reached"}),
+        (40, 2, {"k 40: not reached"}),
+    ],
+)
+@pytest.mark.parametrize("plot", [200, 300, 550, 900])
+def test_labels_between_curve_and_steps_never_overlap(
+    k: int, shown: int, labels: set[str], plot: float
+) -> None:
+    made = result(FLAT[: shown if shown < 10 else 40], **{"cutoff.max_results": k})
+    drawn_at = lane(drawn(made, window=(0.3, shown + 0.7)), plot)
+    assert set(drawn_at) == labels
+    ends = sorted(drawn_at.values())
+    assert all(start >= 0 and end <= plot for start, end in ends)
+    assert all(before[1] < after[0] for before, after in itertools.pairwise(ends))
 
 
 def test_without_a_cliff_the_fallback_line_is_the_strong_one() -> None:

@@ -60,7 +60,7 @@ def figure(
     if detail is not None:
         width = max(0.46, 0.009 * (high - low))
         data.append(marks.steps(detail, (low, high), ink, width=width))
-        marks.cut_marks(shapes, notes, acting(result).cutoff, detail, span, ink)
+        marks.cut_marks(shapes, notes, acting(result).cutoff, detail, (low, high), span, ink)
         top = marks.steps_top(detail)
     elif points.entered:
         marks.k_mark(

@@ -16,6 +16,8 @@ STEPS, LANE, CURVE = 0.2, 0.24, 0.28
 """Where the strip of steps ends and the curve begins, as shares of the height; labels between."""
 BESIDE = 13
 """Characters that fit to the right of the plot."""
+NARROWEST, CHARACTER, APART = 200, 6, 6
+"""Pixels: the plot in a window of 400, a character in the lane at most, and between labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +95,12 @@ def cut_marks(
     notes: Shapes,
     settings: Cutoff,
     detail: CutoffDetail,
+    window: tuple[float, float],
     span: tuple[float, float],
     ink: Ink,
 ) -> None:
-    """Bands, lines and labels: cliffs, skipped gap, cut, fallback line, k, gap threshold.
+    """Bands, lines and labels: cliffs, skipped gap, cut, fallback line, k, gap threshold. `window`
+    and `span` are what the axes show.
 
     Labels stand beside the plot, above it, or in the lane between curve and steps: never on it.
     """
@@ -110,8 +114,6 @@ def cut_marks(
             notes.append(_label(gap.after_rank + 0.5, 1.0, label, ink.kept, yref="paper"))
         elif gap.cliff:
             shapes.append(_rule(gap.after_rank + 0.5, ink.muted, dash="dot", width=1))
-        elif gap.skipped and gap.after_rank == 1:
-            notes.append({**_lane(1.1, "skipped", ink), "xanchor": "left"})
     if 0 < cut.kept < len(detail.ids):
         shapes.append(_rule(cut.kept + 0.5, ink.kept, dash="solid", width=1.2))
     reads = strategy(settings.strategy).reads
@@ -127,6 +129,20 @@ def cut_marks(
     if "gap_threshold" in reads:
         _mark_threshold(shapes, notes, detail, settings.gap_threshold, ink)
     k_mark(shapes, notes, len(detail.ids), settings.max_results, ink)
+    if any(gap.skipped and gap.after_rank == 1 and gap.size >= 0 for gap in cut.gaps):
+        note = {**_lane(1.1, "skipped", ink), "xanchor": "left"}
+        ends = _ends(note, window)[1] + APART
+        # The bar is hatched and tells the same when pointed at.
+        if all(ends <= _ends(other, window)[0] for other in notes if other["y"] == LANE):
+            notes.append(note)
+
+
+def _ends(note: dict[str, Any], window: tuple[float, float]) -> tuple[float, float]:
+    """Where a label of the lane begins and ends, in pixels of the narrowest plot."""
+    low, high = (0, 1) if note["xref"] == "paper" else window
+    at = (note["x"] - low) / (high - low) * NARROWEST + note.get("xshift", 0)
+    wide = CHARACTER * len(note["text"])
+    return (at, at + wide) if note["xanchor"] == "left" else (at - wide, at)
 
 
 def k_mark(shapes: Shapes, notes: Shapes, n: int, k: int, ink: Ink, *, cuts: bool = False) -> None:
