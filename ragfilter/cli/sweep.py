@@ -106,7 +106,7 @@ def document(made: Map, settings: Settings, measure: str) -> dict[str, Any]:
         "in_force": _point(made, made.nearest(settings)),
         "highest": _point(made, made.highest(measure)),
         "front": [_point(made, place) for place in made.front()],
-        "points": [_point(made, place) for place in range(made.size)],
+        "points": [_point(made, place) for place in made.places],
     }
 
 
@@ -127,8 +127,9 @@ def text(made: Map, settings: Settings, measure: str) -> str:
     head = ("", *paths, "precision", "recall", "F1", "F1 at most", "F2", "chunks", "tokens")
     at = made.at(here)
     bare = told.unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])
+    refused = f"; {made.refused} left out, since their values exclude each other"
     lines = [
-        f"{counted(made.size, 'setting')} replayed\n",
+        f"{counted(len(made.places), 'setting')} replayed{refused if made.refused else ''}\n",
         table(head, rows),
         "front: no other setting has more recall for as few tokens. The highest is chosen and "
         "measured on these same queries.",

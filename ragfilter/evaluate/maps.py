@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from ragfilter.evaluate.beir import Qrels
 from ragfilter.evaluate.grid import figures, gap_cuts, pareto, rankings
@@ -28,7 +29,8 @@ Figures = Mapping[str, NDArray[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """The figures of every setting of one or two axes: x by row, y by column (one without y)."""
+    """The figures of every setting of one or two axes: x by row, y by column (one without y); NaN
+    where the settings refuse the values, such as a least above its most."""
 
     x: FieldInfo
     y: FieldInfo | None
@@ -43,9 +45,14 @@ class Map:
         return made if self.y is None else made | {self.y.path: self.y.type(self.ys[column])}
 
     @property
-    def size(self) -> int:
-        """How many places there are."""
-        return len(self.xs) * len(self.ys)
+    def places(self) -> list[int]:
+        """The flat places whose values the settings accept."""
+        return [int(place) for place in np.flatnonzero(~np.isnan(self.figures["f1"]))]
+
+    @property
+    def refused(self) -> int:
+        """How many places have values that the settings refuse."""
+        return len(self.xs) * len(self.ys) - len(self.places)
 
     def at(self, place: int) -> dict[str, float]:
         """The mean of every figure at a flat place."""
@@ -54,7 +61,7 @@ class Map:
     def highest(self, figure: str) -> int:
         """The flat place where a figure is highest, the first among equals."""
         flat = self.figures[figure].ravel()
-        return int(np.argmax(flat >= flat.max() - 1e-12))
+        return int(np.argmax(flat >= np.nanmax(flat) - 1e-12))
 
     def front(self) -> list[int]:
         """The flat places than which none has more recall for as few tokens."""
@@ -112,7 +119,7 @@ def make(
     *,
     progress: Progress | None = None,
 ) -> Map:
-    """Replay every pool under every pair of values."""
+    """Replay every pool under every pair of values that the settings accept."""
     n = FINE if fast(settings, x, y) else COARSE if y else LINE
     first, second = field(x), field(y) if y else None
     xs = _points(first, settings, n)
@@ -121,10 +128,12 @@ def make(
         made = _gap(pools, qrels, settings, user, x, xs, ys, one=second is None)
     else:
         tried = [
-            settings.with_values({x: first.type(a)} | ({y: second.type(b)} if second else {}))
+            _with(settings, {x: first.type(a)} | ({y: second.type(b)} if second else {}))
             for a, b in product(xs, ys)
         ]
-        made = _means(sweep(pools, qrels, tried, user, progress=progress), (len(xs), len(ys)))
+        accepted = np.array([each is not None for each in tried])
+        table = sweep(pools, qrels, [each for each in tried if each], user, progress=progress)
+        made = _means(table, accepted.reshape(len(xs), len(ys)))
     return Map(first, second, xs, ys, made)
 
 
@@ -159,8 +168,18 @@ def _points(info: FieldInfo, settings: Settings, n: int) -> tuple[float, ...]:
     return tuple(float(value) for value in values)
 
 
-def _means(table: Sequence[Sequence[Outcome]], shape: tuple[int, int]) -> Figures:
-    return {
-        name: np.array([[read(one) for one in row] for row in table]).mean(axis=0).reshape(shape)
-        for name, read in READ.items()
-    }
+def _with(settings: Settings, values: dict[str, float | int]) -> Settings | None:
+    """The settings with these values; None where they refuse them."""
+    try:
+        return settings.with_values(values)
+    except ValidationError:
+        return None
+
+
+def _means(table: Sequence[Sequence[Outcome]], accepted: NDArray[np.bool_]) -> Figures:
+    """The means over the queries, each in its place: those `accepted`, in their order."""
+    made = {}
+    for name, read in READ.items():
+        made[name] = np.full(accepted.shape, np.nan)
+        made[name][accepted] = np.array([[read(one) for one in row] for row in table]).mean(axis=0)
+    return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ragfilter.cli.sweep import document, text
 from ragfilter.evaluate.maps import OFFSET, THRESHOLD, axes, fast, make, usual
 from ragfilter.model import PUBLIC, Chunk, Hit, Pool
 from ragfilter.settings.config import load
@@ -72,6 +73,37 @@ def test_other_settings_are_replayed_one_by_one() -> None:
     assert made.values(made.nearest(GAP)) == {"cutoff.max_results": 5, "cutoff.min_results": 2}
     assert all(isinstance(v, int) for v in made.values(0).values())
     assert made.xs[-1] == field("cutoff.max_results").ceiling
+
+
+@pytest.mark.parametrize("profile", ["full", "adaptive-retrieval"])
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        ("quality.min_top_k", ""),
+        ("quality.max_top_k", ""),
+        ("quality.min_top_k", "quality.max_top_k"),
+        ("quality.max_top_k", "quality.min_top_k"),
+        ("quality.max_top_k", "cutoff.max_results"),
+    ],
+)
+def test_values_that_exclude_each_other_are_left_out(profile: str, x: str, y: str) -> None:
+    settings = load(profile=profile, environ={}).settings.with_values({"cutoff.enabled": True})
+    made = make(POOLS, QRELS, settings, PUBLIC, x, y)
+    assert made.places
+    assert made.refused > 0
+    for place in made.places:
+        there = settings.with_values(made.values(place))
+        assert there.quality.min_top_k <= there.quality.max_top_k
+    here, best = made.nearest(settings), made.highest("f1")
+    assert made.holds(settings)
+    assert {here, best, *made.front()} <= set(made.places)
+    squares = plots.heatmap(made, "f1", here, best, dark=False)["data"][0]
+    assert squares["customdata"] == made.places
+    assert np.isfinite(squares["marker"]["color"] if y else squares["y"]).all()
+    points = plots.front(made, here, best, dark=False)["data"][0]
+    assert np.isfinite([points["x"], points["y"]]).all()
+    assert f"; {made.refused} left out" in text(made, settings, "f1")
+    assert len(document(made, settings, "f1")["points"]) == len(made.places)
 
 
 def test_the_map_is_drawn_as_squares_that_name_their_place() -> None:

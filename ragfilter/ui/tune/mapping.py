@@ -10,7 +10,7 @@ from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.maps import Map, make
 from ragfilter.evaluate.tune import Tuning
 from ragfilter.model import User
-from ragfilter.settings.schema import Settings, field
+from ragfilter.settings.schema import Settings, fields
 from ragfilter.ui.look import html
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import background
@@ -32,8 +32,8 @@ def of(
     """The map over these axes, waited for; None where it was stopped, until it is asked for
     `again`. `pools` says which questions were gathered."""
     # A click on the map moves only the place in force: the map stays.
-    neutral = {path: field(path).default for path in axes if path}
-    key = ("map", pools, settings.with_values(neutral), user, axes)
+    others = tuple(settings.get(info.path) for info in fields() if info.path not in axes)
+    key = ("map", pools, others, user, axes)
     work = resources.maps.get(key)
     # One that was left for another map was stopped too, and is begun again when it is come back to.
     stays = st.session_state.get("map-work") is work and not again

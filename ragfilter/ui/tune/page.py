@@ -208,6 +208,11 @@ def _told(made: Map, measure: str, here: int, best: int) -> None:
             f"{numbers.tokens(round(flat['tokens']))}</i></b></div>"
         )
     html.draw(f'<section class="rf-strip" aria-label="Map">{"".join(facts)}</section>')
+    if made.refused:
+        html.draw(
+            f'<p class="rf-aside">{made.refused} of {made.refused + len(made.places)} points are '
+            "left out, since their values exclude each other.</p>"
+        )
     for word, place in (("In force", here), ("Highest", best)):
         at = made.at(place)
         said = unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])

@@ -19,19 +19,20 @@ def heatmap(made: Map, measure: str, here: int, best: int, *, dark: bool) -> dic
     pairs = [(x, y) for x in made.xs for y in made.ys]
     two = made.y is not None
     ys = [y for _, y in pairs] if two else flat.tolist()
+    places = made.places
     size = max(5, min(18, 330 / len(made.ys))) if two else 7
     data = [
         {
             "type": "scatter", "mode": "markers" if two else "lines+markers", "showlegend": False,
-            "x": [x for x, _ in pairs], "y": ys,
-            "customdata": list(range(len(pairs))),
+            "x": [pairs[place][0] for place in places], "y": [ys[place] for place in places],
+            "customdata": places,
             "line": {"color": ink.kept, "width": 1.5},
             "marker": {"symbol": "square" if two else "circle", "size": size} | (
-                {"color": flat.tolist(), "colorscale": "Viridis", "showscale": True,
+                {"color": flat[places].tolist(), "colorscale": "Viridis", "showscale": True,
                  "colorbar": {"thickness": 10, "title": {"text": SHOWN[measure]}}}
                 if two else {"color": ink.kept}
             ),
-            "text": [_told(made, place, measure) for place in range(len(pairs))],
+            "text": [_told(made, place, measure) for place in places],
             "hoverinfo": "text",
             "selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}},
         },
@@ -62,8 +63,8 @@ def front(made: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
     recall, tokens = made.figures["recall"].ravel(), made.figures["tokens"].ravel()
     line = made.front()
     data = [
-        {"type": "scatter", "mode": "markers", "name": "every setting", "x": tokens.tolist(),
-         "y": recall.tolist(), "hoverinfo": "skip",
+        {"type": "scatter", "mode": "markers", "name": "every setting",
+         "x": tokens[made.places].tolist(), "y": recall[made.places].tolist(), "hoverinfo": "skip",
          "marker": {"size": 4, "color": ink.muted, "opacity": 0.35}},
         {"type": "scatter", "mode": "lines+markers", "name": "none has more recall for less",
          "x": [float(tokens[i]) for i in line], "y": [float(recall[i]) for i in line],
