@@ -107,6 +107,20 @@ def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None
     assert made == [("cutoff.max_results", "")]
 
 
+def test_a_map_leaves_out_values_that_exclude_each_other(page: Any) -> None:
+    # The least that is checked has a default above the most in force.
+    page.at.session_state["changes"] = {
+        "quality.enabled": True, "quality.reranker": "none",
+        "quality.min_top_k": 1, "quality.max_top_k": 2,
+    }  # fmt: skip
+    page.run()
+    page.at.selectbox(key="map-x").set_value("quality.min_top_k")
+    page.at.selectbox(key="map-y").set_value("")
+    page.run().press("map")
+    assert "In force: candidates checked first 1 F1" in strip(page)
+    assert any("18 of 20 points are left out" in text for text in page.html)
+
+
 def test_gathering_and_mapping_are_waited_for_in_one_run(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
