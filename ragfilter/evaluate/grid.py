@@ -60,7 +60,7 @@ def gap_cuts(
         looked = each.values[: max(cutoff.max_results, pins)]
         if not len(looked):
             continue
-        after, size = _cliff(looked, pins)
+        after, size = _cliff(looked, pins, first=1 if cutoff.skip_first else 0)
         free = looked[pins:]
         line = looked.min() + limits + EPSILON
         # The first one beyond a line is the first beyond all before it. Where none is, all stay.
@@ -93,10 +93,11 @@ def pareto(recall: Floats, tokens: Floats) -> list[int]:
     return front
 
 
-def _cliff(values: Floats, pins: int) -> tuple[int, float]:
-    """After which hit the largest gap lies that may be a cliff, and its size; −1 where none."""
+def _cliff(values: Floats, pins: int, *, first: int) -> tuple[int, float]:
+    """After which hit the largest gap lies that may be a cliff, and its size; −1 where none. The
+    `first` gaps (0 or 1) may not."""
     gaps = np.diff(values)
-    first = max(1, pins - 1)
+    first = max(first, pins - 1)
     if len(gaps) <= first:
         return len(values), -1.0
     eligible = gaps[first:]

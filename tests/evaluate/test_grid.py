@@ -39,13 +39,21 @@ def pool_of(steps: list[int], words: list[int]) -> Pool:
     least=st.integers(0, 4),
     profile=st.sampled_from([FULL, GAP]),
     budget=st.sampled_from([100, 300, 4000]),
+    skip=st.booleans(),
 )
 def test_it_is_what_replay_keeps(
-    steps: list[int], words: list[int], k: int, least: int, profile: object, budget: int
+    steps: list[int],
+    words: list[int],
+    k: int,
+    least: int,
+    profile: object,
+    budget: int,
+    skip: bool,
 ) -> None:
     settings = (FULL if profile is FULL else GAP).with_values(
         {"cutoff.strategy": "gap", "cutoff.max_results": k, "cutoff.min_results": least,
-         "quality.reranker": "none", "context.max_context_tokens": budget}
+         "cutoff.skip_first": skip, "quality.reranker": "none",
+         "context.max_context_tokens": budget}
     )  # fmt: skip
     pools = {"q": pool_of(steps, words)}
     qrels = {"q": {"c1": 1, "c3": 2, "c5": 0, "elsewhere": 1}}
