@@ -2,7 +2,7 @@
 TREC's qrels (four columns, of which the second says nothing) are read too.
 
 Source: docs/design.md#formats. A label of 1 or more means relevant, 0 means judged and not
-relevant.
+relevant. TREC's negative grades (junk, spam) are read as 0.
 """
 
 from __future__ import annotations
@@ -118,6 +118,7 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
                 f"{where}: the score {score!r} is not a whole number.",
                 remedy="Use 0 for not relevant, 1 or more for relevant.",
             )
+        label = max(label, 0)
         known = labels.setdefault(query_id, {})
         if known.get(chunk_id, label) != label:
             raise InputError(

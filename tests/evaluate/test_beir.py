@@ -33,8 +33,12 @@ def test_reads_what_other_tools_write(tmp_path: Path) -> None:
 
 
 def test_trec_qrels_are_read_beside_beirs(tmp_path: Path) -> None:
-    (tmp_path / "qrels.trec").write_text("q1 0 a 2\nq1\t0\tb\t-1\n q2  0  c  1\n", "utf-8")
-    assert beir.read_qrels(tmp_path / "qrels.trec") == {"q1": {"a": 2, "b": -1}, "q2": {"c": 1}}
+    lines = "q1 0 a 2\nq1\t0\tb\t-1\nq1 0 d -2\n q2  0  c  1\n"
+    (tmp_path / "qrels.trec").write_text(lines, "utf-8")
+    assert beir.read_qrels(tmp_path / "qrels.trec") == {
+        "q1": {"a": 2, "b": 0, "d": 0},
+        "q2": {"c": 1},
+    }
     # Three columns by tabs are BEIR's, whatever is in them.
     (tmp_path / "qrels.tsv").write_text("q 1\t7 a\t1\n", "utf-8")
     assert beir.read_qrels(tmp_path / "qrels.tsv") == {"q 1": {"7 a": 1}}
