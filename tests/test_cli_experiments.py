@@ -268,6 +268,23 @@ def test_without_labels_there_is_the_rest(
 
 
 @pytest.mark.parametrize("command", ["eval", "compare"])
+def test_a_query_without_a_relevant_chunk_in_the_collection_is_left_out(
+    command: str, bench: Any, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench(None)
+    Path(files[5]).write_text("first\t0\t1\nsecond\t10\t0\nsecond\tx\t1\n", "utf-8")
+    assert main([command, *files, "-p", "adaptive-gap", "--json"]) == 0
+    assert "only 1 labelled query" in (told := capsys.readouterr().err)
+    assert (
+        "1 of 2 labelled queries, such as 'second': none of their relevant chunks is in the "
+        "collection line, so they are left out" in told
+    )
+    Path(files[5]).write_text("second\t10\t0\nsecond\tx\t1\n", "utf-8")
+    assert main([command, *files, "-p", "adaptive-gap", "--json"]) == 2
+    assert "None of the chunks labelled as relevant is in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["eval", "compare"])
 @pytest.mark.parametrize(
     ("chunks", "code", "missing", "said"),
     [

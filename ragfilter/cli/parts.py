@@ -187,20 +187,22 @@ def visible_labels(
     labels: Labels, backends: Backends, user: User, settings: Settings
 ) -> tuple[Labels, list[str]]:
     """The labels that `user` may see, and the labelled ids that the collection does not hold for
-    them, which are told.
+    them, which are told, as are the queries that have nothing relevant left.
 
-    Raises InputError where there are labels, and none is left.
+    Raises InputError where there are labels, and no relevant one is left.
     """
-    from ragfilter.evaluate.measuring import visible
+    from ragfilter.evaluate.measuring import measurable
     from ragfilter.layers.clearance import viewer
 
     missing = unknown_labels(labels, backends, user, settings)
-    seen = visible(labels, backends.collection.catalogue() or {}, viewer(user, settings))
-    if labels.qrels and not seen.qrels:
-        raise InputError(
-            "The user may see none of the labelled chunks.",
-            remedy="Set the user's level with --level N.",
-        )
+    seen = measurable(labels, backends.collection.catalogue() or {}, viewer(user, settings))
+    lost = [i for i in labels.qrels if i not in seen.qrels]
+    if lost:
+        log.warning(
+            "%d of %d labelled queries, such as %r: none of their relevant chunks is in the "
+            "collection %s, so they are left out",
+            len(lost), len(labels.qrels), lost[0], backends.collection.name,
+        )  # fmt: skip
     return seen, missing
 
 

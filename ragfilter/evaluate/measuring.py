@@ -16,6 +16,7 @@ from ragfilter.engine.replay import Steps, replay
 from ragfilter.engine.retrieve import gather
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.metrics import relevant_of
 from ragfilter.evaluate.records import QueryRecord, record
 from ragfilter.evaluate.sides import NO_LLM
 from ragfilter.evaluate.variants import IN_FORCE, Variant
@@ -75,6 +76,24 @@ def visible(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Label
         if kept:
             qrels[query_id] = kept
     return Labels(labels.queries, qrels)
+
+
+def measurable(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Labels:
+    """The visible labels without the queries that had relevant chunks and have none left: to keep
+    nothing would look right for them. Raises InputError where nothing relevant is left at all."""
+    seen = visible(labels, catalogue, user)
+    kept = {
+        i: grades
+        for i, grades in seen.qrels.items()
+        if relevant_of(grades) or not relevant_of(labels.qrels[i])
+    }
+    there_was = any(map(relevant_of, labels.qrels.values()))
+    if there_was and not any(map(relevant_of, kept.values())):
+        raise InputError(
+            "None of the chunks labelled as relevant is in the collection, as this user sees it.",
+            remedy="Index those chunks, label others, or choose another user.",
+        )
+    return Labels(labels.queries, kept)
 
 
 def labels_version(labels: Labels) -> str:

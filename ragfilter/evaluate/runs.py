@@ -13,7 +13,7 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.labels import are_files
-from ragfilter.evaluate.measuring import labels_version, measure, visible
+from ragfilter.evaluate.measuring import labels_version, measurable, measure
 from ragfilter.evaluate.records import QueryRecord, document, read
 from ragfilter.evaluate.variants import Variant, variants
 from ragfilter.layers.clearance import viewer
@@ -95,7 +95,7 @@ def changed_since(
         notes.append("The collection has changed since then: measure again.")
     name, llm = stored.untitled(plan.query_set)
     try:
-        now = visible(stored.load(book, plan.collection, name, llm=llm), catalogue, plan.viewer)
+        now = measurable(stored.load(book, plan.collection, name, llm=llm), catalogue, plan.viewer)
     except InputError as error:
         if not are_files(name, None):
             told = "It is not known whether questions or labels have changed since then."

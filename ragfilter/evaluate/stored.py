@@ -9,7 +9,7 @@ from ragfilter.evaluate.agreement import Agreement, agreement
 from ragfilter.evaluate.beir import Labels, Qrels
 from ragfilter.evaluate.labels import DEMOS, are_files
 from ragfilter.evaluate.labels import load as load_files
-from ragfilter.evaluate.measuring import visible
+from ragfilter.evaluate.measuring import measurable
 from ragfilter.stores.labels import ASKED, LABELLED, settle
 
 if TYPE_CHECKING:
@@ -150,5 +150,8 @@ def everything(
         for query_id, text in found.labelled.items():
             if text.strip() not in known:
                 queries[query_id], qrels[query_id] = text, found.qrels[query_id]
-    seen = visible(Labels(queries, qrels), catalogue, user)
+    try:
+        seen = measurable(Labels(queries, qrels), catalogue, user)
+    except InputError:
+        return None
     return seen if seen.qrels else None

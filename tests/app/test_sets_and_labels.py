@@ -96,16 +96,20 @@ def test_a_set_that_is_always_there_is_saved_as_a_copy_with_what_was_asked(page:
 def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
     chunk = next(iter(resources.open_resources().bench.collection("demo").catalogue()))
     questions, qrels = file(page, "From a file"), file(page, "With its labels")
-    questions.set_value(("bakery.csv", b"question,id\nwho bakes?,b1\nwho rows?,b2\n", "text/csv"))
-    qrels.set_value(("bakery.tsv", f"b1\t{chunk}\t2\nb1\tgone\t1\n".encode(), "text/plain"))
+    labels = f"b1\t{chunk}\t2\nb1\tgone\t1\nb3\t{chunk}\t0\nb3\tgone\t1\n"
+    questions.set_value(
+        ("bakery.csv", b"question,id\nwho bakes?,b1\nwho rows?,b2\nwho?,b3\n", "text/csv")
+    )
+    qrels.set_value(("bakery.tsv", labels.encode(), "text/plain"))
     page.run().press("set-import")
-    assert book().queries("demo", "bakery") == {"b1": "who bakes?", "b2": "who rows?"}
+    assert book().queries("demo", "bakery") == {"b1": "who bakes?", "b2": "who rows?", "b3": "who?"}
     [label, _] = book().standing("demo", "who bakes?")
     assert (label.chunk_id, label.grade, label.who) == (chunk, 2, "bakery.tsv")
     assert any("1 labelled id not in the" in toast.value for toast in page.at.toast)
     notes = " ".join(page.html)
     assert "1 question has no labels and is skipped" in notes
     assert "1 labelled chunk not in the collection (any more), such as gone" in notes
+    assert "1 question has no relevant chunk left in the collection and is skipped" in notes
     questions = file(page, "From a file")
     questions.set_value(("bad.csv", b"name\nx\n", "text/csv"))
     page.run().press("set-import")

@@ -22,7 +22,7 @@ from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.errors import InputError
 from ragfilter.evaluate import beir
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.measuring import labels_version, measure, visible
+from ragfilter.evaluate.measuring import labels_version, measurable, measure, visible
 from ragfilter.evaluate.records import QueryRecord, document, gain, read, record
 from ragfilter.evaluate.table import figures_of, frontier, layer_gains, prefixes, table, within
 from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED, variants
@@ -328,6 +328,26 @@ def test_labels_of_hidden_chunks_and_of_those_that_are_gone_do_not_count() -> No
     }  # fmt: skip
     # Of a store that is too large to list its chunks, nothing is known to be gone.
     assert visible(labels, {}, UNRESTRICTED) == labels
+
+
+def test_questions_whose_relevant_chunks_are_all_gone_are_left_out() -> None:
+    catalogue = {"open": Chunk("open"), "shut": Chunk("shut", clearance=3)}
+    qrels = {
+        "some": {"open": 1, "gone": 1},
+        "gone": {"open": 0, "gone": 1},
+        "shut": {"open": 0, "shut": 1},
+        "none": {"open": 0, "gone": 0},
+    }
+    labels = Labels(dict.fromkeys(qrels, "x"), qrels)
+    assert list(measurable(labels, catalogue, UNRESTRICTED).qrels) == ["some", "shut", "none"]
+    assert list(measurable(labels, catalogue, User(1)).qrels) == ["some", "none"]
+    lost = Labels(labels.queries, {"gone": qrels["gone"], "none": qrels["none"]})
+    with pytest.raises(InputError, match="None of the chunks labelled as relevant") as raised:
+        measurable(lost, catalogue, UNRESTRICTED)
+    assert raised.value.remedy
+    # Where nothing ever was relevant, nothing is lost.
+    bare = Labels(labels.queries, {"none": {"open": 0}})
+    assert measurable(bare, catalogue, UNRESTRICTED) == bare
 
 
 def test_the_labels_version_knows_questions_and_grades() -> None:

@@ -192,17 +192,22 @@ def _notes(visit: Visit, name: str, given: Labels) -> list[str]:
             f"Only {counted(count, 'labelled question')}, so intervals are wide. Label at least "
             f"{FEW}."
         )
-    bare = len(given.queries) - count
+    gone, lost = running.gone(visit, name, given, llm=bool(st.session_state.get("with-llm")))
+    bare = len(given.queries) - count - lost
     if bare:
         notes.append(
             f"{counted(bare, 'question')} {'has' if bare == 1 else 'have'} no labels and "
             f"{'is' if bare == 1 else 'are'} skipped. Label chunks on Inspect."
         )
-    gone = running.gone(visit, name, llm=bool(st.session_state.get("with-llm")))
     if gone:
         notes.append(
             f"{counted(len(gone), 'labelled chunk')} not in the collection (any more), such as "
             f"{gone[0]}: left out. Index them again, or label the chunks that replaced them."
+        )
+    if lost:
+        notes.append(
+            f"{counted(lost, 'question')} {'has' if lost == 1 else 'have'} no relevant chunk left "
+            f"in the collection and {'is' if lost == 1 else 'are'} skipped."
         )
     return notes
 

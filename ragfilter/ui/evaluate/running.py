@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ragfilter.errors import InputError, RagfilterError
+from ragfilter.errors import RagfilterError
 from ragfilter.evaluate import runs as running
 from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.measuring import visible
+from ragfilter.evaluate.measuring import measurable
 from ragfilter.layers.clearance import viewer
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.runs import Plan, Run
@@ -28,24 +28,20 @@ def labels(visit: Visit, name: str, *, llm: bool = False) -> Labels:
     bench, chosen = visit.resources.bench, st.session_state.collection
     found = stored.load(bench.labels, chosen, name, llm=llm)
     catalogue = bench.collection(chosen).catalogue()
-    found = visible(found, catalogue, viewer(state.user(), visit.settings))
-    if not found.qrels:
-        raise InputError(
-            f"No question in the set {name!r} has a label that this user may see.",
-            remedy="View as another user, or label chunks as this user.",
-        )
-    return found
+    return measurable(found, catalogue, viewer(state.user(), visit.settings))
 
 
-def gone(visit: Visit, name: str, *, llm: bool = False) -> list[str]:
-    """The labelled chunks of a set that are no longer in the collection. Only for who may see all:
-    others must not learn which chunks are hidden. Raises InputError, StoreError."""
+def gone(visit: Visit, name: str, given: Labels, *, llm: bool = False) -> tuple[list[str], int]:
+    """The labelled chunks of a set that are no longer in the collection, and how many of its
+    labelled questions are therefore not among the `given` ones. Only for who may see all: others
+    must not learn which chunks are hidden. Raises InputError, StoreError."""
     if not viewer(state.user(), visit.settings).unrestricted:
-        return []
+        return [], 0
     bench, chosen = visit.resources.bench, st.session_state.collection
     known = bench.collection(chosen).catalogue()
     found = stored.load(bench.labels, chosen, name, llm=llm)
-    return sorted({i for grades in found.qrels.values() for i in grades if i not in known})
+    ids = sorted({i for grades in found.qrels.values() for i in grades if i not in known})
+    return ids, len(found.qrels) - len(given.qrels)
 
 
 def unfinished(visit: Visit, name: str, given: Labels) -> Run | None:
