@@ -42,10 +42,11 @@ def draw(visit: Visit, name: str, sets: Mapping[str, int], given: Labels | None)
             help="Changing the name renames the set. Built-in sets are saved as copies.",
         )  # fmt: skip
         text = st.text_area(
-            "Questions, one per line", "\n".join(there.values()), key=f"set-text-{turn}",
-            persist_state="session", height=HEIGHT,
+            "Questions, one per line", "\n".join(map(one_line, there.values())),
+            key=f"set-text-{turn}", persist_state="session", height=HEIGHT,
             help="Add, change or delete lines, then save. Labels are tied to exact wording: "
-            "rewording hides them, restoring the wording brings them back.",
+            "rewording hides them, restoring the wording brings them back. A line break within a "
+            "question is shown as a space, and stays.",
         )  # fmt: skip
         with st.container(key="set-actions", horizontal=True, gap="small"):
             st.button(
@@ -95,17 +96,26 @@ def draw(visit: Visit, name: str, sets: Mapping[str, int], given: Labels | None)
         _files(visit)
 
 
+def one_line(text: str) -> str:
+    """A question as its line: with spaces for line breaks of any kind."""
+    return " ".join(text.splitlines()).strip()
+
+
 def lines(text: str) -> list[str]:
     """The questions of a text, each once."""
-    return list(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
+    return list(dict.fromkeys(filter(None, map(one_line, text.split("\n")))))
 
 
 def with_ids(questions: list[str], before: Mapping[str, str]) -> dict[str, str]:
-    """Questions by id: those that stay keep theirs, new ones get one from their words."""
-    known: dict[str, list[str]] = {}
+    """Questions by id: those that stay keep theirs and their wording, new ones get an id from their
+    words."""
+    known: dict[str, dict[str, str]] = {}
     for i, text in before.items():
-        known.setdefault(text.strip(), []).append(i)
-    return {i: text for text in questions for i in known.get(text, [query_id(text)])}
+        known.setdefault(one_line(text), {})[i] = text.strip()
+    made: dict[str, str] = {}
+    for line in questions:
+        made |= known.get(line, {query_id(line): line})
+    return made
 
 
 def packed(labels: Labels) -> bytes:
@@ -171,7 +181,7 @@ def _add_asked(visit: Visit, key: str) -> None:
         state.notice(str(error))
         return
     text = str(st.session_state.get(key) or "")
-    st.session_state[key] = "\n".join(lines("\n".join([text, *asked.values()])))
+    st.session_state[key] = "\n".join(lines("\n".join([text, *map(one_line, asked.values())])))
 
 
 def _remove(visit: Visit, name: str) -> None:
