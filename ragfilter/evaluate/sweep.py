@@ -7,7 +7,7 @@ replays a query, and keep to the last chunk what `replay` keeps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ragfilter.engine.replay import replay, unfiltered
@@ -83,6 +83,11 @@ def prefixes(
         row = [_outcome(ranking[:k], labels) for k in range(1, deepest + 1)]
         table.append(row + row[-1:] * (DEEPEST - deepest))
     return table
+
+
+def nothing(qrels: Iterable[Mapping[str, int]]) -> list[list[Outcome]]:
+    """The outcome of keeping no chunk, for the labels of each query: one list of one a query."""
+    return [[_outcome((), labels)] for labels in qrels]
 
 
 def plan(settings: Sequence[Settings]) -> Plan:

@@ -88,6 +88,7 @@ def table(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[
         k = 1 + choose(ranked["f1"])
         about = f"{k} over all queries; each is measured with the k that is best on the others"
         rows.insert(2, _row(FIXED, "plain", _picked(ranked, chosen), about))
+    ranked = _or_nothing(records)
     best = np.argmax(ranked["f1"], axis=1)
     return (*rows, _row(ORACLE, "oracle", _picked(ranked, best), ABOUT_ORACLE))
 
@@ -151,15 +152,9 @@ def prefixes(records: Sequence[QueryRecord]) -> Figures:
 def within(records: Sequence[QueryRecord], threshold: float) -> Mapping[str, float]:
     """The means of every measure, if of the first `DEEPEST` those up to this distance were kept."""
     kept = [np.searchsorted(r.curve.distances, threshold, side="right") for r in records]
-    none = np.zeros((len(records), 1))
-    ranked = prefixes(records)
-    relevant = np.array([[float(r.relevant)] for r in records])
-    empty = _figures(none, none, none, none, relevant=relevant, ideal=relevant, tokens=none)
-    chosen = np.array(kept, dtype=np.intp)
-    return {
-        name: float(pick(np.hstack([empty[name], values]), chosen).mean())
-        for name, values in ranked.items()
-    }
+    # Nothing kept is the last column.
+    chosen = np.array(kept, dtype=np.intp) - 1
+    return {name: float(pick(v, chosen).mean()) for name, v in _or_nothing(records).items()}
 
 
 def fixed_k_scores(records: Sequence[QueryRecord], measure: str = "f1") -> Table:
@@ -182,13 +177,22 @@ def frontier(records: Sequence[QueryRecord]) -> tuple[tuple[float, float], ...]:
     mean over each query's best prefix."""
     if not records:
         return ()
-    ranked = prefixes(records)
+    ranked = _or_nothing(records)
     points = []
     for beta in (0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0):
         best = np.argmax(_f(ranked["precision"], ranked["recall"], beta), axis=1)
         picked = _picked(ranked, best)
         points.append((float(picked["recall"].mean()), float(picked["precision"].mean())))
     return tuple(sorted(set(points)))
+
+
+def _or_nothing(records: Sequence[QueryRecord]) -> Figures:
+    """The prefixes, and nothing kept as the last column: the first among equals keeps something,
+    and where nothing is relevant, nothing is best."""
+    none = np.zeros((len(records), 1))
+    relevant = np.array([[float(r.relevant)] for r in records])
+    empty = _figures(none, none, none, none, relevant=relevant, ideal=relevant, tokens=none)
+    return {n: np.hstack([values, empty[n]]) for n, values in prefixes(records).items()}
 
 
 def _figures(

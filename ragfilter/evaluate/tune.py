@@ -23,7 +23,7 @@ from ragfilter.evaluate.crossval import Choice, Interval, Table, assign_folds, b
 from ragfilter.evaluate.learn import DEPTH, INNER, Learned, Provenance
 from ragfilter.evaluate.learning import Learning
 from ragfilter.evaluate.metrics import Scores
-from ragfilter.evaluate.sweep import Outcome, prefixes, sweep
+from ragfilter.evaluate.sweep import Outcome, nothing, prefixes, sweep
 from ragfilter.evaluate.target import CHOSEN_BY, Tables, Target
 from ragfilter.layers.calibration import read
 from ragfilter.layers.cutoff import origin
@@ -169,6 +169,9 @@ def tune(
     flat = [each for group in named.values() for each in group]
     made = _tables(sweep(pools, qrels, [settings, *flat], user, progress=progress))
     ranked = _tables(prefixes(pools, qrels, settings, user))
+    # Where nothing is relevant, the best prefix is the empty one.
+    empty = _tables(nothing(qrels[i] for i in pools))
+    orders = {name: np.hstack([table, empty[name]]) for name, table in ranked.items()}
     assigned = assign_folds(len(pools), folds)
 
     def tuned(tables: Tables) -> Rows:
@@ -241,7 +244,7 @@ def tune(
         candidates=len(flat) + (whole is not None),
         k=1 + target.choose(ranked),
         best_fixed_k=_means(fixed, target),
-        oracle=_means(_pick(ranked, np.argmax(ranked[target.oracle], axis=1)), target),
+        oracle=_means(_pick(orders, np.argmax(orders[target.oracle], axis=1)), target),
         before=_means(before, target),
         tuned=of(after, chosen[name]),
         strategies={name: of(rows, chosen[name]) for name, rows in alone.items() if name != BEFORE},

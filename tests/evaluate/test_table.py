@@ -80,6 +80,19 @@ def test_the_owlbears() -> None:
     assert row(made, "oracle")["f1"] == 1.0
 
 
+def test_the_oracle_keeps_nothing_where_nothing_is_relevant() -> None:
+    settings = GAP.with_values(
+        {"quality.enabled": True, "quality.score_threshold": 1.0, "quality.reranker": "none"}
+    )
+    made = [one({"c1": 0}, settings)]
+    assert row(made, IN_FORCE, settings)["f1"] == 1.0
+    oracle = row(made, "oracle", settings)
+    assert (oracle["f1"], oracle["precision"], oracle["chunks"]) == (1.0, 1.0, 0.0)
+    assert frontier(made) == ((1.0, 1.0),)
+    # Everywhere else it keeps something, even where nothing relevant was found.
+    assert row([one({"elsewhere": 1})], "oracle")["chunks"] == 1.0
+
+
 def test_settings_that_drop_from_within_the_order_exceed_the_oracle_and_it_says_so() -> None:
     labels, settings = {"c1": 1, "c4": 1}, load(profile="query-must", environ={}).settings
     blocked = '{"contain": "griffin"}'

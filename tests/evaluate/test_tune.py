@@ -47,6 +47,11 @@ def test_a_cliff_is_found_and_beats_every_fixed_k() -> None:
     assert set(made.strategies) == {spec.name for spec in STRATEGIES}
 
 
+def test_the_oracle_keeps_nothing_where_nothing_is_relevant() -> None:
+    made = tune({"a": cliff(2), "b": cliff(3)}, {"a": {"c0": 1}, "b": {"c0": 0}}, PLAIN)
+    assert (made.oracle.f1, made.oracle.kept) == (1.0, 0.5)
+
+
 def test_where_the_same_k_always_fits_nothing_beats_it() -> None:
     flat = Pool(
         "q", "c", "l2", tuple(Hit(Chunk(f"c{i}"), 0.2 + 0.01 * i, i + 1) for i in range(60))
