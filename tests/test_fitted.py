@@ -97,6 +97,15 @@ def pool(embedder: str, space: Space) -> Pool:
         ({}, "all-MiniLM-L6-v2", "cosine", "cutoff.gap_threshold and cutoff.distance_offset were "
          "tuned on demo with distances l2, not cosine"),
         ({}, "other", "l2", "with the embedding model all-MiniLM-L6-v2, not other"),
+        # where everything is reranked, scores are cut instead of distances
+        ({"quality.enabled": True, "quality.mode": "always"}, "", "l2",
+         "with the reranker none, not late_interaction"),
+        ({"quality.enabled": True, "quality.mode": "always", "cutoff.strategy": "relative"}, "",
+         "l2", ""),
+        ({"quality.mode": "always"}, "", "l2", ""),
+        ({"quality.enabled": True, "quality.mode": "always", "quality.reranker": "none"}, "", "l2",
+         ""),
+        ({"quality.enabled": True}, "", "l2", ""),
         # what somebody set is theirs
         ({"cutoff.gap_threshold": 0.13}, "other", "l2", "cutoff.distance_offset was tuned on demo"),
         ({"cutoff.gap_threshold": 0.13, "cutoff.distance_offset": 0.3}, "other", "l2", ""),

@@ -28,7 +28,7 @@ from ragfilter.evaluate.target import CHOSEN_BY, Tables, Target
 from ragfilter.layers.calibration import read
 from ragfilter.layers.cutoff import origin
 from ragfilter.layers.origin import TunedOn
-from ragfilter.layers.quality import reranker_key
+from ragfilter.layers.quality import always_reranks, reranker_key
 from ragfilter.layers.strategies.base import far_end
 from ragfilter.layers.strategies.registry import STRATEGIES, strategy
 from ragfilter.model import PUBLIC, Pool, User
@@ -263,7 +263,7 @@ def _recorded(settings: Settings, pool: Pool, queries: int, provenance: Provenan
         collection=pool.collection,
         embedder=pool.embedder,
         space=pool.space,
-        reranker=reranker_key(quality) if quality.enabled and quality.mode == "always" else "",
+        reranker=reranker_key(quality) if always_reranks(quality) else "",
         labels=provenance.labels,
         queries=queries,
         date=provenance.date,
@@ -350,6 +350,8 @@ def _reranking(settings: Settings, depth: int) -> Settings:
             "quality.max_top_k": depth,
             "quality.reranker_top_k": depth,
             "quality.reranker_threshold": 0.0,
+            # Distances that were tuned without a reranker are refused with one.
+            "cutoff.tuned_on": "",
         }
     )
 

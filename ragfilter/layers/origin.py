@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ragfilter.errors import SettingsError
-from ragfilter.layers.quality import Quality, reranker_key
+from ragfilter.layers.quality import Quality, always_reranks, reranker_key
 from ragfilter.model import Pool, Space
 from ragfilter.text.numbers import counted
 
@@ -51,6 +51,11 @@ class Origin(Value):
         """What was made of which labels, in a few words."""
 
     @property
+    def by_distance(self) -> bool:
+        """Whether figures that were made without a reranker mean nothing for its scores."""
+        return False
+
+    @property
     def place(self) -> str:
         """The collection's name, or words for hits that a caller passed."""
         return self.collection or "hits without a collection name"
@@ -58,11 +63,12 @@ class Origin(Value):
     def differences(self, pool: Pool, quality: Quality) -> str:
         """What is not as it was: ``distances l2, not cosine``; empty where all is. A pool that does
         not know its embedding model is taken at its word."""
-        reranker = reranker_key(quality) if self.reranker else ""
+        reranks = bool(self.reranker) or (self.by_distance and always_reranks(quality))
+        reranker = reranker_key(quality) if reranks else ""
         pairs = (
             ("distances", self.space, pool.space),
             ("the embedding model", self.embedder, pool.embedder or self.embedder),
-            ("the reranker", self.reranker, reranker),
+            ("the reranker", self.reranker or "none", reranker or "none"),
         )
         return ", ".join(
             f"{what} {ours or '(not named)'}, not {theirs}"
@@ -81,6 +87,10 @@ class TunedOn(Origin):
     def summary(self) -> str:
         """``gap, tuned on 149 queries of demo``."""
         return f"{self.strategy}, tuned on {counted(self.queries, 'query')} of {self.place}"
+
+    @property
+    def by_distance(self) -> bool:
+        return True
 
     def is_in_force(self, cutoff: Cutoff) -> bool:
         """Whether the strategy and its figures still are what was chosen."""

@@ -168,6 +168,11 @@ def _judge(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
     return _rerank(hits, candidates, quality)
 
 
+def always_reranks(quality: Quality) -> bool:
+    """Whether every query is reranked, so that the cutoff sees scores in place of distances."""
+    return quality.enabled and quality.mode == "always" and quality.reranker != "none"
+
+
 def reranker_key(quality: Quality) -> str:
     """Which reranker the settings ask for; scores in a pool carry the key they were made with."""
     if quality.reranker == "cross_encoder":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ragfilter.engine.replay import replay
 from ragfilter.evaluate.learn import DEPTH
 from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.tune import candidates, gathering, tune
@@ -50,6 +51,12 @@ def test_a_cliff_is_found_and_beats_every_fixed_k() -> None:
 def test_the_oracle_keeps_nothing_where_nothing_is_relevant() -> None:
     made = tune({"a": cliff(2), "b": cliff(3)}, {"a": {"c0": 1}, "b": {"c0": 0}}, PLAIN)
     assert (made.oracle.f1, made.oracle.kept) == (1.0, 0.5)
+
+
+def test_distances_that_were_tuned_without_a_reranker_can_be_tuned_again_with_one() -> None:
+    tuned = tune(POOLS, QRELS, PLAIN, rerank=False).strategies["gap"].settings
+    assert tuned.cutoff.tuned_on
+    assert replay(POOLS["q0"], gathering(tuned, rerank=True)).kept
 
 
 def test_where_the_same_k_always_fits_nothing_beats_it() -> None:
