@@ -8,6 +8,7 @@ is small and byte-stable, so that it can live in git.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -115,7 +116,7 @@ def read(path: Path) -> Baseline:
     try:
         tree: Any = json.loads(path.read_text(encoding="utf-8"))
         queries = {
-            str(i): {name: float(figures[name]) for name in DROPPING}
+            str(i): {name: _finite(figures[name]) for name in DROPPING}
             for i, figures in tree.pop("queries").items()
         }
         return Baseline(About(**{name: str(value) for name, value in tree.items()}), queries)
@@ -123,6 +124,14 @@ def read(path: Path) -> Baseline:
         raise _refused(f"{path} cannot be read: {error.strerror}.") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise _refused(f"{path} is not a baseline file.") from None
+
+
+def _finite(value: Any) -> float:
+    """A figure of a baseline. Raises ValueError for one that no comparison would ever break."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(value)
+    return number
 
 
 def _refused(why: str) -> InputError:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from ragfilter.errors import InputError
-from ragfilter.evaluate.baseline import About, check_drops, of_rows, stale
+from ragfilter.evaluate.baseline import About, check_drops, dumps, of_rows, read, stale
 from ragfilter.evaluate.junit import Case, junit
 from ragfilter.evaluate.metrics import Scores
 from ragfilter.evaluate.run import Kept, QueryRow
@@ -57,6 +58,18 @@ def test_stale() -> None:
     assert stale(baseline, About("c", "8", "a", "m", "l2")) == (
         "another version of the collection",
     )
+
+
+@pytest.mark.parametrize("figure", ["NaN", "Infinity", "-Infinity", "1e999", '"nan"'])
+def test_a_figure_that_is_not_finite_is_refused(tmp_path: Path, figure: str) -> None:
+    file = tmp_path / "baseline.json"
+    text = dumps(of_rows(rows(0.25), ABOUT))
+    file.write_text(text, "utf-8")
+    assert read(file) == of_rows(rows(0.25), ABOUT)
+    file.write_text(text.replace("0.25", figure), "utf-8")
+    with pytest.raises(InputError, match="is not a baseline file") as raised:
+        read(file)
+    assert raised.value.remedy
 
 
 def test_junit_holds_any_text() -> None:
