@@ -62,7 +62,8 @@ def gate(
             "--max-drop",
             metavar="FIGURE=NUMBER",
             help="Maximum drop of the mean precision, recall or f1 below the baseline. "
-            "Repeatable. Default: recall=0.02 and f1=0.02.",
+            "Repeatable. Default: recall=0.02 and f1=0.02. The recall or f1 of one query may never "
+            "drop by 0.5 or more.",
         ),
     ] = None,
     update: Annotated[
@@ -224,9 +225,10 @@ def drops_text(drops: tuple[Drop, ...], names: Mapping[str, str]) -> str:
     lines = []
     for one in drops:
         state = "ok" if one.passed else "BROKEN"
+        may = "" if one.allowed is None else f", may drop {one.allowed:g}"
         lines.append(
             f"{state:6s}  mean {one.figure} {one.now:.3f}, baseline {one.before:.3f}: "
-            f"{signed(-one.drop)}, may drop {one.allowed:g} ({p_value(one.p_value)})"
+            f"{signed(-one.drop)}{may} ({p_value(one.p_value)})"
         )
         if one.severe:
             lost = counted(len(one.severe), "query")

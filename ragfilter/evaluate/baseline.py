@@ -1,8 +1,9 @@
 """A baseline for a gate: what every query reached, and whether it still does. Pure.
 
 A broad drop is one of the mean that is larger than allowed and that a paired permutation test does
-not put down to chance. A severe loss is that of a single query, which a mean would hide. The file
-is small and byte-stable, so that it can live in git.
+not put down to chance. A severe loss is that of a single query, which a mean would hide; whichever
+means may drop, recall and F1 are always looked at for those. The file is small and byte-stable, so
+that it can live in git.
 """
 
 from __future__ import annotations
@@ -50,11 +51,12 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A figure beside the baseline, over the queries that both have. `drop` is baseline − now;
-    `severe` are the queries that alone lost `SEVERE` or more, the worst first."""
+    """A figure beside the baseline, over the queries that both have. `drop` is baseline − now; its
+    mean may drop by `allowed`, or by anything where that is None. `severe` are the queries that
+    alone lost `SEVERE` (of 1) or more, the worst first."""
 
     figure: str
-    allowed: float
+    allowed: float | None
     before: float
     now: float
     p_value: float
@@ -67,6 +69,8 @@ class Drop:
 
     @property
     def broad(self) -> bool:
+        if self.allowed is None:
+            return False
         return self.drop > self.allowed + EPSILON and self.p_value < SIGNIFICANT
 
     @property
@@ -85,11 +89,13 @@ def of_rows(rows: Sequence[QueryRow], about: About) -> Baseline:
 def check_drops(
     baseline: Baseline, rows: Sequence[QueryRow], allowed: Mapping[str, float]
 ) -> tuple[Drop, ...]:
-    """Every figure beside the baseline. Raises InputError where they share no query."""
+    """Every figure of `allowed`, and those of `DEFAULT_DROPS`, beside the baseline. Raises
+    InputError where they share no query."""
     both = [row for row in rows if row.id in baseline.queries]
     if not both:
         raise _refused("None of the baseline's queries is among the labelled queries.")
-    return tuple(_drop(name, allowed[name], baseline, both) for name in allowed)
+    every = dict.fromkeys((*allowed, *DEFAULT_DROPS))
+    return tuple(_drop(name, allowed.get(name), baseline, both) for name in every)
 
 
 def stale(baseline: Baseline, about: About) -> tuple[str, ...]:
@@ -138,7 +144,7 @@ def _refused(why: str) -> InputError:
     return InputError(why, remedy="Create a new one.", action="baseline")
 
 
-def _drop(name: str, allowed: float, baseline: Baseline, rows: Sequence[QueryRow]) -> Drop:
+def _drop(name: str, allowed: float | None, baseline: Baseline, rows: Sequence[QueryRow]) -> Drop:
     before = np.array([baseline.queries[row.id][name] for row in rows])
     now = np.array([round(FIGURES[name](row), DIGITS) for row in rows])
     changes = [(row.id, float(change)) for row, change in zip(rows, now - before, strict=True)]

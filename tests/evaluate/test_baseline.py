@@ -38,16 +38,27 @@ def rows(*recalls: float) -> list[QueryRow]:
 )
 def test_what_breaks_a_gate(now: tuple[float, ...], broad: bool, severe: int) -> None:
     baseline = of_rows(rows(*(1.0,) * 8), ABOUT)
-    [drop] = check_drops(baseline, rows(*now), {"recall": 0.02})
+    drop = check_drops(baseline, rows(*now), {"recall": 0.02})[0]
     assert (drop.broad, len(drop.severe)) == (broad, severe)
     assert drop.passed == (not broad and not severe)
     assert drop.drop == pytest.approx(1.0 - sum(now) / 8)
 
 
+@pytest.mark.parametrize("allowed", [{"precision": 1.0}, {"f1": 1.0}, {"recall": 1.0}])
+def test_a_severe_loss_breaks_whichever_means_may_drop(allowed: dict[str, float]) -> None:
+    baseline = of_rows(rows(*(1.0,) * 8), ABOUT)
+    # All fall a little, which only a limit on the mean of recall would break.
+    drops = check_drops(baseline, rows(*(0.9,) * 8), allowed)
+    assert {drop.figure for drop in drops} == {*allowed, "recall", "f1"}
+    assert all(drop.passed for drop in drops)
+    drops = check_drops(baseline, rows(0.4, *(1.0,) * 7), allowed)
+    assert [drop.figure for drop in drops if not drop.passed] == ["recall"]
+
+
 def test_only_queries_that_both_have_are_compared() -> None:
     baseline = of_rows(rows(1.0, 1.0), ABOUT)
-    [drop] = check_drops(baseline, rows(1.0, 1.0, 0.0), {"recall": 0.0})
-    assert drop.passed
+    drops = check_drops(baseline, rows(1.0, 1.0, 0.0), {"recall": 0.0})
+    assert all(drop.passed for drop in drops)
     with pytest.raises(InputError, match="None of the baseline's queries"):
         check_drops(baseline, [], {"recall": 0.0})
 
