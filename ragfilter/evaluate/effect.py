@@ -196,7 +196,8 @@ def _book(pools: Mapping[str, Pool]) -> RuleBook:
 
 def _decides_otherwise(pool: Pool, changes: Changes, old: RuleBook, new: RuleBook) -> bool:
     """Whether the changed rules say something else of a chunk in the pool: that it has one, that it
-    can be read, that it holds. Elsewhere the result stays, and need not be replayed."""
+    can be read, that it passes, that it holds and may be pinned. Elsewhere the result stays, and
+    need not be replayed."""
     hits = [hit for hit in (*pool.hits, *pool.reachable) if hit.id in changes]
     if not hits:
         return False
@@ -204,9 +205,9 @@ def _decides_otherwise(pool: Pool, changes: Changes, old: RuleBook, new: RuleBoo
     return any(_verdict(before, hit.chunk.rule) != _verdict(after, changes[hit.id]) for hit in hits)
 
 
-def _verdict(scan: Scan, rule: str | None) -> tuple[bool, bool, bool]:
+def _verdict(scan: Scan, rule: str | None) -> tuple[bool, bool, bool, bool]:
     check = scan.check(rule)
-    return bool(rule), check.passes, check.readable
+    return bool(rule), check.passes, check.readable, check.holds
 
 
 def _gain(row: QueryEffect) -> float:

@@ -80,6 +80,18 @@ def test_nothing_changes_where_the_layer_is_off_or_the_rule_means_the_same() -> 
     assert measure_effect(POOLS, QRELS, FIRST_2, {"o": OWL, "elsewhere": None}).rows == ()
 
 
+def test_a_rule_that_still_passes_but_pins_no_longer_loses_its_chunk() -> None:
+    # The pin alone keeps the owl, which lies behind what the first two take.
+    behind = pool("an owl", *map(Chunk, "abc"), Chunk("o", rule=OWL))
+    pins = FIRST_2.with_values(
+        {"query_must.pin": True, "cutoff.enabled": True, "cutoff.strategy": "fixed",
+         "cutoff.max_results": 1}
+    )  # fmt: skip
+    made = measure_effect({"q": behind}, {"q": {"o": 1}}, pins, {"o": '{"contain_none_of":["x"]}'})
+    (row,) = made.rows
+    assert (row.lost, row.lost_relevant, made.loses_relevant) == (("o",), ("o",), True)
+
+
 def test_the_document_is_plain() -> None:
     made = document(measure_effect(POOLS, QRELS, FIRST_2, {"t": OWL}))
     assert json.loads(json.dumps(made, allow_nan=False)) == made
