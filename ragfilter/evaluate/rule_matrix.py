@@ -11,10 +11,11 @@ precision    of its blocks, how many are not labelled relevant
 delta_f1     mean F1 without the rule less mean F1 with it; `delta_recall` alike. Above 0 it harms.
 
 *Retrieved* is what a search for the next chunks whose rules hold goes through: the hits down to the
-last that a later layer can look at. What lies behind it a rule may block as well, to no effect.
+last that a later layer can look at, and those behind it that their rule pins. What else lies there
+a rule may block as well, to no effect.
 
 A rule is a rule text: chunks that share one share a row. A part of a rule (a group, a term) decides
-a chunk where the rule without that part would decide otherwise.
+a chunk where the rule without that part would decide otherwise, or no longer pin it.
 """
 
 from __future__ import annotations
@@ -151,6 +152,12 @@ class _Asked:
         result = replay(changed, self.settings, self.user, self.scan)
         return _ids(result.kept), bool(result.needs)
 
+    def ruled_by(self, rule: str) -> frozenset[str]:
+        """The ids of all that has this rule, also of what lies behind: where the first of them are
+        no longer pinned, the next would be."""
+        hits = (*self.pool.hits, *self.pool.reachable)
+        return frozenset(hit.id for hit in hits if hit.chunk.rule == rule)
+
 
 @dataclass(slots=True)
 class _Tally:
@@ -224,7 +231,7 @@ def build_matrix(
             if not passes:
                 kept, _ = question.let_pass(found)
             elif question.settings.query_must.pin:
-                kept, _ = question.with_rules(dict.fromkeys(found))
+                kept, _ = question.with_rules(dict.fromkeys(question.ruled_by(rule)))
             freed = frozenset() if passes else frozenset(found)
             tallies[rule].add(question, freed, len(found) * passes, kept)
     labelled = sum(question.scores is not None for question in asked)
@@ -261,15 +268,19 @@ def build_parts(
     book = RuleBook(rests.values())
     for question in asked:
         found = frozenset(hit.id for hit in question.seen if hit.chunk.rule == rule)
-        if not found:
-            continue
-        passes, scan = question.scan.passes(rule), book.scan(question.pool.query)
+        was, scan = question.scan.check(rule), book.scan(question.pool.query)
         for place, rest in rests.items():
-            if scan.passes(rest) == passes:
+            now = scan.check(rest)
+            pins = now.holds != was.holds and question.settings.query_must.pin
+            if now.passes == was.passes and not pins:
                 continue
-            freed = frozenset() if passes else found
-            kept, _ = question.with_rules(dict.fromkeys(found, rest))
-            tallies[place].add(question, freed, len(found) * passes, kept)
+            every = question.ruled_by(rule)
+            kept, _ = question.with_rules(dict.fromkeys(every, rest))
+            # What lay behind is decided where it is pinned now, and so kept.
+            decided = found | every.intersection(kept)
+            if decided:
+                freed = frozenset() if was.passes else decided
+                tallies[place].add(question, freed, len(decided) * was.passes, kept)
     rows = [tally.row(rule, ids, place, labelled) for place, tally in tallies.items()]
     return tuple(sorted(rows, key=_harm))
 
@@ -325,9 +336,9 @@ def _prepare(
     seen: list[Hit] = []
     passing: set[str] = set()
     wanted = used(settings)
-    hits = retrieved(pool, settings, user)
+    hits = tuple(hit for hit in retrieved(pool, settings, user) if user.sees(hit.chunk))
     for hit in hits:
-        if user.sees(hit.chunk) and (wanted or hit.id in sides):
+        if wanted or hit.id in sides:
             seen.append(hit)
             if scan.passes(hit.chunk.rule):
                 passing.add(hit.id)
@@ -335,11 +346,14 @@ def _prepare(
                 wanted -= bool(wanted) and hit.id not in sides
     on = [layer for layer in LAYERS if layer.enabled(settings)]
     at = [layer.name for layer in on].index("query_must")
-    found = {hit.id for hit in seen}
     inputs = LayerInput(settings, pool, scan, user, explain=False)
     step = on[at].apply(hits, inputs)
     # No layer looks at what lies behind, but for pins, which the later ones put first.
-    survivors = tuple(hit for hit in step.hits if hit.id in found or hit.id in step.pinned)
+    found = {hit.id for hit in seen}
+    seen += [hit for hit in step.hits if hit.id in step.pinned and hit.id not in found]
+    found.update(step.pinned)
+    passing.update(step.pinned)
+    survivors = tuple(hit for hit in step.hits if hit.id in found)
     stays = {hit.id for hit in survivors}
     survived = accumulate((hit.id in stays for hit in hits), initial=0)
     asked = _Asked(

@@ -142,6 +142,51 @@ def test_groups_and_terms_have_rows_of_their_own() -> None:
     assert next(iter(rows)) == "contain_one_of[1]"
 
 
+CLERIC = '{"contain_one_of":[["cleric"]]}'
+NOT_UNDEAD = '{"contain_one_of":[["cleric"]],"contain_none_of":["undead"]}'
+
+
+def deep(rule: str, *places: int) -> tuple[dict[str, Pool], list[Chunk]]:
+    """80 hits of one question; those at `places`, far down, have the rule."""
+    chunks = [Chunk(f"c{i}", f"text {i}", rule=rule if i in places else None) for i in range(80)]
+    hits = tuple(Hit(chunk, 0.3 + 0.01 * i, i + 1) for i, chunk in enumerate(chunks))
+    asked = Pool("cleric against armor class 6", "demo", "l2", hits)
+    return {"q": asked}, [chunk for chunk in chunks if chunk.rule]
+
+
+def test_a_pin_from_far_down_counts() -> None:
+    pools, ruled = deep(CLERIC, 60)
+    full = load(profile="full", environ={}).settings
+    (row,) = build_matrix(pools, {"q": {"c60": 1}}, ruled, full).rules
+    assert (row.queries, row.passes, row.fires) == (1, 1, "never")
+    # Kept are c60 and c6; without the rule c6 alone.
+    assert row.delta_f1 == pytest.approx(-2 / 3)
+    assert row.delta_recall == -1
+
+
+@pytest.mark.parametrize("places", [(60,), (60, 70)])
+def test_a_part_whose_removal_ends_the_pin_counts(places: tuple[int, ...]) -> None:
+    pools, ruled = deep(NOT_UNDEAD, *places)
+    full = load(profile="full", environ={}).settings.with_values({"retrieval.k": 1})
+    rows = build_parts(NOT_UNDEAD, pools, {"q": {"c60": 1}}, ruled, full)
+    group, undead = sorted(rows, key=lambda row: row.place != "contain_one_of[0]")
+    assert (group.place, group.queries, group.passes, group.delta_recall) == (
+        "contain_one_of[0]", 1, 1, -1,
+    )  # fmt: skip
+    assert (undead.queries, undead.delta_f1) == (0, 0)
+
+
+def test_a_part_whose_removal_pins_counts() -> None:
+    rule = '{"contain_one_of":[["cleric"],["moon"]]}'
+    pools, ruled = deep(rule, 60)
+    full = load(profile="full", environ={}).settings
+    rows = {r.place: r for r in build_parts(rule, pools, {"q": {"c60": 1}}, ruled, full)}
+    moon, cleric = rows["contain_one_of[1]"], rows["contain_one_of[0]"]
+    assert (moon.queries, moon.blocks, moon.overlap, moon.conflicts) == (1, 1, 0, (("q", "c60"),))
+    assert moon.delta_recall == 1
+    assert cleric.queries == 0
+
+
 def test_the_document_is_plain() -> None:
     made = document(build_matrix(POOLS, QRELS, CHUNKS, FIRST_2))
     assert json.loads(json.dumps(made, allow_nan=False))["rules"][0]["chunk_ids"] == ["t"]
@@ -196,20 +241,24 @@ def from_few() -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("from_few")
-@given(worlds(), st.sampled_from(PROFILES), st.sampled_from((0, 2)), st.booleans())
+@given(
+    worlds(), st.sampled_from(PROFILES), st.sampled_from((0, 2)), st.booleans(),
+    st.sampled_from((3, 20)),
+)  # fmt: skip
 @settings(max_examples=300)
 def test_removing_a_rule_is_what_the_whole_replay_says(
     world: tuple[dict[str, Pool], dict[str, dict[str, int]], list[Chunk]],
     profile: str,
     level: int,
     diverse: bool,
+    depth: int,
 ) -> None:
     pools, qrels, chunks = world
     chosen = load(profile=profile, environ={}).settings.with_values(
         {
             "query_must.enabled": True,
             "retrieval.k": 3,
-            "words.depth": 20,
+            "words.depth": depth,
             "quality.min_top_k": 3,
             "quality.max_top_k": 4,
             "cutoff.max_results": 4,
