@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from killed import Even, killed, records
+from test_collections import indexed, table
 
 from ragfilter.stores.index import index, rebuild
 from ragfilter.stores.workspace import Workspace
@@ -48,6 +49,18 @@ def test_every_page_tells_it_as_it_is_now(
     assert warning.startswith("Collection 'demo' is incomplete: ")
     rebuild("demo", workspace=resources.open_resources().bench.workspace)
     assert page.run().warnings == []
+
+
+def test_a_rebuild_is_offered_beside_it(open_page: Callable[..., Any], folder: Path) -> None:
+    killed(folder, "rebuild", "write")
+    page = open_page(workspace=folder)
+    page.at.switch_page("pages/collections.py")
+    (warning,) = page.run().warnings
+    assert warning.startswith("Collection 'demo' is incomplete: ")
+    indexed(page.press("rebuild"))
+    assert page.warnings == []
+    assert "rebuild" not in page.buttons
+    assert table(page)["state"] == ["complete"]
 
 
 def test_withheld_chunks_do_not_reach_the_page(open_page: Callable[..., Any], folder: Path) -> None:

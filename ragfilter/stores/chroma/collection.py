@@ -39,7 +39,10 @@ CONTENT = "ragfilter:content"
 WITHHELD = "ragfilter:withheld"
 
 INDEX_AGAIN = "Index the same source again, unless that is still running."
-FOUND_AGAIN = "Index the same source again: that restores it, and embeds nothing anew."
+FOUND_AGAIN = (
+    "Rebuild it on the Collections page or with `ragfilter index --rebuild --collection {name}`, "
+    "or index the same source again: nothing is embedded anew."
+)
 
 PAYLOAD_PAGE = 5_000
 IDS_PAGE = 50_000
@@ -305,9 +308,10 @@ class ChromaCollection:
         if not lost:
             return ""
         count = self._count(raw)
+        remedy = FOUND_AGAIN.format(name=self._name) if _is_ours(raw) else "Create it again."
         return (
             f"Collection {self._name!r} is damaged: only {count - len(lost):,} of its {count:,} "
-            f"chunks can be found. {FOUND_AGAIN if _is_ours(raw) else 'Create it again.'}"
+            f"chunks can be found. {remedy}"
         )
 
     def _lost(self, raw: RawCollection) -> frozenset[str]:

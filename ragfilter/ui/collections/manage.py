@@ -7,13 +7,16 @@ from functools import partial
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
+from ragfilter.indexing.order import Order
 from ragfilter.indexing.overview import Facts, overview
+from ragfilter.indexing.queue import Queue
 from ragfilter.model import User
 from ragfilter.stores import manage
 from ragfilter.stores.export import export
 from ragfilter.ui.collections import theirs
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
+from ragfilter.ui.main import problems
 from ragfilter.ui.session import questions, state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
@@ -45,8 +48,9 @@ def draw(visit: Visit, user: User) -> None:
     facts = every[names.index(name)]
     with st.container(key="manage", horizontal=True, gap="small"):
         _actions(facts, visit.resources, user)
-    if facts.info.incomplete:
-        st.warning(literal(facts.info.incomplete))
+    problems.incomplete(facts.info.incomplete)
+    if facts.info.incomplete and facts.info.ours:
+        _offer_rebuild(name, Queue(visit.resources.bench.workspace.path))
     if not facts.info.ours:
         theirs.opened(facts, visit.resources)
     theirs.elsewhere(visit.resources)
@@ -103,6 +107,22 @@ def _actions(facts: Facts, resources: Resources, user: User) -> None:
             args=(partial(manage.delete, workspace, info.name), info.name, ""),
             help="Cannot be undone.",
         )  # fmt: skip
+
+
+def _offer_rebuild(name: str, queue: Queue) -> None:
+    under_way = any(job.standing.open and job.order.collection == name for job in queue.jobs())
+    st.button(
+        "Rebuild", key="rebuild", icon=":material/build:", disabled=under_way, on_click=_rebuild,
+        args=(name, queue),
+        help="Restores the collection from the workspace's copy. Nothing is embedded anew.",
+    )  # fmt: skip
+
+
+def _rebuild(name: str, queue: Queue) -> None:
+    try:
+        queue.put(Order(name))
+    except RagfilterError as error:
+        state.notice(str(error))
 
 
 def _lines(resources: Resources, name: str, user: User) -> str:
