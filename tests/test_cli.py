@@ -43,6 +43,7 @@ CHUNKS: list[dict[str, object]] = [
      "text": "The troll queen under the bridge fears silver."},
     {"id": "boat", "title": "Boats", "text": "A rowing boat carries four people over a river."},
 ]  # fmt: skip
+LEAST = "Input should be greater than or equal to 1."
 CLERIC = "What does a 7th level cleric need to roll to hit armor class 6?"
 
 
@@ -217,6 +218,12 @@ def test_a_standard_output_that_is_not_utf8_is_told() -> None:
         (["compare", "--queries", "demo", "--profile", "full", "--profile", "query-must",
           "--limit", "9" * 20],
          "Invalid value for '--limit': Input should be less than or equal to 1000000000."),
+        (["rules", "history", f"--edit=-{'9' * 20}"], f"Invalid value for '--edit': {LEAST}"),
+        (["rules", "undo", f"--edit=-{'9' * 20}"], f"Invalid value for '--edit': {LEAST}"),
+        (["rules", "redo", f"--edit=-{'9' * 20}"], f"Invalid value for '--edit': {LEAST}"),
+        (["runs", "show", "--", f"-{'9' * 20}"], f"Invalid value for 'RUN': {LEAST}"),
+        (["runs", "remove", "--", f"-{'9' * 20}"], f"Invalid value for 'RUN': {LEAST}"),
+        (["runs", "compare", "--", "1", f"-{'9' * 20}"], f"Invalid value for 'OTHER': {LEAST}"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(args: list[str], message: str, failing: Failing) -> None:

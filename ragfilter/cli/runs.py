@@ -41,9 +41,10 @@ runs = make_group(
     "runs", "Measure settings over labelled queries; list, show, compare and remove saved runs."
 )
 
-RunId = Annotated[int, typer.Argument(metavar="RUN", max=MOST, help="Number of the run.")]
+RunId = Annotated[int, typer.Argument(metavar="RUN", min=1, max=MOST, help="Number of the run.")]
 OtherId = Annotated[
-    int, typer.Argument(metavar="OTHER", max=MOST, help="Number of the run to compare it with.")
+    int,
+    typer.Argument(metavar="OTHER", min=1, max=MOST, help="Number of the run to compare it with."),
 ]
 Queries = Annotated[
     str,

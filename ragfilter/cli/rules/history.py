@@ -31,6 +31,7 @@ def history(
         int | None,
         typer.Option(
             "--edit",
+            min=1,
             max=MOST,
             help="Show what this edit changed, including everything changed in the same step.",
         ),

@@ -23,6 +23,7 @@ EditId = Annotated[
     int | None,
     typer.Option(
         "--edit",
+        min=1,
         max=MOST,
         help="Any edit of the history, with what was changed together with it.",
     ),
