@@ -1,14 +1,26 @@
-"""Text files that others read: each is written whole, or left as it was."""
+"""Text files that others read: each is written whole, or left as it was; and what is at a path."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shutil
+import stat
 from pathlib import Path
+from typing import Literal
 from uuid import uuid4
 
 from ragfilter.errors import InputError
+
+
+def kind(path: str | os.PathLike[str]) -> Literal["", "file", "folder", "other"]:
+    """What is at a path; empty where nothing is. Nothing is, either, at one that no file can have:
+    for a name that is too long, `Path.exists` raises."""
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return ""
+    return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
 
 
 def write_text(path: Path, text: str, *, remedy: str) -> None:

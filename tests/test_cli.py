@@ -256,6 +256,25 @@ def test_a_path_without_end_is_told_in_a_short_line(
     assert len(said) < 700
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "x" * 5000])
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["eval", "--queries", "{}"], "The collection 'small' has no query set 'xxx"),
+        (["runs", "new", "--queries", "{}"], "The collection 'small' has no query set 'xxx"),
+        (["rules", "suggest", "--families", "--level", "9", "--out", "{}"],
+         "cannot be written: File name too long. Use another file"),
+        (["tune", "--queries", "demo", "--out", "{}/y"], "the folder does not exist. Use another"),
+    ],
+    ids=["eval", "runs new", "rules suggest", "tune"],
+)  # fmt: skip
+def test_a_name_that_no_file_can_have_is_told_as_one_of_none(
+    args: list[str], told: str, name: str, workspace: Path, failing: Failing
+) -> None:
+    where = ["--collection", "small", "--data-dir", str(workspace)]
+    assert told in failing(*(arg.replace("{}", name) for arg in args), *where)
+
+
 @pytest.mark.parametrize("where", [".lock", "copies/.small.lock"])
 def test_a_lock_that_is_a_folder_is_told(tmp_path: Path, where: str, failing: Failing) -> None:
     (tmp_path / where).mkdir(parents=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from ragfilter.errors import InputError
-from ragfilter.files import write_text
+from ragfilter.files import kind, write_text
 
 
 def test_a_file_is_replaced_and_its_folder_made(tmp_path: Path) -> None:
@@ -48,3 +49,28 @@ def test_a_link_stays_one_and_a_file_keeps_who_may_read_it(tmp_path: Path) -> No
     write_text(link, "new", remedy="")
     assert link.is_symlink()
     assert (real.read_text(), real.stat().st_mode & 0o777) == ("new", 0o600)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_there"),
+    [
+        ("one.txt", "file"),
+        ("folder", "folder"),
+        ("pipe", "other"),
+        ("to one.txt", "file"),
+        ("to nothing", ""),
+        ("nothing", ""),
+        ("one.txt/below", ""),
+        ("x" * 300, ""),
+        ("😀" * 80, ""),
+        ("x/" * 2500, ""),
+        ("zero\0byte", ""),
+    ],
+)
+def test_what_is_at_a_path(tmp_path: Path, name: str, is_there: str) -> None:
+    (tmp_path / "one.txt").write_text("text")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "to one.txt").symlink_to("one.txt")
+    (tmp_path / "to nothing").symlink_to("nothing")
+    assert kind(tmp_path / name) == is_there

@@ -13,7 +13,7 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Labelled, Place
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
-from ragfilter.files import write_text
+from ragfilter.files import kind, write_text
 from ragfilter.settings.schema import field
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def tune(
     if strategy is not None:
         # A name is checked as the setting that it becomes.
         filtering.load({"--strategy": {"cutoff.strategy": strategy}})
-    if out is not None and not out.parent.is_dir():
+    if out is not None and kind(out.parent) != "folder":
         # Before the minutes that it takes.
         raise InputError(f"{out} cannot be written: the folder does not exist.", remedy=OTHER_OUT)
     known = labelled.read_files()

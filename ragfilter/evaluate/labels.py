@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Labels, read
+from ragfilter.files import kind
 from ragfilter.ingest import adsapi, demo
 
 DEMOS = {
@@ -19,7 +20,7 @@ def are_files(queries: str, qrels: str | None) -> bool:
     """Whether these name files, or a demo, and no query set of a workspace."""
     path = Path(queries)
     is_path = path.name != queries or path.suffix in (".jsonl", ".csv", ".tsv")
-    return qrels is not None or queries in DEMOS or is_path or path.is_file()
+    return qrels is not None or queries in DEMOS or is_path or kind(path) == "file"
 
 
 def load(queries: str, qrels: str | None) -> Labels:

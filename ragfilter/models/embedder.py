@@ -16,6 +16,7 @@ import numpy as np
 
 from ragfilter.errors import DependencyError, ModelError
 from ragfilter.extras import extra
+from ragfilter.files import kind
 from ragfilter.models.loading import first_line, is_missing, missing, quiet_loading
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.text.characters import whole
@@ -46,7 +47,7 @@ class SentenceEmbedder:
         folder of the bundled model (its weights are checked all the same).
         """
         self._model = model
-        self._offline = not fetch or Path(model).is_dir()
+        self._offline = not fetch or kind(model) == "folder"
         self._bundled = bundled
         self._loading = threading.Lock()
         self._loaded: SentenceTransformer | None = None

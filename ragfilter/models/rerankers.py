@@ -10,7 +10,6 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy.typing as npt
 from ragfilter.deadline import within
 from ragfilter.errors import DependencyError, ModelError
 from ragfilter.extras import extra
+from ragfilter.files import kind
 from ragfilter.models.embedder import SentenceEmbedder, clean_text
 from ragfilter.models.loading import first_line, is_missing, missing, quiet_loading
 from ragfilter.protocols import Vectors
@@ -133,7 +133,7 @@ class CrossEncoderReranker:
         `fetch`: a name that is not on this machine may be fetched, once.
         """
         self._model = model
-        self._offline = not fetch or Path(model).is_dir()
+        self._offline = not fetch or kind(model) == "folder"
         self._load_timeout_s = load_timeout_s
         self._loading = threading.Lock()
         self._loaded: CrossEncoder | None = None

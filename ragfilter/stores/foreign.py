@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from ragfilter.errors import InputError, StoreError
+from ragfilter.files import kind
 from ragfilter.protocols import Embedder
 from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma.client import Server, guard
@@ -104,13 +105,8 @@ def open_store(folder: str) -> ChromaStore:
     if folder.startswith(SERVERS):
         return ChromaStore.server(Server(folder, timeout_s=SERVER_S))
     path = Path(resolved(folder))
-    try:
-        found = (path / DATABASE).is_file()
-    except OSError:
-        # The path is one that no file can have.
-        found = False
     # Chroma would make a new store there.
-    if not found:
+    if kind(path / DATABASE) != "file":
         # What looks like an address without its scheme may hold a password.
         named = UNSHOWN if "@" in folder else folder
         raise InputError(

@@ -6,7 +6,8 @@ import pytest
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.labels import choose, unknown
+from ragfilter.evaluate.labels import are_files, choose, unknown
+from ragfilter.stores.labels import LONGEST_NAME
 
 QUERIES = {"q1": "one", "q2": "two"}
 
@@ -41,3 +42,10 @@ def test_labels_without_a_relevant_chunk_are_refused() -> None:
     with pytest.raises(InputError, match="No chunk is labelled as relevant"):
         choose(Labels(QUERIES, {"q1": {"a": 0}, "q2": {"b": 0}}))
     assert choose(Labels(QUERIES, {"q1": {"a": 0}, "q2": {"b": 1}})).qrels["q1"] == {"a": 0}
+
+
+@pytest.mark.parametrize("letter", ["x", "😀"])
+@pytest.mark.parametrize("length", [1, 80, LONGEST_NAME, 5000])
+def test_the_name_of_a_set_is_no_file_s_however_long(letter: str, length: int) -> None:
+    # A file's name ends at 255 bytes, that of a set later.
+    assert not are_files(letter * length, None)

@@ -6,7 +6,9 @@ import os
 
 import pytest
 
+from ragfilter.models.embedder import SentenceEmbedder
 from ragfilter.models.loading import quiet_loading
+from ragfilter.models.rerankers import CrossEncoderReranker
 
 
 @pytest.mark.parametrize(
@@ -22,3 +24,10 @@ def test_how_threads_wait(
         monkeypatch.setenv("OMP_WAIT_POLICY", given)
     quiet_loading()
     assert os.environ["OMP_WAIT_POLICY"] == in_force
+
+
+@pytest.mark.parametrize("model", [SentenceEmbedder, CrossEncoderReranker])
+def test_a_model_may_have_a_name_that_no_file_can_have(
+    model: type[SentenceEmbedder] | type[CrossEncoderReranker],
+) -> None:
+    assert model("x" * 300, fetch=True).name.endswith("x" * 300)

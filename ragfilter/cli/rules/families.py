@@ -14,7 +14,7 @@ from ragfilter.cli import parts
 from ragfilter.cli.options import OTHER_OUT, Filtering, Place
 from ragfilter.cli.rules.effect import effect_document, effect_text, labels_of
 from ragfilter.errors import InputError
-from ragfilter.files import write_text
+from ragfilter.files import kind, write_text
 from ragfilter.text.numbers import counted, signed
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def suggest_families(
     from ragfilter.evaluate.proposed import likeness_of, suggest
     from ragfilter.stores.labels import ASKED
 
-    if out is not None and out.exists():
+    if out is not None and kind(out):
         raise InputError(f"{out} exists.", remedy="Name another file with --out.")
     given = viewing.load().settings.with_values({"query_must.enabled": True})
     user = viewing.user
