@@ -53,9 +53,9 @@ class RagfilterError(Exception):
 
     def __init__(self, message: str, *, remedy: str = "", action: Action = "") -> None:
         self.message = _CREDENTIALS.sub("", message)
-        self.remedy = remedy
+        self.remedy = _CREDENTIALS.sub("", remedy)
         self.action = action
-        super().__init__(f"{self.message} {remedy}".strip())
+        super().__init__(f"{self.message} {self.remedy}".strip())
 
 
 class InputError(RagfilterError):

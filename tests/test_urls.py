@@ -99,8 +99,8 @@ def test_a_url_is_shown_without_what_opens_the_door(url: str, expected: str) -> 
     ],
 )
 def test_no_error_shows_what_opens_a_door(text: str, message: str) -> None:
-    error = StoreError(text, remedy="Try again.")
-    assert (error.message, str(error)) == (message, f"{message} Try again.")
+    error = StoreError(text, remedy=text)
+    assert (error.message, error.remedy, str(error)) == (message, message, f"{message} {message}")
 
 
 @pytest.mark.slow
