@@ -22,8 +22,8 @@ PROCESS_S = 600.0
 """How long a process of our own may take."""
 SLACK_S = 10.0
 """How late a deadline may be noticed. One second is promised."""
-WORK_S = 20.0
-"""CPU time for what takes a second; what is not linear takes minutes."""
+WORK_S = 3.0
+"""CPU time for what takes less than one second; what is not linear takes longer."""
 
 
 @contextmanager
