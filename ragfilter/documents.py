@@ -8,11 +8,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from math import isfinite
 from typing import Any
 
 from ragfilter.errors import InputError
-from ragfilter.ingest.records import to_record
+from ragfilter.ingest.records import given_id, to_record
 from ragfilter.model import Chunk, Hit, Space, User
 from ragfilter.scores import Metric, check_metric, examine, space_of, to_distances
 from ragfilter.text.characters import whole
@@ -53,13 +54,12 @@ def to_hits(
         )
     read = to_chunks([doc for doc, _ in given])
     seen = [place for place, (chunk, _) in enumerate(read) if user.sees(chunk)]
+    places = seen or range(len(read))
     hidden = [warning for chunk, said in read if not user.sees(chunk) for warning in said]
     log_all(hidden)
-    places = seen or range(len(read))
     numbers = [_number(value, place) for place, value in enumerate(values, start=1)]
-    hits, space, warnings = _to_hits(
-        [read[i][0] for i in places], [numbers[i] for i in places], metric
-    )
+    chunks = _with_ids([(i + 1, read[i][0]) for i in places])
+    hits, space, warnings = _to_hits(chunks, [numbers[i] for i in places], metric)
     if metric == "similarity" and space != "rank":
         nodes = any(hasattr(given[i][0], "get_content") for i in places)
         warnings += (EXPONENTIAL,) if nodes else ()
@@ -100,9 +100,22 @@ def _to_hits(
 
 
 def to_chunks(docs: Sequence[Any]) -> list[tuple[Chunk, tuple[str, ...]]]:
-    """Each document as a chunk, and what of it could not be used; one without an id gets its
-    1-based place. Raises InputError."""
+    """Each document as a chunk, and what of it could not be used; one without an id has an empty
+    one. Raises InputError."""
     return [_to_chunk(doc, place) for place, doc in enumerate(docs, start=1)]
+
+
+def _with_ids(placed: Sequence[tuple[int, Chunk]]) -> list[Chunk]:
+    """The chunks of these 1-based places. One without an id gets its place, or where that is the id
+    of another, the first free number after all places."""
+    taken = {chunk.id for _, chunk in placed}
+    last = max((place for place, _ in placed), default=0)
+    free = (str(number) for number in count(last + 1) if str(number) not in taken)
+
+    def unused(place: int) -> str:
+        return next(free) if str(place) in taken else str(place)
+
+    return [chunk if chunk.id else replace(chunk, id=unused(place)) for place, chunk in placed]
 
 
 def bounded(warnings: Sequence[str]) -> tuple[str, ...]:
@@ -124,7 +137,7 @@ def _to_chunk(doc: Any, place: int) -> tuple[Chunk, tuple[str, ...]]:
     if isinstance(doc, Chunk):
         return doc, ()
     if isinstance(doc, str):
-        return Chunk(str(place), whole(doc)), ()
+        return Chunk("", whole(doc)), ()
     foreign = not isinstance(doc, Mapping)
     raw = _fields(doc) if foreign else dict(doc)
     if raw is None:
@@ -132,8 +145,9 @@ def _to_chunk(doc: Any, place: int) -> tuple[Chunk, tuple[str, ...]]:
             f"Document {place} is of the unknown type {type(doc).__name__}.",
             remedy="Pass texts, mappings with a text, or documents of a known library.",
         )
-    if raw.get("id", raw.get("_id")) in (None, ""):
-        raw["id"] = str(place)
+    nameless = given_id(raw) is None
+    if nameless:
+        raw["id"] = "-"
     if "page_content" in raw and "text" not in raw:
         raw["text"] = raw.pop("page_content")
     named = f"document {place}"
@@ -142,11 +156,14 @@ def _to_chunk(doc: Any, place: int) -> tuple[Chunk, tuple[str, ...]]:
     except InputError:
         if not foreign:
             raise
-        return _forgive(raw, place, named)
-    return made.chunk, made.warnings
+        chunk, warnings = _forgive(raw, named)
+        nameless = nameless or given_id(raw) is None
+    else:
+        chunk, warnings = made.chunk, made.warnings
+    return (replace(chunk, id="") if nameless else chunk), warnings
 
 
-def _forgive(raw: dict[str, Any], place: int, named: str) -> tuple[Chunk, tuple[str, ...]]:
+def _forgive(raw: dict[str, Any], named: str) -> tuple[Chunk, tuple[str, ...]]:
     """Another library's document whose text is empty, or whose metadata mean something else than
     our fields of the same name: those stay among the chunk's own fields."""
     text, own, said = raw.pop("text") or "", {}, []
@@ -158,7 +175,7 @@ def _forgive(raw: dict[str, Any], place: int, named: str) -> tuple[Chunk, tuple[
             said.append(f"{error.message} It is kept as metadata only.")
     meta = raw.get("metadata")
     inside = dict(meta) if isinstance(meta, Mapping) else {} if meta is None else {"metadata": meta}
-    asked = {"id": str(place), **raw, "text": "-", "metadata": {**inside, **own}}
+    asked = {"id": "-", **raw, "text": "-", "metadata": {**inside, **own}}
     made = to_record(asked, place=named)
     return replace(made.chunk, text=whole(text)), (*said, *made.warnings)
 

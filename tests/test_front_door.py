@@ -123,6 +123,28 @@ def test_texts_get_their_place_as_id_and_order_is_by_distance() -> None:
     assert [(hit.id, hit.chunk.text) for hit in result] == [("3", "nearer"), ("2", "near")]
 
 
+@pytest.mark.parametrize(
+    ("ids", "given"),
+    [
+        ((None, None), ["1", "2"]),
+        (("2", None), ["2", "3"]),
+        (("3", None, "4"), ["3", "2", "4"]),
+        (("2", None, "4", None), ["2", "5", "4", "6"]),
+        ((None, ""), ["1", "2"]),
+    ],
+)
+def test_a_document_without_an_id_displaces_no_other(
+    ids: tuple[str | None, ...], given: list[str]
+) -> None:
+    docs = [{"id": chunk_id, "text": "t"} for chunk_id in ids]
+    assert [hit.id for hit in rf.Filter("adaptive-gap")(QUERY, docs)] == given
+
+
+def test_the_other_name_of_an_id_is_read() -> None:
+    docs = [{"id": None, "_id": "x", "text": "t"}]
+    assert [hit.id for hit in rf.Filter("adaptive-gap")(QUERY, docs)] == ["x"]
+
+
 def test_pairs_and_scored_documents_bring_their_scores() -> None:
     pairs = [(doc, score) for doc, score in zip(DOCS, GAP, strict=True)]
     scored = [

@@ -54,9 +54,9 @@ def test_scores_without_a_metric_are_refused() -> None:
 def test_of_documents_with_one_id_the_nearest_object_stays() -> None:
     docs = [Document("a", id="x", metadata={"score": s}) for s in (0.3, 0.1)]
     assert compressed(docs, metric="l2") == [1]
-    # The second has no id, and its place is the first one's.
+    # The second has no id, and its place is the first one's: it displaces nothing.
     docs = [Document("a", id="2", metadata={"score": 0.3}), Document("b", metadata={"score": 0.1})]
-    assert compressed(docs, metric="l2") == [1]
+    assert compressed(docs, metric="l2") == [1, 0]
 
 
 def test_decisions_come_only_when_asked_for_and_on_copies() -> None:
