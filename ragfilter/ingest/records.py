@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -100,8 +101,9 @@ def given_id(raw: Mapping[str, Any]) -> Any:
 
 def _id(raw: Mapping[str, Any], place: str) -> str:
     value = given_id(raw)
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
+    number = whole_number(value)
+    if number is not None:
+        value = str(number)
     if value is not None and not isinstance(value, str):
         _refuse(place, f"the id must be a string, not {_kind(value)}", "Write it in quotes.")
     if not value or not value.strip():
@@ -159,7 +161,7 @@ def _plain(raw: Mapping[str, Any], key: str, place: str) -> str:
 def _page(value: object, place: str) -> int | None:
     if value is None or value == "":
         return None
-    number = _whole(value)
+    number = _whole(value if isinstance(value, str) else whole_number(value))
     if number is None:
         _refuse(place, f"page {value!r} is not a whole number", "Use a number from 0 to 2^63 - 1.")
     return number
@@ -171,7 +173,7 @@ def _refs(value: object, place: str) -> tuple[str, ...]:
     if isinstance(value, str):
         value = _split_refs(value)
     if not isinstance(value, list | tuple) or not all(
-        isinstance(ref, str | int) and not isinstance(ref, bool) for ref in value
+        isinstance(ref, str) or whole_number(ref) is not None for ref in value
     ):
         _refuse(place, "refs is not a list of chunk ids", 'Write it like ["id-1", "id-2"].')
     refs = (whole(str(ref)).strip() for ref in value)
@@ -217,6 +219,16 @@ def _whole(value: object) -> int | None:
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
         value = int(value.strip()[:20])
     return readable_level(value)
+
+
+def whole_number(value: object) -> int | None:
+    """A whole number of any type, NumPy's too; None for anything else, True and False included."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
 
 
 def _is_plain(value: object) -> bool:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -170,6 +171,17 @@ def test_numbers_are_taken_as_ids_and_titles() -> None:
 @pytest.mark.parametrize("no_id", [{}, {"id": None}, {"id": ""}])
 def test_where_id_is_empty_the_other_name_counts(no_id: dict[str, Any]) -> None:
     assert to_record({**no_id, "_id": "a", "text": "t"}, place="p").chunk == Chunk("a", "t")
+
+
+def test_whole_numbers_of_numpy_are_taken_as_ids_pages_and_references() -> None:
+    chunk = record(id=np.int64(4), page=np.int64(3), refs=[np.int32(5), 6]).chunk
+    assert (chunk.id, chunk.page, chunk.refs) == ("4", 3, ("5", "6"))
+    assert type(chunk.page) is int
+    for wrong in (np.float64(3.0), np.bool_(True), np.int64(-1)):
+        with pytest.raises(InputError, match="is not a whole number"):
+            record(page=wrong)
+    # A level that is no true number hides the chunk, whatever its type means.
+    assert record(clearance=np.int64(0)).chunk.clearance is None
 
 
 def test_a_title_alone_is_the_text() -> None:
