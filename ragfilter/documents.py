@@ -13,7 +13,7 @@ from math import isfinite
 from typing import Any
 
 from ragfilter.errors import InputError
-from ragfilter.ingest.records import given_id, to_record
+from ragfilter.ingest.records import given_id, plain_values, to_record, whole_number
 from ragfilter.model import Chunk, Hit, Space, User
 from ragfilter.scores import Metric, check_metric, examine, space_of, to_distances
 from ragfilter.text.characters import whole
@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 FORGIVEN = frozenset(("id", "title", "type", "source", "page", "refs"))
 """Fields that may mean something else in another library. Those that hide chunks do not."""
+TEXTS = ("id", "text", "title", "type", "source")
 MOST_TOLD = 5
 """Warnings about documents that are told one by one."""
 
@@ -133,9 +134,9 @@ def log_all(warnings: Sequence[str]) -> None:
 
 def _to_chunk(doc: Any, place: int) -> tuple[Chunk, tuple[str, ...]]:
     if isinstance(doc, Hit):
-        return doc.chunk, ()
+        return _plain(doc.chunk, place), ()
     if isinstance(doc, Chunk):
-        return doc, ()
+        return _plain(doc, place), ()
     if isinstance(doc, str):
         return Chunk("", whole(doc)), ()
     foreign = not isinstance(doc, Mapping)
@@ -161,6 +162,29 @@ def _to_chunk(doc: Any, place: int) -> tuple[Chunk, tuple[str, ...]]:
     else:
         chunk, warnings = made.chunk, made.warnings
     return (replace(chunk, id="") if nameless else chunk), warnings
+
+
+def _plain(chunk: Chunk, place: int) -> Chunk:
+    """The chunk in whole characters and plain values, as a mapping would give it. Raises
+    InputError."""
+    wrong = [name for name in TEXTS if not isinstance(getattr(chunk, name), str)]
+    page = None if chunk.page is None else whole_number(chunk.page)
+    if chunk.page is not None and page is None:
+        wrong.append("page")
+    if wrong:
+        raise InputError(
+            f"Document {place} is a Chunk whose {wrong[0]} is {getattr(chunk, wrong[0])!r}.",
+            remedy="Pass a whole number." if wrong[0] == "page" else "Pass text.",
+        )
+    return replace(
+        chunk,
+        **{name: whole(getattr(chunk, name)) for name in TEXTS},
+        page=page,
+        refs=tuple(map(whole, chunk.refs)),
+        department=chunk.department and whole(chunk.department),
+        rule=chunk.rule and whole(chunk.rule),
+        metadata=plain_values(dict(chunk.metadata), f"document {place}"),
+    )
 
 
 def _forgive(raw: dict[str, Any], named: str) -> tuple[Chunk, tuple[str, ...]]:

@@ -11,6 +11,7 @@ from math import nan
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragfilter.errors import InputError
+from ragfilter.text.characters import whole
 
 if TYPE_CHECKING:
     from ragfilter.settings.schema import Settings
@@ -104,7 +105,7 @@ class User:
         names = (given,) if isinstance(given, str) else given
         if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
             raise InputError(f"The user's departments are {given!r}.", remedy="Each must be text.")
-        object.__setattr__(self, "departments", tuple(filter(None, names)))
+        object.__setattr__(self, "departments", tuple(whole(name) for name in names if name))
 
     def refusal(self, chunk: Chunk) -> str:
         """Why the user may not see `chunk`, in words; empty where they may."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from test_no_leak import everything
 
@@ -237,6 +239,35 @@ def test_a_query_is_text_and_a_user_a_user(query: Any, user: Any, words: str) ->
 def test_half_a_character_in_a_text_is_replaced() -> None:
     result = rf.Filter("adaptive-gap")("q", ["half \ud83d", "\ud83d\ude00"])
     assert [hit.chunk.text for hit in result] == ["half \ufffd", "\U0001f600"]
+
+
+HALF = "x\ud83d"
+
+
+@pytest.mark.parametrize("form", [lambda chunk: chunk, lambda chunk: Hit(chunk, 0.1, 1)])
+def test_a_chunk_is_taken_in_whole_characters_and_plain_values(
+    form: Callable[[rf.Chunk], Any],
+) -> None:
+    given = rf.Chunk(
+        HALF, HALF, HALF, HALF, HALF, np.int64(3), (HALF, "b"), 0, HALF,  # type: ignore[arg-type]
+        metadata={"when": np.float32(1), HALF: math.nan},
+    )  # fmt: skip
+    docs = [form(given), form(rf.Chunk("b"))]
+    user = rf.User(departments=(HALF,))
+    result = rf.Filter("full")(QUERY, docs, [0.1, 0.2], metric="cosine", user=user)
+    written = json.loads(json.dumps(result.to_dict()).encode())
+    half = "x\ufffd"
+    assert [hit["id"] for hit in written["hits"]] == [half, "b"]
+    assert written["hits"][0]["metadata"] == {"when": "1.0", half: None}
+    chunk = result.hits[0].chunk
+    assert (chunk.text, chunk.source, chunk.page, chunk.refs) == (half, half, 3, (half, "b"))
+    assert chunk.department == half
+
+
+@pytest.mark.parametrize("fields", [{"id": 4}, {"text": None}, {"page": "iv"}, {"page": 1.5}])
+def test_a_chunk_of_other_types_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(rf.RagfilterError, match=f"a Chunk whose {next(iter(fields))} is"):
+        rf.Filter("full")(QUERY, [rf.Chunk(**{"id": "a", "text": "t"} | fields)])
 
 
 # --- what comes back

@@ -28,7 +28,7 @@ ALLOWED = {
     "text": set(),
     "deadline": set(),
     "database": {"errors", "extras", "text"},
-    "model": {"errors"},
+    "model": {"errors", "text"},
     "protocols": {"model"},
     "settings.field": set(),
     "models": GROUND,

@@ -131,9 +131,15 @@ def _own_fields(raw: Mapping[str, Any], place: str) -> dict[str, Any]:
     if inside is not None and not isinstance(inside, Mapping):
         own["metadata"] = inside
     own |= {key: value for key, value in raw.items() if key not in FIELDS}
+    return plain_values(own, place)
+
+
+def plain_values(own: dict[str, Any], place: str) -> dict[str, Any]:
+    """A source's own fields as plain JSON values: what JSON does not know becomes text. Raises
+    InputError naming `place`."""
     # What a table has no value for; JSON has no NaN.
     empty = [key for key, value in own.items() if isinstance(value, float) and math.isnan(value)]
-    own |= dict.fromkeys(empty)
+    own = own | dict.fromkeys(empty)
     try:
         kept: dict[str, Any] = loads(json.dumps(own, default=str, skipkeys=True, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
