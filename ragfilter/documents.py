@@ -50,7 +50,7 @@ def to_hits(
     values = [score for _, score in given] if scores is None else _each(scores, "scores")
     if len(values) != len(given):
         raise InputError(
-            f"There are {len(values)} scores for {len(given)} documents.",
+            f"{counted(len(values), 'score')} for {counted(len(given), 'document')}.",
             remedy="Pass one score a document.",
         )
     read = to_chunks([doc for doc, _ in given])
@@ -260,6 +260,6 @@ def _unique(
     for chunk, distance in pairs:
         nearest.setdefault(chunk.id, (chunk, distance))
     double = len(pairs) - len(nearest)
-    told = f"{double} documents repeat the id of a nearer one and are left out."
+    told = f"{counted(double, 'document')} with the id of a nearer one left out."
     hits = (Hit(chunk, d, rank) for rank, (chunk, d) in enumerate(nearest.values(), start=1))
     return tuple(hits), (told,) if double else ()

@@ -169,7 +169,9 @@ def test_hits_without_scores_are_ranks() -> None:
     ("docs", "scores", "metric", "words"),
     [
         (DOCS, GAP, None, "no metric"),
-        (DOCS, GAP[:2], "l2", "2 scores for 5 documents"),
+        (DOCS, GAP[:2], "l2", r"^2 scores for 5 documents\."),
+        (["a"], [], "l2", r"^0 scores for 1 document\."),
+        (DOCS, [0.1], "l2", r"^1 score for 5 documents\."),
         (DOCS, GAP, "dot", "no metric 'dot'"),
         ([3], None, None, "unknown type int"),
         ([{"title": ""}], None, None, "text is missing"),
@@ -218,9 +220,12 @@ def test_a_threshold_that_no_value_can_reach_is_refused() -> None:
 
 
 def test_the_nearest_of_equal_ids_stays() -> None:
-    result = rf.Filter("adaptive-gap")(QUERY, [DOCS[0], DOCS[0]], [0.2, 0.3], metric="l2")
+    flt = rf.Filter("adaptive-gap")
+    result = flt(QUERY, [DOCS[0]] * 2, [0.2, 0.3], metric="l2")
     assert [hit.distance for hit in result] == [0.2]
-    assert "repeat the id" in result.warnings[0]
+    assert result.warnings == ("1 document with the id of a nearer one left out.",)
+    result = flt(QUERY, [DOCS[0]] * 3, [0.2, 0.3, 0.4], metric="l2")
+    assert result.warnings == ("2 documents with the id of a nearer one left out.",)
 
 
 @pytest.mark.parametrize(
