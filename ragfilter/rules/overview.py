@@ -23,6 +23,8 @@ from ragfilter.rules.rule import Rule, parse, shorten
 
 State = Literal["invalid", "warning", "none", "valid"]
 STATES: tuple[State, ...] = ("invalid", "warning", "none", "valid")
+WORDS = (*STATES, "draft", "changed")
+"""All that may be said of a rule's state."""
 MOST_PARTS = 4
 
 

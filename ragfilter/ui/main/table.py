@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -12,6 +12,7 @@ import streamlit as st
 
 from ragfilter.model import Result
 from ragfilter.report import Row, csv, kept_first, references, short_title
+from ragfilter.rules.overview import WORDS
 from ragfilter.ui.look import hint, numbers, theme
 from ragfilter.ui.look.prose import on_button, quiet
 from ragfilter.ui.main import grid
@@ -49,12 +50,24 @@ def draw(view: View) -> None:
             icon=":material/search:",
             width=230,
         )
-        shown = in_order(view)
+        st.selectbox(
+            "Rule",
+            WORDS,
+            index=None,
+            key="filter-rule",
+            persist_state="session",
+            placeholder="Any rule",
+            label_visibility="collapsed",
+            width=124,
+        )
+        admitted = _admitted(view)
+        shown = _matching(_ordered(rows, order), wanted or "", admitted)
         st.markdown(quiet(f"{numbers.count(len(shown))} of {numbers.chunks(len(rows))}"))
         hint.beside(
             "By rank: the order in which the store found them. Kept first: the result, then what "
             "was dropped. The filter shows chunks that contain all of its words. Click a row to "
-            "open its chunk."
+            "open its chunk. The list beside the filter picks chunks by the state of their rule. "
+            f"{signs.MEANT} {signs.EDITED}"
         )
         several = st.toggle(
             "Label several",
@@ -72,7 +85,7 @@ def draw(view: View) -> None:
         st.download_button(
             "CSV",
             data=lambda: csv(
-                _matching(_ordered(view.exported, order), wanted or ""),
+                _matching(_ordered(view.exported, order), wanted or "", admitted),
                 references(result) if with_refs else None,
             ),
             file_name="ragfilter.csv",
@@ -111,7 +124,7 @@ def draw(view: View) -> None:
 def in_order(view: View) -> tuple[Row, ...]:
     """The rows of the table, as they are ordered and filtered, also before it is drawn."""
     order, wanted = (st.session_state.get(key) for key in ("order", "filter"))
-    return _matching(_ordered(view.rows, order), wanted or "")
+    return _matching(_ordered(view.rows, order), wanted or "", _admitted(view))
 
 
 def frame(
@@ -235,13 +248,24 @@ def _ordered(rows: Sequence[Row], order: str | None) -> Sequence[Row]:
     return kept_first(rows) if order == KEPT_FIRST else rows
 
 
-def _matching(rows: Sequence[Row], wanted: str) -> tuple[Row, ...]:
+def _admitted(view: View) -> frozenset[str]:
+    """The chunks whose rule is in the state that is chosen; all where none is."""
+    chosen = st.session_state.get("filter-rule")
+    if not chosen:
+        return frozenset(hit.id for hit in view.shown.hits)
+    return frozenset(i for i, words in signs.states(view).items() if chosen in words)
+
+
+def _matching(rows: Sequence[Row], wanted: str, admitted: Collection[str]) -> tuple[Row, ...]:
+    """Those of the rows of `admitted` chunks that hold all words of `wanted`."""
     words = wanted.casefold().split()
-    if not words:
-        return tuple(rows)
 
     def text(row: Row) -> str:
         parts = (row.title, row.id, row.type, row.source, row.outcome, row.layer, row.reason)
         return " ".join(parts).casefold()
 
-    return tuple(row for row in rows if all(word in text(row) for word in words))
+    return tuple(
+        row
+        for row in rows
+        if row.id in admitted and (not words or all(word in text(row) for word in words))
+    )

@@ -13,7 +13,7 @@ import streamlit as st
 
 from ragfilter.evaluate.rule_matrix import Matrix
 from ragfilter.report import short_title
-from ragfilter.rules.overview import Listing, Row, brief
+from ragfilter.rules.overview import WORDS, Listing, Row, brief
 from ragfilter.ui.look import html, numbers
 from ragfilter.ui.main import grid
 from ragfilter.ui.rules import desk, labelled, matrix, open_chunk, signs
@@ -71,7 +71,7 @@ def _filters(rows: Listing) -> None:
         for label, key, options in (
             ("Type", TYPES, rows.types),
             ("Source", SOURCES, rows.sources),
-            ("State", desk.STATES, signs.WORDS),
+            ("State", desk.STATES, WORDS),
         ):
             st.multiselect(
                 label,
@@ -87,8 +87,7 @@ def _filters(rows: Listing) -> None:
 HELP = {
     "Type": "Chunks of these types.",
     "Source": "Chunks from these files.",
-    "State": "invalid: cannot work. warning: questioned by the linter. none: no rule. valid: no "
-    f"warning. {signs.EDITED}",
+    "State": f"{signs.MEANT} {signs.EDITED}",
 }
 
 

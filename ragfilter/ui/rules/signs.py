@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from ragfilter.errors import StoreError
-from ragfilter.rules.overview import STATES
+from ragfilter.rules.overview import make_listing
 from ragfilter.ui.look import theme
 from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import View
 
-WORDS = (*STATES, "draft", "changed")
 SIGNS = {
     "invalid": ("✕", theme.LAYERS["query_must"]),
     "warning": ("!", theme.OUTCOMES["fallback"]),
@@ -17,6 +16,7 @@ SIGNS = {
     "draft": ("✎", theme.OUTCOMES["pinned"]),
     "changed": ("↑", theme.OUTCOMES["expanded"]),
 }
+MEANT = "invalid: cannot work. warning: questioned by the linter. none: no rule. valid: no warning."
 EDITED = (
     "draft: an edit that is not saved. changed: edited since the last export, or ever if nothing "
     "was exported."
@@ -31,6 +31,16 @@ def signed(word: str) -> str:
 def chips(*, dark: bool) -> dict[str, str]:
     """The tint of every sign-and-word that a table can show."""
     return {signed(word): theme.tint(mark, dark) for word, (_, mark) in SIGNS.items()}
+
+
+def states(view: View) -> dict[str, tuple[str, ...]]:
+    """By chunk of a result, all that is said of its rule's state. What the linter finds in several
+    rules, it finds among these chunks."""
+    chunks = (hit.chunk for hit in view.shown.hits)
+    made = make_listing(
+        chunks, view.resources.checks, drafts=state.drafts(), exported=_exported(view)
+    )
+    return {row.id: tuple(row.words.split(", ")) for row in made.rows}
 
 
 def edited(view: View) -> dict[str, list[str]]:

@@ -21,9 +21,10 @@ from ragfilter.text.characters import whole
 
 QUERY, COLLECTION, PROFILE = "q", "collection", "profile"
 CHUNK, PANEL, PLACES, FILTER, VIEW = "chunk", "panel", "places", "filter", "view"
+RULE = "rule"
 """What is looked at. Only a link that was copied holds it; the address bar does not, or Back would
 step through every look."""
-LOOKS = (CHUNK, PANEL, PLACES, FILTER, VIEW)
+LOOKS = (CHUNK, PANEL, PLACES, FILTER, RULE, VIEW)
 UNSCORED = "unscored"
 """In the link where rerank scores were wanted and not fetched, so that it shows the same again."""
 LEVEL, DEPARTMENTS = "level", "departments"

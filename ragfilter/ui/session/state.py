@@ -15,6 +15,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ragfilter.errors import SettingsError
 from ragfilter.model import User
+from ragfilter.rules.overview import WORDS
 from ragfilter.settings.config import Config
 from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
@@ -89,6 +90,8 @@ def begin() -> None:
         replays=Replays(),
     )
     st.session_state.filter = opened.look.get(link.FILTER, "")
+    rule = opened.look.get(link.RULE)
+    st.session_state["filter-rule"] = rule if rule in WORDS else None
 
 
 def show(where: str, value: Any) -> None:
@@ -171,6 +174,7 @@ def whole_link(nameable: Collection[str]) -> dict[str, str]:
         link.PANEL: "" if st.session_state.panel == PANELS[0] else st.session_state.panel,
         link.PLACES: f"{zoom[0]}-{zoom[1]}" if zoom else "" if window == CUT else window,
         link.FILTER: st.session_state.get("filter") or "",
+        link.RULE: st.session_state.get("filter-rule") or "",
         link.VIEW: OPERATOR if st.session_state.operator else "",
     }
     return shared | {name: value for name, value in look.items() if value}
