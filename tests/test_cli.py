@@ -612,6 +612,7 @@ def test_query_for_people(workspace: Path, capsys: pytest.CaptureFixture[str]) -
     shown = capsys.readouterr().out
     assert shown.splitlines()[0] == CLERIC
     assert "7 kept of 8 | first 15 | about" in shown
+    assert " unfiltered (first 8) | small" in shown
     kept, dropped = shown.index("\nkept\n"), shown.index("\ndropped\n")
     assert kept < shown.index("rank   1") < dropped < shown.index("armor class 7", dropped)
     assert main(["query", CLERIC, "-c", "small", "--debug", "-p", "adaptive-gap", *where]) == 0

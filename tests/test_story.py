@@ -48,9 +48,13 @@ def test_a_result_is_told_in_three_sentences() -> None:
     assert sentences(told, price=2.0) == (
         "Of 6 passages found, 2 are needed.",
         "2 were about another armor class, 1 was about something else, 1 came after the cliff.",
-        "The prompt shrinks from 496 to 248 tokens: 50% less, 0.0005 saved per question.",
+        "The prompt shrinks from 496 (the first 4 passages) to 248 tokens: 50% less, "
+        "0.0005 saved per question.",
     )
-    assert sentences(told)[2] == "The prompt shrinks from 496 to 248 tokens: 50% less."
+    assert (
+        sentences(told)[2]
+        == "The prompt shrinks from 496 (the first 4 passages) to 248 tokens: 50% less."
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,15 +107,16 @@ def test_what_the_cutoff_s_words_mean_follows_the_strategy_that_cut(
 @pytest.mark.parametrize(
     ("told", "said"),
     [
-        (Story(0, 0, 0, (), 0, 0), "Nothing was found."),
-        (Story(0, 0, 0, (), 0, 0, "You may see none."), "You may see none."),
-        (Story(1, 1, 0, (), 9, 9),
+        (Story(0, 0, 0, (), 0, 0, 0), "Nothing was found."),
+        (Story(0, 0, 0, (), 0, 0, 0, "You may see none."), "You may see none."),
+        (Story(1, 1, 0, (), 1, 9, 9),
          "Of 1 passage found, 1 is needed. The prompt stays at 9 tokens."),
-        (Story(3, 0, 0, (Fall("cutoff", "came after the cliff", ("a", "b", "c")),), 9, 0, "Ask."),
+        (Story(3, 0, 0, (Fall("cutoff", "came after the cliff", ("a", "b", "c")),), 2, 9, 0,
+               "Ask."),
          "Of 3 passages found, none is needed. 3 came after the cliff. Ask."),
-        (Story(2, 3, 1, (), 9, 1200),
+        (Story(2, 3, 1, (), 1, 9, 1200),
          "Of 2 passages found, 2 are needed; 1 more was added, since what is needed refers there. "
-         "The prompt grows from 9 to 1,200 tokens."),
+         "The prompt grows from 9 (the first passage) to 1,200 tokens."),
     ],
 )  # fmt: skip
 def test_every_number_has_its_words(told: Story, said: str) -> None:

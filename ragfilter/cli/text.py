@@ -106,7 +106,8 @@ def _figures(result: Result, view: Summary, profile: str) -> str:
     return (
         f"{view.kept} kept of {view.retrieved} | {view.headline} | "
         f"about {numbers.tokens(view.tokens)}, "
-        f"{numbers.count(view.tokens_unfiltered)} unfiltered | {result.pool.collection}, "
+        f"{numbers.count(view.tokens_unfiltered)} unfiltered (first {view.unfiltered}) | "
+        f"{result.pool.collection}, "
         f"{result.pool.space}, profile {profile}"
     )
 

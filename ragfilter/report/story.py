@@ -52,13 +52,15 @@ class LayerFalls:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Passages found and kept, those that fell, and the prompt's estimated tokens without and with
-    the filter. `brought` of the kept were not found but referred to."""
+    """Passages found and kept, those that fell, and the prompt's estimated tokens without the
+    filter, which sends the first `unfiltered` passages, and with it. `brought` of the kept were not
+    found but referred to."""
 
     found: int
     kept: int
     brought: int
     falls: tuple[Fall, ...]
+    unfiltered: int
     tokens_unfiltered: int
     tokens: int
     message: str = ""
@@ -76,12 +78,14 @@ def story(result: Result) -> Story:
     """The result as its user sees it."""
     result = seen(result)
     brought = sum(hit.rank == 0 for hit in result.kept)
+    plain = unfiltered(result.pool, result.settings, result.user)
     return Story(
         found=sum(hit.rank > 0 for hit in result.hits),
         kept=len(result.kept),
         brought=brought,
         falls=_falls(result),
-        tokens_unfiltered=tokens(unfiltered(result.pool, result.settings, result.user)),
+        unfiltered=len(plain),
+        tokens_unfiltered=tokens(plain),
         tokens=tokens(result.kept),
         message="" if result.kept else result.message.removesuffix(result.pool.incomplete).strip(),
     )
@@ -138,7 +142,8 @@ def _prompt(story: Story, price: float, currency: str) -> str:
     if after == before:
         return f"The prompt stays at {numbers.tokens(after)}."
     word = "shrinks" if after < before else "grows"
-    said = f"The prompt {word} from {numbers.count(before)} to {numbers.tokens(after)}"
+    first = f"(the first {numbers.counted(story.unfiltered, 'passage').removeprefix('1 ')})"
+    said = f"The prompt {word} from {numbers.count(before)} {first} to {numbers.tokens(after)}"
     if after > before:
         return f"{said}."
     saved = ""

@@ -34,7 +34,7 @@ def test_a_link_opens_the_stage_with_its_sentences(open_page: Callable[..., Any]
         "Of 200 passages found, 2 are needed.",
         "80 were about another armor class, 3 were about something else, 101 came too far down the "
         "list, 7 did not match well enough, 7 were too far from the best match.",
-        "The prompt shrinks from 2,329 to 313 tokens: 87% less.",
+        "The prompt shrinks from 2,329 (the first 15 passages) to 313 tokens: 87% less.",
     ]
     # `full` has a limit and no cliff: its help says so.
     (fell,) = (text.help for text in page.at.markdown if "too far from" in text.value)

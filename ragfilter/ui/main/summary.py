@@ -167,7 +167,8 @@ def _context(summary: Summary) -> str:
     return (
         f'<div class="rf-fact" title="{about}"><span>Context</span>'
         f"<b>{numbers.tokens(summary.tokens)} "
-        f"<i>was {numbers.count(summary.tokens_unfiltered)}</i></b></div>"
+        f"<i>was {numbers.count(summary.tokens_unfiltered)} "
+        f"(first {summary.unfiltered})</i></b></div>"
     )
 
 
