@@ -1,0 +1,45 @@
+"""The source documents' own questions, and what they expect of the filter.
+
+Figures: Filtering, "Success Criteria"; the wanted ones are those of the README.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ragfilter.ingest import demo
+
+STRENGTH = ("cleric-ac6-strength", "cleric-ac6-strength-short")
+CLERIC = ("cleric-ac6", *STRENGTH)
+FIGHTERS = ("fighter-fighter", "fighter-fighter-short")
+DRUID = ("fighter-druid", "fighter-druid-short")
+SEEDS = (*CLERIC, *FIGHTERS, *DRUID)
+"""The three questions, in every wording that the source uses."""
+CLERICS_AC_6 = "attack-matrix-clerics-ac-6"
+FIGHTERS_AC_3, FIGHTERS_AC_9 = "attack-matrix-fighters-ac-3", "attack-matrix-fighters-ac-9"
+CLERICS_AC_3, CLERICS_AC_9 = "attack-matrix-clerics-ac-3", "attack-matrix-clerics-ac-9"
+TABLE = "strength-table-2"
+# Each attacker's matrix against the other's armor class. The source names the druid's against AC 9
+# and the fighter's against AC 3 in one place, the other two in another: all four stay.
+EXPECTED = {
+    "cleric-ac6": {CLERICS_AC_6},
+    "cleric-ac6-strength": {CLERICS_AC_6, TABLE},
+    "cleric-ac6-strength-short": {CLERICS_AC_6, TABLE},
+    "fighter-fighter": {FIGHTERS_AC_3, FIGHTERS_AC_9, TABLE},
+    "fighter-fighter-short": {FIGHTERS_AC_3, FIGHTERS_AC_9},
+    "fighter-druid": {FIGHTERS_AC_3, FIGHTERS_AC_9, CLERICS_AC_3, CLERICS_AC_9, TABLE},
+    "fighter-druid-short": {FIGHTERS_AC_3, FIGHTERS_AC_9, CLERICS_AC_3, CLERICS_AC_9},
+}
+LEAST = {
+    **dict.fromkeys(CLERIC, 0.87),
+    **dict.fromkeys(FIGHTERS, 0.47),
+    **dict.fromkeys(DRUID, 0.40),
+}
+MOST = {**dict.fromkeys(CLERIC, 5), **dict.fromkeys(FIGHTERS, 10), **dict.fromkeys(DRUID, 12)}
+"""Chunks kept, Filtering, "Success Criteria"."""
+
+
+def noise_reduction(name: str, kept: Collection[str], unfiltered: Collection[str]) -> float:
+    """1 − irrelevant chunks kept / irrelevant chunks of the plain search."""
+    relevant = {i for i, label in demo.qrels()[name].items() if label > 0}
+    return 1 - len(set(kept) - relevant) / len(set(unfiltered) - relevant)
