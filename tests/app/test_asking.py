@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -66,6 +67,7 @@ def test_the_headline_names_the_cliff_and_the_layers_that_acted(
 ) -> None:
     page = open_page({"profile": "adaptive-gap"}).ask(OWLBEARS)
     assert "4 kept of 200 retrieved Cliff after 4 hits gap 0.217 ≥ 0.100" in page.strip
+    assert re.search(r"tokens was [\d,]+ \(first 5\)", page.strip)
     assert page.funnel == ["retrieved", "cutoff", "context"]
 
 
