@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -235,6 +237,21 @@ def test_a_run_whose_set_or_collection_is_gone_can_be_read(
     assert (code, shown["rows"]) == (0, made["rows"])
     said = "Changes since then are unknown: The server does not answer. Start it."
     assert shown["notes"] == [said]
+
+
+def test_the_report_of_a_run_over_files_names_the_command_that_repeats_it(
+    run: Any, place: Path, tmp_path: Path
+) -> None:
+    files = ["--queries", str(place / "queries.jsonl"), "--qrels", str(place / "qrels.tsv")]
+    made = json.loads(run("runs", "new", "-c", "small", *files, "--json")[1])
+    page = run("report", "run", str(made["run"]))[1]
+    [line] = re.findall(r"<pre>(ragfilter runs new .*)</pre>", page)
+    settings = tmp_path / "ragfilter.toml"
+    settings.write_text("", "utf-8")
+    words = [str(settings) if w == settings.name else w for w in shlex.split(unescape(line))[1:]]
+    code, out, _ = run(*words, "--json")
+    again = json.loads(out)
+    assert (code, again["rows"][0]["f1"]) == (0, made["rows"][0]["f1"])
 
 
 def test_a_run_over_a_stored_set(run: Any, place: Path) -> None:

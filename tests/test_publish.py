@@ -180,12 +180,34 @@ def test_two_results_are_told_apart() -> None:
 
 @pytest.mark.parametrize(
     ("query_set", "command"),
-    [("mine", "--queries mine"), ("mine, with LLM labels", "--queries mine --with-llm")],
+    [
+        ("mine", "--queries mine"),
+        ("mine, with LLM labels", "--queries mine --with-llm"),
+        ("q.jsonl, labels of my q.tsv", "--queries q.jsonl --qrels 'my q.tsv'"),
+    ],
 )
 def test_a_run_names_the_command_that_repeats_it(query_set: str, command: str) -> None:
     plan = Plan("rules", query_set, "adaptive-gap", {}, PUBLIC, "v1", "l1", "m", "l2", 1)
     page = Tags(measured.of_run(Run(7, AT, "ann", plan, 1), [record("q1", 3, 1)]))
     assert f"--collection rules {command} " in f"{page.text} "
+
+
+@pytest.mark.parametrize(
+    ("user", "options"),
+    [
+        (UNRESTRICTED, ""),
+        (PUBLIC, ""),
+        (User(2), " --level 2"),
+        (User(2, ("referee", "a b")), " --level 2 --department referee --department 'a b'"),
+    ],
+)
+def test_the_command_asks_as_the_same_user(user: User, options: str) -> None:
+    plan = Plan("rules", "mine", "adaptive-gap", {}, user, "v1", "l1", "m", "l2", 1)
+    run = Tags(measured.of_run(Run(7, AT, "ann", plan, 1), [record("q1", 3, 1)]))
+    assert f"--queries mine{options} " in f"{run.text} "
+    own = settings("adaptive-gap", clearance__enabled=not user.unrestricted)
+    query = Tags(question.of_query(result(own, user), "adaptive-gap", ORIGIN))
+    assert f"--config ragfilter.toml{options} " in f"{query.text} "
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def new(
                 viewer(user, loaded.settings),
             )
             parts.tell(stored.agreed(seen_labels).told)
-        name = stored.title(queries, llm=llm)
+        name = stored.title(queries, llm=llm, qrels=qrels)
         plan = running.plan(labels, name, loaded.profile, loaded.settings, backends, user)
         run = bench.runs.begin(plan, who=bench.deployment.user)
         running.go_on(run, labels, bench.runs, backends, user, seen=seen)

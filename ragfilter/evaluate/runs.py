@@ -93,7 +93,7 @@ def changed_since(
     notes = []
     if version != plan.collection_version:
         notes.append("The collection has changed since then: measure again.")
-    name, llm = stored.untitled(plan.query_set)
+    name, _, llm = stored.untitled(plan.query_set)
     try:
         now = measurable(stored.load(book, plan.collection, name, llm=llm), catalogue, plan.viewer)
     except InputError as error:

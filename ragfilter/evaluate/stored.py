@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ragfilter.model import Chunk, User
     from ragfilter.stores.labels import Label, LabelBook
 
-WITH_LLM = ", with LLM labels"
+LABELS_OF, WITH_LLM = ", labels of ", ", with LLM labels"
 
 
 def sets(book: LabelBook, collection: str) -> dict[str, int]:
@@ -28,14 +28,17 @@ def sets(book: LabelBook, collection: str) -> dict[str, int]:
     return own | book.sets(collection)
 
 
-def title(name: str, *, llm: bool) -> str:
-    """What a run calls its query set: it says where an LLM's labels count."""
-    return f"{name}{WITH_LLM}" if llm else name
+def title(name: str, *, llm: bool, qrels: str | None = None) -> str:
+    """What a run calls its query set: it says which file its labels are from, and where an LLM's
+    labels count."""
+    return f"{name}{f'{LABELS_OF}{qrels}' if qrels else ''}{WITH_LLM if llm else ''}"
 
 
-def untitled(title: str) -> tuple[str, bool]:
-    """The query set that a run was made with, and whether an LLM's labels counted."""
-    return title.removesuffix(WITH_LLM), title.endswith(WITH_LLM)
+def untitled(title: str) -> tuple[str, str, bool]:
+    """The query set that a run was made with, the file of its labels (empty without one), and
+    whether an LLM's labels counted."""
+    name, _, qrels = title.removesuffix(WITH_LLM).partition(LABELS_OF)
+    return name, qrels, title.endswith(WITH_LLM)
 
 
 def agreed(labels: Iterable[Label]) -> Agreement:

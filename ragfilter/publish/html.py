@@ -65,9 +65,11 @@ def render(template: str, **values: Any) -> str:
     return whole(made)
 
 
-def command(*words: str) -> str:
-    """What to type at a shell to repeat a report."""
-    return shlex.join(("ragfilter", *words))
+def command(*words: str, user: User) -> str:
+    """What to type at a shell to repeat a report as its user."""
+    level = ("--level", str(user.level)) if user.level else ()
+    departments = (word for name in user.departments for word in ("--department", name))
+    return shlex.join(("ragfilter", *words, *level, *departments))
 
 
 def viewed(user: User) -> str:

@@ -99,9 +99,11 @@ def of_duel(
 
 
 def _command(run: Run, file: str) -> str:
-    name, llm = stored.untitled(run.plan.query_set)
-    words = ("--config", file, "--collection", run.plan.collection, "--queries", name)
-    return command("runs", "new", *words, *(("--with-llm",) if llm else ()))
+    name, qrels, llm = stored.untitled(run.plan.query_set)
+    words = ["--config", file, "--collection", run.plan.collection, "--queries", name]
+    words += ["--qrels", qrels] if qrels else []
+    words += ["--with-llm"] if llm else []
+    return command("runs", "new", *words, user=run.plan.viewer)
 
 
 def _verdicts(run: Run, records: Sequence[QueryRecord]) -> list[str]:

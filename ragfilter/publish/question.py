@@ -110,4 +110,5 @@ def _said(account: Story, prices: Prices | None) -> tuple[str, ...]:
 
 
 def _command(result: Result, file: str) -> str:
-    return command("query", result.query, "--collection", result.pool.collection, "--config", file)
+    words = ("--collection", result.pool.collection, "--config", file)
+    return command("query", result.query, *words, user=result.user)

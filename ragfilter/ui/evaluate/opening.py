@@ -59,6 +59,6 @@ def inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:
 
 def compare(run: Run) -> None:
     """Go to Compare with this run as side B, over its questions."""
-    name, _ = stored.untitled(run.plan.query_set)
+    name, _, _ = stored.untitled(run.plan.query_set)
     st.session_state.compared = {"a": "unfiltered", "b": f"run-{run.id}", "set": name}
     st.switch_page(COMPARE)
