@@ -8,7 +8,7 @@ relevant. TREC's negative grades (junk, spam) are read as 0.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from ragfilter.text.numbers import counted
 
 log = logging.getLogger(__name__)
 
+Tell = Callable[[str], object]
 Queries = Mapping[str, str]
 Qrels = Mapping[str, Mapping[str, int]]
 
@@ -54,15 +55,17 @@ def read(queries: Path, qrels: Path) -> Labels:
     return Labels(texts, known(texts, read_qrels(qrels), queries, qrels))
 
 
-def known(texts: Queries, labels: Qrels, queries: Path, qrels: Path) -> Qrels:
-    """The labels of the queries in `texts`; the others are left out, with a warning that names both
-    files. Raises InputError where none is left."""
+def known(
+    texts: Queries, labels: Qrels, queries: Path, qrels: Path, *, tell: Tell = log.warning
+) -> Qrels:
+    """The labels of the queries in `texts`; the others are left out, with a warning to `tell` that
+    names both files. Raises InputError where none is left."""
     strangers = [i for i in labels if i not in texts]
     if strangers:
-        log.warning(
-            "%s has labels for %d queries that are not in %s, such as %r; they are left out",
-            qrels, len(strangers), queries, strangers[0],
-        )  # fmt: skip
+        tell(
+            f"{qrels} has labels for {counted(len(strangers), 'query')} not in {queries}, such as "
+            f"{strangers[0]!r}; they are left out"
+        )
     found = {i: labels[i] for i in texts if i in labels}
     if not found:
         raise InputError(
@@ -95,9 +98,9 @@ def read_queries(path: Path) -> dict[str, str]:
     return texts
 
 
-def read_qrels(path: Path) -> dict[str, dict[str, int]]:
+def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, int]]:
     """Query id → chunk id → label; the header is optional. A label that is repeated counts once,
-    with a warning. Raises InputError, also where one chunk has two labels for a query."""
+    with a warning to `tell`. Raises InputError, also where one chunk has two labels for a query."""
     labels: dict[str, dict[str, int]] = {}
     repeated: list[int] = []
     for number, line in _lines(path):
@@ -129,10 +132,10 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
             repeated.append(number)
         known[chunk_id] = label
     if repeated:
-        log.warning(
-            "%s repeats %s, the first in line %d; each counts once",
-            path, counted(len(repeated), "label"), repeated[0],
-        )  # fmt: skip
+        tell(
+            f"{path} repeats {counted(len(repeated), 'label')}, the first in line {repeated[0]}; "
+            "each counts once"
+        )
     return labels
 
 

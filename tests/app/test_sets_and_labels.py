@@ -96,7 +96,8 @@ def test_a_set_that_is_always_there_is_saved_as_a_copy_with_what_was_asked(page:
 def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
     chunk = next(iter(resources.open_resources().bench.collection("demo").catalogue()))
     questions, qrels = file(page, "From a file"), file(page, "With its labels")
-    labels = f"b1\t{chunk}\t2\nb1\tgone\t1\nb3\t{chunk}\t0\nb3\tgone\t1\n"
+    labels = f"b1\t{chunk}\t2\nb1\t{chunk}\t2\nb9\t{chunk}\t1\n"
+    labels += f"b1\tgone\t1\nb3\t{chunk}\t0\nb3\tgone\t1\n"
     questions.set_value(
         ("bakery.csv", b"question,id\nwho bakes?,b1\nwho rows?,b2\nwho?,b3\n", "text/csv")
     )
@@ -106,6 +107,9 @@ def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
     [label, _] = book().standing("demo", "who bakes?")
     assert (label.chunk_id, label.grade, label.who) == (chunk, 2, "bakery.tsv")
     assert any("1 labelled id not in the" in toast.value for toast in page.at.toast)
+    warned = " ".join(page.warnings)
+    assert "qrels.tsv repeats 1 label, the first in line 2; each counts once." in warned
+    assert "qrels.tsv has labels for 1 query not in queries.csv, such as 'b9'" in warned
     notes = " ".join(page.html)
     assert "1 question has no labels and is skipped" in notes
     assert "1 labelled chunk not in the collection (any more), such as gone" in notes

@@ -197,7 +197,7 @@ def _remove(visit: Visit, name: str) -> None:
 def _import(visit: Visit, questions: UploadedFile, qrels: UploadedFile | None) -> None:
     bench, collection = visit.resources.bench, st.session_state.collection
     try:
-        asked, rows = read_files(questions, qrels)
+        asked, rows, told = read_files(questions, qrels)
         user = viewer(state.user(), visit.settings)
         there = {i for i, c in bench.collection(collection).catalogue().items() if user.sees(c)}
         if rows and not any(chunk in there for _, chunk, _ in rows):
@@ -220,14 +220,18 @@ def _import(visit: Visit, questions: UploadedFile, qrels: UploadedFile | None) -
     missing = len({chunk for _, chunk, _ in rows if chunk not in there})
     lost = f" {counted(missing, 'labelled id')} not in the collection." if missing else ""
     _saved(title)
-    told = f"{counted(len(asked), 'question')} and {counted(len(rows), 'label')}"
-    st.toast(prose.message(f"Imported {title} with {told}.{lost}"))
+    for each in told:
+        state.notice(f"{each}.")
+    made = f"{counted(len(asked), 'question')} and {counted(len(rows), 'label')}"
+    st.toast(prose.message(f"Imported {title} with {made}.{lost}"))
 
 
 def read_files(
     questions: UploadedFile, qrels: UploadedFile | None
-) -> tuple[dict[str, str], list[tuple[str, str, int]]]:
-    """The questions and labels of dropped files. Raises InputError that names file and line."""
+) -> tuple[dict[str, str], list[tuple[str, str, int]], list[str]]:
+    """The questions and labels of dropped files, and what is to be told of them. Raises InputError
+    that names file and line."""
+    told: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         paths = []
         for kind, file in (("queries", questions), ("qrels", qrels)):
@@ -237,12 +241,13 @@ def read_files(
         try:
             asked = read_questions(paths[0])
             if qrels is None:
-                return asked, []
-            found = beir.known(asked, beir.read_qrels(paths[1]), paths[0], paths[1])
+                return asked, [], []
+            given = beir.read_qrels(paths[1], tell=told.append)
+            found = beir.known(asked, given, paths[0], paths[1], tell=told.append)
         except InputError as error:
             message = error.message.replace(f"{folder}/", "")
             raise InputError(message, remedy=error.remedy) from None
-    return asked, as_labels(asked, found)
+    return asked, as_labels(asked, found), [each.replace(f"{folder}/", "") for each in told]
 
 
 def _saved(name: str | None) -> None:
