@@ -156,7 +156,7 @@ def test_the_queue_opens_by_a_button_and_says_when_it_is_empty(page: Any) -> Non
     page.at.session_state["chunk"] = None
     begin = page.run().at.button(key="mark-next")
     assert begin.disabled
-    assert begin.help == f"All of the first {QUEUE} chunks have a label."
+    assert begin.help == f"All of the first {QUEUE} chunks, and all that are kept, have a label."
 
 
 def test_labellers_who_disagree_are_shown_and_blind_ones_see_their_own_labels(page: Any) -> None:

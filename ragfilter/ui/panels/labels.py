@@ -10,6 +10,7 @@ import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.model import CutoffDetail
+from ragfilter.report import Row
 from ragfilter.stores.labels import GRADES, Label, conflicts, settle
 from ragfilter.ui.look import html, numbers
 from ragfilter.ui.look.prose import quiet
@@ -133,26 +134,34 @@ def begin(view: View) -> None:
         help="Opens the next unlabelled chunk, starting with those closest to the cut, whose "
         "labels are the most informative."
         if first
-        else f"All of the first {QUEUE} chunks have a label.",
+        else f"All of the first {QUEUE} chunks, and all that are kept, have a label.",
     )
     if blind():
         _switch()
 
 
 def queue(view: View) -> list[str]:
-    """The chunks to label, in the order in which they are offered: from the cut outwards, since
-    labels there tell most; when blind, in an order that has nothing to do with rank."""
-    ranked = [row.id for row in view.rows if row.rank][:QUEUE]
-    if blind():
-        return sorted(ranked, key=lambda i: _mixed(view.asked.query, i))
+    """The chunks to label, in the order in which they are offered."""
     detail = view.shown.trace("cutoff").detail
-    if isinstance(detail, CutoffDetail):
-        # As they came to the cut: words or a reranker may have changed their order.
-        here = {row.id for row in view.rows}
-        cut = (i for i in detail.ids if i in here)
-        ranked = list(dict.fromkeys([*cut, *ranked]))[:QUEUE]
-    kept = {row.id for row in view.rows if row.kept}
+    cut = detail.ids if isinstance(detail, CutoffDetail) else ()
+    return offered(view.rows, cut, mixed_by=view.asked.query if blind() else None)
+
+
+def offered(rows: Sequence[Row], cut: Sequence[str], *, mixed_by: str | None) -> list[str]:
+    """The first `QUEUE` chunks and all that are kept: from the cut outwards, since labels there
+    tell most; for who labels blind, in an order that only the question (`mixed_by`) decides. `cut`
+    holds the ids as they came to the cut: words or a reranker may have changed their order."""
+    ranked = [row.id for row in rows if row.rank][:QUEUE]
+    kept = [row.id for row in rows if row.kept]
+    if mixed_by is not None:
+        return sorted({*ranked, *kept}, key=lambda i: _mixed(mixed_by, i))
+    here = {row.id for row in rows}
+    ranked = list(dict.fromkeys([*(i for i in cut if i in here), *ranked]))[:QUEUE]
     last = max((place for place, i in enumerate(ranked) if i in kept), default=-1)
+    # What an expansion brought in, or a pin holds, stands on the near side of the cut as well.
+    beyond = [i for i in kept if i not in ranked]
+    ranked[last + 1 : last + 1] = beyond
+    last += len(beyond)
     order = sorted(range(len(ranked)), key=lambda place: abs(place - last - 0.5))
     return [ranked[place] for place in order]
 

@@ -1,0 +1,51 @@
+"""Which chunks are offered to be labelled, and in which order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ragfilter.engine.replay import replay
+from ragfilter.model import Chunk, Hit, Pool
+from ragfilter.report import Row, rows
+from ragfilter.settings.config import load
+from ragfilter.ui.panels.labels import QUEUE, offered
+
+GAP = load(profile="adaptive-gap", environ={}).settings
+IDS = [f"c{i}" for i in range(1, 101)]
+
+
+def listed(*extra: str) -> list[Row]:
+    """A hundred hits with a cliff after the third; those in `extra` are kept, too, and one that is
+    not among the hits was brought in by an expansion."""
+    distances = [0.1 + 0.001 * i + (0.4 if i > 3 else 0.0) for i in range(1, 101)]
+    hits = (Hit(Chunk(i), d, n) for n, (i, d) in enumerate(zip(IDS, distances, strict=True), 1))
+    found = list(rows(replay(Pool("q", "c", "l2", tuple(hits)), GAP)))
+    brought = [replace(found[0], id=i, rank=0) for i in extra if i not in IDS]
+    return [replace(row, place=9) if row.id in extra else row for row in (*found, *brought)]
+
+
+@pytest.mark.parametrize("cut", [[], IDS[:60]])
+def test_what_is_kept_far_down_is_offered_beside_the_cut(cut: list[str]) -> None:
+    order = offered(listed("c95", "brought"), cut, mixed_by=None)
+    assert order[:4] == ["brought", "c4", "c95", "c5"]
+    assert sorted(order) == sorted([*IDS[:QUEUE], "c95", "brought"])
+
+
+def test_without_anything_far_down_it_goes_from_the_cut_outwards() -> None:
+    assert offered(listed(), [], mixed_by=None)[:5] == ["c3", "c4", "c2", "c5", "c1"]
+    assert offered(listed(), ["c9", "c3", "c2"], mixed_by=None)[:4] == ["c1", "c4", "c2", "c5"]
+
+
+def test_blind_offers_the_same_in_an_order_that_rank_does_not_decide() -> None:
+    given = listed("c95", "brought")
+    order = offered(given, [], mixed_by="q")
+    assert sorted(order) == sorted(offered(given, [], mixed_by=None))
+    # Neither what is kept nor where it stands changes the order of the others.
+    few = listed()[:QUEUE]
+    plain = [i for i in order if i in IDS[:QUEUE]]
+    assert offered(few, [], mixed_by="q") == plain
+    turned = [replace(row, rank=101 - row.rank, place=None) for row in few]
+    assert offered(turned[::-1], [], mixed_by="q") == plain
+    assert offered(few, [], mixed_by="another") != plain
