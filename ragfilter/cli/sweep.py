@@ -62,10 +62,6 @@ def sweep(
             remedy="Sweep without it: --set judge.enabled=false.",
         )
     known = maps.axes(settings)
-    if not known:
-        raise InputError(
-            "No layer with a numeric setting is on.", remedy="Switch on the cutoff, for example."
-        )
     across = known[0] if across is None else across
     for option, path in (("--across", across), ("--up", up)):
         if path not in known and (path or option == "--across"):

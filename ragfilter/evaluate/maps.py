@@ -23,6 +23,8 @@ from ragfilter.settings.schema import Settings, field
 THRESHOLD, OFFSET = "cutoff.gap_threshold", "cutoff.distance_offset"
 FINE, LINE, COARSE = 50, 31, 9
 """How many values an axis has: worked out at once, replayed alone, replayed with another."""
+MAGNITUDES = 100
+"""How many times its lowest value an axis reaches that grows by factors and not by steps."""
 NONE = ""
 Figures = Mapping[str, NDArray[np.float64]]
 
@@ -82,10 +84,11 @@ class Map:
 
 
 def axes(settings: Settings) -> list[str]:
-    """The numeric settings that act with the layers in force, those of the cutoff first."""
+    """The numeric settings that act with the layers in force, those of the cutoff first; never
+    empty, since the context has its budget."""
     found = []
     for layer in sorted(LAYERS, key=lambda layer: layer.name != "cutoff"):
-        if layer.switched and layer.enabled(settings) and layer.name not in ("clearance", "judge"):
+        if layer.section and layer.enabled(settings) and layer.name not in ("clearance", "judge"):
             for name in layer.used(settings):
                 info = field(f"{layer.name}.{name}")
                 if info.type in (int, float) and info.ceiling and not name.endswith("_ms"):
@@ -159,10 +162,12 @@ def _gap(
 def _points(info: FieldInfo, settings: Settings, n: int) -> tuple[float, ...]:
     """Values from the lowest to what a slider offers, the one in force among them."""
     low, high = float(info.low or 0), float(max(info.ceiling or 1, settings.get(info.path)))
-    values = np.linspace(low, high, n)
+    # A budget from 50 to 32,000 tokens is decided among its hundreds.
+    spaced = np.geomspace if low and high / low > MAGNITUDES else np.linspace
     # Only what a slider can stand at.
     step = float(info.step or 1)
-    values = np.unique(np.round(np.round(values / step) * step, 6))
+    values = np.round(np.round(spaced(low, high, n) / step) * step, 6)
+    values = np.unique(np.maximum(values, low))
     here = float(settings.get(info.path))
     values[int(np.argmin(np.abs(values - here)))] = here
     return tuple(float(value) for value in values)

@@ -12,6 +12,7 @@ from ragfilter.settings.config import load
 from ragfilter.settings.schema import field
 from ragfilter.ui.tune import plots
 
+BUDGET = "context.max_context_tokens"
 GAP = load(profile="adaptive-gap", environ={}).settings
 POOLS = {
     "q": Pool("q", "c", "l2", tuple(
@@ -25,7 +26,7 @@ def test_axes_are_the_numbers_that_act() -> None:
     assert axes(GAP)[:2] == [THRESHOLD, OFFSET]
     assert "cutoff.jumps" not in axes(GAP)
     assert "cutoff.jumps" in axes(GAP.with_values({"cutoff.strategy": "autocut"}))
-    assert axes(GAP.with_values({"cutoff.enabled": False})) == []
+    assert axes(GAP.with_values({"cutoff.enabled": False})) == [BUDGET]
     full = load(profile="full", environ={}).settings
     with_quality = axes(GAP.with_values({"quality.enabled": True}))
     assert any(path.startswith("quality.") for path in with_quality)
@@ -104,6 +105,16 @@ def test_values_that_exclude_each_other_are_left_out(profile: str, x: str, y: st
     assert np.isfinite([points["x"], points["y"]]).all()
     assert f"; {made.refused} left out" in text(made, settings, "f1")
     assert len(document(made, settings, "f1")["points"]) == len(made.places)
+
+
+def test_the_context_budget_is_tried_from_its_least_by_factors() -> None:
+    made = make(POOLS, QRELS, GAP, PUBLIC, BUDGET, "")
+    assert (made.xs[0], made.xs[-1], made.refused) == (50, 32_000, 0)
+    assert len([budget for budget in made.xs if budget <= 4000]) > len(made.xs) / 2
+    assert made.values(made.nearest(GAP)) == {BUDGET: GAP.get(BUDGET)}
+    # The first chunk is always in, and the least budget has no room for another.
+    assert made.at(0)["kept"] == 1.0
+    assert made.at(len(made.xs) - 1)["kept"] == 2.0
 
 
 def test_the_map_is_drawn_as_squares_that_name_their_place() -> None:

@@ -45,7 +45,7 @@ def draw(visit: Visit) -> None:
     with st.container(key="tune-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
         choose_set(sets, name)
         x, y, measure = _axes(visit.settings)
-        ready = given is not None and not judged and bool(x)
+        ready = given is not None and not judged
         pressed = st.button(
             "Map",
             key="map",
@@ -81,7 +81,7 @@ def draw(visit: Visit) -> None:
         html.draw(f'<p class="rf-aside">{html.text(learned)}</p>')
     suggesting.draw(visit, given)
     found = _gathered(visit, given)
-    if found is None or not x:
+    if found is None:
         html.draw(
             '<p class="rf-empty"><b>No map yet.</b> Map replays all labelled questions under '
             "many values of the settings chosen above. A click on the map then sets the sliders. "
@@ -100,9 +100,6 @@ def draw(visit: Visit) -> None:
 def _axes(settings: Settings) -> tuple[str, str, str]:
     """Which settings the map goes over, and what it shows."""
     paths = axes(settings)
-    if not paths:
-        html.draw('<p class="rf-aside">No layer with a numeric setting is on.</p>')
-        return "", "", "f1"
     first = st.selectbox(
         "Across", paths, index=paths.index(usual(paths)), key="map-x",
         persist_state="session", format_func=_label, width=200,
