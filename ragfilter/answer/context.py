@@ -56,7 +56,7 @@ def pack(hits: Sequence[Hit], settings: Settings) -> Context:
     fitting, tokens = fits(hits, budget)
     kept = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if fit)
     left_out = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if not fit)
-    shortened = bool(kept) and _cost(kept[0].chunk) > budget
+    shortened = bool(kept) and cost(kept[0].chunk) > budget
     blocks = [
         _block(number, hit.chunk, budget if shortened else None)
         for number, hit in enumerate(kept, start=1)
@@ -69,12 +69,12 @@ def fits(hits: Sequence[Hit], max_tokens: int) -> tuple[list[bool], int]:
     fitting: list[bool] = []
     used = 0
     for place, hit in enumerate(hits):
-        cost = _cost(hit.chunk)
+        takes = cost(hit.chunk)
         if place == 0:
-            cost = min(cost, max_tokens)
-        fit = used + cost <= max_tokens
+            takes = min(takes, max_tokens)
+        fit = used + takes <= max_tokens
         fitting.append(fit)
-        used += cost if fit else 0
+        used += takes if fit else 0
     return fitting, used
 
 
@@ -89,7 +89,8 @@ def one_line(text: str, limit: int) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
-def _cost(chunk: Chunk) -> int:
+def cost(chunk: Chunk) -> int:
+    """The estimated tokens of a chunk's whole block."""
     return _estimated(chunk.title, chunk.source, chunk.text)
 
 

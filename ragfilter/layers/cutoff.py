@@ -17,7 +17,7 @@ from ragfilter.layers.origin import Origin, read_tuned
 from ragfilter.layers.quality import UNSCORED, Quality
 from ragfilter.layers.spec import LayerSpec, Mark, kept_of
 from ragfilter.layers.strategies.base import EPSILON, far_end
-from ragfilter.layers.strategies.calibrated import BETA
+from ragfilter.layers.strategies.calibrated import BETA, order_key
 from ragfilter.layers.strategies.registry import STRATEGIES, described, strategy
 from ragfilter.model import Cut, CutoffDetail, Decision, Hit, LayerTrace, Result
 from ragfilter.settings.field import OneOf, Section, Table, setting
@@ -237,7 +237,8 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     unknown = weigh is not None and not unscored and chances is None
     if chances is not None and (not settings.prefix or settings.target not in BETA):
         values_of = dict(zip((hit.id for hit in pins + free), chances, strict=True))
-        free = tuple(sorted(free, key=lambda hit: values_of[hit.id]))
+        target = settings.target
+        free = tuple(sorted(free, key=lambda hit: order_key(values_of[hit.id], hit, target)))
         chances = tuple(values_of[hit.id] for hit in pins + free)
     hits = pins + free
     lowered = {} if reranked or chances is not None else inputs.lowered
@@ -350,7 +351,8 @@ def _decide(
 def _decide_likely(
     hit: Hit, place: int, values: Sequence[float], made: Cut, settings: Cutoff, name: str
 ) -> Decision:
-    """The decision over a hit whose probability is known; `limit` is the last value kept."""
+    """The decision over a hit whose probability is known; `limit` is the last value kept, where
+    values were compared."""
     value = values[place - 1]
     if value >= 1:
         depth = read(settings.calibration).depth
@@ -359,7 +361,7 @@ def _decide_likely(
     kept = place <= made.kept
     where = "" if kept else "after the cut: "
     reason = f"{where}probability {1 - value:.2f}; {made.reason.partition(';')[0]}"
-    limit = values[made.kept - 1] if made.kept else None
+    limit = values[made.kept - 1] if made.kept and settings.target != "budget" else None
     return Decision(hit.id, "cutoff", "kept" if kept else "dropped", reason, value, limit)
 
 

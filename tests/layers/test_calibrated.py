@@ -168,6 +168,32 @@ def test_within_a_budget_the_likeliest_stand_first() -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "budget", "kept"),
+    [
+        # Probabilities 0.88, 0.77, 0.60. One that takes as much as two others gives way to both.
+        ((150, 40, 40), 130, ["c1", "c2"]),
+        # Of equal length, the likeliest first.
+        ((40, 40, 40), 130, ["c0", "c1"]),
+        # Where all have room, all stay.
+        ((150, 40, 40), 1000, ["c1", "c2", "c0"]),
+    ],
+)
+def test_a_budget_buys_the_most_probability(
+    words: tuple[int, ...], budget: int, kept: list[str]
+) -> None:
+    hits = tuple(
+        replace(hit, chunk=Chunk(hit.id, "a " * n))
+        for hit, n in zip(POOL.hits, (*words, *[2000] * 57), strict=True)
+    )
+    given = settings(calibration(), target="budget")
+    given = given.with_values({"context.max_context_tokens": budget})
+    result = replay(replace(POOL, hits=hits), given)
+    assert [hit.id for hit in result.kept] == kept
+    reasons = {d.chunk_id: d.reason for d in result.trace("cutoff").decisions}
+    assert reasons["c0"].startswith("probability 0.88; the most probability per token first")
+
+
+@pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"space": "cosine"}, "distances l2, not cosine"),

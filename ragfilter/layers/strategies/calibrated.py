@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ragfilter.answer.context import cost
 from ragfilter.errors import SettingsError
 from ragfilter.layers.calibration import REMEDY, read
 from ragfilter.layers.features import Floats, features
@@ -30,14 +31,18 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     """Keep as many as serves the target best; `values` are 1 − probability, best first.
 
     f1, f2: the first k whose expected F is highest. recall: what reaches the probability that kept
-    this share of the relevant hits. budget: all; the context budget then decides.
+    this share of the relevant hits. budget: all, in the order of `order_key`; the context budget
+    then decides.
     """
     chances = 1.0 - np.clip(np.asarray(values, dtype=np.float64), 0.0, 1.0)
     gaps, target = steps(values), settings.target
     if target == "budget":
         known = int((chances > 0).sum())
         return Cut(
-            "calibrated", known, "the most likely first, as far as the context budget allows", gaps
+            "calibrated",
+            known,
+            "the most probability per token first, as far as the context budget allows",
+            gaps,
         )
     if target == "recall":
         share, least = threshold(settings)
@@ -53,6 +58,13 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     kept = first + int(np.argmax(expected[first:] >= expected[first:].max() - EPSILON))
     falls = f"falls after hit {kept}" if kept < len(values) else "never falls"
     return Cut("calibrated", kept, f"expected {target.upper()} {expected[kept]:.2f} {falls}", gaps)
+
+
+def order_key(value: float, hit: Hit, target: str) -> float:
+    """What hits are ordered by, lowest first: their 1 − probability (`value`). For the target
+    budget it is minus the probability that a token buys: filled greedily in this order, a budget
+    holds about the most expected recall that it can (the best filling is a knapsack)."""
+    return (value - 1.0) / cost(hit.chunk) if target == "budget" else value
 
 
 def expected_f(chances: Floats, beta: float, beyond: float = 0.0) -> Floats:
