@@ -128,6 +128,15 @@ def test_an_llms_labels_are_told_apart_and_their_agreement_is_stated(
     mixed, people = json.loads(run(*new, "--with-llm")[1]), json.loads(run(*new)[1])
     assert (mixed["query_set"], people["query_set"]) == ("mine, with LLM labels", "mine")
     assert mixed["labels_version"] != people["labels_version"]
+    # What measures and tunes can count them as well, and says so.
+    for command in (["eval"], ["gate", "--min", "f1=0"], ["sweep"], ["compare"], ["tune"]):
+        own = [*command, "-c", "small", "--queries", "mine", "--json", "-p", "adaptive-gap"]
+        (code, mixed, told), (_, people, untold) = run(*own, "--with-llm"), run(*own)
+        assert code == 0
+        assert mixed != people
+        assert ("LLM and people agree on 1 of 2" in told, "agree" in untold) == (True, False)
+    code, _, err = run(*own, "--with-llm", "--qrels", str(tmp_path / "llm.tsv"))
+    assert (code, "--with-llm needs a query set of the workspace" in err) == (2, True)
 
 
 def test_questions_come_from_csv_and_lines_too(run: Any, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def score(
     known = labelled.read_files()
     with place.open("eval") as bench:
         backends = parts.backends(bench, place.collection)
-        found = known or labelled.read_set(bench, place.collection)
+        found = known or labelled.read_set(bench, place.collection, user, settings)
         parts.tell_learned_elsewhere(settings, backends)
         labels, unknown = parts.visible_labels(found, backends, user, settings)
         parts.warn_few(labels)

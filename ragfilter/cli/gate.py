@@ -102,7 +102,7 @@ def gate(
     known = labelled.read_files()
     with place.open("gate") as bench:
         backends = parts.backends(bench, place.collection)
-        found = known or labelled.read_set(bench, place.collection)
+        found = known or labelled.read_set(bench, place.collection, user, loaded.settings)
         parts.tell_learned_elsewhere(loaded.settings, backends)
         labels, unknown = parts.visible_labels(found, backends, user, loaded.settings)
         parts.warn_few(labels)

@@ -11,6 +11,7 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.logs import Form
+from ragfilter.errors import InputError
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.model import User
 from ragfilter.settings.profiles import DEFAULT, PROFILES
@@ -20,6 +21,7 @@ from ragfilter.text.characters import whole
 if TYPE_CHECKING:
     from ragfilter.evaluate.beir import Labels
     from ragfilter.settings.config import Config
+    from ragfilter.settings.schema import Settings
     from ragfilter.workbench import Workbench
 
 
@@ -141,6 +143,14 @@ QrelsFile = Annotated[
         "and adsapi.",
     ),
 ]
+WithLlm = Annotated[
+    bool,
+    typer.Option(
+        "--with-llm",
+        help="Also count an LLM's labels for chunks that no person has labelled. Needs a query set "
+        "of the workspace.",
+    ),
+]
 Only = Annotated[
     list[str] | None,
     typer.Option("--only", help="Use only the query with this ID. Repeatable.", callback=in_words),
@@ -249,18 +259,30 @@ class Labelled(Chosen):
 
     queries: QueriesFile
     qrels: QrelsFile = None
+    llm: WithLlm = False
 
     def read_files(self) -> Labels | None:
-        """The chosen ones of two files or of a demo, which need no workspace; None for a query set.
-        Raises InputError."""
+        """The chosen ones of two files or of a demo, which need no workspace; None for a query set,
+        and where an LLM's labels of the workspace count. Raises InputError."""
         from ragfilter.evaluate import labels
 
+        if self.llm:
+            if self.qrels is not None:
+                raise InputError(
+                    "--with-llm needs a query set of the workspace, and --qrels names a file.",
+                    remedy="Leave out --qrels, or import both with `ragfilter labels import`.",
+                )
+            return None
         if labels.are_files(self.queries, self.qrels):
             return self.choose(labels.load(self.queries, self.qrels))
         return None
 
-    def read_set(self, bench: Workbench, collection: str) -> Labels:
-        """The chosen ones of a query set. Raises InputError and StoreError."""
+    def read_set(self, bench: Workbench, collection: str, user: User, settings: Settings) -> Labels:
+        """The chosen ones of a query set; where an LLM's labels count, how far they agree with
+        people's is told. Raises InputError and StoreError."""
         from ragfilter.evaluate import stored
 
-        return self.choose(stored.load(bench.labels, collection, self.queries))
+        found = self.choose(stored.load(bench.labels, collection, self.queries, llm=self.llm))
+        if self.llm:
+            parts.tell_agreement(bench, collection, user, settings)
+        return found

@@ -229,6 +229,17 @@ def read_labels(
     return visible_labels(found, backends(bench, collection), user, settings)[0]
 
 
+def tell_agreement(bench: Workbench, collection: str, user: User, settings: Settings) -> None:
+    """Says how far an LLM's labels agree with people's, over what `user` may see."""
+    from ragfilter.evaluate import stored
+    from ragfilter.layers.clearance import viewer
+    from ragfilter.stores.labels import visible_labels
+
+    catalogue = bench.collection(collection).catalogue()
+    seen = visible_labels(bench.labels.standing(collection), catalogue, viewer(user, settings))
+    tell(stored.agreed(seen).told)
+
+
 def warn_few(labels: Labels) -> None:
     """Say so where there are too few labelled queries for figures to say much."""
     from ragfilter.evaluate import told

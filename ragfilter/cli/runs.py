@@ -21,6 +21,7 @@ from ragfilter.cli.options import (
     Json,
     Place,
     QrelsFile,
+    WithLlm,
     in_words,
 )
 from ragfilter.cli.table import table as columns
@@ -62,12 +63,7 @@ def new(
     filtering: Filtering,
     queries: Queries = "labelled",
     qrels: QrelsFile = None,
-    llm: Annotated[
-        bool,
-        typer.Option(
-            "--with-llm", help="Also count an LLM's labels for chunks that no person has labelled."
-        ),
-    ] = False,
+    llm: WithLlm = False,
     as_json: Json = False,
 ) -> None:
     """Measure the settings against every strategy, every profile, the best fixed k and the oracle.
@@ -78,8 +74,6 @@ def new(
     user, collection = filtering.user, place.collection
     from ragfilter.evaluate import runs as running
     from ragfilter.evaluate import stored
-    from ragfilter.layers.clearance import viewer
-    from ragfilter.stores.labels import visible_labels
 
     bar = parts.progress("queries")
 
@@ -94,12 +88,7 @@ def new(
         )
         parts.warn_few(labels)
         if llm:
-            seen_labels = visible_labels(
-                bench.labels.standing(collection),
-                bench.collection(collection).catalogue(),
-                viewer(user, loaded.settings),
-            )
-            parts.tell(stored.agreed(seen_labels).told)
+            parts.tell_agreement(bench, collection, user, loaded.settings)
         name = stored.title(queries, llm=llm, qrels=qrels)
         plan = running.plan(labels, name, loaded.profile, loaded.settings, backends, user)
         run = bench.runs.begin(plan, who=bench.deployment.user)

@@ -35,7 +35,8 @@ def read_files(labelled: Labelled) -> Labels | None:
     from ragfilter.evaluate import beir, labels
 
     queries = labelled.queries
-    if labelled.qrels is None and queries not in labels.DEMOS and labels.are_files(queries, None):
+    bare = labelled.qrels is None and not labelled.llm
+    if bare and queries not in labels.DEMOS and labels.are_files(queries, None):
         return labels.pick(
             beir.Labels(beir.read_queries(Path(queries)), {}),
             only=labelled.only or (),
@@ -92,7 +93,7 @@ def measure_sides(
         incomplete = backends.incomplete
         # Where clearance is on for one side, nothing is told of what it hides.
         strictest = max((s.settings for s in sides), key=lambda each: each.clearance.enabled)
-        found = known or labelled.read_set(bench, place.collection)
+        found = known or labelled.read_set(bench, place.collection, user, strictest)
         found, missing = parts.visible_labels(found, backends, user, strictest)
         unknown += missing
         if found.qrels:

@@ -74,7 +74,7 @@ def sweep(
     queries = labelled.read_files()
     with place.open("sweep") as bench:
         backends = parts.backends(bench, place.collection)
-        found = queries or labelled.read_set(bench, place.collection)
+        found = queries or labelled.read_set(bench, place.collection, user, settings)
         chosen, _ = parts.visible_labels(found, backends, user, settings)
         parts.warn_few(chosen)
         parts.warn_in_sample(settings, chosen, place.collection)

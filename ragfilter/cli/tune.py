@@ -87,7 +87,7 @@ def tune(
         _check_enough(known)
     with place.open("tune") as bench:
         backends = parts.backends(bench, place.collection)
-        found = known or labelled.read_set(bench, place.collection)
+        found = known or labelled.read_set(bench, place.collection, user, loaded.settings)
         chosen, _ = parts.visible_labels(found, backends, user, loaded.settings)
         _check_enough(chosen)
         parts.warn_few(chosen)
