@@ -7,6 +7,7 @@ import re
 import shlex
 from html import unescape
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -189,6 +190,9 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
             assert low <= row[figure]["mean"] <= high
         # Nothing is decided, so nothing is timed.
         assert (row["ms"] is None) == (row["name"] in {"unfiltered", "best fixed k", "oracle"})
+    assert [(each["id"], each["query"]) for each in first["per_query"]] == [*QUERIES.items()]
+    own = fmean(each["f1"] for each in first["per_query"])
+    assert own == pytest.approx(first["rows"][0]["f1"]["mean"])
     other = ["--set", "cutoff.strategy=fixed", "--set", "cutoff.max_results=1",
              "--set", "cutoff.min_results=1"]  # fmt: skip
     second = json.loads(run("runs", "new", *common, *other, "--json")[1])

@@ -31,6 +31,7 @@ from ragfilter.text.numbers import counted, money, p_value, signed
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices
     from ragfilter.evaluate.paired import Paired
+    from ragfilter.evaluate.records import QueryRecord
     from ragfilter.evaluate.table import Gain, Row
     from ragfilter.stores.runs import Run
     from ragfilter.workbench import Workbench
@@ -218,6 +219,19 @@ def rows_document(rows: Sequence[Row], prices: Prices | None) -> list[dict[str, 
     ]
 
 
+def queries_document(records: Sequence[QueryRecord]) -> list[dict[str, Any]]:
+    """What the settings in force are worth for each query, as plain values."""
+    from ragfilter.evaluate.table import MEASURES, figures_of
+    from ragfilter.evaluate.variants import IN_FORCE
+
+    figures = figures_of(records, IN_FORCE)
+    return [
+        {"id": each.id, "query": each.query, "relevant": each.relevant, "lost": each.lost}
+        | {measure: float(figures[measure][place]) for measure in MEASURES}
+        for place, each in enumerate(records)
+    ]
+
+
 def paired_text(made: Paired, a: str, b: str, names: Mapping[str, str]) -> str:
     """A comparison for people; `names` say what a query is called, by its id."""
     from ragfilter.evaluate import told
@@ -254,8 +268,11 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
     notes = [learned, *notes] if learned else notes
     prices = parts.prices(bench.deployment)
     document = head(run) | {
-        "rows": rows_document(rows, prices), "layers": _gains_document(gains), "notes": notes
-    }  # fmt: skip
+        "rows": rows_document(rows, prices),
+        "layers": _gains_document(gains),
+        "per_query": queries_document(records),
+        "notes": notes,
+    }
     text = (
         f"run {run.id}: {run.plan.collection}, {run.plan.query_set}, {_settings(run)}, "
         f"{run.done} of {counted(run.plan.queries, 'query')}\n"
