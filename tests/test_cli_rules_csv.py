@@ -58,6 +58,22 @@ def test_an_id_with_line_ends_comes_back_as_it_was(tmp_path: Path, chunk_id: str
     assert [change.chunk_id for change in plan.changes] == ["boat"]
 
 
+@pytest.mark.parametrize("end", ["jsonl", "csv"])
+@pytest.mark.parametrize(
+    "text", ["null", " ", '"null"', '"', '{"contains":1}', " {", "[]", "sep=;", "a\nb", "\u2028"]
+)
+def test_a_rule_that_cannot_be_read_comes_back_as_it_was(
+    tmp_path: Path, end: str, text: str
+) -> None:
+    file = tmp_path / f"rules.{end}"
+    chunks = [Chunk("boat", rule=text)]
+    made = rule_files.csv_text(chunks) if end == "csv" else "".join(rule_files.lines(chunks))
+    file.write_text(made, encoding="utf-8", newline="")
+    plan = rule_files.plan(file, {"boat": text})
+    assert (plan.changes, plan.refusals, plan.unchanged) == ((), (), 1)
+    assert rule_files.read(file)[0]["boat"].rule == text
+
+
 def test_line_ends_of_another_system_are_those_of_the_first_line(tmp_path: Path) -> None:
     file = tmp_path / "rules.csv"
     for end in ("\n", "\r\n", "\r"):

@@ -7,15 +7,16 @@ and a draft that failed, are skipped; ``"query_must": null`` removes the chunk's
 remarks is held back unless they are accepted: nobody may have seen them. A later line for its chunk
 takes its place; any other second line with another rule is refused, since a bad merge leaves both.
 
-A CSV file has the columns `id`, `title` and `query_must`, the rule as JSON text. A spreadsheet does
-not tell an empty cell from one that is not there, so a line without `query_must` is skipped, and
-one with ``null`` removes the rule. Its first line end is that of the file; any other kind stands
-within a cell, as a chunk's id may hold it.
+A CSV file has the columns `id`, `title` and `query_must`, the rule as JSON text; one that cannot be
+read is written as a JSON string. A spreadsheet does not tell an empty cell from one that is not
+there, so a line without `query_must` is skipped, and one with ``null`` removes the rule. Its first
+line end is that of the file; any other kind stands within a cell, as a chunk's id may hold it.
 """
 
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import io
 import json
@@ -97,7 +98,7 @@ def lines(chunks: Iterable[Chunk]) -> Iterator[str]:
 
 def csv_text(chunks: Iterable[Chunk]) -> str:
     """The same as CSV, with a header, and the mark by which Excel knows UTF-8."""
-    rows = ((c.id, c.title, _text(c.rule)) for c in chunks if c.rule)
+    rows = ((c.id, c.title, _json(_value(c.rule))) for c in chunks if c.rule)
     return "\ufeff" + "".join(map(_csv_line, (("id", "title", RULE_KEY), *rows)))
 
 
@@ -272,10 +273,14 @@ def _cells(rows: _csv.Reader) -> Iterator[tuple[int, list[str] | str]]:
 
 
 def _fields(row: dict[str, str]) -> dict[str, Any]:
-    """A row as an object: what is empty is not there, ``null`` is none."""
+    """A row as an object: what is empty is not there, ``null`` is none, a JSON string its text."""
     there: dict[str, Any] = {name: cell for name, cell in row.items() if cell.strip()}
-    if there.get(RULE_KEY, "").strip() == "null":
+    cell = there.get(RULE_KEY, "").strip()
+    if cell == "null":
         there[RULE_KEY] = None
+    elif cell.startswith('"'):
+        with contextlib.suppress(ValueError):
+            there[RULE_KEY] = json.loads(cell)
     return there
 
 
@@ -303,8 +308,5 @@ def _value(rule: str) -> Any:
         return rule
 
 
-def _text(rule: str | None) -> str:
-    value = _value(rule or "")
-    if isinstance(value, str):
-        return value
+def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
