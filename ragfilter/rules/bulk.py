@@ -96,11 +96,11 @@ def replace_term(old: str, new: str) -> Change:
     (was,), (now,) = _terms([old]), _terms([new])
 
     def edit(rule: Rule) -> Rule:
+        sought = prepared(was, rule.match)
+
         def written(terms: Sequence[str]) -> tuple[str, ...]:
-            sought = prepared(was, rule.match)
-            return tuple(
-                dict.fromkeys(now if prepared(t, rule.match) == sought else t for t in terms)
-            )
+            made = tuple(now if prepared(t, rule.match) == sought else t for t in terms)
+            return tuple(terms) if made == terms else tuple(dict.fromkeys(made))
 
         return replace(
             rule,

@@ -46,6 +46,7 @@ def test_each_change(change: Change, before: str | None, after: str | None) -> N
         (bulk.add_spellings("wizard", ["mage"]), ROW),
         (bulk.add_spellings("wizard", ["mage"]), None),
         (bulk.replace_term("wizard", "mage"), ROW),
+        (bulk.replace_term("druid", "monk"), '{"contain_one_of":[["cleric","cleric"]]}'),
         (bulk.replace_term("wizard", "mage"), '{ "contain": "spaced" }'),
     ],
 )
