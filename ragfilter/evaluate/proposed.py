@@ -68,8 +68,9 @@ def suggest(
     asked = list(questions)
     if labelled is not None:
         asked += [pool.query for pool in labelled.pools.values()]
-    # Of many texts the first are read alone, and what was asked tells most.
-    texts = asked + [chunk.text for chunk in chunks]
+    own = {member.chunk.id: family for family in families for member in family.members}
+    # Of many texts the first are read alone: what was asked tells most, then the families' own.
+    texts = asked + [chunk.text for chunk in sorted(chunks, key=lambda each: each.id not in own)]
     proposals = propose(families, texts)
     if labelled is None or not proposals:
         return Suggested(families, proposals, Evidence())
@@ -78,7 +79,6 @@ def suggest(
         proposals = propose(families, texts, synonyms)
     changes = {each.chunk.id: each.rule for each in proposals}
     losses = _losses(labelled.effect(changes), changes)
-    own = {member.chunk.id: family for family in families for member in family.members}
     others = [normalise(chunk.text) for chunk in chunks if chunk.id not in own]
     proposals = tuple(
         _weakened(_widened(each, lost, own[each.chunk.id], others), lost) if lost else each

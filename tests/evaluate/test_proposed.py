@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
 
 from ragfilter.evaluate.effect import Labelled, make_labelled
 from ragfilter.evaluate.proposed import Evidence, suggest
 from ragfilter.model import Chunk, Hit, Pool
+from ragfilter.rules import contexts
 from ragfilter.settings.schema import Settings
 
 PASSING = Settings().with_values(
@@ -98,6 +102,14 @@ def test_each_proposal_has_its_row_of_the_matrix() -> None:
     by_id = {p.chunk.id: made.evidence.rows[p.rule] for p in made.proposals}
     assert (by_id["cleric-6"].passes, by_id["cleric-6"].blocks) == (1, 0)
     assert (by_id["fighter-6"].passes, by_id["fighter-6"].blocks) == (0, 1)
+
+
+def test_of_many_texts_the_families_own_are_read_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contexts, "MOST_TEXTS", len(CHUNKS))
+    said = [replace(chunk, text=f"{chunk.text} AC {chunk.id[-1]} is usual.") for chunk in CHUNKS]
+    made = suggest([*(Chunk(f"x{i}", "Boats float.") for i in range(9)), *said])
+    assert len(made.proposals) == len(CHUNKS)
+    assert all('"ac ' in each.rule for each in made.proposals)
 
 
 def test_without_labels_nothing_is_measured() -> None:
