@@ -291,12 +291,17 @@ def _everywhere(rule: Rule) -> Iterator[Fault]:
 
 
 def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Fault]:
-    """A value of the chunk that the rule names in some of the usual ways only."""
+    """A value that the rule names in some of the usual ways only: one of the chunk, or one of what
+    the chunk does not count, where the rule itself has both words and acronym."""
     stand = {f"contain_one_of[{i}]": group for i, group in enumerate(rule.contain_one_of)}
     required = [] if rule.contain is None else [("contain", rule.contain)]
     required += [(f"contain_all_of[{i}]", term) for i, term in enumerate(rule.contain_all_of)]
     stand |= {place: (term,) for place, term in required}
-    for value in dict.fromkeys((*values(title), *values(text))):
+    own = (*values(title), *values(text))
+    counted = {value.words for value in own}
+    named_in_rule = (v for group in stand.values() for term in group for v in values(term))
+    others = (value for value in named_in_rule if value.words not in counted)
+    for value in dict.fromkeys((*own, *others)):
         short = acronym(value.words)
         if not short or value.last is not None or stands_alone(str(value.number)):
             continue
@@ -305,7 +310,8 @@ def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Fault]:
         for place, named in stand.items():
             known = {prepared(term, rule.match) for term in named}
             missing = [term for term in usual if prepared(term, rule.match) not in known]
-            if missing and len(missing) < len(usual):
+            told = value.words in counted or prepared(usual[-1], rule.match) in known
+            if missing and len(missing) < len(usual) and told:
                 shown = ", ".join(f"“{shorten(term)}”" for term in missing)
                 better = _with_group(rule, place, (*named, *missing))
                 yield Fault("spelling", place, f"Usual spellings are missing: {shown}.", better)

@@ -97,6 +97,9 @@ def test_a_term_of_every_question(rule: Any, place: str, mended: Any) -> None:
         (["armor class 6", "armor class of 6", "AC 6"], MATRIX, []),
         # The title does not say what else it is called.
         (["ac 6"], "", []),
+        # The rule itself does.
+        (["armor class 6", "ac 6"], "Clerics' attacks", ["armor class of 6"]),
+        (["armor class 6"], "Clerics' attacks", []),
         (["level 6"], "Level 6", []),
         (["ac 6"], "Armor Class 7", []),
         # The year needs no words beside it.
