@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rules_page import typing
 
 from ragfilter.rules import edits
 from ragfilter.stores.workspace import Workspace
@@ -260,6 +261,20 @@ def test_the_second_of_two_sees_the_conflict_and_keeps_the_text(
     shown = json.loads(second.at.text_area(key="rule-editor").value)
     assert shown == json.loads(stored(OTHER) or "")
     assert (OTHER in second.kept) is (after is None)
+
+
+def test_what_another_saves_while_one_types_is_not_overwritten(
+    open_page: Callable[..., Any], page: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    type_on = typing(monkeypatch)
+    second = open_page(LINK, workspace=workspace).edit_rule(OTHER)
+    type_on(second, FAILS[:-1])
+    through(write(page, PASSES), "rule-save")
+    type_on(second, FAILS)
+    through(write(second, FAILS), "rule-save")
+    assert "yours is still in the editor" in told(second)
+    assert second.at.text_area(key="rule-editor").value == FAILS
+    assert json.loads(stored(OTHER) or "") == json.loads(PASSES)
 
 
 def test_saving_what_is_stored_already_is_no_edit(page: Any) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rules_page import open_rules, settled
+from rules_page import open_rules, settled, typing
 
 from ragfilter.evaluate import labels
 from ragfilter.rules import edits
@@ -206,6 +206,28 @@ def test_the_second_of_two_sees_the_conflict_and_both_texts(page: Any) -> None:
     assert page.at.text_area(key="rule-editor").value == '{"contain":"mine"}'
     assert stored("monster-beholder") == '{"contain":"theirs"}'
     page.press("rule-take")
+    edits.undo(store, bench.journal, who="test", chunk_id="monster-beholder")
+
+
+def test_what_is_stored_while_one_types_is_not_overwritten(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    type_on, typed = typing(monkeypatch), '{"contain_none_of":["mine"]}'
+    open_chunk(page, "monster-beholder")
+    type_on(page, '{"contain_none_of":["mi')
+    bench = resources.open_resources().bench
+    store = bench.collection("demo")
+    edits.save(store, bench.journal, chunk_id="monster-beholder", rule='{"contain":"theirs"}',
+               expected=None, who="test")  # fmt: skip
+    type_on(page, typed)
+    # What came in from elsewhere takes nothing back from who types.
+    assert page.at.text_area(key="rule-editor").value == ""
+    write(page, typed).press("rule-save")
+    assert "yours is still in the editor" in told(page)
+    assert page.at.text_area(key="rule-editor").value == typed
+    assert stored("monster-beholder") == '{"contain":"theirs"}'
+    page.press("rule-take")
+    assert json.loads(page.at.text_area(key="rule-editor").value) == {"contain": "theirs"}
     edits.undo(store, bench.journal, who="test", chunk_id="monster-beholder")
 
 

@@ -241,3 +241,29 @@ def test_the_second_of_two_sees_the_conflict_and_keeps_the_text(open_tab: OpenTa
     # The editor is drawn after the table.
     expect(first.rule).to_have_value(re.compile("contain_one_of"))
     assert json.loads(first.rule.input_value()) == before
+
+
+def test_what_another_saves_while_one_types_is_not_overwritten(open_tab: OpenTab) -> None:
+    first, second = (open_tab(LINK).expect_kept(15).rest() for _ in range(2))
+    for tab in (first, second):
+        open_row(tab, 3, r"Armor Class -6\s*$")
+    keys = second.page.keyboard
+    second.rule.click()
+    keys.press("Control+a")
+    keys.type(SHUT[:-5])
+    expect(second.verdicts).to_contain_text("is not valid JSON")
+    first.write_rule(OPEN).click("rule-save")
+    expect(first.cell(3, "outcome")).to_have_text("● kept")
+
+    keys.type(SHUT[-5:])
+    # The tab knows of the other's rule now, and takes nothing back from who types.
+    expect(second.cell(3, "outcome")).to_have_text("● kept")
+    expect(second.rule).to_have_value(SHUT)
+    expect(second.rule).to_be_focused()
+    second.rest().click("rule-save")
+    expect(second.keyed("rule-overwrite", "button")).to_be_visible()
+    expect(second.rule).to_have_value(SHUT)
+    second.rest().click("rule-take")
+    expect(second.rule).to_have_value(re.compile('"contain": "cleric need"'))
+    first.rest().click("rule-undo")
+    expect(first.cell(3, "outcome")).to_have_text("✕ dropped")

@@ -126,6 +126,34 @@ def test_terms_typed_on_stay_in_their_group_of_the_form(open_tab: OpenTab) -> No
     expect(tab.keyed("rule-form").locator("[data-tag]:visible")).to_have_count(0)
 
 
+def test_what_another_saves_while_one_types_is_not_overwritten(open_tab: OpenTab) -> None:
+    first, second = (open_rules(open_tab({"profile": "query-must"}).rest()) for _ in range(2))
+    for tab in (first, second):
+        tab.keyed("rules-text", "input").fill("monster-beholder")
+        tab.keyed("rules-text", "input").press("Enter")
+        tab.rest().click("rules-next")
+        expect(tab.keyed("rules-panel")).to_contain_text("1 of ")
+        tab.rest()
+    mine, theirs = '{"contain_none_of": ["mine"]}', '{"contain_none_of": ["theirs"]}'
+    second.rule.click()
+    second.page.keyboard.type(mine[:-4])
+    expect(second.verdicts).to_contain_text("is not valid JSON")
+    first.write_rule(theirs).click("rule-save")
+    expect(first.keyed("rules-panel").locator(".rf-good")).to_be_visible()
+
+    second.rest().page.keyboard.type(mine[-4:])
+    expect(second.verdicts).not_to_contain_text("is not valid JSON")
+    expect(second.rule).to_have_value(mine)
+    expect(second.rule).to_be_focused()
+    second.rest().click("rule-save")
+    expect(second.keyed("rule-overwrite", "button")).to_be_visible()
+    expect(second.rule).to_have_value(mine)
+    second.rest().click("rule-take")
+    expect(second.rule).to_have_value(re.compile('"theirs"'))
+    first.rest().click("rule-undo")
+    expect(first.rule).to_have_value("")
+
+
 def groups(tab: Any) -> list[list[str]]:
     found: list[list[str]] = json.loads(tab.rule.input_value())["contain_one_of"]
     return found

@@ -54,7 +54,7 @@ def draw(
     are findings about the stored rule that take other rules to be found."""
     busy = drafting.collect(chunk, collection, resources)
     drafts: dict[str, str] = state.drafts()
-    text = drafts.get(chunk.id, saving.shown(chunk.rule))
+    text = drafts.get(chunk.id, saving.shown(saving.base(chunk)))
     view = None if both else _view()
     if view != JSON:
         form.draw(chunk.id, text, chunk.rule, disabled=busy)
@@ -127,7 +127,7 @@ def _json(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
         help="All parts must hold: contain_one_of (groups of alternatives), contain, "
         "contain_all_of, contain_none_of; match is word or substring. Empty means no rule.",
     )
-    _while_typing(key=saving.TYPING, on_text_change=partial(saving.type_on, chunk_id))
+    _while_typing(key=saving.TYPING, on_text_change=partial(saving.type_on, chunk_id, stored))
     _paint(key="rule-painting")
 
 

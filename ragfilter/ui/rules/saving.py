@@ -45,6 +45,15 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A text that is still being typed, and the stored rule that it began from."""
+
+    chunk_id: str
+    text: str
+    base: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Doubt:
     """What an act over the `expected` rule would spoil; `draft` stood in the editor then."""
 
@@ -90,6 +99,7 @@ def act(
         if spoilt:
             if act == "save":
                 state.drafts()[chunk_id] = text
+                _bases().setdefault(chunk_id, expected)
             draft = state.drafts().get(chunk_id)
             st.session_state[DOUBT] = Doubt(act, chunk_id, expected, draft, spoilt)
             _warn(f"Not {DONE[act]} yet. {spoilt}")
@@ -138,11 +148,16 @@ def forget() -> None:
 
 
 def base(chunk: Chunk) -> str | None:
-    """The stored rule that the draft of a chunk began from, so that what somebody else stored since
-    is not overwritten unseen; without a draft what is stored."""
-    if chunk.id not in state.drafts():
-        return chunk.rule
-    return _bases().setdefault(chunk.id, chunk.rule)
+    """The stored rule that the draft of a chunk, or what is being typed, began from, so that what
+    somebody else stored since is not overwritten unseen; without either what is stored."""
+    return _began(chunk.id, chunk.rule)
+
+
+def _began(chunk_id: str, rule: str | None) -> str | None:
+    if chunk_id in state.drafts():
+        return _bases().setdefault(chunk_id, rule)
+    found = _unfinished(chunk_id)
+    return rule if found is None else found.base
 
 
 def typed(chunk_id: str, rule: str | None) -> None:
@@ -150,31 +165,40 @@ def typed(chunk_id: str, rule: str | None) -> None:
     put(chunk_id, whole(st.session_state["rule-editor"]), rule)
 
 
-def type_on(chunk_id: str) -> None:
+def type_on(chunk_id: str, rule: str | None) -> None:
     """Show what the text makes of the rule while it is still being typed. It is no draft yet: to
-    set the editor's text would take back what was typed since."""
+    set the editor's text would take back what was typed since. `rule` is what is stored."""
     if st.session_state["rule-editor"] == st.session_state.get(DRAWN):
         # Otherwise the editor was left meanwhile, and its text is a draft already.
+        base = _began(chunk_id, rule)
         forget()
-        st.session_state[UNFINISHED] = (chunk_id, whole(st.session_state[TYPING].text))
+        st.session_state[UNFINISHED] = Unfinished(
+            chunk_id, whole(st.session_state[TYPING].text), base
+        )
 
 
 def unfinished(chunk_id: str, text: str) -> str:
     """What is being typed into a chunk's editor; `text`, which the editor was drawn with, where
     nothing is."""
     st.session_state[DRAWN] = text
-    found: tuple[str, str] = st.session_state.get(UNFINISHED, ("", ""))
-    return found[1] if found[0] == chunk_id else text
+    found = _unfinished(chunk_id)
+    return text if found is None else found.text
+
+
+def _unfinished(chunk_id: str) -> Unfinished | None:
+    found: Unfinished | None = st.session_state.get(UNFINISHED)
+    return found if found is not None and found.chunk_id == chunk_id else None
 
 
 def put(chunk_id: str, text: str, rule: str | None) -> None:
     """Make `text` the draft of a chunk whose stored rule is `rule`."""
+    base = _began(chunk_id, rule)
     forget()
     if text == shown(rule):
         _drop(chunk_id)
     else:
         state.drafts()[chunk_id] = text
-        _bases().setdefault(chunk_id, rule)
+        _bases()[chunk_id] = base
 
 
 def draft(chunk_id: str, text: str | None) -> None:
