@@ -55,15 +55,16 @@ def draw(
     busy = drafting.collect(chunk, collection, resources)
     drafts: dict[str, str] = state.drafts()
     text = drafts.get(chunk.id, saving.shown(saving.base(chunk)))
+    so_far = saving.unfinished(chunk.id, text)
     view = None if both else _view()
     if view != JSON:
-        form.draw(chunk.id, text, chunk.rule, disabled=busy)
+        form.draw(chunk.id, so_far, chunk.rule, disabled=busy)
     if view != FORM:
         _json(chunk.id, text, chunk.rule, disabled=busy)
     else:
         # What saving reads.
         st.session_state.update({"rule-editor": text, UNSEEN: True})
-    text = saving.unfinished(chunk.id, text)
+    text = so_far
     trouble = saving.trouble(chunk.id)
     # It stays in view: what is wrong, and what came of saving, is told where one types.
     with st.container(key="rule-foot", gap="small"):
