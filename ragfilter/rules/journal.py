@@ -183,14 +183,18 @@ class Journal(database.Book):
             Step(by_id[each[0][0]], len(each), sum(done for _, done in each)) for each in newest
         )
 
-    def mark_exported(self, collection: str) -> None:
-        """Remember that the collection's rules were exported as they are now."""
+    def last_edit(self, collection: str) -> int:
+        """The id of the collection's last edit before any pending one, 0 where there is none: rules
+        that are read after this hold it."""
+        ids = sa.select(sa.func.max(edits.c.id), sa.func.min(edits.c.id).filter(PENDING))
+        ((last, pending),) = self._read(ids.where(edits.c.collection == collection))
+        return pending - 1 if pending else last or 0
+
+    def mark_exported(self, collection: str, last_edit: int) -> None:
+        """Remember that the collection's rules were exported as they were after this edit."""
         with self._writing() as connection:
-            last = connection.scalar(
-                sa.select(sa.func.max(edits.c.id)).where(edits.c.collection == collection)
-            )
             connection.execute(exports.delete().where(exports.c.collection == collection))
-            row = {"collection": collection, "at": datetime.now(UTC), "edit": last or 0}
+            row = {"collection": collection, "at": datetime.now(UTC), "edit": last_edit}
             connection.execute(exports.insert().values(row))
 
     def edited_since_export(

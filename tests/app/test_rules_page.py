@@ -13,6 +13,7 @@ from rules_page import open_rules, settled, typing
 
 from ragfilter.evaluate import labels
 from ragfilter.rules import edits
+from ragfilter.rules.journal import Journal
 from ragfilter.ui.rules import effect
 from ragfilter.ui.session import background, resources
 
@@ -550,17 +551,25 @@ def test_files_go_out_and_come_in_with_a_dry_run_first(page: Any, tmp_path: Path
     assert stored("monster-owlbear") is None
 
 
+def enter(journal: Journal, chunk_id: str) -> None:
+    edit = journal.begin(
+        who="ada", collection="demo", chunk_id=chunk_id, before="{}", after=stored(chunk_id)
+    )
+    journal.finish(edit.id)
+
+
 def test_only_the_export_of_one_who_sees_everything_counts(
     open_page: Callable[..., Any], workspace: Path
 ) -> None:
     for limited in (True, False):
         params = {"clearance.enabled": str(limited).lower()}
-        page = choose_part(open_rules(open_page(params, workspace=workspace)), "Files")
+        page = open_rules(open_page(params, workspace=workspace))
         journal = resources.open_resources().bench.journal
-        edit = journal.begin(
-            who="ada", collection="demo", chunk_id=MATRIX, before="{}", after=stored(MATRIX)
-        )
-        journal.finish(edit.id)
+        enter(journal, MATRIX)
+        choose_part(page, "Files")
+        # What is edited after the file was made is not in it.
+        enter(journal, "monster-beholder")
         page.at.download_button(key="files-jsonl").click()
         page.run()
         assert (MATRIX in journal.edited_since_export("demo")) is limited
+        assert "monster-beholder" in journal.edited_since_export("demo")

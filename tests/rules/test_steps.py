@@ -188,13 +188,29 @@ def test_the_rules_at_the_last_export_are_known(store: Store, journal: Journal) 
     save(store, journal)
     assert journal.edited_since_export("rules") == {"x": A, "y": None}
     assert journal.edited_since_export("rules", ["x", "z"]) == {"x": A}
-    journal.mark_exported("rules")
+    journal.mark_exported("rules", journal.last_edit("rules"))
     assert journal.edited_since_export("rules") == {}
     edits.save(store, journal, chunk_id="y", rule=A, expected=C, who="bob")
     edits.save(store, journal, chunk_id="y", rule=B, expected=A, who="bob")
     assert journal.edited_since_export("rules") == {"y": C}
-    journal.mark_exported("rules")
+    journal.mark_exported("rules", journal.last_edit("rules"))
     assert journal.edited_since_export("rules") == {}
+
+
+def test_an_edit_made_after_the_rules_were_read_does_not_count_as_exported(
+    store: Store, journal: Journal
+) -> None:
+    assert journal.last_edit("rules") == 0
+    read = edits.save(store, journal, chunk_id="y", rule=A, expected=None, who="ada")
+    assert read is not None
+    assert journal.last_edit("rules") == read.id
+    # Entered, but perhaps not stored yet.
+    pending = journal.begin(who="bob", collection="rules", chunk_id="z", before=None, after=B)
+    edits.save(store, journal, chunk_id="y", rule=B, expected=A, who="ada")
+    assert journal.last_edit("rules") == read.id
+    journal.finish(pending.id)
+    journal.mark_exported("rules", read.id)
+    assert journal.edited_since_export("rules") == {"z": None, "y": A}
 
 
 def test_a_journal_from_before_steps_is_taken_over(tmp_path: Path) -> None:

@@ -25,6 +25,9 @@ def export(
     where: Where = None,
 ) -> None:
     """Write the rules as JSONL, or as CSV: id, title and query_must."""
+    with place.open("rules") as bench:
+        # Read before the rules, so that no edit counts as exported that the file lacks.
+        last_edit = bench.journal.last_edit(place.collection)
     chosen = select_rules(place, viewing, where)
     from ragfilter.rules import rule_files as files
 
@@ -40,4 +43,4 @@ def export(
         # What the file lacks still counts as changed since the last export.
         if not where and not chosen.notice:
             with place.open("rules") as bench:
-                bench.journal.mark_exported(place.collection)
+                bench.journal.mark_exported(place.collection, last_edit)

@@ -12,7 +12,7 @@ from ragfilter.rules import rule_files
 from ragfilter.rules.rule_files import Change, Plan, Refusal
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html
-from ragfilter.ui.rules import bulk, diff, effect, labelled
+from ragfilter.ui.rules import bulk, desk, diff, effect, labelled
 from ragfilter.ui.rules.desk import Desk
 
 FILE, DOUBTS, SURE = "files-file", "files-doubts", "files-sure"
@@ -29,6 +29,9 @@ def draw(work: Desk) -> None:
 
 
 def _export(work: Desk) -> None:
+    # Read before the rules, so that no edit counts as exported that the file lacks.
+    last_edit = work.resources.bench.journal.last_edit(work.collection)
+    work = desk.lay(work.collection, work.settings, work.resources)
     chunks = [chunk for chunk in work.chunks.values() if chunk.rule]
     html.draw(
         f'<p class="rf-say"><b>Export</b> {counted(len(chunks), "rule")}, by chunk id. The file is '
@@ -49,18 +52,18 @@ def _export(work: Desk) -> None:
                 icon=":material/download:",
                 disabled=not chunks,
                 on_click=_exported,
-                args=(work,),
+                args=(work, last_edit),
                 help="Rules edited after this export count as changed in the table."
                 if work.user.unrestricted
                 else "Holds what you may see; what counts as changed in the table stays.",
             )
 
 
-def _exported(work: Desk) -> None:
+def _exported(work: Desk, last_edit: int) -> None:
     # Under clearance the file may lack rules, and whether this one does must not show.
     if not work.user.unrestricted:
         return
-    work.resources.bench.journal.mark_exported(work.collection)
+    work.resources.bench.journal.mark_exported(work.collection, last_edit)
 
 
 def _import(work: Desk) -> None:
