@@ -9,6 +9,7 @@ import re
 import socket
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ from faults import (
     raw,
     well,
 )
-from waiting import PATIENT_MS, PATIENT_S, SILENT_S, ends_after, ends_by, ends_soon
+from waiting import OWN_S, PATIENT_MS, PATIENT_S, SILENT_S, ends_after, ends_soon
 
 from ragfilter.errors import ChatError, SettingsError
 from ragfilter.judge import call
@@ -332,6 +333,27 @@ def test_the_deadline_holds_for_the_whole_call(
     assert text.startswith("Trolls") == has_text
 
 
+def test_no_word_moves_the_deadline(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that only the endpoint moves, a third of the deadline with every word."""
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+
+    def talk(handler: Handler, body: dict[str, Any]) -> None:
+        handler.start()
+        for _ in range(1000):
+            handler.send(WORD)
+            clock.now += PATIENT_S / 3
+            if handler.server.over.wait(0.05):
+                break
+
+    monkeypatch.setattr("ragfilter.models.chat.time", clock)
+    server = serve(talk)
+    text, _, failure = ask(server)
+    assert failure is not None
+    assert failure.kind == "timeout"
+    assert text in {"Trolls" * n for n in range(5)}
+    assert server.hung_up.wait(PATIENT_S)
+
+
 def test_whoever_stops_listening_ends_the_call(serve: Serve) -> None:
     server = serve(drip(WORD))
     pieces = chat(server).stream(ASK, timeout_s=PATIENT_S)
@@ -584,7 +606,7 @@ def of_tiny(size: int) -> Behave:
 )  # fmt: skip
 def test_no_endpoint_is_read_without_end(serve: Serve, behave: Behave, kind: str) -> None:
     server = serve(behave)
-    with ends_by(3):
+    with ends_soon(OWN_S):
         text, _, failure = ask(server, timeout_s=3)
     assert failure is not None
     assert failure.kind in (kind, "timeout")
