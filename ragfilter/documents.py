@@ -176,9 +176,10 @@ def _plain(chunk: Chunk, place: int) -> Chunk:
             f"Document {place} is a Chunk whose {wrong[0]} is {getattr(chunk, wrong[0])!r}.",
             remedy="Pass a whole number." if wrong[0] == "page" else "Pass text.",
         )
+    texts: dict[str, Any] = {name: whole(getattr(chunk, name)) for name in TEXTS}
     return replace(
         chunk,
-        **{name: whole(getattr(chunk, name)) for name in TEXTS},
+        **texts,
         page=page,
         refs=tuple(map(whole, chunk.refs)),
         department=chunk.department and whole(chunk.department),

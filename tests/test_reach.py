@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ragfilter.engine import replay as replaying
+from ragfilter.engine import retrieve
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.replay import replay
-from ragfilter.engine.retrieve import gather, run
-from ragfilter.model import Chunk, User
+from ragfilter.engine.retrieve import gather, run, target, used
+from ragfilter.layers.base import LayerInput, LayerOutput
+from ragfilter.layers.registry import LAYERS
+from ragfilter.layers.spec import LayerSpec, Mark
+from ragfilter.model import Chunk, Hit, User
 from ragfilter.protocols import Progress, Vectors, Where
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import PROFILES
@@ -151,6 +156,66 @@ def test_a_narrow_pool_holds_what_is_used(
     seen = [hit for hit in pool.hits if User(2, ("ops", "hr")).sees(hit.chunk)]
     assert len(seen if profile == "full" else pool.hits) == hits
     assert len(gather(QUERY, settings, Backends(collection, OneVector())).hits) >= 200
+
+
+REACHES = {
+    "unfiltered": (15, 50, 15),
+    "adaptive-gap": (5, 50, 5),
+    "adaptive-gap+entities": (5, 50, 5),
+    "adaptive-retrieval": (10, 50, 63),
+    "query-must": (15, 50, 45),
+    "llm-filter": (40, 50, 40),
+    "full": (50, 50, 420),
+}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_reach_of_each_profile(collection: ChromaCollection, profile: str) -> None:
+    """What a built-in profile asks for, so that no layer slows the others down unseen: how many
+    clean chunks it uses, how many the page wants, and how many hits it gathers at first."""
+    settings = load(profile=profile, environ={}).settings
+    watched = Watched(collection)
+    gather("cleric", settings, Backends(watched, OneVector()), User(9), wide=False)
+    assert (used(settings), target(settings), watched.searches[0]) == REACHES[profile]
+
+
+def _drop_short(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
+    return LayerOutput(tuple(hit for hit in hits if len(hit.chunk.text) >= 100))
+
+
+@pytest.fixture
+def lengths(store: ChromaStore) -> ChromaCollection:
+    """200 chunks, of which the nearest 60 are short; every third has a rule that does not hold."""
+    if "lengths" in [info.name for info in store.collections()]:
+        store.delete("lengths")
+    made = store.create("lengths", embedder="given")
+    for i in range(200):
+        vector = OneVector.vector.copy()
+        vector[0] += 0.01 * i
+        rule = '{"contain":"druid"}' if i % 3 == 1 else None
+        chunk = Chunk(f"c{i:03d}", "short" if i < 60 else "long " * 30, rule=rule)
+        made.write([Row(chunk, vector / np.linalg.norm(vector))])
+    made.mark_content("x")
+    return made
+
+
+@pytest.mark.parametrize("before", ["query_must", "cutoff"])
+@pytest.mark.parametrize("profile", ["adaptive-gap", "query-must", "full"])
+def test_a_layer_that_does_not_say_how_far_it_looks_gets_the_pages_pool_with_texts(
+    lengths: ChromaCollection, monkeypatch: pytest.MonkeyPatch, profile: str, before: str
+) -> None:
+    short = LayerSpec("short", "Short", Mark("-", "circle", "#000000", "#ffffff"), _drop_short)
+    place = [layer.name for layer in LAYERS].index(before)
+    for module in (retrieve, replaying):
+        monkeypatch.setattr(module, "LAYERS", (*LAYERS[:place], short, *LAYERS[place:]))
+    settings = load(profile=profile, environ={}).settings
+    settings = settings.with_values({"quality.enabled": False, "retrieval.pool_size": 100})
+    backends = Backends(lengths, OneVector())
+    wide = run("cleric", settings, backends, User(1), wide=True)
+    narrow = run("cleric", settings, backends, User(1))
+    assert wide.kept[0].id == "c060"
+    assert [hit.id for hit in narrow.kept] == [hit.id for hit in wide.kept]
+    assert all(hit.chunk.text for hit in (*wide.kept, *narrow.kept))
 
 
 @pytest.mark.parametrize("user", USERS, ids=str)

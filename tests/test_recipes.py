@@ -49,7 +49,8 @@ def seen(at):
         "funnel": re.findall(r'<li title="([^"]*)"', html),
         "path": re.findall(r"</span><b>([^<]*)</b> ([^<]*)</li>", html),
         "trace": [code.value for code in at.code],
-        "outcomes": [o[0] for f in tables if "outcome" in f for o in f["outcome"]],
+        "kept": [int(rank) for f in tables if "outcome" in f
+                 for o, rank in zip(f["outcome"], f["rank"]) if o[0] == "● kept"],
         "link": dict(at.query_params),
     }}
 
@@ -65,6 +66,16 @@ again = opened(on["link"])
 again.session_state["chunk"] = sys.argv[1]
 again.session_state["panel"] = "Chunk"
 print(json.dumps([off, on, seen(ran(again))]))
+"""
+
+LIBRARY = f"""
+import json, os
+import ragfilter as rf
+
+values = {{"short.enabled": True, "short.fewest": 500, "cutoff.strategy": "half"}}
+with rf.open_workspace(os.environ["RAGFILTER_DATA_DIR"]) as ws:
+    settings = rf.Filter("adaptive-gap").settings.with_values(values)
+    print(json.dumps(ws["demo"].search({OWLBEARS!r}, settings).to_dict()["kept"]))
 """
 
 
@@ -134,6 +145,10 @@ def test_the_command_line_runs_the_layer_and_explains_its_drops(document: dict[s
     assert len(document["kept"]) == 3
 
 
+def test_the_library_keeps_what_the_command_line_keeps(run: Run, document: dict[str, Any]) -> None:
+    assert json.loads(run("-c", LIBRARY).stdout) == document["kept"]
+
+
 def test_the_trace_names_the_layer_its_settings_and_its_line(
     query: subprocess.CompletedProcess[str],
 ) -> None:
@@ -181,7 +196,8 @@ def test_the_page_shows_switch_slider_funnel_and_explanation_and_the_link_brings
     assert on["on"]
     assert "set-short-fewest" in on["sliders"]
     assert any(re.fullmatch(r"short: \d+ too short", line) for line in on["funnel"])
-    assert on["outcomes"].count("● kept") == 3
+    assert on["kept"] == [hit["rank"] for hit in document["hits"] if hit["place"]]
+    assert len(on["kept"]) == 3
     assert any("Layer short: " in trace for trace in on["trace"])
     assert on["link"] == {
         "q": OWLBEARS, "collection": "demo", "profile": "adaptive-gap",

@@ -21,6 +21,7 @@ from ragfilter.layers.clean import is_clean
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.comparison import alternatives, detect, title_is
 from ragfilter.layers.registry import LAYERS
+from ragfilter.layers.spec import LayerSpec
 from ragfilter.model import PUBLIC, Chunk, Entity, Hit, Pool, Result, User
 from ragfilter.protocols import Catalogue, Collection, Vectors
 from ragfilter.rules.match import Scan, rule_book
@@ -141,11 +142,13 @@ def _gather(
     pushed = (push_down or catalogue is None) and not user.unrestricted
     share = 1.0 if catalogue is None else catalogue.share(user)
     search = Search(collection, known, user, only, pushed=pushed, learned=learned, share=share)
-    reach = _reach_of(settings, user, catalogue, wide=wide)
+    # What reads the whole pool must get the page's, or it would decide otherwise.
+    far = wide or _any_reads_all(_on(settings))
+    reach = _reach_of(settings, user, catalogue, wide=far)
     scan = None
-    if catalogue is not None and (wide or settings.query_must.enabled):
+    if catalogue is not None and (far or settings.query_must.enabled):
         scan = rule_book(catalogue.rules).scan(query)
-    passes = _clean_test(settings, user, known, scan or rule_book(()).scan(query), wide=wide)
+    passes = _clean_test(settings, user, known, scan or rule_book(()).scan(query), wide=far)
     pairs, exact, calls = _search(vectors[0], reach, search, passes)
     bare = search.pushed and not pairs
     if bare:
@@ -230,47 +233,47 @@ class Reach:
 
 def _reach_of(settings: Settings, user: User, catalogue: Catalogue | None, *, wide: bool) -> Reach:
     pool_size = settings.retrieval.pool_size
+    most = pool_size * WIDEST
     if wide:
         wanted = target(settings)
         width = max(pool_size, wanted)
-        return Reach(wanted, width, pool_size * WIDEST, width)
+        return Reach(wanted, width, most, shown=most if _any_reads_all(LAYERS) else width)
     wanted = used(settings)
     rules = settings.query_must.enabled and (catalogue is None or bool(catalogue.rules))
     filtered = rules or not user.unrestricted or bool(settings.retrieval.source_pattern.strip())
     first = SPARE * wanted if filtered else wanted
-    if any(layer.enabled(settings) and layer.reads_pool(settings) for layer in LAYERS):
+    if any(layer.reads_pool(settings) for layer in _on(settings)):
         first = max(first, pool_size)
     return Reach(wanted, first, max(pool_size, first) * WIDEST, wanted)
 
 
+def _on(settings: Settings) -> list[LayerSpec]:
+    return [layer for layer in LAYERS if layer.enabled(settings)]
+
+
+def _any_reads_all(layers: Iterable[LayerSpec]) -> bool:
+    return any(layer.candidates is None for layer in layers)
+
+
+def _most_of(layers: Iterable[LayerSpec], settings: Settings) -> int:
+    return max((layer.candidates(settings) for layer in layers if layer.candidates), default=0)
+
+
 def used(settings: Settings) -> int:
-    """How many clean chunks the layers that are on can use."""
-    cutoff, quality, judge = settings.cutoff, settings.quality, settings.judge
-    words = settings.words
-    return _compared(settings) + max(
-        settings.retrieval.k,
-        cutoff.max_results if cutoff.enabled else 0,
-        quality.max_top_k if quality.enabled else 0,
-        words.depth if words.enabled else 0,
-        int(judge.max_chunks * judge.oversample) if judge.enabled else 0,
-    )
+    """How many clean chunks the layers that are on can use: all of the pool where one may."""
+    if _any_reads_all(_on(settings)):
+        return settings.retrieval.pool_size * WIDEST
+    return _compared(settings) + max(settings.retrieval.k, _most_of(_on(settings), settings))
 
 
 def target(settings: Settings) -> int:
     """How many clean chunks the settings could want from one pool."""
-    return _compared(settings) + max(
-        CLEAN_TARGET,
-        settings.retrieval.k,
-        settings.cutoff.max_results,
-        settings.quality.max_top_k,
-        settings.words.depth,
-        int(settings.judge.max_chunks * settings.judge.oversample),
-    )
+    return _compared(settings) + max(CLEAN_TARGET, settings.retrieval.k, _most_of(LAYERS, settings))
 
 
 def _compared(settings: Settings) -> int:
     """How many chunks may go since their texts are like others', all of which must be replaced."""
-    return sum(layer.compares for layer in LAYERS if layer.enabled(settings))
+    return sum(layer.compares for layer in _on(settings))
 
 
 def _only_sources(

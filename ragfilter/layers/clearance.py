@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragfilter.layers.base import LayerInput, LayerOutput
-from ragfilter.layers.spec import LayerSpec, Mark
+from ragfilter.layers.spec import LayerSpec, Mark, no_more
 from ragfilter.model import (
     UNRESTRICTED,
     Chunk,
@@ -196,6 +196,7 @@ SPEC: LayerSpec = LayerSpec(
     mark=Mark("⊠", "square-x-open", "#553270", "#ea63fe"),
     apply=apply,
     section=Clearance,
+    candidates=no_more,
     line=_line,
     off=lambda settings: "off; everyone sees all",
     plain=lambda decision, hit, result: "were not for this user",

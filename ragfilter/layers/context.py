@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragfilter.answer.context import fits
 from ragfilter.layers.base import LayerInput, LayerOutput
-from ragfilter.layers.spec import LayerSpec, Mark
+from ragfilter.layers.spec import LayerSpec, Mark, no_more
 from ragfilter.model import Decision, Hit, LayerTrace, Result
 from ragfilter.settings.field import Section, setting
 from ragfilter.text import numbers
@@ -49,6 +49,7 @@ SPEC: LayerSpec = LayerSpec(
     mark=Mark("□", "square-open", "#704305", "#e4a44a"),
     apply=apply,
     section=ContextSettings,
+    candidates=no_more,
     line=_line,
     relax=lambda trace, result: (
         "Widen the context to 4,000 tokens",

@@ -405,6 +405,7 @@ SPEC: LayerSpec = LayerSpec(
     mark=Mark("○", "circle-open", "#76849b", "#828083"),
     apply=apply,
     section=Cutoff,
+    candidates=lambda settings: settings.cutoff.max_results,
     # What was learned with one reranker is refused with another.
     reads=(Quality,),
     off=lambda settings: f"off; the first {settings.retrieval.k} stay",

@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ragfilter.layers.base import LayerInput, LayerOutput
-from ragfilter.layers.spec import LayerSpec, Mark
+from ragfilter.layers.spec import LayerSpec, Mark, no_more
 from ragfilter.model import Decision, Hit, LayerTrace, Result
 from ragfilter.settings.field import Section, setting
 from ragfilter.text import numbers
@@ -169,6 +169,7 @@ SPEC: LayerSpec = LayerSpec(
     section=Diversity,
     line=_line,
     off=lambda settings: "off; near-duplicates stay",
+    candidates=no_more,
     compares=LOOKED_AT,
     plain=_plain,
     explains=1,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ragfilter.layers.base import LayerInput, LayerOutput
 from ragfilter.layers.comparison import names, shared_name, title_is, title_names
-from ragfilter.layers.spec import LayerSpec, Mark
+from ragfilter.layers.spec import LayerSpec, Mark, no_more
 from ragfilter.model import Decision, Entity, Hit, LayerTrace, Result
 from ragfilter.settings.field import Section, setting
 from ragfilter.text.numbers import chunks
@@ -93,6 +93,7 @@ SPEC: LayerSpec = LayerSpec(
     mark=Mark("★", "star", "#5727b4", "#aabeed"),
     apply=apply,
     section=Entities,
+    candidates=no_more,
     line=_line,
     off=lambda settings: "off; comparisons are not split",
     cost=lambda settings: "store query",

@@ -346,6 +346,7 @@ SPEC: LayerSpec = LayerSpec(
     mark=Mark("◇", "diamond-open", "#c20154", "#ff7fa2"),
     apply=apply,
     section=Judge,
+    candidates=lambda settings: int(settings.judge.max_chunks * settings.judge.oversample),
     off=lambda settings: "off; no LLM is asked",
     cost=lambda settings: "LLM call",
     first=("max_chunks", "min_relevance"),

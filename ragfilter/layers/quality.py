@@ -374,6 +374,7 @@ SPEC: LayerSpec = LayerSpec(
     mark=Mark("▽", "triangle-down-open", "#2b43f2", "#cfe3fa"),
     apply=apply,
     section=Quality,
+    candidates=lambda settings: settings.quality.max_top_k,
     line=_line,
     off=lambda settings: f"off; similarity ≥ {settings.quality.score_threshold:.3f}",
     cost=lambda settings: "free" if settings.quality.reranker == "none" else "local model",

@@ -109,6 +109,7 @@ SPEC: LayerSpec = LayerSpec(
     mark=Mark("✕", "x-thin", "#9f5712", "#c7764c"),
     apply=apply,
     section=QueryMust,
+    candidates=lambda settings: settings.retrieval.k,
     line=_line,
     off=lambda settings: "off; rules are ignored",
     plain=_plain,

@@ -34,6 +34,11 @@ def kept_of(trace: LayerTrace, result: Result) -> str:
     return trace.note or f"keeps {trace.n_out} of {trace.n_in}"
 
 
+def no_more(settings: Settings) -> int:
+    """For `candidates`: the layer needs no more chunks than the others do."""
+    return 0
+
+
 @dataclass(frozen=True, slots=True)
 class LayerSpec:
     """One layer. Settings, switch, funnel, trace, explanations, docs and link are derived from it.
@@ -65,6 +70,9 @@ class LayerSpec:
     settings, why nothing is offered. None offers to switch it off."""
     limits: bool = False
     """Whether it decides how many stay: the headline is then its line."""
+    candidates: Callable[[Settings], int] | None = None
+    """How many chunks that pass clearance and rules it may look at, whose texts are then fetched.
+    None, where that is not known: all that the page would gather, each with its text."""
     compares: int = 0
     """How many chunks it compares by their texts: a search finds so many more, with their texts."""
     reads_pool: Callable[[Settings], bool] = lambda settings: False

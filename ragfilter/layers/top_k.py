@@ -31,6 +31,7 @@ SPEC: LayerSpec = LayerSpec(
     title="top k",
     mark=Mark("△", "triangle-up-open", "#5c4b3c", "#9e8b7c"),
     apply=apply,
+    candidates=lambda settings: settings.retrieval.k,
     acts=lambda settings: not (settings.cutoff.enabled or settings.judge.enabled),
     line=lambda trace, result: f"first {result.settings.retrieval.k}",
     limits=True,

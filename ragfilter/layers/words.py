@@ -146,6 +146,7 @@ SPEC: LayerSpec = LayerSpec(
     mark=Mark("★", "star", "#5727b4", "#aabeed"),
     apply=apply,
     section=Words,
+    candidates=lambda settings: settings.words.depth,
     line=_line,
     off=lambda settings: "off; shared words are ignored",
     reads_pool=lambda settings: True,
