@@ -20,6 +20,7 @@ from ragfilter.model import PUBLIC, Chunk, User
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
+from ragfilter.text.characters import whole
 
 if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
@@ -89,7 +90,8 @@ class ChunkTools:
             "message": result.message,
             "chunks": [
                 _document(hit.chunk, refs[hit.id]) | {"distance": hit.distance}
-                for hit in result.kept
+                # A layer that the settings of `_at_most` do not name may let more through.
+                for hit in result.kept[:k]
             ],
         }
 
@@ -99,7 +101,8 @@ class ChunkTools:
         """Read chunks by their ids, and with a depth what they refer to.
 
         `chunks` holds those asked for, `expanded` those that references lead to, nearest first.
-        `missing` are ids that are not there for you.
+        `missing` are ids that are not there for you. `status` and `message` say where the
+        collection itself may lack chunks.
         """
         where = self.workspace.collection(collection or self.collection)
         catalogue = where.catalogue()
@@ -108,7 +111,7 @@ class ChunkTools:
             chunk = catalogue.get(chunk_id)
             return chunk if chunk is not None and self.user.sees(chunk) else None
 
-        asked = dict.fromkeys(ids)
+        asked = dict.fromkeys(map(whole, ids))
         roots = [chunk for chunk in map(find, asked) if chunk is not None]
         reached = dict.fromkeys(
             step.chunk.id
@@ -116,15 +119,17 @@ class ChunkTools:
             for step in walk(root, depth=depth, most=MOST, find=find)
         )
         # Read again as whole chunks: what was indexed meanwhile may be hidden.
-        whole = {
+        there = {
             chunk.id: _document(chunk, tuple(filter(find, chunk.refs)))
             for chunk in where.chunks([*asked, *reached]).values()
             if self.user.sees(chunk)
         }
         return {
-            "chunks": [whole[i] for i in asked if i in whole],
-            "expanded": [whole[i] for i in reached if i in whole and i not in asked],
-            "missing": [i for i in asked if i not in whole],
+            "status": "incomplete_collection" if where.incomplete else "ok",
+            "message": where.incomplete,
+            "chunks": [there[i] for i in asked if i in there],
+            "expanded": [there[i] for i in reached if i in there and i not in asked],
+            "missing": [i for i in asked if i not in there],
         }
 
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from ragfilter.engine import replay
 from ragfilter.integrations.tools import ChunkTools
+from ragfilter.layers.registry import LAYERS
 from ragfilter.model import PUBLIC, User
 from ragfilter.settings.profiles import PROFILES
 from ragfilter.settings.schema import Settings
@@ -48,6 +50,30 @@ def test_who_may_see_it_finds_it(workspace: Workbench, profile: str) -> None:
 def test_k_limits_the_chunks_in_every_profile(workspace: Workbench, profile: str) -> None:
     said = tools(workspace).search_chunks("what is there?", k=2, profile=profile)
     assert ids(said["chunks"]) == ["root", "a"]
+
+
+def test_k_holds_whatever_layers_there_are(
+    workspace: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a layer of one's own decides how many stay."""
+    others = tuple(layer for layer in LAYERS if layer.name != "top_k")
+    monkeypatch.setattr(replay, "LAYERS", others)
+    said = tools(workspace).search_chunks("what is there?", k=2, profile="unfiltered")
+    assert ids(said["chunks"]) == ["root", "a"]
+
+
+def test_half_a_character_in_an_id_is_an_id_that_is_not_there(workspace: Workbench) -> None:
+    said = tools(workspace).get_chunks(["\ud83d", "a"])
+    assert (ids(said["chunks"]), said["missing"]) == (["a"], ["\ufffd"])
+
+
+def test_what_is_missing_is_told_with_why(workspace: Workbench) -> None:
+    said = tools(workspace).get_chunks(["nowhere"])
+    assert said["status"] == "incomplete_collection"
+    assert "'refs' is incomplete" in said["message"]
+    workspace.collection("refs").mark_content("x")
+    said = tools(workspace).get_chunks(["nowhere"])
+    assert (said["status"], said["message"]) == ("ok", "")
 
 
 def test_chunks_are_read_with_what_they_refer_to(workspace: Workbench) -> None:
