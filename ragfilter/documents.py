@@ -75,10 +75,11 @@ def _to_hits(
     missing = len(scores) - len(numbers)
     if missing:
         said: tuple[str, ...] = ()
-        if metric is not None:
+        if metric is not None or numbers:
+            given = "" if metric is None else f"The metric is {metric}, but "
             said = (
-                f"The metric is {metric}, but {missing} of {len(scores)} scores are missing, so "
-                "only the order given is used.",
+                f"{given}{missing} of {len(scores)} scores are missing, so only the order given is "
+                "used.",
             )
         hits, more = _ranked(chunks)
         return hits, "rank", said + more

@@ -98,7 +98,7 @@ class Filter:
         """
         query = check_asked(query, user)
         hits, space, warnings = to_hits(docs, scores, metric, viewer(user, self.settings))
-        check_thresholds(self.settings, space)
+        check_thresholds(self.settings, space, reranks=self.reranker is not None)
         for warning in warnings:
             log.warning("%s", warning)
         catalogue = {hit.id: hit.chunk for hit in hits}

@@ -75,13 +75,21 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
     return tuple(found)
 
 
-def check_thresholds(settings: Settings, space: Space) -> None:
-    """Raises SettingsError for a threshold that no value of `space` can reach."""
-    cutoff, span = settings.cutoff, SPAN.get(space)
+def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None:
+    """Raises SettingsError for a threshold that no value can reach: a distance of `space`, or where
+    a reranker is there (`reranks`) and always asked, 1 − its score."""
+    cutoff, quality = settings.cutoff, settings.quality
+    always = quality.enabled and quality.mode == "always" and quality.reranker != "none"
+    if reranks and always:
+        span, values = 1.0, "values made of rerank scores"
+    elif space in SPAN:
+        span, values = SPAN[space], f"{space} distances of unit vectors"
+    else:
+        return
     uses_gap = cutoff.enabled and cutoff.strategy == "gap"
-    if uses_gap and span is not None and cutoff.gap_threshold > span:
+    if uses_gap and cutoff.gap_threshold > span:
         raise SettingsError(
-            f"cutoff.gap_threshold = {cutoff.gap_threshold:g} can never be reached: {space} "
-            f"distances of unit vectors are at most {span:g} apart.",
-            remedy="Lower it, or correct the metric.",
+            f"cutoff.gap_threshold = {cutoff.gap_threshold:g} can never be reached: {values} are "
+            f"at most {span:g} apart.",
+            remedy="Lower it." if reranks and always else "Lower it, or correct the metric.",
         )

@@ -8,6 +8,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -198,7 +199,10 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(
         ((0.5, 0.5, 0.5), "l2", "are equal"),
         ((0.1, math.nan, 0.3), "l2", "not numbers"),
         ((0.1, 2.5, 3.0), "cosine", "outside 0 to 2"),
-        ((0.1, None, 0.9), "cosine", "1 of 3 scores are missing"),
+        ((0.1, None, 0.9), "cosine", "The metric is cosine, but 1 of 3 scores are missing"),
+        ((0.1, None, 0.9), None, "1 of 3 scores are missing"),
+        ((None, None, None), "cosine", "3 of 3 scores are missing"),
+        ((None, None, None), None, ""),
         ((0.9, 0.5, 0.1), "similarity", ""),
         ((0.1, 0.5, 3.9), "l2", ""),
     ],
@@ -217,6 +221,28 @@ def test_a_threshold_that_no_value_can_reach_is_refused() -> None:
         rf.Filter(settings)(QUERY, DOCS, GAP, metric="cosine")
     # Best + 0.4 is 0.52, and nothing lies beyond.
     assert len(rf.Filter(settings)(QUERY, DOCS, GAP, metric="l2")) == 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "refused"),
+    [
+        ({}, True),
+        ({"cutoff.gap_threshold": 1.0}, False),
+        ({"quality.mode": "when_poor"}, False),
+        ({"quality.reranker": "none"}, False),
+        ({"quality.enabled": False}, False),
+        ({"cutoff.strategy": "fixed"}, False),
+    ],
+)
+def test_a_gap_that_no_rerank_scores_have_is_refused(
+    changes: dict[str, Any], refused: bool
+) -> None:
+    values = {"quality.enabled": True, "quality.mode": "always", "cutoff.gap_threshold": 1.5}
+    settings = rf.Settings().with_values(values | changes)
+    rf.Filter(settings)(QUERY, DOCS, GAP, metric="cosine")
+    flt = rf.Filter(settings, reranker=Reversed())
+    with pytest.raises(rf.RagfilterError, match="rerank scores") if refused else nullcontext():
+        flt(QUERY, DOCS, GAP, metric="cosine")
 
 
 def test_the_nearest_of_equal_ids_stays() -> None:

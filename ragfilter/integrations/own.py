@@ -40,10 +40,7 @@ def keep(
     read = to_chunks(docs)
     log_all([warning for _, warnings in read for warning in warnings])
     placed = [_placed(chunk, place) for place, (chunk, _) in enumerate(read)]
-    known = [score for score in scores if score is not None]
-    result = flt(
-        query, placed, known if len(known) == len(placed) else None, metric=metric, user=user
-    )
+    result = flt(query, placed, scores, metric=metric, user=user)
     return [docs[cast(_Placed, hit.chunk).place] for hit in result], result
 
 
