@@ -222,7 +222,8 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     assert re.search(r"^ +precision .* tokens +cost of 1,000 +ms$",
                      run("runs", "show", numbers[0])[1], re.MULTILINE)  # fmt: skip
     for row in json.loads(run("runs", "show", numbers[0], "--json")[1])["rows"]:
-        assert row["cost"] == pytest.approx(row["tokens"]["mean"] * 2 / 1000)
+        assert row["cost"]["mean"] == pytest.approx(row["tokens"]["mean"] * 2 / 1000)
+        assert row["cost"]["ci"] == pytest.approx([end * 2 / 1000 for end in row["tokens"]["ci"]])
     assert run("runs", "remove", numbers[0])[0] == 0
     code, _, err = run("runs", "show", numbers[0])
     assert code == 2

@@ -261,7 +261,8 @@ def test_money_is_told_where_prices_are_set() -> None:
     assert "prompts of 1,000 questions 0.4000 EUR 0.2000 EUR" in Tags(made["duel"]).text
     run = Tags(made["run"]).text
     assert "cost of 1,000 questions" in run
-    assert "100 0.2000 EUR" in run
+    assert "1.0 1.0–1.0 100 100–100 0.2000 EUR 0.2000–0.2000" in run
+    assert "2.0 1.0–3.0 200 100–300 0.4000 EUR 0.2000–0.6000" in run
     assert not any("1,000 questions" in page for page in pages().values())
 
 

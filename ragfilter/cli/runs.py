@@ -30,6 +30,7 @@ from ragfilter.text.numbers import counted, money, p_value, signed
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices
+    from ragfilter.evaluate.crossval import Interval
     from ragfilter.evaluate.paired import Paired
     from ragfilter.evaluate.records import QueryRecord
     from ragfilter.evaluate.table import Gain, Row
@@ -205,16 +206,15 @@ def head(run: Run) -> dict[str, Any]:
 def rows_document(rows: Sequence[Row], prices: Prices | None) -> list[dict[str, Any]]:
     """The table as plain values: a mean and its 95% interval for every measure, null for what was
     not measured; `cost` is that of the prompts of 1,000 questions, null without prices."""
-    from ragfilter.evaluate.table import MEASURES
+    from ragfilter.evaluate.table import MEASURES, cost
 
-    def told(row: Row, measure: str) -> dict[str, Any] | None:
-        found = row.means.get(measure)
+    def told(found: Interval | None) -> dict[str, Any] | None:
         return None if found is None else {"mean": found.mean, "ci": [found.low, found.high]}
 
     return [
         {"name": row.name, "group": row.group, "about": row.about}
-        | {measure: told(row, measure) for measure in MEASURES}
-        | {"cost": prices.of_thousand(row.means["tokens"].mean) if prices else None}
+        | {measure: told(row.means.get(measure)) for measure in MEASURES}
+        | {"cost": told(cost(row, prices) if prices else None)}
         for row in rows
     ]
 

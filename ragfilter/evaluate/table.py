@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import log2
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,9 @@ from ragfilter.evaluate.records import Kept, QueryRecord
 from ragfilter.evaluate.sweep import DEEPEST
 from ragfilter.evaluate.variants import IN_FORCE, Group, Variant
 from ragfilter.layers.cutoff import origin
+
+if TYPE_CHECKING:
+    from ragfilter.answer.stream import Prices
 
 FOLDS = 5
 MEASURES = (
@@ -91,6 +95,12 @@ def table(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[
     ranked = _or_nothing(records)
     best = np.argmax(ranked["f1"], axis=1)
     return (*rows, _row(ORACLE, "oracle", _picked(ranked, best), ABOUT_ORACLE))
+
+
+def cost(row: Row, prices: Prices) -> Interval:
+    """What the prompts of 1,000 questions cost: the mean of the tokens and its ends, priced."""
+    tokens = row.means["tokens"]
+    return Interval(*map(prices.of_thousand, (tokens.mean, tokens.low, tokens.high)))
 
 
 def layer_gains(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[Gain, ...]:

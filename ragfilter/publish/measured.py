@@ -16,6 +16,7 @@ from ragfilter.evaluate.runs import settings_of, variants_of
 from ragfilter.evaluate.table import (
     ABOUT_LAYERS,
     FIXED,
+    cost,
     figures_of,
     fixed_k_scores,
     fixed_line,
@@ -58,6 +59,7 @@ def of_run(run: Run, records: Sequence[QueryRecord], prices: Prices | None = Non
         rows=rows,
         labels=LABELS,
         prices=prices,
+        cost=cost,
         in_force=IN_FORCE,
         unmeasured=unmeasured(),
         gains=layer_gains(records, variants),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from test_every_control_explains_itself import unexplained
 
+from ragfilter.answer.stream import Prices
 from ragfilter.evaluate.measuring import measure
 from ragfilter.ingest import demo
 from ragfilter.ui.session import resources
@@ -89,6 +90,20 @@ def test_a_run_shows_the_honest_rows_and_every_view(measured: Any) -> None:
     page.choose("view-box", "Questions")
     assert len(page.at.dataframe[0].value) == FEW
     assert unexplained_here(page) == []
+
+
+def test_where_prices_are_set_the_cost_has_its_interval(
+    measured: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "cost" not in measured.at.button_group(key="intervals").options
+    monkeypatch.setattr(resources.Resources, "prices", Prices(2.0))
+    page = measured.run()
+    page.at.button_group(key="intervals").set_value(["cost", "tokens"])
+    table = page.run().at.dataframe[0].value
+    ends = table["cost 95%"].str.split(" – ", expand=True).astype(float)
+    tokens = table["tokens 95%"].str.split(" – ", expand=True).astype(float)
+    assert (ends * 1000 - tokens * 2).abs().max(axis=None) < 2
+    assert (ends[0] - 5e-4 <= table["cost"]).all()
 
 
 def test_a_run_leads_to_compare(measured: Any) -> None:

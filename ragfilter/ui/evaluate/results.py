@@ -11,7 +11,7 @@ from ragfilter.evaluate import told
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.runs import changed_since
 from ragfilter.evaluate.sweep import DEEPEST
-from ragfilter.evaluate.table import ABOUT_LAYERS, FIXED, ORACLE, within
+from ragfilter.evaluate.table import ABOUT_LAYERS, FIXED, ORACLE, cost, within
 from ragfilter.evaluate.variants import IN_FORCE, unmeasured
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import opening, plots
@@ -26,7 +26,7 @@ LABELS = {
     "chunks": "chunks", "tokens": "tokens", "cost": "cost", "ms": "ms", "unlabelled": "no label",
     "f1_most": "F1 at most",
 }  # fmt: skip
-INTERVALS = ("precision", "recall", "f1", "f2", "ndcg", "chunks", "tokens", "ms")
+INTERVALS = ("precision", "recall", "f1", "f2", "ndcg", "chunks", "tokens", "cost", "ms")
 HELP = {
     "ndcg": "trec_eval's nDCG of the kept chunks, in their order.",
     "ms": "Milliseconds to filter, without the search. A plain search has no such time.",
@@ -144,7 +144,8 @@ def _rows(measured: Measured, visit: Visit) -> None:
     prices = visit.resources.prices
     # A column of its own, so that the figures are numbers that can be sorted.
     shown = st.pills(
-        "95% interval of", INTERVALS, key="intervals", selection_mode="multi", default=["f1"],
+        "95% interval of", [name for name in INTERVALS if prices or name != "cost"],
+        key="intervals", selection_mode="multi", default=["f1"],
         persist_state="session", format_func=lambda name: LABELS[name],
         help="The bootstrap intervals to show, each beside its mean.",
     )  # fmt: skip
@@ -163,13 +164,11 @@ def _rows(measured: Measured, visit: Visit) -> None:
         config[label] = st.column_config.NumberColumn(
             label, help=about, format=_format(name), width=WIDTH
         )
-        if name == "cost":
-            if prices is not None:
-                columns[label] = [
-                    prices.of_thousand(row.means["tokens"].mean) for row in measured.rows
-                ]
-            continue
         found = [row.means.get(name) for row in measured.rows]
+        if name == "cost":
+            if prices is None:
+                continue
+            found = [cost(row, prices) for row in measured.rows]
         columns[label] = [None if each is None else each.mean for each in found]
         if name in shown:
             columns[f"{label} 95%"] = [_ends(name, each) for each in found]
