@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+from pathlib import Path
+from zipfile import ZipFile
+
 import pytest
 
+from ragfilter.evaluate.beir import Labels, read
 from ragfilter.stores.labels import query_id
-from ragfilter.ui.evaluate.sets import lines, one_line, with_ids
+from ragfilter.ui.evaluate.sets import lines, one_line, packed, with_ids
 
 
 @pytest.mark.parametrize(
@@ -32,3 +37,13 @@ def test_a_question_keeps_its_id_and_wording_whatever_is_edited_beside_it(asked:
 def test_questions_that_differ_in_their_breaks_alone_are_both_kept() -> None:
     before = {"q1": "a b", "q2": "a\nb"}
     assert with_ids(lines("a b\na b"), before) == before
+
+
+def test_the_export_holds_the_labels_in_both_forms(tmp_path: Path) -> None:
+    given = Labels({"q1": "who bakes?", "q2": "who rows?"}, {"q1": {"c1": 2, "c2": 0}})
+    with ZipFile(BytesIO(packed(given))) as archive:
+        assert archive.namelist() == ["queries.jsonl", "qrels.tsv", "qrels.txt"]
+        archive.extractall(tmp_path)
+    assert (tmp_path / "qrels.txt").read_text("utf-8") == "q1 0 c1 2\nq1 0 c2 0\n"
+    for qrels in ("qrels.tsv", "qrels.txt"):
+        assert read(tmp_path / "queries.jsonl", tmp_path / qrels) == given

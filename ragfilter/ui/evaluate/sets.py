@@ -89,8 +89,8 @@ def draw(visit: Visit, name: str, sets: Mapping[str, int], given: Labels | None)
                     mime="application/zip",
                     key="set-export",
                     on_click="ignore",
-                    help="The questions and their labels as BEIR files, queries.jsonl and "
-                    "qrels.tsv.",
+                    help="The questions (queries.jsonl) and their labels, as BEIR (qrels.tsv) and "
+                    "TREC (qrels.txt) have them.",
                 )
     with right:
         _files(visit)
@@ -119,10 +119,12 @@ def with_ids(questions: list[str], before: Mapping[str, str]) -> dict[str, str]:
 
 
 def packed(labels: Labels) -> bytes:
-    """The BEIR files of labelled questions, as one zip."""
+    """Labelled questions as one zip: their queries, and the labels in BEIR's form and TREC's."""
     out = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(out, "w") as archive:
-        for path in write(labels, Path(folder), "beir"):
+        queries, beir_qrels = write(labels, Path(folder), "beir")
+        _, trec_qrels = write(labels, Path(folder), "trec")
+        for path in (queries, beir_qrels, trec_qrels):
             archive.write(path, path.name)
     return out.getvalue()
 
