@@ -13,7 +13,8 @@ from ragfilter.settings.profiles import Fit, profile
 from ragfilter.settings.schema import Settings, field
 
 SCALES = ("distance", "similarity")
-"""Units of thresholds that belong to a collection."""
+"""Units of thresholds that belong to a collection. A rerank score does not: either reranker gives
+it as a probability (docs/tuning.md)."""
 
 
 def learned_elsewhere(settings: Settings, collection: str) -> str:
