@@ -91,7 +91,7 @@ def measurable(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> La
     if there_was and not any(map(relevant_of, kept.values())):
         raise InputError(
             "None of the chunks labelled as relevant is in the collection, as this user sees it.",
-            remedy="Index those chunks, label others, or choose another user.",
+            remedy="Index those chunks, label others, or ask as a user who sees more.",
         )
     return Labels(labels.queries, kept)
 
