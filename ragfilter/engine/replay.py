@@ -183,6 +183,25 @@ def with_rules(pool: Pool, rules: Mapping[str, str | None]) -> Pool:
     )
 
 
+def renew_rules(
+    pool: Pool, chunks: Mapping[str, Chunk], settings: Settings, user: User, wanted: int
+) -> Pool | None:
+    """The pool with the rules that `chunks` (by id) have now; None where only a search could tell
+    what comes in: fewer than `wanted` hits stay clean, or a text was never fetched that may be
+    needed now. Rules count also while `settings` leave them off."""
+    hits = (*pool.hits, *pool.reachable)
+    known = (c for c in (*(hit.chunk for hit in hits), *pool.references) if c.id in chunks)
+    rules = {c.id: chunks[c.id].rule for c in known if c.rule != chunks[c.id].rule}
+    renewed = with_rules(pool, rules)
+    # Chunks that only a side of a comparison brought in take no part in how far a search goes.
+    on = settings.with_values({"query_must.enabled": True, "entities.enabled": False})
+    scan = scan_rules(renewed)
+    clean = [hit for hit in retrieved(renewed, on, user) if is_clean(hit.chunk, on, scan, user)]
+    needed = (*clean[:wanted], *(hit for hit in renewed.hits if hit.id in rules))
+    enough = pool.complete or len(clean) >= wanted
+    return renewed if enough and all(hit.chunk.loaded for hit in needed) else None
+
+
 def count_clean(pool: Pool, settings: Settings, user: User = PUBLIC) -> int:
     """How many of the hits that enter the first layer are clean."""
     rules = scan_rules(pool)

@@ -13,7 +13,7 @@ from rules_page import typing
 
 from ragfilter.rules import edits
 from ragfilter.stores.workspace import Workspace
-from ragfilter.ui.session import resources
+from ragfilter.ui.session import pools, resources
 
 pytestmark = pytest.mark.model
 
@@ -181,9 +181,21 @@ def test_no_labelled_question_is_searched_to_save_a_rule(page: Any, calls: Count
     page.edit_rule(OTHER)
     calls.clear()
     through(write(page, PASSES), "rule-save")
-    # The open question's own, which is put again.
-    assert calls["ChromaCollection.nearest"] == 1
+    assert OTHER in page.kept
+    through(through(page, "rule-undo"), "rule-redo")
+    # Nor is the open one: what was found for it is replayed.
+    assert calls["ChromaCollection.nearest"] == 0
     assert len(resources.open_resources().labelled) == 0
+
+
+def test_a_rule_after_which_the_pool_falls_short_is_searched_for(
+    page: Any, calls: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pools, "renew_rules", lambda *_: None)
+    calls.clear()
+    through(write(page, PASSES), "rule-save")
+    assert OTHER in page.kept
+    assert calls["ChromaCollection.nearest"] == 1
 
 
 def test_without_labels_nothing_is_asked(
@@ -198,8 +210,7 @@ def test_without_labels_nothing_is_asked(
     assert not calls["ChromaCollection.nearest"]
     page.press("rule-save")
     assert MATRIX not in page.kept
-    # The open question's own, which is put again.
-    assert calls["ChromaCollection.nearest"] == 1
+    assert calls["ChromaCollection.nearest"] == 0
     assert len(resources.open_resources().labelled) == 0
 
 

@@ -21,7 +21,7 @@ from ragfilter.rules.rule import canonical, parse, pretty
 from ragfilter.text.characters import whole
 from ragfilter.ui.look import prose
 from ragfilter.ui.panels import drafting
-from ragfilter.ui.session import state
+from ragfilter.ui.session import questions, state
 from ragfilter.ui.session.resources import Resources, open_resources
 
 Act = Literal["save", "undo", "redo"]
@@ -86,13 +86,14 @@ def doubt(chunk_id: str) -> Doubt | None:
 def act(
     act: Act, chunk_id: str, expected: str | None, collection: str, guard: Guard | None = None
 ) -> None:
-    """Save, undo or redo, unless the guard has something against it; then the open question is put
-    to the changed collection."""
+    """Save, undo or redo, unless the guard has something against it; then the open question is
+    answered by the changed rules."""
     forget()
     text = st.session_state.get("rule-editor", "")
     try:
         resources = open_resources()
         store = resources.bench.collection(collection)
+        version = store.version
         journal, who = resources.bench.journal, resources.deployment.user
         after = text if act == "save" else _brought_back(act, store, journal, chunk_id)
         spoilt = "" if guard is None or after is None else guard(chunk_id, after)
@@ -124,6 +125,14 @@ def act(
     else:
         _drop(chunk_id)
         drafting.forget(chunk_id)
+        _follow(collection, version, resources)
+
+
+def _follow(collection: str, version: str, resources: Resources) -> None:
+    try:
+        questions.follow(collection, version, resources)
+    except RagfilterError:
+        # Putting the question again says what is wrong.
         state.renew()
 
 

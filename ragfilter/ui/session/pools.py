@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ragfilter.engine.complete import complete, joined, look_up, unfailed
-from ragfilter.engine.replay import count_clean, replay
+from ragfilter.engine.replay import count_clean, renew_rules, replay
 from ragfilter.engine.retrieve import gather, target
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Pending, Pool, Result, User
@@ -53,6 +53,23 @@ def pool_of(asked: Asked, settings: Settings, resources: Resources) -> Pool:
 def keep(asked: Asked, pool: Pool, resources: Resources) -> Pool:
     """Keep a pool. What models said meanwhile for another session stays in it."""
     return resources.pools.put(asked, pool, joined)
+
+
+def follow(
+    asked: Asked, before: str, settings: Settings, user: User, resources: Resources
+) -> Asked | None:
+    """The question after an edit of rules to the collection, which was at the version `before`:
+    its pool has the new rules. None where it has to be put again. Raises StoreError."""
+    now = put(asked.query, asked.collection, settings, user, resources)
+    pool = resources.pool(asked)
+    if pool is None or (asked.version, asked.reach) != (before, now.reach):
+        return None
+    chunks = resources.bench.collection(asked.collection).catalogue()
+    pool = renew_rules(pool, chunks, settings, now.reach.user, now.reach.wanted)
+    if pool is None:
+        return None
+    keep(now, pool, resources)
+    return now
 
 
 def settle(

@@ -91,6 +91,24 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
     return found if wish is None else _meet(wish, found, asked_before, settings, resources)
 
 
+def follow(collection: str, before: str, resources: Resources) -> None:
+    """Have the question in force answered by the rules as they are now, after an edit to the
+    collection, which was at the version `before`; it is put again only where that takes a search.
+    Raises RagfilterError."""
+    asked, settings, user = state.asked(), state.settings(), state.user()
+    if asked is None:
+        return
+    now = None
+    if asked.collection == collection and not st.session_state.pending:
+        now = pools.follow(asked, before, settings, user, resources)
+    if now is None:
+        state.renew()
+        return
+    st.session_state.asked, st.session_state.fresh = now, True
+    found = pools.pool_of(now, settings, resources)
+    st.session_state.settle = bool(state.replays().of(found, settings, user).needs)
+
+
 def _meet(
     wish: Wish, found: Pool, asked: state.Asked, settings: Settings, resources: Resources
 ) -> Pool:

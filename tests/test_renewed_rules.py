@@ -1,0 +1,86 @@
+"""After an edit of rules a pool is renewed without a search, where a search would tell the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ragfilter.engine.backends import Backends
+from ragfilter.engine.replay import renew_rules, replay
+from ragfilter.engine.retrieve import gather, target
+from ragfilter.model import PUBLIC, Chunk, Space
+from ragfilter.protocols import Vectors
+from ragfilter.settings.config import load
+from ragfilter.settings.schema import Settings
+
+PASSES, FAILS = '{"contain":"troll"}', '{"contain":"owl"}'
+N = 400
+
+
+class Row:
+    """Chunks in a row, at the ports of collection and embedder: chunk n lies n / 100 away."""
+
+    name = "row"
+    space: Space = "l2"
+    version = "1"
+
+    def __init__(self, rules: dict[int, str]) -> None:
+        self.all = {f"c{i}": Chunk(f"c{i}", f"troll {i}", rule=rules.get(i)) for i in range(N)}
+        self.searches = 0
+
+    def embed(self, texts: Sequence[str], progress: object = None) -> Vectors:
+        return np.zeros((len(texts), 1), dtype=np.float32)
+
+    def count(self) -> int:
+        return N
+
+    def nearest(
+        self, vector: Vectors, n: int, *, ids: Sequence[str] | None = None, where: object = None
+    ) -> list[tuple[str, float]]:
+        self.searches += 1
+        return [(i, int(i[1:]) / 100) for i in (self.all if ids is None else ids)][:n]
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
+        return {i: self.all[i] for i in ids if i in self.all}
+
+    def catalogue(self) -> dict[str, Chunk]:
+        return {i: replace(c, text="", loaded=False) for i, c in self.all.items()}
+
+
+def settings(profile: str) -> Settings:
+    chosen = load(profile=profile, environ={}).settings
+    return chosen.with_values({"retrieval.pool_size": 80, "quality.enabled": False})
+
+
+@pytest.mark.parametrize("profile", ["full", "query-must", "adaptive-gap"])
+@pytest.mark.parametrize(
+    ("before", "edits", "searched"),
+    [
+        ({}, {3: PASSES}, False),
+        ({3: FAILS}, {3: None}, False),
+        ({3: FAILS, 70: FAILS}, {3: PASSES, 70: PASSES, 200: FAILS}, False),
+        (dict.fromkeys(range(20), FAILS), {30: FAILS}, False),
+        # Fewer than wanted are left among the 80 that were found.
+        ({}, dict.fromkeys(range(40), FAILS), True),
+        # Only the texts of the first 80 were fetched, and of those that passed.
+        (dict.fromkeys(range(10, 120), FAILS), {100: PASSES}, True),
+    ],
+)
+def test_a_renewed_pool_keeps_what_another_search_would(
+    profile: str, before: dict[int, str], edits: dict[int, str | None], searched: bool
+) -> None:
+    chosen, row = settings(profile), Row(before)
+    backends = Backends(row, row)
+    pool = gather("a troll", chosen, backends)
+    searches = row.searches
+    for i, rule in edits.items():
+        row.all[f"c{i}"] = replace(row.all[f"c{i}"], rule=rule)
+    renewed = renew_rules(pool, row.catalogue(), chosen, PUBLIC, target(chosen))
+    assert row.searches == searches
+    assert (renewed is None) is searched
+    if renewed is not None:
+        again = gather("a troll", chosen, backends)
+        assert replay(renewed, chosen).kept == replay(again, chosen).kept
