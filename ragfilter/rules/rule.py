@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
 from ragfilter.errors import RuleError
-from ragfilter.text.characters import has_halves, whole
+from ragfilter.text.characters import has_halves, joined, whole
 from ragfilter.text.normalise import normalise
 
 Match = Literal["word", "substring"]
@@ -63,12 +63,14 @@ class Rule:
 
 def parse(text: str) -> Rule:
     """The rule in JSON text. Raises RuleError, whose `place` is a path such as
-    ``contain_one_of[1][0]``, or ``line 2, column 5`` where the text is no JSON."""
-    text = whole(text)
-    size = len(text.encode("utf-8"))
+    ``contain_one_of[1][0]``, ``rule`` for its size, or ``line 2, column 5`` where the text is no
+    JSON."""
+    text = joined(text)
+    size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
         raise RuleError(
-            f"the rule has {size:,} bytes, the limit is {MAX_BYTES:,}.",
+            f"has {size:,} bytes, the limit is {MAX_BYTES:,}.",
+            place="rule",
             remedy="Shorten it, or give the chunks that need other terms rules of their own.",
         )
     data = load(text)
@@ -104,7 +106,8 @@ def parse(text: str) -> Rule:
     )
     if count > MAX_TERMS:
         raise RuleError(
-            f"the rule has {count:,} terms, the limit is {MAX_TERMS:,}.",
+            f"has {count:,} terms, the limit is {MAX_TERMS:,}.",
+            place="rule",
             remedy="Leave out spellings that no query will contain.",
         )
     return rule

@@ -22,6 +22,13 @@ def whole(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+def joined(text: str) -> str:
+    """`text` with pairs of surrogates joined; lone ones stay, for whoever refuses them."""
+    if text.isascii() or not _HALVES.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
 def has_halves(text: str) -> bool:
     """Whether `text` holds a surrogate, so that it cannot be encoded as UTF-8."""
     return _HALVES.search(text) is not None

@@ -86,10 +86,13 @@ REFUSED: list[tuple[str, Any, str, str]] = [
     ("contain true", {"contain": True}, "contain", "one term"),
     ("contain blank", {"contain": ""}, "contain", "is empty"),
     ("half a character", '{"contain": "\\ud800"}', "contain", "half a character"),
+    ("half, raw", '{"contain_all_of": ["a", "\ud800"]}', "contain_all_of[1]", "half a character"),
+    ("half in a key", '{"contain\ud800": "a"}', "contain\ufffd", "unknown key"),
+    ("half outside", '{"contain": "a"}\ud800', "line 1, column 17", "not valid JSON"),
     ("match", {"match": "regex"}, "match", '"word" or "substring"'),
     ("match list", {"match": ["word"]}, "match", '"word" or "substring"'),
-    ("1,001 terms", {"contain_all_of": ["a"] * 1001}, "", "1,001 terms, the limit is 1,000"),
-    ("too large", {"contain": "a" * 65_536}, "", "65,551 bytes, the limit is 65,536"),
+    ("1,001 terms", {"contain_all_of": ["a"] * 1001}, "rule", "1,001 terms, the limit is 1,000"),
+    ("too large", {"contain": "a" * 65_536}, "rule", "65,551 bytes, the limit is 65,536"),
     ("long number", '{"contain": ' + "1" * 5000 + "}", "line 1, column 13", "too long"),
 ]
 
@@ -104,6 +107,10 @@ def test_what_is_refused_says_where_and_what_to_do(rule: Any, place: str, says: 
     assert caught.value.place == place
     assert says in str(caught.value)
     assert caught.value.remedy
+
+
+def test_halves_that_belong_together_are_one_character() -> None:
+    assert parse('{"contain": "\ud83d\ude00"}').contain == "\U0001f600"
 
 
 def test_limits_are_inclusive() -> None:
