@@ -683,6 +683,42 @@ def write(path: Path, *records: object) -> str:
     return str(path)
 
 
+def test_an_earlier_file_brings_back_what_it_held_and_nothing_else(
+    run: Run, tmp_path: Path
+) -> None:
+    out = tmp_path / "rules.jsonl"
+    run("export", "--out", str(out))
+    for chunk_id in ("boat", "cleric-7"):
+        run(
+            "import",
+            write(tmp_path / "new.jsonl", {"id": chunk_id, "query_must": {"contain": "x"}}),
+        )
+    run("import", write(tmp_path / "new.jsonl", {"id": "troll", "query_must": {"contain": "x"}}))
+    tried = run("import", str(out), "--prune", "--dry-run")
+    assert "removed: boat: no rule\n" in tried
+    assert "small: 3 rules would be saved (2 removed, which the file lacks), 1 unchanged, " in tried
+    assert run.rule("boat") == '{"contain":"x"}'
+    made = run.json("import", str(out), "--prune")
+    assert (made["pruned"], len(made["saved"]), made["unchanged"]) == (2, 3, 1)
+    assert [run.rule(i) for i in ("cleric-6", "cleric-7", "troll", "boat")] == [
+        GOOD, None, OTHER, None,
+    ]  # fmt: skip
+    # One step, undone at once.
+    run("undo")
+    assert [run.rule(i) for i in ("cleric-7", "troll", "boat")] == ['{"contain":"x"}'] * 3
+    assert run.json("import", str(out))["pruned"] == 0
+
+
+def test_nothing_is_pruned_that_a_line_may_name(run: Run, tmp_path: Path) -> None:
+    named = write(tmp_path / "named.jsonl", {"id": "troll", "query_must": 7}, {"id": "cleric-6"})
+    assert run.json("import", named, "--prune", code=1)["pruned"] == 0
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"id": "cleric-6", "query_must": {}}\n{"id": "tro', encoding="utf-8")
+    run("import", str(broken), "--prune", code=2)
+    assert f"line 2 of {broken} does not say which chunk it is about" in run.err
+    assert (run.rule("cleric-6"), run.rule("troll")) == (GOOD, OTHER)
+
+
 def test_import_names_what_it_refuses_and_saves_the_rest(run: Run, tmp_path: Path) -> None:
     file = write(
         tmp_path / "in.jsonl",

@@ -6,6 +6,8 @@ One object a line with `id` and `query_must`, the rule as an object or as text. 
 and a draft that failed, are skipped; ``"query_must": null`` removes the chunk's rule. A draft with
 remarks is held back unless they are accepted: nobody may have seen them. A later line for its chunk
 takes its place; any other second line with another rule is refused, since a bad merge leaves both.
+With `prune` a rule is removed whose chunk no line names, so that the collection has the file's
+rules and no others.
 
 A CSV file has the columns `id`, `title` and `query_must`, the rule as JSON text; one that cannot be
 read is written as a JSON string. A spreadsheet does not tell an empty cell from one that is not
@@ -46,7 +48,7 @@ _SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 @dataclass(frozen=True, slots=True)
 class Change:
     """A rule to be stored: canonical text, None for no rule; `before` is what is stored now.
-    `doubts` are the remarks of its draft."""
+    `doubts` are the remarks of its draft. No `line` names what is pruned: 0."""
 
     line: int
     chunk_id: str
@@ -86,6 +88,11 @@ class Plan:
     refusals: tuple[Refusal, ...]
     unchanged: int
     skipped: int
+
+    @property
+    def pruned(self) -> int:
+        """How many of the changes remove a rule that the file lacks."""
+        return sum(not change.line for change in self.changes)
 
 
 def lines(chunks: Iterable[Chunk]) -> Iterator[str]:
@@ -140,16 +147,25 @@ def read(path: Path) -> tuple[dict[str, Chunk], tuple[Refusal, ...]]:
     return {chunk_id: chunk for chunk_id, (_, chunk) in found.items()}, tuple(refusals)
 
 
-def plan(path: Path, stored: dict[str, str | None], *, with_doubts: bool = False) -> Plan:
+def plan(
+    path: Path,
+    stored: dict[str, str | None],
+    *,
+    with_doubts: bool = False,
+    prune: bool = False,
+) -> Plan:
     """What importing the file at `path` would change of `stored` (chunk id to rule text).
 
-    Without `with_doubts` drafts that have some are held back. Writes nothing. Raises InputError
-    where the file cannot be read at all.
+    Without `with_doubts` drafts that have some are held back. With `prune` the rules of chunks that
+    no line names are removed. Writes nothing. Raises InputError where the file cannot be read at
+    all, and where a line does not tell its chunk that may have to be spared.
     """
     wanted: dict[str, Change] = {}
     refusals: list[Refusal] = []
+    named: set[str] = set()
     skipped = 0
     for record in _records(path):
+        named.add(record.chunk_id if isinstance(record, Refusal) else record[1])
         found = record if isinstance(record, Refusal) else _change(*record, stored)
         if found is None:
             skipped += 1
@@ -161,6 +177,16 @@ def plan(path: Path, stored: dict[str, str | None], *, with_doubts: bool = False
                 refusals.append(_second(found.line, found.chunk_id, first.line))
             else:
                 wanted[found.chunk_id] = found
+    if prune:
+        if "" in named:
+            line = next(each.line for each in refusals if not each.chunk_id)
+            raise InputError(
+                f"line {line} of {path} does not say which chunk it is about, so that it is not "
+                "known which rules the file lacks.",
+                remedy="Correct the line, or import without removing rules.",
+            )
+        lacking = ((i, rule) for i, rule in stored.items() if rule and i not in named)
+        wanted |= {i: Change(0, i, rule, None) for i, rule in lacking}
     changes = wanted.values()
     new = [change for change in changes if change.before != change.after]
     return Plan(

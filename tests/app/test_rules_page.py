@@ -573,3 +573,9 @@ def test_only_the_export_of_one_who_sees_everything_counts(
         page.run()
         assert (MATRIX in journal.edited_since_export("demo")) is limited
         assert "monster-beholder" in journal.edited_since_export("demo")
+    page.at.checkbox(key="files-prune").set_value(True)
+    settled(page.run())
+    assert "124 rules to save (123 to remove, which the file lacks), 0 unchanged" in told(page)
+    page.at.checkbox(key="files-prune").set_value(False)
+    settled(page.run())
+    assert "1 rule to save, 0 unchanged" in told(page)

@@ -34,6 +34,14 @@ def import_(
     with_doubts: Annotated[
         bool, typer.Option("--with-doubts", help="Also save drafts with remarks.")
     ] = False,
+    prune: Annotated[
+        bool,
+        typer.Option(
+            "--prune",
+            help="Also remove the rules of chunks that the file does not name, as for going back "
+            "to an earlier version of it.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Save the rules of a file as one step.
@@ -48,7 +56,7 @@ def import_(
         stored = {i: c.rule for i, c in store.catalogue().items()}
         incomplete = store.incomplete
         parts.tell(incomplete)
-        plan = files.plan(file, stored, with_doubts=with_doubts)
+        plan = files.plan(file, stored, with_doubts=with_doubts, prune=prune)
         after = {change.chunk_id: change.after for change in plan.changes}
         saved = saving.save(after, stored, bench, place, filtering)
     if as_json:
@@ -66,6 +74,7 @@ def import_document(plan: Plan, *, dry_run: bool, saved: bool) -> dict[str, Any]
         "dry_run": dry_run,
         "saved" if saved else "would_save": [asdict(c) | {"kind": c.kind} for c in plan.changes],
         "held_back": [asdict(c) | {"kind": c.kind} for c in plan.held],
+        "pruned": plan.pruned,
         "unchanged": plan.unchanged,
         "skipped": plan.skipped,
         "refused": [asdict(refusal) for refusal in plan.refusals],
@@ -79,9 +88,11 @@ def import_text(collection: str, plan: Plan, *, saved: bool) -> str:
     lines += [_doubt("held back", change) for change in plan.held]
     lines += [refusal.told for refusal in plan.refusals]
     verb = "saved" if saved else "would be saved"
+    pruned = f" ({plan.pruned} removed, which the file lacks)" if plan.pruned else ""
     lines.append(
-        f"{collection}: {counted(len(plan.changes), 'rule')} {verb}, {plan.unchanged} unchanged, "
-        f"{counted(plan.skipped, 'line')} without a rule skipped, {len(plan.refusals)} refused"
+        f"{collection}: {counted(len(plan.changes), 'rule')} {verb}{pruned}, {plan.unchanged} "
+        f"unchanged, {counted(plan.skipped, 'line')} without a rule skipped, "
+        f"{len(plan.refusals)} refused"
         + (f", {len(plan.held)} held back for doubts" if plan.held else "")
     )
     lines += [HELD] if plan.held else []

@@ -15,7 +15,7 @@ from ragfilter.ui.look import html
 from ragfilter.ui.rules import bulk, desk, diff, effect, labelled
 from ragfilter.ui.rules.desk import Desk
 
-FILE, DOUBTS, SURE = "files-file", "files-doubts", "files-sure"
+FILE, DOUBTS, PRUNE, SURE = "files-file", "files-doubts", "files-prune", "files-sure"
 MOST_SHOWN = 20
 
 
@@ -80,30 +80,38 @@ def _import(work: Desk) -> None:
     with_doubts = st.checkbox(
         "With doubts", key=DOUBTS, help="Also takes drafts that carry remarks."
     )
+    prune = st.checkbox(
+        "Remove other rules",
+        key=PRUNE,
+        help="Also removes the rules of chunks that the file does not name, as for going back to "
+        "an earlier version of it.",
+    )
     try:
-        plan = _plan(work, file.name, file.getvalue(), with_doubts=with_doubts)
+        plan = _plan(work, file.name, file.getvalue(), with_doubts=with_doubts, prune=prune)
     except InputError as error:
         html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(error)}</p>')
         return
     _planned(work, plan)
 
 
-def _plan(work: Desk, name: str, content: bytes, *, with_doubts: bool) -> Plan:
+def _plan(work: Desk, name: str, content: bytes, *, with_doubts: bool, prune: bool) -> Plan:
     stored = {i: chunk.rule for i, chunk in work.chunks.items()}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rules.csv" if name.lower().endswith(".csv") else "rules.jsonl")
         path.write_bytes(content)
         try:
-            return rule_files.plan(path, stored, with_doubts=with_doubts)
+            return rule_files.plan(path, stored, with_doubts=with_doubts, prune=prune)
         except InputError as error:
             message = error.message.replace(str(path), name)
             raise InputError(message, remedy=error.remedy) from None
 
 
 def _planned(work: Desk, plan: Plan) -> None:
+    pruned = f" ({plan.pruned} to remove, which the file lacks)" if plan.pruned else ""
     html.draw(
-        f'<p class="rf-verdict">{counted(len(plan.changes), "rule")} to save, {plan.unchanged} '
-        f"unchanged, {len(plan.held)} held back for doubts, {len(plan.refusals)} refused.</p>"
+        f'<p class="rf-verdict">{counted(len(plan.changes), "rule")} to save{pruned}, '
+        f"{plan.unchanged} unchanged, {len(plan.held)} held back for doubts, {len(plan.refusals)} "
+        "refused.</p>"
     )
     refused = "".join(
         f"<li>{_where(each)}: {html.text(each.error)}</li>" for each in plan.refusals[:MOST_SHOWN]
