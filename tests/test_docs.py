@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -152,6 +153,29 @@ def test_the_readmes_labels_measure_and_tune_a_filter(
     )
     assert made.filtered.f1 > made.best_fixed_k.means.f1
     assert names["flt"] is not first
+
+
+def test_the_readmes_snippet_tells_what_rules_do(capsys: pytest.CaptureFixture[str]) -> None:
+    """Four tables that differ in a number, one of them with a rule that its question does not
+    meet."""
+    (snippet,) = (each for each in SNIPPETS if "build_matrix" in each)
+    import ragfilter as rf
+
+    tables: list[dict[str, Any]] = [
+        {"id": f"t{n}", "title": f"Attack table, armor class {n}", "text": f"Armor class {n}: 1{n}"}
+        for n in range(2, 6)
+    ]
+    tables[0]["query_must"] = {"contain_one_of": [["armor class 2", "armor class 2"], ["troll"]]}
+    flt = rf.Filter("full")
+    asked = {f"q{n}": f"What hits armor class {n}?" for n in range(2, 6)}
+    results = {i: flt(text, tables, [0.2] * 4, metric="cosine") for i, text in asked.items()}
+    labels = SimpleNamespace(qrels={f"q{n}": {f"t{n}": 1} for n in range(2, 6)})
+    names: dict[str, Any] = {"flt": flt, "results": results, "labels": labels}
+    exec(snippet, names)
+    said = r"[1-9] findings, 1 rules; the proposals lose what is relevant: False\n"
+    assert re.fullmatch(said, capsys.readouterr().out)
+    assert len(names["proposed"]) == 4
+    assert names["matrix"].rules[0].conflicts == (("q2", "t2"),)
 
 
 @pytest.mark.model
