@@ -137,11 +137,12 @@ def plan(change: Change, chunks: Iterable[Chunk]) -> Plan:
 
 
 def plan_mends(chunks: Iterable[Chunk], kinds: Collection[str] = ()) -> Plan:
-    """What lint proposes for the rules of `chunks`: of findings of `kinds`, else of all that are
-    sure."""
+    """What lint proposes for the rules of `chunks`, by their titles and such texts as they have: of
+    findings of `kinds`, else of all that are sure."""
     ruled = {chunk.id: chunk for chunk in chunks if chunk.rule}
     texts = {i: chunk.rule or "" for i, chunk in ruled.items()}
-    after = mend(texts, {i: chunk.title for i, chunk in ruled.items()}, kinds)
+    titles = {i: chunk.title for i, chunk in ruled.items()}
+    after = mend(texts, titles, kinds, {i: chunk.text for i, chunk in ruled.items()})
     left = tuple(i for i in ruled if i not in after)
     return Plan(after, {i: texts[i] for i in after}, left)
 

@@ -67,19 +67,20 @@ class Filter:
 
 
 class Checks:
-    """What the linter says of rules, remembered by rule and title. Safe in threads."""
+    """What the linter says of rules, remembered by rule, title and text. Safe in threads."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], tuple[Finding, ...]] = {}
+        self._known: dict[tuple[str, str, int], tuple[Finding, ...]] = {}
 
     def findings(self, chunk: Chunk) -> tuple[Finding, ...]:
-        """The findings about a chunk's rule."""
+        """The findings about a chunk's rule; its text counts where the chunk has it."""
         if not chunk.rule:
             return ()
-        key = chunk.rule, chunk.title
+        key = _key(chunk)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = lint({chunk.id: chunk.rule}, {chunk.id: chunk.title})
+            rule, title, text = ({chunk.id: of} for of in (chunk.rule, chunk.title, chunk.text))
+            found = self._known[key] = lint(rule, title, text)
         return found
 
     def state(self, chunk: Chunk) -> State:
@@ -93,7 +94,12 @@ class Checks:
 
     def missing(self, chunks: Iterable[Chunk]) -> list[Chunk]:
         """Those of `chunks` whose rule was not looked at yet."""
-        return [c for c in chunks if c.rule and (c.rule, c.title) not in self._known]
+        return [c for c in chunks if c.rule and _key(c) not in self._known]
+
+
+def _key(chunk: Chunk) -> tuple[str, str, int]:
+    # By its hash: texts are long, and those of many chunks are looked at.
+    return chunk.rule or "", chunk.title, hash(chunk.text)
 
 
 @dataclass(frozen=True)

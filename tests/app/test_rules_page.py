@@ -457,6 +457,17 @@ def test_the_tester_shows_which_rules_pass_which_block_and_which_never_act(page:
     assert (found["block"]["blocks"] > 0).all()
     assert (found["never act"]["blocks"] == 0).all()
     assert len(found["block"]) + len(found["never act"]) == 123
+def test_mends_read_the_texts_as_the_editor_does(page: Any) -> None:
+    store = resources.open_resources().bench.collection("demo")
+    # That 10 is an armor class, the text alone tells.
+    store.set_rule("the-monk", '{"contain":"ac 10"}')
+    page.at.text_input(key="rules-text").set_value("the-monk")
+    settled(choose_part(page, "Bulk").choose("bulk-kind", "Mend findings"))
+    (frame,) = [f.value for f in page.at.dataframe if "finding" in f.value]
+    assert list(frame["kind"]) == ["spelling"]
+    store.set_rule("the-monk", None)
+
+
     # What was chosen stays when the counts are others.
     page.choose("tester-shown", "pass")
     page.at.text_area(key="tester-text").set_value("nothing at all")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk
 from ragfilter.rules import bulk
 from ragfilter.rules.bulk import Change
+from ragfilter.rules.overview import Checks
 
 ROW = '{"contain_one_of":[["cleric","AC 6"],["hit"]],"contain_none_of":["undead"]}'
+AC_6 = '{"contain":"ac 6"}'
 BROKEN = '{"contains":1}'
 
 
@@ -53,6 +57,17 @@ def test_each_change(change: Change, before: str | None, after: str | None) -> N
 def test_what_stays_is_no_change(change: Change, rule: str | None) -> None:
     plan = bulk.plan(change, [Chunk("c", rule=rule)])
     assert (plan.after, plan.unchanged) == ({}, ("c",))
+
+
+def test_mends_know_the_text_where_the_chunk_has_it() -> None:
+    chunk = Chunk("c", "Hits whatever has armor class 6 or less.", "To hit", rule=AC_6)
+    assert bulk.plan_mends([replace(chunk, text="")], ["spelling"]).after == {}
+    assert bulk.plan_mends([chunk], ["spelling"]).after == {
+        "c": '{"contain_one_of":[["ac 6","armor class 6","armor class of 6"]]}'
+    }
+    checks = Checks()
+    assert checks.findings(replace(chunk, text="")) == ()
+    assert [finding.kind for finding in checks.findings(chunk)] == ["spelling"]
 
 
 def test_a_rule_that_cannot_be_read_is_refused_and_the_others_are_changed() -> None:

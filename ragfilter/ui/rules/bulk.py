@@ -10,11 +10,11 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.errors import InputError, RagfilterError
+from ragfilter.model import Chunk
 from ragfilter.report import short_title
 from ragfilter.rules import bulk, steps
 from ragfilter.rules.bulk import Change, Plan
 from ragfilter.rules.lint import Finding, by_severity
-from ragfilter.rules.overview import Row
 from ragfilter.text.numbers import counted
 from ragfilter.ui.look import html
 from ragfilter.ui.rules import desk, diff, effect, labelled
@@ -49,11 +49,12 @@ def draw(work: Desk) -> None:
     )
     chunks = [row.chunk for row in rows]
     if kind == MEND:
-        kinds = _findings(work, rows)
+        whole = list(work.read(chunk.id for chunk in chunks if chunk.rule).values())
+        kinds = _findings(work, whole)
         if kinds is None:
             said()
             return
-        say, plan = "mend findings", bulk.plan_mends(chunks, kinds)
+        say, plan = "mend findings", bulk.plan_mends(whole, kinds)
     else:
         try:
             change = _change(str(kind))
@@ -67,17 +68,22 @@ def draw(work: Desk) -> None:
     _preview(work, say, plan)
 
 
-def _findings(work: Desk, rows: Sequence[Row]) -> list[str] | None:
+def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
     """The kinds of finding to fix, empty for all certain fixes. None if there are no findings."""
     shared = desk.listing(work).shared
     found = by_severity(
-        replace(finding, chunk_id=row.id)
-        for row in rows
+        replace(finding, chunk_id=chunk.id)
+        for chunk in chunks
         for finding in (
-            *work.resources.checks.findings(row.chunk),
-            *([shared[row.id]] if row.id in shared else []),
+            *work.resources.checks.findings(chunk),
+            *([shared[chunk.id]] if chunk.id in shared else []),
         )
     )
+    if len(chunks) > desk.MOST_READ:
+        html.draw(
+            f'<p class="rf-aside">Texts are read for up to {desk.MOST_READ:,} rules. With a '
+            "narrower filter the linter may find more.</p>"
+        )
     if not found:
         html.draw(
             '<p class="rf-empty"><b>No findings.</b> The linter found nothing to question.</p>'

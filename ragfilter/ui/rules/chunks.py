@@ -87,7 +87,8 @@ def _filters(rows: Listing) -> None:
 HELP = {
     "Type": "Chunks of these types.",
     "Source": "Chunks from these files.",
-    "State": f"{signs.MEANT} {signs.EDITED}",
+    "State": f"{signs.MEANT} The linter sees rule and title here; the editor and Bulk show it the "
+    f"text too. {signs.EDITED}",
 }
 
 

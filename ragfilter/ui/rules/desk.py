@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -24,7 +24,7 @@ TITLE_WIDTH = 44
 OPEN, ORDER, PAGE_AT = "rules-open", "rules-order", "rules-page"
 PAGE = 50
 """Rows that are sent at once."""
-MANY, SHOWN_EVERY = 2_000, 500
+MANY, SHOWN_EVERY, MOST_READ = 2_000, 500, 1_000
 TEXT, TYPES, SOURCES, STATES = "rules-text", "rules-types", "rules-sources", "rules-states"
 
 
@@ -60,6 +60,15 @@ class Desk:
                 return None
             found = self.resources.chunks.put(key, chunk)
         return found
+
+    def read(self, ids: Iterable[str]) -> dict[str, Chunk]:
+        """Chunks that may be seen, by id: whole, but without their texts where they are too many to
+        be read in every run. Raises StoreError."""
+        listed = {i: self.chunks[i] for i in ids if i in self.chunks}
+        if len(listed) > MOST_READ:
+            return listed
+        found = self.resources.bench.collection(self.collection).chunks(list(listed))
+        return listed | {i: chunk for i, chunk in found.items() if self.user.sees(chunk)}
 
 
 def lay(collection: str, settings: Settings, resources: Resources) -> Desk:
