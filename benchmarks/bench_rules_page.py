@@ -43,6 +43,14 @@ def main() -> None:
     often = next(iter(asked.values())).hits[0].id
     timed("preview an edit", lambda: known.effect({often: EDITED}))
     everywhere = dict.fromkeys((pool.hits[0].id for pool in asked.values()), EDITED)
+    distinct = {i: replace(c, rule=f'{{"contain":"word {i}"}}') for i, c in chunks.items()}
+    table = timed("list 100,000 distinct rules", lambda: make_listing(distinct.values(), checks))
+
+    def first_edit() -> None:
+        table.with_drafts([often]).find(Filter())
+        known.effect({often: EDITED})
+
+    timed("mark a chunk's first draft in them, sort and preview it", first_edit)
     timed("preview one that touches every question", lambda: known.effect(everywhere))
     timed("take over an edit that was saved", lambda: known.renew(changed))
 

@@ -14,7 +14,7 @@ from rules_page import open_rules, settled, typing
 from ragfilter.evaluate import labels
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
-from ragfilter.ui.rules import effect
+from ragfilter.ui.rules import desk, effect
 from ragfilter.ui.session import background, resources
 
 pytestmark = pytest.mark.model
@@ -94,6 +94,20 @@ def test_next_goes_on_through_the_rows_and_the_order_stays_while_rules_are_saved
     assert "2 of 572" in told(page)
     page.press("rules-back").press("rule-undo")
     assert stored(first) is None
+
+
+def test_an_edit_lists_the_chunks_no_second_time(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk, "make_listing", None)
+    open_chunk(page, "monster-beholder")
+    write(page, '{"contain":"eye"}')
+    page.at.text_input(key="rules-text").set_value("monster-beholder")
+    found = rules_frame(page.run())
+    assert list(found["state"][list(found["id"]).index("monster-beholder")]) == [
+        "○ none", "✎ draft",
+    ]  # fmt: skip
+    page.press("rule-discard")
 
 
 def test_form_and_json_are_always_in_step(page: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from ragfilter.model import Chunk
@@ -21,8 +23,9 @@ CHUNKS = [
 ]
 
 
-def listed(wanted: Filter, **given: object) -> list[str]:
-    return [row.id for row in make_listing(CHUNKS, Checks(), **given).find(wanted)]  # type: ignore[arg-type]
+def listed(wanted: Filter, drafts: Sequence[str] = (), **given: object) -> list[str]:
+    listing = make_listing(CHUNKS, Checks(), **given)  # type: ignore[arg-type]
+    return [row.id for row in listing.with_drafts(drafts).find(wanted)]
 
 
 def test_what_needs_attention_comes_first() -> None:
@@ -31,6 +34,16 @@ def test_what_needs_attention_comes_first() -> None:
     assert listed(Filter(), harm=harm, drafts=["good"]) == [
         "broken", "never", "hurts", "good", "doubtful", "bare",
     ]  # fmt: skip
+
+
+def test_drafts_are_marked_in_their_rows_and_nowhere_else() -> None:
+    plain = make_listing(CHUNKS, Checks())
+    drafted = plain.with_drafts(["good", "gone"])
+    assert [row.id for row in drafted.rows] == [row.id for row in plain.rows]
+    assert {row.id for row in drafted.rows if row.draft} == {"good"}
+    assert drafted.by_id["good"].words == "valid, draft"
+    assert not any(row.draft for row in plain.rows)
+    assert plain.with_drafts(["gone"]) is plain
 
 
 @pytest.mark.parametrize(

@@ -100,21 +100,22 @@ def check(desk: Desk) -> None:
 
 
 def listing(desk: Desk, harm: Mapping[str, float] = MappingProxyType({})) -> Listing:
-    """The rows of the desk, made once a version, as long as no draft comes or goes. `harm` is what
-    each chunk costs labelled questions, where that is known."""
-    drafts = frozenset(state.drafts())
+    """The rows of the desk, made once a version; drafts, which come and go while one edits, are
+    marked in them. `harm` is what each chunk costs labelled questions, where that is known."""
     exported = desk.resources.bench.journal.edited_since_export(desk.collection)
     key = (
-        desk.collection, desk.version, desk.user, drafts, tuple(exported.items()),
+        desk.collection, desk.version, desk.user, tuple(exported.items()),
         frozenset(harm.items()),
     )  # fmt: skip
-    found = desk.resources.listings.get(key)
+    shelf, drafts = desk.resources.listings, frozenset(state.drafts())
+    found = shelf.get((key, drafts))
     if found is None:
-        chunks = desk.chunks.values()
-        made = make_listing(
-            chunks, desk.resources.checks, drafts=drafts, exported=exported, harm=harm
-        )
-        found = desk.resources.listings.put(key, made)
+        plain = shelf.get(key)
+        if plain is None:
+            chunks = desk.chunks.values()
+            made = make_listing(chunks, desk.resources.checks, exported=exported, harm=harm)
+            plain = shelf.put(key, made)
+        found = shelf.put((key, drafts), plain.with_drafts(drafts))
     return found
 
 
