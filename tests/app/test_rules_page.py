@@ -14,7 +14,7 @@ from rules_page import open_rules, settled, typing
 from ragfilter.evaluate import labels
 from ragfilter.rules import edits
 from ragfilter.rules.journal import Journal
-from ragfilter.ui.rules import desk, effect
+from ragfilter.ui.rules import desk, effect, tester
 from ragfilter.ui.session import background, resources
 
 pytestmark = pytest.mark.model
@@ -498,6 +498,25 @@ def drop_expectations(page: Any, *lines: object) -> Any:
 
 
 def broken_rows(page: Any) -> list[list[str]]:
+def test_the_tester_finds_a_chunk_by_title_or_id(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tester, "MOST_ROWS", 5)
+    choose_part(page, "Tester")
+    page.at.text_area(key="tester-text").set_value("nothing at all")
+    page.run()
+    offered = page.at.selectbox(key="tester-chunk").options
+    assert len(offered) == 5
+    for sought in ("clerics ac-6", "matrix CLERICS Class 6"):
+        page.at.text_input(key="tester-find").set_value(sought)
+        page.run()
+        page.at.selectbox(key="tester-chunk").set_value(MATRIX)
+        assert "The chunk is blocked" in told(page.run())
+    page.at.text_input(key="tester-find").set_value("no such chunk")
+    page.run()
+    assert page.at.selectbox(key="tester-chunk").options == []
+
+
     frames = [f.value for f in page.at.dataframe if "expected" in f.value]
     return [list(row) for frame in frames for row in frame.drop(columns="chunk").to_numpy()]
 

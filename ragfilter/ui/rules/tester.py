@@ -19,6 +19,7 @@ from ragfilter.ui.rules import expected
 from ragfilter.ui.rules.desk import OPEN, Desk
 
 TEXT, QUESTION, CHUNK, SHOWN = "tester-text", "tester-question", "tester-chunk", "tester-shown"
+FIND = "tester-find"
 KINDS = ALL, PASS, BLOCK, NEVER = ("all", "pass", "block", "never act")
 MOST = 10_000
 MOST_ROWS = 500
@@ -138,13 +139,23 @@ def _one(work: Desk, questions: list[str], rules: dict[str, str]) -> None:
             format_func=lambda i: questions[i] if i < len(questions) else "",
             help="The question to look at closely.",
         )
+        sought = st.text_input(
+            "Find a chunk",
+            key=FIND,
+            persist_state="session",
+            icon=":material/search:",
+            placeholder="Title or id",
+            help="Offers only chunks that contain all of these words in title or id.",
+            width=200,
+        )
+        found = _found(work, sought or "", rules)
         chunk_id = st.selectbox(
             "Chunk",
-            _near(questions[at] if at is not None and at < len(questions) else "", rules),
+            _near(questions[at] if at is not None and at < len(questions) else "", found),
             key=CHUNK,
             format_func=lambda i: work.chunks[i].name,
             help="A chunk that has a rule: the one that is open under Chunks first, then those "
-            "whose rule the question meets.",
+            f"whose rule the question meets, {MOST_ROWS} at most.",
         )
     if at is None or at >= len(questions) or chunk_id not in rules:
         return
@@ -154,6 +165,15 @@ def _one(work: Desk, questions: list[str], rules: dict[str, str]) -> None:
         html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(error)}</p>')
         return
     html.draw(_explained(made, whole(questions[at])))
+
+
+def _found(work: Desk, sought: str, rules: dict[str, str]) -> dict[str, str]:
+    """The rules of the chunks that hold all words sought in title or id."""
+    words = sought.casefold().split()
+    if not words:
+        return rules
+    named = ((i, f"{work.chunks[i].title}\n{i}".casefold()) for i in rules)
+    return {i: rules[i] for i, text in named if all(word in text for word in words)}
 
 
 def _near(question: str, rules: dict[str, str]) -> list[str]:
