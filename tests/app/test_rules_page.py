@@ -323,6 +323,32 @@ def test_a_bulk_change_is_previewed_saved_as_one_step_and_undone(page: Any) -> N
     assert list(rules_frame(page)["id"]) == ids
 
 
+def test_every_diff_of_a_bulk_change_can_be_looked_at(page: Any) -> None:
+    page.at.text_input(key="rules-text").set_value("monster-")
+    choose_part(page, "Bulk")
+    page.at.multiselect(key="bulk-terms").set_value(["claw"])
+    settled(page.run())
+    total = int(page.at.button(key="bulk-save").label.split()[1].replace(",", ""))
+
+    def diffs() -> list[str]:
+        return [e.value for e in page.at.html if 'class="rf-diff"' in e.value]
+
+    seen = diffs()
+    for first in range(21, total + 1, 20):
+        assert not page.at.button(key="bulk-changes-on").disabled
+        page.press("bulk-changes-on")
+        assert f"Changes {first} to {min(first + 19, total)} of {total}" in told(page)
+        seen += diffs()
+    assert page.at.button(key="bulk-changes-on").disabled
+    assert len({*seen}) == len(seen) == total > 40
+    # Fewer changes are shown from a page that they have.
+    page.at.multiselect(key="bulk-left-out").set_value(
+        list(page.at.multiselect(key="bulk-left-out").options)[1:]
+    )
+    settled(page.run())
+    assert len(diffs()) == 1
+
+
 def test_an_undo_or_redo_in_the_history_asks_once_more_where_labelled_recall_is_lost(
     page: Any,
 ) -> None:

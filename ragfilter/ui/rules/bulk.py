@@ -28,7 +28,7 @@ KINDS = GROUP, SPELLINGS, REPLACE, MEND, SET, REMOVE = (
 KIND, TERM, TERMS, RULE, SURE = "bulk-kind", "bulk-term", "bulk-terms", "bulk-rule", "bulk-sure"
 MEND_KINDS, NEW, SAID = "bulk-kinds", "bulk-new", "bulk-said"
 LEFT_OUT = "bulk-left-out"
-MOST_SHOWN, MOST_FINDINGS, MOST_LEFT_OUT = 20, 500, 1_000
+MOST_FINDINGS, MOST_LEFT_OUT = 500, 1_000
 
 
 def draw(work: Desk) -> None:
@@ -200,12 +200,10 @@ def _preview(work: Desk, say: str, plan: Plan) -> None:
         disabled=not sure,
         help="Saves all of them as one step, which can be undone under History.",
     )
-    shown = list(plan.after)[:MOST_SHOWN]
-    for chunk_id in shown:
-        name = work.chunks[chunk_id].name
-        diff.draw(name, plan.before[chunk_id], plan.after[chunk_id])
-    if len(plan.after) > len(shown):
-        html.draw(f'<p class="rf-aside">and {len(plan.after) - len(shown):,} more</p>')
+    diff.draw_all(
+        [(work.chunks[i].name, plan.before[i], after) for i, after in plan.after.items()],
+        "bulk-changes",
+    )
     labelled.wait(work)
 
 

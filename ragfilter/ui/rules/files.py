@@ -136,10 +136,9 @@ def _planned(work: Desk, plan: Plan) -> None:
         disabled=not sure,
         help="Saves all of them as one step, which can be undone under History.",
     )
-    for change in plan.changes[:MOST_SHOWN]:
-        diff.draw(work.chunks[change.chunk_id].name, change.before, change.after)
-    if len(plan.changes) > MOST_SHOWN:
-        html.draw(f'<p class="rf-aside">and {len(plan.changes) - MOST_SHOWN:,} more</p>')
+    diff.draw_all(
+        [(work.chunks[c.chunk_id].name, c.before, c.after) for c in plan.changes], "files-changes"
+    )
     labelled.wait(work)
 
 
