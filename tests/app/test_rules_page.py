@@ -428,6 +428,10 @@ def test_the_table_shows_what_rules_do_and_what_harms_first(page: Any) -> None:
     settled(page.press("rules-measure"))
     frame = rules_frame(page)
     ruled = frame[frame["blocks"].notna()]
+    # What tells less stands behind what a chunk is known by.
+    assert list(frame)[-5:] == ["queries", "passes", "precision", "Δrecall without", "fires"]
+    assert (ruled["queries"] <= ruled["blocks"] + ruled["passes"]).all()
+    assert set(ruled["fires"]) <= {"never", "sometimes", "always"}
     # Without figures the first page is all chunks without a rule.
     assert len(ruled)
     assert ((ruled["ΔF1 without"] > 0) | (ruled["conflicts"] > 0)).all()
@@ -451,6 +455,17 @@ def test_findings_are_listed_and_mended_by_kind(page: Any) -> None:
     assert stored("monster-owlbear") == '{"contain_one_of":[["owl","bear","claw"]]}'
     assert "No findings." in told(page)
     store.set_rule("monster-owlbear", before)
+
+
+def test_mends_read_the_texts_as_the_editor_does(page: Any) -> None:
+    store = resources.open_resources().bench.collection("demo")
+    # That 10 is an armor class, the text alone tells.
+    store.set_rule("the-monk", '{"contain":"ac 10"}')
+    page.at.text_input(key="rules-text").set_value("the-monk")
+    settled(choose_part(page, "Bulk").choose("bulk-kind", "Mend findings"))
+    (frame,) = [f.value for f in page.at.dataframe if "finding" in f.value]
+    assert list(frame["kind"]) == ["spelling"]
+    store.set_rule("the-monk", None)
 
 
 def test_questions_that_were_asked_are_counted_apart(page: Any) -> None:
@@ -483,47 +498,6 @@ def test_the_tester_says_what_was_found_and_what_came_nearest(page: Any) -> None
     assert "The chunk passes" in told(page)
 
 
-def test_the_tester_shows_which_rules_pass_which_block_and_which_never_act(page: Any) -> None:
-    choose_part(page, "Tester")
-    page.at.text_area(key="tester-text").set_value("cleric vs armor class 6\nnothing at all")
-    page.run()
-    found = {}
-    for kind in ("all", "pass", "block", "never act"):
-        page.choose("tester-shown", kind)
-        (found[kind],) = [f.value for f in page.at.dataframe if "passes" in f.value]
-    assert len(found["all"]) == 123
-    assert 0 < len(found["pass"]) < 123
-    assert (found["pass"]["passes"] > 0).all()
-    assert (found["block"]["blocks"] > 0).all()
-    assert (found["never act"]["blocks"] == 0).all()
-    assert len(found["block"]) + len(found["never act"]) == 123
-def test_mends_read_the_texts_as_the_editor_does(page: Any) -> None:
-    store = resources.open_resources().bench.collection("demo")
-    # That 10 is an armor class, the text alone tells.
-    store.set_rule("the-monk", '{"contain":"ac 10"}')
-    page.at.text_input(key="rules-text").set_value("the-monk")
-    settled(choose_part(page, "Bulk").choose("bulk-kind", "Mend findings"))
-    (frame,) = [f.value for f in page.at.dataframe if "finding" in f.value]
-    assert list(frame["kind"]) == ["spelling"]
-    store.set_rule("the-monk", None)
-
-
-    # What was chosen stays when the counts are others.
-    page.choose("tester-shown", "pass")
-    page.at.text_area(key="tester-text").set_value("nothing at all")
-    page.run()
-    (frame,) = [f.value for f in page.at.dataframe if "passes" in f.value]
-    assert page.at.session_state["tester-shown"] == "pass"
-    assert len(frame) < len(found["pass"])
-
-
-def drop_expectations(page: Any, *lines: object) -> Any:
-    text = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
-    page.at.file_uploader(key="tester-expected").set_value(("wanted.jsonl", text, "text/plain"))
-    return page.run()
-
-
-def broken_rows(page: Any) -> list[list[str]]:
 def test_the_tester_finds_a_chunk_by_title_or_id(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -543,6 +517,36 @@ def test_the_tester_finds_a_chunk_by_title_or_id(
     assert page.at.selectbox(key="tester-chunk").options == []
 
 
+def test_the_tester_shows_which_rules_pass_which_block_and_which_never_act(page: Any) -> None:
+    choose_part(page, "Tester")
+    page.at.text_area(key="tester-text").set_value("cleric vs armor class 6\nnothing at all")
+    page.run()
+    found = {}
+    for kind in ("all", "pass", "block", "never act"):
+        page.choose("tester-shown", kind)
+        (found[kind],) = [f.value for f in page.at.dataframe if "passes" in f.value]
+    assert len(found["all"]) == 123
+    assert 0 < len(found["pass"]) < 123
+    assert (found["pass"]["passes"] > 0).all()
+    assert (found["block"]["blocks"] > 0).all()
+    assert (found["never act"]["blocks"] == 0).all()
+    assert len(found["block"]) + len(found["never act"]) == 123
+    # What was chosen stays when the counts are others.
+    page.choose("tester-shown", "pass")
+    page.at.text_area(key="tester-text").set_value("nothing at all")
+    page.run()
+    (frame,) = [f.value for f in page.at.dataframe if "passes" in f.value]
+    assert page.at.session_state["tester-shown"] == "pass"
+    assert len(frame) < len(found["pass"])
+
+
+def drop_expectations(page: Any, *lines: object) -> Any:
+    text = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+    page.at.file_uploader(key="tester-expected").set_value(("wanted.jsonl", text, "text/plain"))
+    return page.run()
+
+
+def broken_rows(page: Any) -> list[list[str]]:
     frames = [f.value for f in page.at.dataframe if "expected" in f.value]
     return [list(row) for frame in frames for row in frame.drop(columns="chunk").to_numpy()]
 
@@ -608,6 +612,12 @@ def test_files_go_out_and_come_in_with_a_dry_run_first(page: Any, tmp_path: Path
     settled(page.run())
     assert "1 rule to save, 0 unchanged, 0 held back for doubts, 1 refused." in told(page)
     assert "line 2 monster-owlbear-lair" in told(page)
+    page.at.checkbox(key="files-prune").set_value(True)
+    settled(page.run())
+    assert "124 rules to save (123 to remove, which the file lacks), 0 unchanged" in told(page)
+    page.at.checkbox(key="files-prune").set_value(False)
+    settled(page.run())
+    assert "1 rule to save, 0 unchanged" in told(page)
     assert stored("monster-owlbear") is None
     if "files-sure" in {box.key for box in page.at.checkbox}:
         page.at.checkbox(key="files-sure").set_value(True)
@@ -643,9 +653,3 @@ def test_only_the_export_of_one_who_sees_everything_counts(
         page.run()
         assert (MATRIX in journal.edited_since_export("demo")) is limited
         assert "monster-beholder" in journal.edited_since_export("demo")
-    page.at.checkbox(key="files-prune").set_value(True)
-    settled(page.run())
-    assert "124 rules to save (123 to remove, which the file lacks), 0 unchanged" in told(page)
-    page.at.checkbox(key="files-prune").set_value(False)
-    settled(page.run())
-    assert "1 rule to save, 0 unchanged" in told(page)

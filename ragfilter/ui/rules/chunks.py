@@ -175,6 +175,15 @@ def _frame(rows: Sequence[Row], made: Matrix | None) -> pd.DataFrame:
         "source": [row.chunk.source for row in rows],
         "id": [row.id for row in rows],
     }
+    if made is not None:
+        # What tells less stands where one has to look for it.
+        columns |= {
+            "queries": [None if row is None else row.queries for row in known],
+            "passes": [None if row is None else row.passes for row in known],
+            "precision": [None if row is None else row.precision for row in known],
+            "Δrecall without": [None if row is None else row.delta_recall for row in known],
+            "fires": [None if row is None else row.fires for row in known],
+        }
     return pd.DataFrame(columns)
 
 
@@ -209,4 +218,13 @@ def _columns(state: int) -> dict[str, Any]:
         "type": column.TextColumn("type", width=60),
         "source": column.TextColumn("source", width=100),
         "id": column.TextColumn("id", width=150),
+        "queries": column.NumberColumn("queries", width=66, help=matrix.HELP["queries"]),
+        "passes": column.NumberColumn("passes", width=60, help=matrix.HELP["passes"]),
+        "precision": column.NumberColumn(
+            "precision", width=72, format="%.2f", help=matrix.HELP["precision"]
+        ),
+        "Δrecall without": column.NumberColumn(
+            "Δrecall without", width=104, format="%+.4f", help=matrix.HELP["Δrecall without"]
+        ),
+        "fires": column.TextColumn("fires", width=80, help=matrix.HELP["fires"]),
     }
