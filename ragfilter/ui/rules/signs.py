@@ -37,9 +37,8 @@ def states(view: View) -> dict[str, tuple[str, ...]]:
     """By chunk of a result, all that is said of its rule's state. What the linter finds in several
     rules, it finds among these chunks."""
     chunks = (hit.chunk for hit in view.shown.hits)
-    made = make_listing(
-        chunks, view.resources.checks, drafts=state.drafts(), exported=_exported(view)
-    )
+    made = make_listing(chunks, view.resources.checks, exported=_exported(view))
+    made = made.with_drafts(frozenset(state.drafts()))
     return {row.id: tuple(row.words.split(", ")) for row in made.rows}
 
 
