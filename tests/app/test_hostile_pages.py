@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from acting import active
 from hostile import CANARY, CHUNKS, HOSTILE, IDS, NAME, build
+from test_collections import indexed
 
 from ragfilter.rules import edits
+from ragfilter.ui.evaluate.page import PARTS as EVALUATE_PARTS
 from ragfilter.ui.evaluate.results import VIEWS
 from ragfilter.ui.rules.workbench import PARTS
 from ragfilter.ui.session import resources
@@ -20,6 +22,8 @@ pytestmark = pytest.mark.model
 
 QUESTIONS = {f"{i} {text}": f"What is in the vault? {text}" for i, text in enumerate(HOSTILE[:6])}
 SET = HOSTILE[0]
+NEW = HOSTILE[5]
+"""A set of which no walk but `compare` leaves a run: Compare would find it measured."""
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +38,7 @@ def page(open_page: Callable[..., Any], workspace: Path) -> Any:
     bench = resources.open_resources().bench
     if SET not in bench.labels.sets(NAME):
         bench.labels.put_set(NAME, SET, QUESTIONS)
+        bench.labels.put_set(NAME, NEW, dict(list(QUESTIONS.items())[:2]))
         labels = [(q, c.id, i % 2) for q in QUESTIONS.values() for i, c in enumerate(CHUNKS[:9])]
         bench.labels.add(NAME, labels, who=HOSTILE[1])
         for chunk_id, text in zip(IDS, HOSTILE, strict=True):
@@ -77,6 +82,9 @@ def evaluate(page: Any) -> Iterator[Any]:
     yield page.press("evaluate")
     for view in VIEWS:
         yield page.choose("view-box", view)
+    page.at.toggle(key="sets-open").set_value(True)
+    for part in EVALUATE_PARTS:
+        yield page.run().choose("sets-part", part)
 
 
 def tune(page: Any) -> Iterator[Any]:
@@ -86,15 +94,31 @@ def tune(page: Any) -> Iterator[Any]:
     yield page.press("suggest")
 
 
+def compare(page: Any) -> Iterator[Any]:
+    page.at.text_input(key="question").set_value(f"What is in the vault? {HOSTILE[0]}")
+    yield page.press("ask-button")
+    yield page.press("sides-swap")
+    yield page.choose("compare-mode-box", "Query set")
+    page.at.selectbox(key="compare-set-box").set_value(NEW)
+    yield page.run()
+    yield page.press("compare-measure")
+
+
 def collections(page: Any) -> Iterator[Any]:
     files = [(f"{text}.md", f"# {text}\n\n{text}".encode(), "text/plain") for text in HOSTILE[:4]]
     page.at.file_uploader[0].set_value([*files, ("zqx.jsonl", b'{"text": 1}\n', "text/plain")])
     yield page.run()
     page.at.selectbox(key="manage-name").set_value(NAME)
     yield page.run()
+    page.at.text_input(key="upload-name").set_value("zqx-files")
+    yield indexed(page.run().press("index"))
+    assert any("what to do" in frame.value for frame in page.at.dataframe)
 
 
-@pytest.mark.parametrize("walk", [rules, evaluate, tune, collections], ids=lambda w: w.__name__)
+WALKS = rules, evaluate, tune, compare, collections
+
+
+@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.__name__)
 def test_text_from_outside_does_nothing(page: Any, walk: Callable[[Any], Iterator[Any]]) -> None:
     page.at.switch_page(f"pages/{walk.__name__}.py")
     seen = 0
