@@ -165,10 +165,9 @@ def _context(summary: Summary) -> str:
         f"search have {numbers.tokens(summary.tokens_unfiltered)}."
     )
     return (
-        f'<div class="rf-fact" title="{about}"><span>Context</span>'
-        f"<b>{numbers.tokens(summary.tokens)} "
-        f"<i>was {numbers.count(summary.tokens_unfiltered)} "
-        f"(first {summary.unfiltered})</i></b></div>"
+        f'<div class="rf-fact" title="{about}">'
+        f"<span>Context, was {numbers.count(summary.tokens_unfiltered)} "
+        f"(first {summary.unfiltered})</span><b>{numbers.tokens(summary.tokens)}</b></div>"
     )
 
 

@@ -45,10 +45,10 @@ def draw(view: View) -> None:
             "Filter",
             key="filter",
             persist_state="session",
-            placeholder="Title, id, type, layer, reason",
+            placeholder="Any words",
             label_visibility="collapsed",
             icon=":material/search:",
-            width=230,
+            width=150,
         )
         st.selectbox(
             "Rule",
@@ -58,16 +58,17 @@ def draw(view: View) -> None:
             persist_state="session",
             placeholder="Any rule",
             label_visibility="collapsed",
-            width=124,
+            format_func=lambda word: "no rule" if word == "none" else word,
+            width=122,
         )
         admitted = _admitted(view)
         shown = _matching(_ordered(rows, order), wanted or "", admitted)
         st.markdown(quiet(f"{numbers.count(len(shown))} of {numbers.chunks(len(rows))}"))
         hint.beside(
             "By rank: the order in which the store found them. Kept first: the result, then what "
-            "was dropped. The filter shows chunks that contain all of its words. Click a row to "
-            "open its chunk. The list beside the filter picks chunks by the state of their rule. "
-            f"{signs.MEANT} {signs.EDITED}"
+            "was dropped. The filter shows chunks that contain all of its words in title, id, "
+            "type, source, layer or reason. Beside it, choose the state of their rule. "
+            f"{signs.MEANT} {signs.EDITED} Click a row to open its chunk."
         )
         several = st.toggle(
             "Label several",
