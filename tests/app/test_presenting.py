@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +20,9 @@ STAGE = {"profile": "full", "q": CLERIC, "present": "true"}
 
 def said(page: Any) -> list[str]:
     """The sentences at the top, without their markup."""
-    return [re.sub(r"[*\\]", "", text.value) for text in page.at.markdown if text.help]
+    return [
+        re.sub(r"[*\\]", "", text.value) for text in page.at.markdown if text.help and text.value
+    ]
 
 
 def scene(page: Any) -> str:
@@ -60,6 +63,26 @@ def test_what_fell_is_walked_through_layer_by_layer(open_page: Callable[..., Any
     assert walked == ["Step 1 of 3: 117 of 200 left", "Step 2 of 3: 9 of 200 left", "2 needed"]
     assert scene(page.press("scene-back")) == "Step 2 of 3: 9 of 200 left"
     assert scene(page.press("scene-flip")) == "2 needed"
+
+
+def test_every_number_is_explained_on_demand(open_page: Callable[..., Any]) -> None:
+    page = open_page(STAGE)
+    marks = [text.help for text in page.at.markdown if text.help and not text.value]
+    assert [
+        next(n for n, words in enumerate(("left after the steps", "lets into", "plain search"))
+             if words in mark)
+        for mark in marks
+    ] == [0, 1, 2]  # fmt: skip
+    assert all("Tokens are" in mark for mark in marks[1:])
+    (chart,) = page.at.get("plotly_chart")
+    notes = json.loads(chart.proto.spec)["layout"]["annotations"]
+    assert [note["text"].split("> ")[-1] for note in notes] == [
+        "a plain search takes the first 15",
+        "80 were about another armor class, 3 were about something else",
+        "101 came too far down the list, 7 did not match well enough",
+        "7 were too far from the best match",
+    ]
+    assert all(note["hovertext"] for note in notes)
 
 
 def test_only_the_unfiltered_answer_is_marked(open_page: Callable[..., Any]) -> None:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from ragfilter.answer.stream import Answer
 from ragfilter.report import short_title
 from ragfilter.text import numbers
-from ragfilter.ui.look import html
+from ragfilter.ui.look import hint, html
 from ragfilter.ui.panels import answer as panel
 from ragfilter.ui.session.answers import Side
 from ragfilter.ui.session.resources import Resources
 
 TITLES = {"filtered": "With the filter", "unfiltered": "Without the filter"}
+ABOUT = {
+    "filtered": "The passages that the filter lets into the prompt.",
+    "unfiltered": "The first passages of the plain search, which would be sent without the filter.",
+}
+TOKENS = (
+    "Tokens are the word pieces that an LLM reads and bills by; this is an estimate of what these "
+    "passages take in the prompt."
+)
 QUOTING = "The sentences closest to the question, quoted. No LLM was asked."
 LONGEST = 90
 
@@ -19,10 +29,14 @@ def title(side: Side) -> None:
     """Which side it is, and how much it sends."""
     context = side.context
     n = len(context.chunks)
-    html.draw(
-        f'<h2 class="rf-side rf-{side.name}"><b>{TITLES[side.name]}</b> '
-        f"<span>{numbers.counted(n, 'passage')}, {numbers.tokens(context.tokens)}</span></h2>"
-    )
+    # The mark follows the words, and goes below them where there is no room.
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        html.draw(
+            f'<h2 class="rf-side rf-{side.name}"><b>{TITLES[side.name]}</b> '
+            f"<span>{numbers.counted(n, 'passage')}, {numbers.tokens(context.tokens)}</span></h2>",
+            width="content",
+        )
+        hint.beside(f"{ABOUT[side.name]} {TOKENS}")
 
 
 def show(query: str, side: Side, other: Side, answer: Answer, resources: Resources) -> None:

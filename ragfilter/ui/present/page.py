@@ -8,7 +8,7 @@ from importlib.resources import files
 import streamlit as st
 
 from ragfilter.report.story import Story, cutting, sentences, story
-from ragfilter.ui.look import html, prose
+from ragfilter.ui.look import hint, html, prose
 from ragfilter.ui.main import ask, empty, problems, summary
 from ragfilter.ui.panels import answer, people
 from ragfilter.ui.present import columns, scene, switch
@@ -24,6 +24,11 @@ PROMPT = (
     "Tokens are the word pieces that an LLM reads and bills by; these are estimates. Without the "
     "filter the first {n} passages would be sent. Savings use the price set for the prompt's "
     "tokens."
+)
+STEPS = (
+    "How many of the passages found are left after the steps so far. Each step drops what one part "
+    "of the filter ruled out. It falls into a lane of its own below the curve, with the count and "
+    "the reason."
 )
 _FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
 
@@ -113,7 +118,11 @@ def _scene(told: Story) -> int:
             args=(now + 1,),
             help="Drop the next passages, one reason at a time.",
         )
-        html.draw(f'<p class="rf-scene" role="status">{html.text(_caption(told, now))}</p>')
+        html.draw(
+            f'<p class="rf-scene" role="status">{html.text(_caption(told, now))}</p>',
+            width="content",
+        )
+        hint.beside(STEPS)
     return now
 
 

@@ -17,6 +17,8 @@ from ragfilter.ui.curve.figure import FONT
 from ragfilter.ui.curve.marks import Ink
 from ragfilter.ui.look import theme
 
+BAND = "The passages in this band would be sent without the filter."
+FALLEN = "Each sign below is a passage that was ruled out for this reason; point at one to read it."
 SIZE = 18
 """Pixels of the smallest type."""
 TOP, LANE = 250, 58
@@ -139,19 +141,23 @@ def _words(
 ) -> list[dict[str, Any]]:
     """What the band is, and above every lane why its passages are there."""
     k = min(result.settings.retrieval.k, found)
-    notes = [_note(0.4, 1.0, f"a plain search takes the first {k}", ink.muted, yref="paper")]
+    first = f"a plain search takes the first {k}"
+    notes = [_note(0.4, 1.0, first, ink.muted, BAND, yref="paper")]
     for n, step in enumerate(story.steps[:after]):
         mark = theme.LAYERS[step.layer]
         said = escape(step.line, quote=False)
         y = lanes[n] + 14 * pixel
         sign = f'<span style="color:{mark.colour(dark=dark)}">{mark.sign}</span>'
-        notes.append(_note(0.4, y, f"{sign} {said}", ink.text))
+        notes.append(_note(0.4, y, f"{sign} {said}", ink.text, FALLEN))
     return notes
 
 
-def _note(x: float, y: float, text: str, colour: str, *, yref: str = "y") -> dict[str, Any]:
+def _note(
+    x: float, y: float, text: str, colour: str, about: str, *, yref: str = "y"
+) -> dict[str, Any]:
+    """Words on the picture; `about` explains them when they are pointed at."""
     return {
         "x": x, "y": y, "xref": "x", "yref": yref, "text": text, "showarrow": False,
         "xanchor": "left", "yanchor": "bottom", "align": "left",
-        "font": {"size": SIZE, "color": colour},
+        "font": {"size": SIZE, "color": colour}, "hovertext": about,
     }  # fmt: skip
