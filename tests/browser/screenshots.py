@@ -1,0 +1,162 @@
+"""Pictures of every page and mode, to be looked at: at four widths, light and dark, in
+`build/screenshots`. No test looks for this file; name it to run it, and the width to see one alone:
+
+`.venv/bin/python -m pytest tests/browser/screenshots.py -k 1440`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from ragfilter.ingest import demo
+from ragfilter.stores.labels import LabelBook
+from ragfilter.ui.rules.workbench import PARTS
+from ragfilter.ui.session.state import PANELS
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+FOLDER = Path(__file__).resolve().parents[2] / "build" / "screenshots"
+CLERIC = {"q": demo.queries()["cleric-ac6"], "profile": "full", "collection": "demo"}
+CHUNK = CLERIC | {"chunk": "attack-matrix-clerics-ac-7", "panel": "Chunk"}
+HEIGHTS = {1920: 1080, 1440: 900, 900: 900, 400: 800}
+Shoot = Callable[[Any, str], None]
+
+
+@pytest.fixture(scope="module")
+def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
+    """A server on a demo whose query set few has three labelled questions."""
+    workspace = copy_demo()
+    book = LabelBook(f"sqlite:///{workspace / 'ragfilter.db'}")
+    few = [i for i in demo.queries() if i in demo.qrels()][-3:]
+    book.put_set("demo", "few", {i: demo.queries()[i] for i in few})
+    graded = {i: demo.qrels()[i] for i in few}
+    book.add(
+        "demo",
+        [(demo.queries()[i], chunk, grade) for i in few for chunk, grade in graded[i].items()],
+        who="ann",
+    )
+    book.close()
+    return serve_app(RAGFILTER_DATA_DIR=str(workspace))
+
+
+@pytest.fixture(params=[(w, d) for w in HEIGHTS for d in (False, True)],
+                ids=lambda each: f"{each[0]}-{'dark' if each[1] else 'light'}")  # fmt: skip
+def begin(request: pytest.FixtureRequest, open_tab: Callable[..., Any]) -> Callable[..., Any]:
+    """Opens the page in the window and theme of this run."""
+    width, dark = request.param
+
+    def begin(params: dict[str, str] | None = None) -> Any:
+        return open_tab(params, width=width, height=HEIGHTS[width], dark=dark).rest()
+
+    return begin
+
+
+@pytest.fixture
+def shoot(request: pytest.FixtureRequest) -> Shoot:
+    """Saves what the window shows, and the whole page where it is longer."""
+    folder = FOLDER / request.node.callspec.id
+
+    def shoot(tab: Any, name: str) -> None:
+        page = tab.rest().page
+        page.locator(".stMain").evaluate("main => main.scrollTo(0, 0)")
+        # Colours and charts change over a moment.
+        page.wait_for_timeout(300)
+        page.screenshot(path=folder / f"{name}.png")
+        whole = page.locator(".stMain").evaluate("main => main.scrollHeight")
+        window = page.viewport_size
+        if whole > window["height"]:
+            page.set_viewport_size({"width": window["width"], "height": min(whole, 4000)})
+            page.wait_for_timeout(300)
+            page.screenshot(path=folder / f"{name}-whole.png")
+            page.set_viewport_size(window)
+
+    return shoot
+
+
+def visit(tab: Any, page: str) -> Any:
+    """Go to a page as one that the top of the window, or the sidebar where it is narrow, names."""
+    before = tab.page.viewport_size
+    tab.page.set_viewport_size({"width": 1440, "height": before["height"]})
+    tab.page.get_by_test_id("stTopNavLink").get_by_text(page, exact=True).click()
+    tab.page.set_viewport_size(before)
+    return tab.rest()
+
+
+def test_inspect(begin: Callable[..., Any], shoot: Shoot) -> None:
+    tab = begin({"collection": "demo"})
+    shoot(tab, "inspect-empty")
+    tab.click("help-button")
+    expect(tab.page.get_by_role("dialog")).to_be_visible()
+    shoot(tab, "help")
+    tab = begin(CHUNK)
+    expect(tab.chunk).to_be_visible()
+    shoot(tab, "inspect-chunk")
+    for part in tab.keyed("chunk-part").get_by_role("radio").all_inner_texts()[1:]:
+        tab.choose("chunk-part", part)
+        shoot(tab, f"inspect-chunk-{part.lower().replace(' ', '-')}")
+    for panel in PANELS:
+        tab.choose("panel-box", panel)
+        shoot(tab, f"inspect-{panel.lower()}")
+
+
+def test_present(begin: Callable[..., Any], shoot: Shoot) -> None:
+    tab = begin(CLERIC)
+    expect(tab.keyed("answer-unfiltered")).to_be_visible()
+    tab.rest().click("present-button")
+    expect(tab.page.locator(".rf-used")).to_have_count(2)
+    shoot(tab, "present-after")
+    tab.page.keyboard.press("b")
+    expect(tab.page.locator(".rf-scene")).to_contain_text("Everything found")
+    shoot(tab, "present-before")
+
+
+def test_rules(begin: Callable[..., Any], shoot: Shoot) -> None:
+    tab = visit(begin(CLERIC), "Rules")
+    for part in PARTS:
+        tab.choose("rules-part", part)
+        shoot(tab, f"rules-{part.lower()}")
+    tab.choose("rules-part", PARTS[0]).rest().click("rules-next")
+    expect(tab.chunk).to_be_visible()
+    shoot(tab, "rules-chunk")
+
+
+def test_evaluate_and_tune(begin: Callable[..., Any], shoot: Shoot) -> None:
+    tab = visit(begin(CLERIC | {"profile": "adaptive-gap"}), "Evaluate")
+    tab.keyed("query-set-box").get_by_role("combobox").click()
+    tab.page.get_by_role("option", name="few · 3").click()
+    shoot(tab, "evaluate-empty")
+    tab.rest().click("evaluate")
+    expect(tab.page.locator(".rf-strip[aria-label=Evaluation]")).to_contain_text("Oracle")
+    for view in ("Rows", "Layers", "Questions", "Plots"):
+        tab.rest().choose("view-box", view)
+        shoot(tab, f"evaluate-{view.lower()}")
+    tab.rest().keyed("sets-open", "label").click()
+    for part in ("Questions", "Labels"):
+        tab.rest().choose("sets-part", part)
+        shoot(tab, f"evaluate-sets-{part.lower()}")
+    visit(tab, "Tune")
+    shoot(tab, "tune-empty")
+    tab.rest().click("map")
+    expect(tab.keyed("map-chart").locator("path.point").nth(2000)).to_be_attached()
+    tab.rest().click("suggest")
+    expect(tab.keyed("suggestion")).to_be_visible()
+    shoot(tab, "tune")
+
+
+def test_compare_and_collections(begin: Callable[..., Any], shoot: Shoot) -> None:
+    tab = visit(begin(CLERIC), "Compare")
+    expect(tab.keyed("compare-lists").locator("path.point").first).to_be_attached()
+    shoot(tab, "compare-one")
+    tab.choose("compare-mode-box", "Query set")
+    tab.rest().keyed("compare-set-box").get_by_role("combobox").click()
+    tab.page.get_by_role("option", name="few · 3").click()
+    tab.rest().click("compare-measure")
+    expect(tab.page.locator(".rf-strip[aria-label=Comparison]")).to_contain_text("paired")
+    shoot(tab, "compare-set")
+    visit(tab, "Collections")
+    shoot(tab, "collections")
