@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import Locator
 
 from ragfilter.ingest import demo
 
@@ -26,3 +27,12 @@ WATCH = """() => {
 }"""
 """Keeps in `strips` where the strip ever was, and in `waited` whether the page said it searched."""
 OpenTab = Callable[..., Any]
+
+
+def apart(one: Locator, other: Locator) -> bool:
+    """Whether neither covers a part of the other."""
+    a, b = one.bounding_box(), other.bounding_box()
+    assert a is not None
+    assert b is not None
+    beside = a["x"] + a["width"] <= b["x"] or b["x"] + b["width"] <= a["x"]
+    return beside or a["y"] + a["height"] <= b["y"] or b["y"] + b["height"] <= a["y"]

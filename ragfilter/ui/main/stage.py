@@ -35,13 +35,14 @@ def begin(view: View) -> DeltaGenerator:
 def finish(view: View, beside: DeltaGenerator) -> None:
     """Draw the rest. An answer may take its time, so the panel that holds it comes last."""
     problems.failed(view.result)
+    # Its place is always there, or the table would be drawn anew whenever it comes or goes.
+    with st.container():
+        needs.draw(view)
     html.heading("Chunks")
     if labels.blind():
         labels.draw_hidden()
     else:
         table.draw(view)
-    # It floats. Above the others, they would be drawn anew whenever it comes or goes.
-    needs.draw(view)
     if not _clicked():
         with beside:
             panel.draw(view)
