@@ -162,7 +162,7 @@ def test_the_text_is_read_while_the_rule_is_written(open_tab: OpenTab) -> None:
     tab = open_tab(LINK).expect_kept(15).rest()
     open_row(tab, 1, r"Armor Class 7\s*$")
     text = tab.keyed("chunk-text")
-    for width, beside in ((1440, False), (900, False), (1920, True)):
+    for width, beside in ((1440, True), (900, False), (1920, True)):
         tab.page.set_viewport_size({"width": width, "height": 1000})
         tab.rest()
         tab.keyed("panel").evaluate("panel => panel.scrollIntoView({block: 'center'})")
