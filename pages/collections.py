@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ragfilter.ui.collections import page
-from ragfilter.ui.look import frame
+from ragfilter.ui.look import frame, html
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import state, visit
 
 frame.dress()
+html.heading("Collections", level=1)
 here = visit.begin()
 problems.notices(state.notices())
 page.draw(here)

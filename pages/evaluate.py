@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ragfilter.ui.evaluate import page
-from ragfilter.ui.look import frame
+from ragfilter.ui.look import frame, html
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import state, visit
 from ragfilter.ui.sidebar import controls
 
 frame.dress()
+html.heading("Evaluate", level=1)
 here = visit.begin()
 state.share()
 state.show_address()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ragfilter.ui.look import frame
+from ragfilter.ui.look import frame, html
 from ragfilter.ui.main import ask, empty, problems
 from ragfilter.ui.session import state, visit
 from ragfilter.ui.sidebar import controls
@@ -33,5 +33,6 @@ else:
     if view is not None:
         stage.finish(view, beside)
     else:
+        html.heading("Inspect", level=1)
         empty.draw(here, error)
     state.finished()

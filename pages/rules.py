@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ragfilter.ui.look import frame
+from ragfilter.ui.look import frame, html
 from ragfilter.ui.main import empty, problems
 from ragfilter.ui.session import state, visit
 from ragfilter.ui.sidebar import controls
 
 frame.dress()
+html.heading("Rules", level=1)
 here = visit.begin()
 controls.choose(here)
 problems.notices(state.notices())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ragfilter.ui.look import frame
+from ragfilter.ui.look import frame, html
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import state, visit
 from ragfilter.ui.sidebar import controls
 from ragfilter.ui.tune import page
 
 frame.dress()
+html.heading("Tune", level=1)
 here = visit.begin()
 state.share()
 state.show_address()

@@ -27,6 +27,7 @@ REFUSED = "side-refused"
 def draw(here: Visit) -> None:
     """The two sides, and what becomes of them."""
     if not here.ready:
+        html.heading("Compare", level=1)
         controls.draw(here, None)
         empty.draw(here, None)
         return
@@ -41,6 +42,7 @@ def draw(here: Visit) -> None:
     sides = _bar(here, runs)
     _mode(sets, name)
     if name:
+        html.heading("Compare", level=1)
         state.share(more=choosing.parameters())
         state.show_address()
         controls.draw(here, None)
@@ -51,6 +53,7 @@ def draw(here: Visit) -> None:
     state.show_address()
     controls.draw(here, view)
     if view is None:
+        html.heading("Compare", level=1)
         empty.draw(here, error, empty.COMPARE)
         return
     problems.incomplete(view.result.pool.incomplete)

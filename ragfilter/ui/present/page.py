@@ -41,6 +41,7 @@ def draw(here: Visit) -> None:
     view, error = visit.view(here)
     state.show_address()
     if view is None:
+        html.heading("Present", level=1)
         ask.draw(here)
         empty.draw(here, error, empty.PRESENT)
         return
