@@ -72,6 +72,16 @@ def test_the_curve_follows_the_theme_with_one_run_a_switch(open_tab: Callable[..
     assert tab.keyed("ask-row").bounding_box() == top
 
 
+@pytest.mark.parametrize("width", [1440, 400])
+def test_the_theme_is_switched_on_stage_too(open_tab: Callable[..., Any], width: int) -> None:
+    tab = open_tab({"profile": "full", "q": CLERIC}, width=width).rest()
+    tab.click("present-button")
+    expect(tab.page.locator(".rf-question")).to_be_visible()
+    tab.rest().page.get_by_test_id("stMainMenuButton").click()
+    tab.page.get_by_test_id("stMainMenuItem-theme-Dark").click()
+    expect(tab.page.locator(".stApp")).to_have_css("background-color", "rgb(16, 22, 23)")
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_what_is_chosen_and_what_is_small_can_be_read(
     open_tab: Callable[..., Any], dark: bool
