@@ -362,11 +362,12 @@ def open_tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[OpenT
         url: str = "",
         watch: Callable[[Page], None] = lambda _: None,
         newcomer: bool = False,
+        moving: bool = False,
     ) -> Tab:
         context = browser.new_context(
             viewport={"width": width, "height": height},
             color_scheme="dark" if dark else "light",
-            reduced_motion="reduce",
+            reduced_motion="no-preference" if moving else "reduce",
             accept_downloads=True,
         )
         context.set_default_timeout(SHOWN_MS)

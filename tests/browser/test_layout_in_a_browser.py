@@ -4,12 +4,16 @@ shows all that can be clicked."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from io import BytesIO
+from itertools import combinations
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator
+from playwright.sync_api import Locator, expect
+from pypdf import PdfReader
 
 from ragfilter.ingest import demo
+from ragfilter.ui.session.state import PANELS
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
@@ -36,3 +40,113 @@ def apart(one: Locator, other: Locator) -> bool:
     assert b is not None
     beside = a["x"] + a["width"] <= b["x"] or b["x"] + b["width"] <= a["x"]
     return beside or a["y"] + a["height"] <= b["y"] or b["y"] + b["height"] <= a["y"]
+
+
+def test_the_strip_stays_where_it_is_while_the_page_searches(open_tab: OpenTab) -> None:
+    tab = open_tab(CLERIC).rest().expect_kept(2)
+    tab.page.evaluate(WATCH)
+    for example in ("example-5", "example-0"):
+        tab.click(example).rest()
+    assert tab.page.evaluate("window.waited")
+    assert len(tab.page.evaluate("[...window.strips]")) == 1
+
+
+@pytest.mark.parametrize("width", [1440, 900])
+def test_what_waits_for_a_click_covers_nothing(open_tab: OpenTab, width: int) -> None:
+    tab = open_tab(CLERIC | {"quality.mode": "always", "unscored": "true"}, width=width)
+    expect(tab.keyed("need-rerank", "button")).to_be_visible()
+    tab.rest()
+    for key in ("table", "panel"):
+        tab.keyed(key).scroll_into_view_if_needed()
+        for part in ("curve", "panel", "table-bar", "table"):
+            assert apart(tab.keyed("needs"), tab.keyed(part)), (key, part)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1920, 1080)])
+def test_the_panel_uses_the_window_and_shows_the_rule_with_its_preview(
+    open_tab: OpenTab, width: int, height: int
+) -> None:
+    link = CLERIC | {"chunk": "attack-matrix-clerics-ac-7", "panel": "Chunk"}
+    tab = open_tab(link, width=width, height=height).edit_rule()
+    tab.click("rule-preview").rest()
+    box = tab.keyed("panel").bounding_box()
+    assert height - 110 < box["y"] + box["height"] <= height
+    for part in (tab.rule, tab.keyed("rule-save", "button"), tab.verdicts.first):
+        expect(part).to_be_in_viewport(ratio=1)
+
+
+def test_every_page_has_one_heading_of_the_first_level(open_tab: OpenTab) -> None:
+    tab = open_tab({"profile": "query-must"}).rest()
+    head = tab.page.locator("h1")
+    for page in ("Rules", "Evaluate", "Tune", "Compare", "Collections", "Inspect"):
+        tab.page.get_by_test_id("stTopNavLink").get_by_text(page, exact=True).click()
+        expect(head).to_have_text(page)
+        tab.rest()
+        expect(head).to_have_count(1)
+    tab.click("present-button")
+    expect(head).to_have_text("Present")
+    tab.rest().click("example-0")
+    expect(head).to_have_text(CLERIC["q"])
+
+
+def test_at_400_pixels_every_tab_is_reached_and_nothing_overlaps(open_tab: OpenTab) -> None:
+    tab = open_tab(CLERIC, width=400, height=800).rest()
+    expect(tab.page.get_by_test_id("stSidebar")).not_to_be_in_viewport()
+    tabs = tab.keyed("panel-box").get_by_role("radio").all()
+    assert len(tabs) == len(PANELS)
+    for name, each in zip(PANELS, tabs, strict=True):
+        tab.choose("panel-box", name)
+        expect(each).to_have_attribute("aria-checked", "true")
+        tab.rest()
+        assert tab.page.evaluate("document.querySelector('.stMain').scrollWidth <= innerWidth")
+    names = tab.page.locator(".rf-name, .rf-count, .rf-legend li").all()
+    for parts in (names, tab.keyed("panel-box", "p").all()):
+        for one, other in combinations(parts, 2):
+            assert apart(one, other), (one.inner_text(), other.inner_text())
+
+
+@pytest.mark.parametrize("width", [1920, 1440, 900, 400])
+def test_the_button_that_opens_the_sidebar_is_whole(open_tab: OpenTab, width: int) -> None:
+    page = open_tab(width=width).rest().page
+    opens = page.get_by_test_id("stExpandSidebarButton")
+    if width > 400:
+        page.get_by_test_id("stSidebarHeader").hover()
+        page.get_by_test_id("stSidebarCollapseButton").locator("button").click()
+    expect(opens).to_be_in_viewport(ratio=1)
+    opens.click()
+    expect(page.locator(".rf-brand")).to_be_in_viewport(ratio=1)
+
+
+@pytest.mark.parametrize("width", [1440, 900])
+def test_inspect_is_printed_on_one_page_without_the_sidebar(open_tab: OpenTab, width: int) -> None:
+    tab = open_tab(CLERIC, width=width)
+    expect(tab.keyed("answer-unfiltered")).to_be_visible()
+    (page,) = PdfReader(BytesIO(tab.rest().page.pdf(format="A4"))).pages
+    text = " ".join(page.extract_text().split())
+    for said in ("2 kept of 200 retrieved", "Opponent Armor Class 6: Level 7-9: 10"):
+        assert said in text
+    assert "Layers, in order" not in text
+
+
+@pytest.mark.parametrize("moving", [True, False])
+def test_what_falls_before_a_room_moves_unless_motion_is_unwanted(
+    open_tab: OpenTab, moving: bool
+) -> None:
+    tab = open_tab(CLERIC, moving=moving).rest()
+    tab.click("present-button")
+    expect(tab.page.locator(".rf-used")).to_have_count(2)
+    tab.rest().page.evaluate(
+        """() => {
+          window.moved = new Set()
+          addEventListener("animationstart", event => window.moved.add(event.animationName))
+        }"""
+    )
+    for key, said, names in (
+        ("b", "Everything found", ["rf-rise"]),
+        ("ArrowRight", "117 of 200 left", ["rf-rise", "rf-fall"]),
+    ):
+        tab.page.keyboard.press(key)
+        expect(tab.page.locator(".rf-scene")).to_contain_text(said)
+        tab.rest()
+        seen = tab.page.evaluate("[...window.moved].filter(name => name.startsWith('rf-'))")
+        assert seen == (names if moving else [])
