@@ -79,6 +79,9 @@ def test_files_are_seen_as_they_would_be_cut_and_indexed(page: Any) -> None:
     page.at.toggle(key="cut-headings").set_value(False)
     page.run()
     assert "# Trolls Trolls fear fire. # Owls" in shown(page)
+    model = bench().embedder.name
+    assert f"Embedding model: {model}. For another one" in shown(page)
+    assert "RAGFILTER_EMBEDDING_MODEL" in shown(page)
     page.at.toggle(key="cut-headings").set_value(True)
     named(page, "no good")
     assert page.at.button(key="index").disabled

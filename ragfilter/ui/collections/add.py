@@ -188,6 +188,11 @@ def _index(visit: Visit, draft: Draft, reading: Reading) -> None:
             if name else "Name the collection first.",
         )  # fmt: skip
         _discard_button()
+    other = "" if target else (
+        " For another one, start the app with RAGFILTER_EMBEDDING_MODEL set: a name or path of "
+        "sentence-transformers, or openai:NAME."
+    )  # fmt: skip
+    html.draw(f'<p class="rf-aside">Embedding model: {html.text(embedder)}.{other}</p>')
 
 
 def _discard_button() -> None:
