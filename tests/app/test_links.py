@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
@@ -154,3 +155,20 @@ def test_a_copied_link_brings_back_the_stretch_of_the_curve(
     opened = open_page({"q": OWLBEARS, "places": shown})
     assert opened.at.session_state["window"] == shown
     assert any(f"places={copied}" in code.value for code in opened.at.code)
+
+
+def test_a_copied_link_holds_chosen_ranks_and_the_operator_s_view(
+    open_page: Callable[..., Any],
+) -> None:
+    asked = {"q": OWLBEARS, "profile": "full", "places": "3-20", "view": "operator"}
+    page = open_page(asked)
+    assert page.at.session_state["zoom"] == (3, 20)
+    assert page.at.session_state["operator"] is True
+    assert page.at.button_group(key="view-as").value == "Operator"
+    (copied,) = (code.value for code in page.at.code if "places=" in code.value)
+    params = dict(parse_qsl(urlsplit(copied).query))
+    assert (params["places"], params["view"]) == ("3-20", "operator")
+    # What is no stretch of ranks, and no view, is left out.
+    odd = open_page(asked | {"places": "20-3", "view": "nobody"})
+    assert (odd.at.session_state["zoom"], odd.at.session_state["operator"]) == (None, False)
+    assert not any("places=" in code.value or "view=" in code.value for code in odd.at.code)
