@@ -20,8 +20,8 @@ from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
 
 QUERY, COLLECTION, PROFILE = "q", "collection", "profile"
-CHUNK, PANEL, PLACES, FILTER, VIEW = "chunk", "panel", "places", "filter", "view"
-RULE = "rule"
+CHUNK, PANEL, PLACES, VIEW = "chunk", "panel", "places", "view"
+FILTER, RULE = "filter", "rule"
 """What is looked at. Only a link that was copied holds it; the address bar does not, or Back would
 step through every look."""
 LOOKS = (CHUNK, PANEL, PLACES, FILTER, RULE, VIEW)
