@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragfilter.documents import to_hits
 from ragfilter.engine.backends import Backends
-from ragfilter.engine.complete import complete, referred_to
+from ragfilter.engine.complete import complete
 from ragfilter.engine.replay import replay
 from ragfilter.errors import InputError, SettingsError
 from ragfilter.extras import check_installed
@@ -101,14 +101,13 @@ class Filter:
         check_thresholds(self.settings, space, reranks=self.reranker is not None)
         for warning in warnings:
             log.warning("%s", warning)
-        catalogue = {hit.id: hit.chunk for hit in hits}
+        ids = tuple(hit.id for hit in hits)
         pool = Pool(
             query=query,
             collection="",
             space=space,
             hits=hits,
-            entities=tuple(Entity(name, tuple(catalogue)) for name in detect(query)),
-            references=referred_to(catalogue.values(), catalogue),
+            entities=tuple(Entity(name, ids) for name in detect(query)),
             complete=True,
             warnings=warnings,
         )

@@ -95,14 +95,15 @@ def to_record(raw: Mapping[str, Any], *, place: str, source: str = "") -> Record
 def given_id(raw: Mapping[str, Any]) -> Any:
     """What the mapping has as `id`, or where that is missing or empty, as `_id`; None where both
     are."""
-    values = (raw.get("id"), raw.get("_id"))
-    return next((v for v in values if v is not None and not (isinstance(v, str) and not v)), None)
+    value = raw.get("id")
+    if value is None or value == "":
+        value = raw.get("_id")
+    return None if value is None or value == "" else value
 
 
 def _id(raw: Mapping[str, Any], place: str) -> str:
     value = given_id(raw)
-    number = whole_number(value)
-    if number is not None:
+    if not isinstance(value, str) and (number := whole_number(value)) is not None:
         value = str(number)
     if value is not None and not isinstance(value, str):
         _refuse(place, f"the id must be a string, not {_kind(value)}", "Write it in quotes.")
@@ -137,6 +138,8 @@ def _own_fields(raw: Mapping[str, Any], place: str) -> dict[str, Any]:
 def plain_values(own: dict[str, Any], place: str) -> dict[str, Any]:
     """A source's own fields as plain JSON values: what JSON does not know becomes text. Raises
     InputError naming `place`."""
+    if not own:
+        return {}
     # What a table has no value for; JSON has no NaN.
     empty = [key for key, value in own.items() if isinstance(value, float) and math.isnan(value)]
     own = own | dict.fromkeys(empty)
@@ -238,9 +241,11 @@ def whole_number(value: object) -> int | None:
 
 
 def _is_plain(value: object) -> bool:
+    if value is None or isinstance(value, str):
+        return True
     if isinstance(value, bool) or (isinstance(value, float) and not math.isfinite(value)):
         return False
-    return value is None or isinstance(value, str | int | float)
+    return isinstance(value, int | float)
 
 
 def _words(value: object) -> str:

@@ -105,12 +105,16 @@ def with_visible_refs(hits: Iterable[Hit], pool: Pool, user: User) -> tuple[Hit,
     """The hits with the references that may be named to `user`, to be shown to a model as them."""
     if user.unrestricted:
         return tuple(hits)
-    named = visible_refs(pool, user)
-    return tuple(_named(hit, named(hit.chunk)) for hit in hits)
+    return _name_all(hits, visible_refs(pool, user))
 
 
-def _named(hit: Hit, refs: tuple[str, ...]) -> Hit:
-    return hit if refs == hit.chunk.refs else replace(hit, chunk=replace(hit.chunk, refs=refs))
+def _name_all(hits: Iterable[Hit], named: Callable[[Chunk], tuple[str, ...]]) -> tuple[Hit, ...]:
+    shown = ((hit, _naming(hit.chunk, named(hit.chunk))) for hit in hits)
+    return tuple(hit if hit.chunk is chunk else replace(hit, chunk=chunk) for hit, chunk in shown)
+
+
+def _naming(chunk: Chunk, refs: tuple[str, ...]) -> Chunk:
+    return chunk if refs == chunk.refs else replace(chunk, refs=refs)
 
 
 def for_user(result: Result) -> Result:
@@ -129,14 +133,14 @@ def for_user(result: Result) -> Result:
     )
     return replace(
         result,
-        hits=with_visible_refs(result.hits, pool, user),
-        kept=with_visible_refs(result.kept, pool, user),
+        hits=_name_all(result.hits, named),
+        kept=_name_all(result.kept, named),
         traces=tuple(map(_without_reply, result.traces)),
         pool=replace(
             pool,
-            hits=with_visible_refs(pool.hits, pool, user),
-            reachable=with_visible_refs(pool.reachable, pool, user),
-            references=tuple(replace(chunk, refs=named(chunk)) for chunk in pool.references),
+            hits=_name_all(pool.hits, named),
+            reachable=_name_all(pool.reachable, named),
+            references=tuple(_naming(chunk, named(chunk)) for chunk in pool.references),
             judgements=judgements,
         ),
     )
