@@ -1,4 +1,5 @@
 """The values that flow through the filter. All frozen; none knows a store, a model or a page.
+What may be long (texts, hits, decisions) is left out of their reprs.
 
 A query is gathered into a `Pool` (effects), the pool is replayed into a `Result` (pure).
 """
@@ -50,7 +51,7 @@ class Chunk:
     """
 
     id: str
-    text: str = ""
+    text: str = field(default="", repr=False)
     title: str = ""
     type: str = ""
     source: str = ""
@@ -58,9 +59,9 @@ class Chunk:
     refs: tuple[str, ...] = ()
     clearance: int | None = 0
     department: str | None = None
-    rule: str | None = None
+    rule: str | None = field(default=None, repr=False)
     loaded: bool = True
-    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
 
     def __post_init__(self) -> None:
         department: object = self.department
@@ -229,11 +230,11 @@ class Pool:
     query: str
     collection: str
     space: Space
-    hits: tuple[Hit, ...]
-    entities: tuple[Entity, ...] = ()
-    judgements: tuple[Judgement, ...] = ()
-    reachable: tuple[Hit, ...] = ()
-    references: tuple[Chunk, ...] = ()
+    hits: tuple[Hit, ...] = field(repr=False)
+    entities: tuple[Entity, ...] = field(default=(), repr=False)
+    judgements: tuple[Judgement, ...] = field(default=(), repr=False)
+    reachable: tuple[Hit, ...] = field(default=(), repr=False)
+    references: tuple[Chunk, ...] = field(default=(), repr=False)
     failures: tuple[Failure, ...] = ()
     reranker: str = ""
     embedder: str = ""
@@ -375,8 +376,8 @@ class LayerTrace:
     enabled: bool
     n_in: int
     n_out: int
-    decisions: tuple[Decision, ...] = ()
-    detail: Detail = None
+    decisions: tuple[Decision, ...] = field(default=(), repr=False)
+    detail: Detail = field(default=None, repr=False)
     note: str = ""
     ms: float = field(default=0.0, compare=False)
 

@@ -334,8 +334,16 @@ def test_nothing_of_a_result_names_a_hidden_chunk() -> None:
     docs = [*DOCS[:4], {**DOCS[4], "clearance": 9}]
     flt = rf.Filter("full")
     for result in (flt(QUERY, docs, GAP, metric="cosine"), flt(QUERY, docs)):
-        everything = (result.hits, result.kept, result.pool.hits, result.to_dict(), result.traces)
-        assert "Troll 4" not in repr(everything)
+        assert "Troll 4" not in "\n".join(everything((result, result.to_dict())))
+
+
+def test_a_repr_is_short_however_long_the_texts_are() -> None:
+    docs = [{**DOCS[0], "id": f"c{i}", "text": "long " * 500} for i in range(200)]
+    result = rf.Filter("full")(QUERY, docs, [0.1 + 0.001 * i for i in range(200)], metric="l2")
+    for value in (result, result.pool, result.context, result.hits[0], result.hits[0].chunk):
+        assert len(repr(value)) < 1000
+    assert len(repr(result.traces)) < 5000
+    assert "c0" in repr(result.hits[0])
 
 
 @pytest.mark.parametrize("passed", [False, True])

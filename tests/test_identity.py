@@ -22,6 +22,7 @@ from test_no_leak import (
     STRANGE_DEPARTMENTS,
     allowed,
     check,
+    everything,
     handed,
     names_of,
     sees,
@@ -143,7 +144,11 @@ def expansions(result: Result) -> str:
     known = Known({chunk.id: chunk for chunk in every}, {chunk.id: chunk for chunk in every})
     roots = [chunk.id for chunk in every if sees(result.user, chunk)]
     settings, user = result.settings, result.user
-    return repr([list(preview_expansion(i, known, settings, user).values()) for i in roots])
+    return "\n".join(
+        each
+        for i in roots
+        for each in everything([*preview_expansion(i, known, settings, user).values()])
+    )
 
 
 def judges_prompts(result: Result) -> str:

@@ -277,7 +277,10 @@ def test_what_a_user_may_not_see_leaves_by_no_port(
     for number, (chunk_id, preview) in enumerate(previews.items()):
         # The id that was asked for is named; what it leads to may not be.
         there = set(names_of(number)) if chunk_id in str(preview) else set()
-        check([name for name in hidden if name not in there], repr([*preview.values()]))
+        check(
+            [name for name in hidden if name not in there],
+            "\n".join(everything([*preview.values()])),
+        )
         if chunk_id in hidden:
             assert set(preview.values()) == {()}
     check(hidden, "\n".join(ports.out))

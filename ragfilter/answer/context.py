@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -43,9 +43,9 @@ class Context:
     chunk's text is not whole.
     """
 
-    chunks: tuple[Hit, ...]
-    left_out: tuple[Hit, ...]
-    text: str
+    chunks: tuple[Hit, ...] = field(repr=False)
+    left_out: tuple[Hit, ...] = field(repr=False)
+    text: str = field(repr=False)
     tokens: int
     shortened: bool = False
 
