@@ -111,6 +111,32 @@ def test_a_click_anywhere_in_a_row_opens_its_chunk(open_tab: OpenTab) -> None:
         tab.rest()
 
 
+def test_the_first_click_after_a_switch_opens_its_chunk(open_tab: OpenTab) -> None:
+    tab = open_tab(OWLBEARS).expect_kept(4).rest()
+    with_rules = ("retrieved", "query_must", "cutoff", "context")
+    for row, layers in enumerate((with_rules, ("retrieved", "cutoff", "context"), with_rules)):
+        tab.switch("query_must").expect_layers(*layers)
+        title = tab.click_row(row, "reason")
+        expect(tab.chunk.locator("h3")).to_have_text(title)
+        expect(tab.chunk.locator(".rf-facts")).to_contain_text(f"rank {row + 1}")
+
+
+def test_the_kept_count_is_read_aloud_when_it_changes(open_tab: OpenTab) -> None:
+    tab = open_tab(OWLBEARS).expect_kept(4).rest()
+    live = tab.keyed("drag", "").locator("[aria-live='polite']")
+    expect(live).to_have_text("4 kept of 200")
+    # Only what changes within an element that stays is read.
+    same = live.element_handle()
+    slider = tab.keyed("set-cutoff-max_results").get_by_role("slider")
+    slider.focus()
+    tab.page.keyboard.press("ArrowLeft")
+    tab.page.keyboard.press("ArrowLeft")
+    tab.expect_kept(3)
+    expect(live).to_have_text("3 kept of 200")
+    assert same.is_visible()
+    assert same.text_content() == "3 kept of 200"
+
+
 def test_a_shared_link_shows_the_same_elsewhere(open_tab: OpenTab) -> None:
     tab = open_tab(OWLBEARS).expect_kept(4).rest()
     slider = tab.keyed("set-cutoff-max_results").get_by_role("slider")
