@@ -150,3 +150,20 @@ def test_what_falls_before_a_room_moves_unless_motion_is_unwanted(
         tab.rest()
         seen = tab.page.evaluate("[...window.moved].filter(name => name.startsWith('rf-'))")
         assert seen == (names if moving else [])
+
+
+def test_tooltips_leave_the_question_and_the_rule_in_view(open_tab: OpenTab) -> None:
+    link = CLERIC | {"chunk": "attack-matrix-clerics-ac-7", "panel": "Chunk"}
+    tab = open_tab(link).edit_rule()
+    tip = tab.page.get_by_role("tooltip").locator(".stTooltipContent")
+    for key, kept in (
+        ("ask-button", tab.keyed("question", "input")),
+        ("example-1", tab.keyed("question", "input")),
+        ("rule-save", tab.rule),
+        ("rule-preview", tab.rule),
+    ):
+        tab.keyed(key, "button").hover()
+        expect(tip).to_be_in_viewport(ratio=1)
+        assert apart(tip, kept), key
+        tab.page.mouse.move(0, 0)
+        expect(tip).to_have_count(0)
