@@ -10,6 +10,7 @@ from ragfilter.ui.session.state import PANELS
 from ragfilter.ui.session.visit import View
 
 HEIGHT = 584
+"""Pixels at least; the style sheet makes it as high as the window allows."""
 
 
 def draw(view: View) -> None:
