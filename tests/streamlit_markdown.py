@@ -1,4 +1,5 @@
-"""What Streamlit makes of Markdown, as far as it acts: pictures, links, icons, colours, formulas.
+"""What Streamlit makes of Markdown, as far as it acts: pictures, links, icons, colours, formulas,
+and arrows and dashes in place of what was typed.
 
 Read by a real parser, then searched as Streamlit's front end searches the finished text, in which
 an escape is gone.
@@ -18,6 +19,7 @@ FOUND = {
     "icon": re.compile(r":(?:material[/_]\w+|streamlit|[\w+-]+):"),
     "address": re.compile(r"https?://[-.\w]|www\.[-.\w]", re.IGNORECASE),
     "email": re.compile(r"[-.\w+]@[-\w]+\.[-\w]"),
+    "sign": re.compile(r"(?:^|\s)(?:<->|->|<-|--|[<>~]=)(?:\s|$)"),
 }
 WRITTEN = {
     "directive": re.compile(r"(?<!\\)(?:\\\\)*:[A-Za-z][\w-]*[\[{]"),

@@ -15,9 +15,13 @@ _CITED = re.compile(r"((?:\[\d+(?:\s*[,;–-]\s*\d+)*\]\s*)+)(?<!\s)")
 _MARKUP = re.compile(r"[\\`*_\[\]<>#!|~$&]|:(?=[A-Za-z_])")
 # What makes a list or a heading of a line that begins with it.
 _BEGINS = re.compile(r"^(\s*\d*)([-+=.)])")
-# Where an icon, emoji or address begins. Streamlit looks for those in the finished text, in which
-# an escape is gone; an invisible word joiner is not.
-_FOUND = re.compile(r":(?=[\w+/-]+:|//)|@|www(?=\.)", re.IGNORECASE)
+# Where an icon, emoji or address begins, or a sign between blanks that Streamlit draws as an arrow
+# or a dash (``->``). It looks for those in the finished text, in which an escape is gone; an
+# invisible word joiner is not.
+_FOUND = re.compile(
+    r":(?=[\w+/-]+:|//)|@|www(?=\.)|(?<![^\s\ufeff])[-<>~](?=(?:->|[->=])(?:[\s\ufeff]|$))",
+    re.IGNORECASE,
+)
 _JOINER = "\u2060"
 # The middle of a picture or link, and of the definition of one.
 _FETCHED = re.compile(r"!(?=\[)|\](?=[(:])")
