@@ -10,7 +10,7 @@ import pytest
 from ragfilter.model import Chunk
 from ragfilter.stores.chroma import catalogue_file
 from ragfilter.stores.chroma.catalogue_file import read_catalogue, write_catalogue
-from ragfilter.stores.chroma.store import ChromaStore, Row
+from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore, Row
 
 CHUNKS = {
     chunk.id: chunk
@@ -72,3 +72,38 @@ def test_a_collection_opened_again_has_its_present_catalogue(tmp_path: Path) -> 
     last = ChromaStore.folder(tmp_path / "chroma")
     assert last.collection("rules").catalogue()["a"].rule == '{"contain":"y"}'
     last.close()
+
+
+def test_after_an_edit_the_next_opening_reads_the_file_and_not_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ChromaStore.folder(tmp_path / "chroma")
+    collection = store.create("rules", embedder="given")
+    vectors = np.eye(3, dtype=np.float32)
+    collection.write([Row(c, v) for c, v in zip(CHUNKS.values(), vectors, strict=True)])
+    collection.mark_content("x")
+    collection.catalogue()
+    collection.set_rule("a", '{"contain":"y"}')
+    edited = dict(collection.catalogue())
+    store.close()
+
+    def read(self: ChromaCollection) -> None:
+        raise AssertionError("every entry is read from the store")
+
+    monkeypatch.setattr(ChromaCollection, "_read_catalogue", read)
+    again = ChromaStore.folder(tmp_path / "chroma")
+    assert dict(again.collection("rules").catalogue()) == edited
+    assert edited["a"].rule == '{"contain":"y"}'
+    again.close()
+
+
+def test_closing_brings_no_file_of_a_deleted_collection_back(tmp_path: Path) -> None:
+    store = ChromaStore.folder(tmp_path / "chroma")
+    collection = store.create("rules", embedder="given")
+    collection.write([Row(Chunk("a", loaded=False), np.eye(3, dtype=np.float32)[0])])
+    collection.mark_content("x")
+    collection.catalogue()
+    collection.set_rule("a", '{"contain":"y"}')
+    store.delete("rules")
+    store.close()
+    assert not (tmp_path / "catalogues" / "rules.parquet").exists()

@@ -382,6 +382,7 @@ class ChromaCollection:
             return
         entries = Catalogue({**kept[1], **dict(self._read_entries(ids))})
         self._store.catalogues[self._name] = (self.version, entries)
+        self._store.unwritten.add(self._name)
 
     def _read_entries(self, ids: Sequence[str]) -> Iterator[tuple[str, Chunk]]:
         raw = self._readable()

@@ -15,6 +15,7 @@ from chromadb.errors import InternalError
 from ragfilter.errors import CollectionMissing, InputError, StoreError
 from ragfilter.protocols import Catalogue
 from ragfilter.stores.chroma import insides
+from ragfilter.stores.chroma.catalogue_file import write_catalogue
 from ragfilter.stores.chroma.client import (
     Server,
     guard,
@@ -58,6 +59,8 @@ class ChromaStore:
         self.shared = shared
         self.writing = threading.RLock()
         self.catalogues: dict[str, tuple[str, Catalogue]] = {}
+        self.unwritten: set[str] = set()
+        """Collections whose catalogue in memory is newer than its file, since rules were edited."""
         self.replaced: set[str] = set()
         """The versions of collections that this process gave a new one."""
         self.lost: dict[UUID, frozenset[str]] = {}
@@ -196,6 +199,10 @@ class ChromaStore:
         return None if self.shared else Path(self.where).with_name("catalogues") / f"{name}.parquet"
 
     def close(self) -> None:
+        """Close the client. Catalogues that edits changed are written, for the next opening."""
+        for name in self.unwritten & self.catalogues.keys():
+            if (file := self.catalogue_file(name)) is not None:
+                write_catalogue(file, *self.catalogues[name])
         insides.close(self.client)
 
 
