@@ -167,3 +167,11 @@ def test_tooltips_leave_the_question_and_the_rule_in_view(open_tab: OpenTab) -> 
         assert apart(tip, kept), key
         tab.page.mouse.move(0, 0)
         expect(tip).to_have_count(0)
+
+
+def test_what_is_said_of_a_control_does_not_touch_it(open_tab: OpenTab) -> None:
+    tab = open_tab({"profile": "full"}).rest()
+    for key in ("view-as", "user-departments"):
+        said = tab.page.locator(f".st-key-{key} + * .rf-line")
+        above, below = tab.keyed(key).bounding_box(), said.bounding_box()
+        assert below["y"] - above["y"] - above["height"] >= 4, key
