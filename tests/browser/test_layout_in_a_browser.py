@@ -175,3 +175,12 @@ def test_what_is_said_of_a_control_does_not_touch_it(open_tab: OpenTab) -> None:
         said = tab.page.locator(f".st-key-{key} + * .rf-line")
         above, below = tab.keyed(key).bounding_box(), said.bounding_box()
         assert below["y"] - above["y"] - above["height"] >= 4, key
+
+
+def test_a_long_fact_is_not_cut_off_in_a_narrow_window(open_tab: OpenTab) -> None:
+    tab = open_tab(CLERIC, width=400, height=800).rest()
+    fact = tab.strip.locator(".rf-fact b").last
+    # As long as Tune's are.
+    fact.evaluate("fact => fact.append(', F1 at most 0.847, 4.0 chunks, 571 tokens')")
+    box, strip = fact.bounding_box(), tab.strip.bounding_box()
+    assert box["x"] + box["width"] <= strip["x"] + strip["width"]
