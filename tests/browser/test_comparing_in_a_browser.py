@@ -44,6 +44,7 @@ def test_two_settings_are_compared_and_taken_along(
     page.get_by_test_id("stTopNavLink").get_by_text("Compare", exact=True).click()
     strip = page.locator(".rf-strip[aria-label=Comparison]")
     expect(strip).to_contain_text(re.compile(r"Only A\s*13\s*Both\s*2\s*Only B\s*0"))
+    expect(tab.keyed("ask-row", "input")).to_have_value(CLERIC)
     chart = tab.rest().keyed("compare-lists")
     expect(chart.locator("path.point")).to_have_count(15 + 2 + 13)
     tab.click("sides-swap")

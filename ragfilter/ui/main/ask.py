@@ -49,6 +49,7 @@ def _follow(visit: Visit) -> None:
 def box(visit: Visit) -> None:
     """The box alone."""
     ready = visit.ready
+    state.show("question", st.session_state.question)
     with st.form("ask", border=False, enter_to_submit=True):  # noqa: SIM117
         with st.container(key="ask-row", horizontal=True, gap="small", vertical_alignment="bottom"):
             st.text_input(

@@ -35,10 +35,12 @@ def begin(view: View) -> DeltaGenerator:
 def finish(view: View, beside: DeltaGenerator) -> None:
     """Draw the rest. An answer may take its time, so the panel that holds it comes last."""
     problems.failed(view.result)
-    # Its place is always there, or the table would be drawn anew whenever it comes or goes.
+    html.heading("Chunks")
+    # Its place is always there, or the table would be drawn anew whenever it comes or goes. Not
+    # before the heading: where something above has gone, a container takes over what stood in its
+    # place, and the panel would be seen twice until the run ends.
     with st.container():
         needs.draw(view)
-    html.heading("Chunks")
     if labels.blind():
         labels.draw_hidden()
     else:
