@@ -172,6 +172,11 @@ def _plain(chunk: Chunk, place: int) -> Chunk:
     page = None if chunk.page is None else whole_number(chunk.page)
     if chunk.page is not None and page is None:
         wrong.append("page")
+    if not all(isinstance(ref, str) for ref in chunk.refs):
+        wrong.append("refs")
+    rule: object = chunk.rule
+    if rule is not None and not isinstance(rule, str):
+        wrong.append("rule")
     if wrong:
         raise InputError(
             f"Document {place} is a Chunk whose {wrong[0]} is {getattr(chunk, wrong[0])!r}.",
@@ -185,7 +190,7 @@ def _plain(chunk: Chunk, place: int) -> Chunk:
         refs=tuple(map(whole, chunk.refs)),
         department=chunk.department and whole(chunk.department),
         rule=chunk.rule and whole(chunk.rule),
-        metadata=plain_values(dict(chunk.metadata), f"document {place}"),
+        metadata=plain_values(dict(chunk.metadata or {}), f"document {place}"),
     )
 
 
@@ -262,6 +267,6 @@ def _unique(
     for chunk, distance in pairs:
         nearest.setdefault(chunk.id, (chunk, distance))
     double = len(pairs) - len(nearest)
-    told = f"{counted(double, 'document')} with the id of a nearer one left out."
+    told = f"Left out: {counted(double, 'document')} with the id of a nearer one."
     hits = (Hit(chunk, d, rank) for rank, (chunk, d) in enumerate(nearest.values(), start=1))
     return tuple(hits), (told,) if double else ()

@@ -20,6 +20,7 @@ from ragfilter.layers.clearance import viewer
 from ragfilter.layers.comparison import detect
 from ragfilter.layers.cutoff import check_distances
 from ragfilter.layers.cutoff import cut as cut_values
+from ragfilter.layers.quality import always_reranks
 from ragfilter.model import PUBLIC, Cut, Entity, Pool, User
 from ragfilter.protocols import ChatModel, Reranker
 from ragfilter.result import Result, to_result
@@ -98,7 +99,8 @@ class Filter:
         """
         query = check_asked(query, user)
         hits, space, warnings = to_hits(docs, scores, metric, viewer(user, self.settings))
-        check_thresholds(self.settings, space, reranks=self.reranker is not None)
+        reranks = self.reranker is not None and always_reranks(self.settings.quality)
+        check_thresholds(self.settings, space, reranks=reranks)
         for warning in warnings:
             log.warning("%s", warning)
         ids = tuple(hit.id for hit in hits)

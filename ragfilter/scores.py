@@ -77,10 +77,9 @@ def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
 
 def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None:
     """Raises SettingsError for a threshold that no value can reach: a distance of `space`, or where
-    a reranker is there (`reranks`) and always asked, 1 − its score."""
-    cutoff, quality = settings.cutoff, settings.quality
-    always = quality.enabled and quality.mode == "always" and quality.reranker != "none"
-    if reranks and always:
+    every query is reranked (`reranks`), 1 − its score."""
+    cutoff = settings.cutoff
+    if reranks:
         span, values = 1.0, "values made of rerank scores"
     elif space in SPAN:
         span, values = SPAN[space], f"{space} distances of unit vectors"
@@ -91,5 +90,5 @@ def check_thresholds(settings: Settings, space: Space, *, reranks: bool) -> None
         raise SettingsError(
             f"cutoff.gap_threshold = {cutoff.gap_threshold:g} can never be reached: {values} are "
             f"at most {span:g} apart.",
-            remedy="Lower it." if reranks and always else "Lower it, or correct the metric.",
+            remedy="Lower it." if reranks else "Lower it, or correct the metric.",
         )

@@ -277,7 +277,7 @@ def test_a_query_without_a_relevant_chunk_in_the_collection_is_left_out(
     assert "only 1 labelled query" in (told := capsys.readouterr().err)
     assert (
         "1 of 2 labelled queries, such as 'second': none of their relevant chunks is in the "
-        "collection line, so they are left out" in told
+        "collection line, as this user sees it, so they are left out" in told
     )
     Path(files[5]).write_text("second\t10\t0\nsecond\tx\t1\n", "utf-8")
     assert main([command, *files, "-p", "adaptive-gap", "--json"]) == 2

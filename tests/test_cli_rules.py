@@ -696,7 +696,10 @@ def test_an_earlier_file_brings_back_what_it_held_and_nothing_else(
     run("import", write(tmp_path / "new.jsonl", {"id": "troll", "query_must": {"contain": "x"}}))
     tried = run("import", str(out), "--prune", "--dry-run")
     assert "removed: boat: no rule\n" in tried
-    assert "small: 3 rules would be saved (2 removed, which the file lacks), 1 unchanged, " in tried
+    assert (
+        "small: 3 rules would be saved (2 of them removed, as the file lacks them), 1 unchanged, "
+        in tried
+    )
     assert run.rule("boat") == '{"contain":"x"}'
     made = run.json("import", str(out), "--prune")
     assert (made["pruned"], len(made["saved"]), made["unchanged"]) == (2, 3, 1)
@@ -715,7 +718,7 @@ def test_nothing_is_pruned_that_a_line_may_name(run: Run, tmp_path: Path) -> Non
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"id": "cleric-6", "query_must": {}}\n{"id": "tro', encoding="utf-8")
     run("import", str(broken), "--prune", code=2)
-    assert f"line 2 of {broken} does not say which chunk it is about" in run.err
+    assert f"Line 2 of {broken} does not say which chunk it is about" in run.err
     assert (run.rule("cleric-6"), run.rule("troll")) == (GOOD, OTHER)
 
 

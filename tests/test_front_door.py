@@ -249,9 +249,9 @@ def test_the_nearest_of_equal_ids_stays() -> None:
     flt = rf.Filter("adaptive-gap")
     result = flt(QUERY, [DOCS[0]] * 2, [0.2, 0.3], metric="l2")
     assert [hit.distance for hit in result] == [0.2]
-    assert result.warnings == ("1 document with the id of a nearer one left out.",)
+    assert result.warnings == ("Left out: 1 document with the id of a nearer one.",)
     result = flt(QUERY, [DOCS[0]] * 3, [0.2, 0.3, 0.4], metric="l2")
-    assert result.warnings == ("2 documents with the id of a nearer one left out.",)
+    assert result.warnings == ("Left out: 2 documents with the id of a nearer one.",)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,17 @@ def test_a_chunk_is_taken_in_whole_characters_and_plain_values(
     assert chunk.department == half
 
 
-@pytest.mark.parametrize("fields", [{"id": 4}, {"text": None}, {"page": "iv"}, {"page": 1.5}])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"id": 4},
+        {"text": None},
+        {"page": "iv"},
+        {"page": 1.5},
+        {"refs": ("b", 3)},
+        {"rule": {"contain": "x"}},
+    ],
+)
 def test_a_chunk_of_other_types_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(rf.RagfilterError, match=f"a Chunk whose {next(iter(fields))} is"):
         rf.Filter("full")(QUERY, [rf.Chunk(**{"id": "a", "text": "t"} | fields)])

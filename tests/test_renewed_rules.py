@@ -17,7 +17,8 @@ from ragfilter.settings.config import load
 from ragfilter.settings.schema import Settings
 
 PASSES, FAILS = '{"contain":"troll"}', '{"contain":"owl"}'
-N = 400
+N = 1500
+"""More than the widest search finds, 16 times the pool."""
 
 
 class Row:
@@ -67,6 +68,8 @@ def settings(profile: str) -> Settings:
         ({}, dict.fromkeys(range(40), FAILS), True),
         # Only the texts of the first 80 were fetched, and of those that passed.
         (dict.fromkeys(range(10, 120), FAILS), {100: PASSES}, True),
+        # The chunks beyond the widest search were found by their rules: 1,325 would be nearer.
+        (dict.fromkeys(range(1350), FAILS), {1325: PASSES}, True),
     ],
 )
 def test_a_renewed_pool_keeps_what_another_search_would(

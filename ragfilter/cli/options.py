@@ -253,6 +253,15 @@ class Chosen:
         return labels.choose(known, only=self.only or (), leave_out=self.leave_out or ())
 
 
+def check_llm(qrels: str | None, *, llm: bool) -> None:
+    """Raises InputError where an LLM's labels shall count beside those of a file."""
+    if llm and qrels is not None:
+        raise InputError(
+            "--with-llm needs a query set of the workspace, and --qrels names a file.",
+            remedy="Leave out --qrels, or import both with `ragfilter labels import`.",
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled(Chosen):
     """Labelled queries."""
@@ -266,12 +275,8 @@ class Labelled(Chosen):
         and where an LLM's labels of the workspace count. Raises InputError."""
         from ragfilter.evaluate import labels
 
+        check_llm(self.qrels, llm=self.llm)
         if self.llm:
-            if self.qrels is not None:
-                raise InputError(
-                    "--with-llm needs a query set of the workspace, and --qrels names a file.",
-                    remedy="Leave out --qrels, or import both with `ragfilter labels import`.",
-                )
             return None
         if labels.are_files(self.queries, self.qrels):
             return self.choose(labels.load(self.queries, self.qrels))

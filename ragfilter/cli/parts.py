@@ -200,7 +200,7 @@ def visible_labels(
     if lost:
         log.warning(
             "%d of %d labelled queries, such as %r: none of their relevant chunks is in the "
-            "collection %s, so they are left out",
+            "collection %s, as this user sees it, so they are left out",
             len(lost), len(labels.qrels), lost[0], backends.collection.name,
         )  # fmt: skip
     return seen, missing

@@ -22,6 +22,7 @@ from ragfilter.cli.options import (
     Place,
     QrelsFile,
     WithLlm,
+    check_llm,
     in_words,
 )
 from ragfilter.cli.table import table as columns
@@ -77,6 +78,7 @@ def new(
     from ragfilter.evaluate import runs as running
     from ragfilter.evaluate import stored
 
+    check_llm(qrels, llm=llm)
     bar = parts.progress("queries")
 
     def seen(done: int, total: int) -> bool:

@@ -123,7 +123,7 @@ def text(made: Map, settings: Settings, measure: str) -> str:
     head = ("", *paths, "precision", "recall", "F1", "F1 at most", "F2", "chunks", "tokens")
     at = made.at(here)
     bare = told.unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])
-    refused = f"; {made.refused} left out, since their values exclude each other"
+    refused = f"; {made.refused} left out, because their values contradict each other"
     lines = [
         f"{counted(len(made.places), 'setting')} replayed{refused if made.refused else ''}\n",
         table(head, rows),

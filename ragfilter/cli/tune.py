@@ -1,4 +1,4 @@
-"""`ragfilter tune`: the settings that labelled queries justify. Provenance: docs/design.md#tune."""
+"""`ragfilter tune`: the settings that labelled queries justify. Source: docs/design.md#tune."""
 
 from __future__ import annotations
 

@@ -196,7 +196,12 @@ def renew_rules(
     # Chunks that only a side of a comparison brought in take no part in how far a search goes.
     on = settings.with_values({"query_must.enabled": True, "entities.enabled": False})
     scan = scan_rules(renewed)
-    clean = [hit for hit in retrieved(renewed, on, user) if is_clean(hit.chunk, on, scan, user)]
+    # What only the rules brought in does not show that the search itself goes far enough.
+    clean = [
+        hit
+        for hit in retrieved(renewed, on, user)
+        if hit.found_by == "query" and is_clean(hit.chunk, on, scan, user)
+    ]
     needed = (*clean[:wanted], *(hit for hit in renewed.hits if hit.id in rules))
     enough = pool.complete or len(clean) >= wanted
     return renewed if enough and all(hit.chunk.loaded for hit in needed) else None

@@ -93,7 +93,9 @@ def changed_since(
     notes = []
     if version != plan.collection_version:
         notes.append("The collection has changed since then: measure again.")
-    name, _, llm = stored.untitled(plan.query_set)
+    name, qrels, llm = stored.untitled(plan.query_set)
+    if qrels:
+        return notes
     try:
         now = measurable(stored.load(book, plan.collection, name, llm=llm), catalogue, plan.viewer)
     except InputError as error:

@@ -102,7 +102,7 @@ def find(
     """The labelled queries of two files, of a demo, or of a set that the workspace knows. Raises
     InputError and StoreError."""
     # The set of a demo's own collection holds what people labelled too.
-    if are_files(queries, qrels) and (qrels is not None or queries != collection):
+    if not llm and are_files(queries, qrels) and (qrels is not None or queries != collection):
         return load_files(queries, qrels)
     return load(book, collection, queries, llm=llm)
 

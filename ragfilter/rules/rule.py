@@ -69,7 +69,7 @@ def parse(text: str) -> Rule:
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
         raise RuleError(
-            f"has {size:,} bytes, the limit is {MAX_BYTES:,}.",
+            f"has {size:,} bytes; the limit is {MAX_BYTES:,}.",
             place="rule",
             remedy="Shorten it, or give the chunks that need other terms rules of their own.",
         )
@@ -106,7 +106,7 @@ def parse(text: str) -> Rule:
     )
     if count > MAX_TERMS:
         raise RuleError(
-            f"has {count:,} terms, the limit is {MAX_TERMS:,}.",
+            f"has {count:,} terms; the limit is {MAX_TERMS:,}.",
             place="rule",
             remedy="Leave out spellings that no query will contain.",
         )

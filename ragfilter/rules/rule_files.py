@@ -181,7 +181,7 @@ def plan(
         if "" in named:
             line = next(each.line for each in refusals if not each.chunk_id)
             raise InputError(
-                f"line {line} of {path} does not say which chunk it is about, so that it is not "
+                f"Line {line} of {path} does not say which chunk it is about, so it is not "
                 "known which rules the file lacks.",
                 remedy="Correct the line, or import without removing rules.",
             )

@@ -614,7 +614,10 @@ def test_files_go_out_and_come_in_with_a_dry_run_first(page: Any, tmp_path: Path
     assert "line 2 monster-owlbear-lair" in told(page)
     page.at.checkbox(key="files-prune").set_value(True)
     settled(page.run())
-    assert "124 rules to save (123 to remove, which the file lacks), 0 unchanged" in told(page)
+    assert (
+        "124 rules to save (123 of them removals, as the file lacks these rules), 0 unchanged"
+        in told(page)
+    )
     page.at.checkbox(key="files-prune").set_value(False)
     settled(page.run())
     assert "1 rule to save, 0 unchanged" in told(page)

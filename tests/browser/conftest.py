@@ -223,7 +223,12 @@ class Tab:
         box = canvas.bounding_box()
         assert box is not None
         assert across < box["width"]
-        self.page.mouse.click(box["x"] + across, box["y"] + 36 + 32 * row + 16, delay=50)
+        x, y = box["x"] + across, box["y"] + 36 + 32 * row + 16
+        # As a hand does it. Streamlit's table takes no click before it has drawn that the pointer
+        # is in it.
+        self.page.mouse.move(x, y)
+        self.page.wait_for_timeout(100)
+        self.page.mouse.click(x, y, delay=50)
 
     def open_question(self) -> Tab:
         """Click on questions of the table, from the first, until one opens: a table that has only

@@ -204,8 +204,8 @@ def test_no_hits() -> None:
     assert (step.hits, step.needs, step.status) == ((), (), "ok")
 
 
-def test_each_look_is_told() -> None:
-    # The seventh is the first that is good; the eighth comes with the same look.
+def test_each_width_is_told() -> None:
+    # The seventh is the first that is good; the eighth comes with the same width.
     step = run([*POOR[:6], 0.6, 0.7, 0.2, 0.1], reranker="none")
     assert isinstance(step.detail, Widening)
     assert [(tried.width, tried.good) for tried in step.detail.widths] == [(3, 0), (5, 0), (7, 1)]

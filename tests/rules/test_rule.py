@@ -91,8 +91,8 @@ REFUSED: list[tuple[str, Any, str, str]] = [
     ("half outside", '{"contain": "a"}\ud800', "line 1, column 17", "not valid JSON"),
     ("match", {"match": "regex"}, "match", '"word" or "substring"'),
     ("match list", {"match": ["word"]}, "match", '"word" or "substring"'),
-    ("1,001 terms", {"contain_all_of": ["a"] * 1001}, "rule", "1,001 terms, the limit is 1,000"),
-    ("too large", {"contain": "a" * 65_536}, "rule", "65,551 bytes, the limit is 65,536"),
+    ("1,001 terms", {"contain_all_of": ["a"] * 1001}, "rule", "1,001 terms; the limit is 1,000"),
+    ("too large", {"contain": "a" * 65_536}, "rule", "65,551 bytes; the limit is 65,536"),
     ("long number", '{"contain": ' + "1" * 5000 + "}", "line 1, column 13", "too long"),
 ]
 

@@ -88,7 +88,7 @@ def import_text(collection: str, plan: Plan, *, saved: bool) -> str:
     lines += [_doubt("held back", change) for change in plan.held]
     lines += [refusal.told for refusal in plan.refusals]
     verb = "saved" if saved else "would be saved"
-    pruned = f" ({plan.pruned} removed, which the file lacks)" if plan.pruned else ""
+    pruned = f" ({plan.pruned} of them removed, as the file lacks them)" if plan.pruned else ""
     lines.append(
         f"{collection}: {counted(len(plan.changes), 'rule')} {verb}{pruned}, {plan.unchanged} "
         f"unchanged, {counted(plan.skipped, 'line')} without a rule skipped, "

@@ -41,7 +41,7 @@ WITHHELD = "ragfilter:withheld"
 INDEX_AGAIN = "Index the same source again, unless that is still running."
 FOUND_AGAIN = (
     "Rebuild it on the Collections page or with `ragfilter index --rebuild --collection {name}`, "
-    "or index the same source again: nothing is embedded anew."
+    "or index the same source again: nothing is re-embedded."
 )
 
 PAYLOAD_PAGE = 5_000

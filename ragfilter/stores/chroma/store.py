@@ -200,10 +200,12 @@ class ChromaStore:
 
     def close(self) -> None:
         """Close the client. Catalogues that edits changed are written, for the next opening."""
-        for name in self.unwritten & self.catalogues.keys():
-            if (file := self.catalogue_file(name)) is not None:
-                write_catalogue(file, *self.catalogues[name])
-        insides.close(self.client)
+        try:
+            for name in self.unwritten & self.catalogues.keys():
+                if (file := self.catalogue_file(name)) is not None:
+                    write_catalogue(file, *self.catalogues[name])
+        finally:
+            insides.close(self.client)
 
 
 def check_name(name: str) -> None:

@@ -114,7 +114,7 @@ def _offer_rebuild(name: str, queue: Queue) -> None:
     st.button(
         "Rebuild", key="rebuild", icon=":material/build:", disabled=under_way, on_click=_rebuild,
         args=(name, queue),
-        help="Restores the collection from the workspace's copy. Nothing is embedded anew.",
+        help="Restores the collection from the workspace's copy. Nothing is re-embedded.",
     )  # fmt: skip
 
 

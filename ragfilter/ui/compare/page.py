@@ -37,6 +37,7 @@ def draw(here: Visit) -> None:
         name = choosing.query_set()
         problems.incomplete(here.incomplete if name else "")
     except RagfilterError as failed:
+        html.heading("Compare", level=1)
         problems.show(failed)
         return
     sides = _bar(here, runs)

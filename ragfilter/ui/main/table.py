@@ -45,7 +45,7 @@ def draw(view: View) -> None:
             "Filter",
             key="filter",
             persist_state="session",
-            placeholder="Any words",
+            placeholder="Words",
             label_visibility="collapsed",
             icon=":material/search:",
             width=150,

@@ -41,7 +41,6 @@ def button(chunk: Chunk, collection: str, user: User, resources: Resources, *, b
     st.button(
         "Draft a rule",
         key="rule-draft",
-        icon=":material/edit_note:",
         on_click=drafting.begin,
         args=(chunk.id, collection),
         disabled=chat is None or hidden or busy,

@@ -58,7 +58,7 @@ class Groups:
 
 
 def groups(resources: Resources) -> Groups:
-    """The levels and departments of the chosen collection, read once a version."""
+    """The levels and departments of the chosen collection, read again once it was changed here."""
     name = st.session_state.collection
     known: dict[str, tuple[str, Groups]] = st.session_state.setdefault("groups", {})
     try:

@@ -63,7 +63,7 @@ def _filters(rows: Listing) -> None:
             key=TEXT,
             persist_state="session",
             icon=":material/search:",
-            placeholder="Any words",
+            placeholder="Words",
             help="Shows the chunks that contain all of these words in title, id, type, source or "
             "rule.",
             width="stretch",

@@ -16,7 +16,9 @@ PAGE = 20
 def draw_all(changes: Sequence[tuple[str, str | None, str | None]], key: str) -> None:
     """Title, rule before and rule after of every change, one page of them at a time."""
     pages = max(1, -(-len(changes) // PAGE))
-    at = f"{key}-page"
+    at, of = f"{key}-page", f"{key}-of"
+    if st.session_state.get(of) != (now := hash(tuple(changes))):
+        st.session_state.update({at: 0, of: now})
     page = min(int(st.session_state.get(at, 0)), pages - 1)
     first, shown = page * PAGE, changes[page * PAGE : (page + 1) * PAGE]
     if pages > 1:

@@ -161,7 +161,6 @@ def _buttons(
         st.button(
             "Undo",
             key="rule-undo",
-            icon=":material/undo:",
             on_click=saving.act,
             args=("undo", chunk.id, chunk.rule, collection, guard),
             disabled=not can_undo,
@@ -170,7 +169,6 @@ def _buttons(
         st.button(
             "Redo",
             key="rule-redo",
-            icon=":material/redo:",
             on_click=saving.act,
             args=("redo", chunk.id, chunk.rule, collection, guard),
             disabled=not can_redo,

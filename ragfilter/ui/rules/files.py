@@ -107,7 +107,9 @@ def _plan(work: Desk, name: str, content: bytes, *, with_doubts: bool, prune: bo
 
 
 def _planned(work: Desk, plan: Plan) -> None:
-    pruned = f" ({plan.pruned} to remove, which the file lacks)" if plan.pruned else ""
+    pruned = (
+        f" ({plan.pruned} of them removals, as the file lacks these rules)" if plan.pruned else ""
+    )
     html.draw(
         f'<p class="rf-verdict">{counted(len(plan.changes), "rule")} to save{pruned}, '
         f"{plan.unchanged} unchanged, {len(plan.held)} held back for doubts, {len(plan.refusals)} "

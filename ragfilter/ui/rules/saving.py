@@ -181,9 +181,10 @@ def type_on(chunk_id: str, rule: str | None) -> None:
         # Otherwise the editor was left meanwhile, and its text is a draft already.
         base = _began(chunk_id, rule)
         forget()
-        st.session_state[UNFINISHED] = Unfinished(
-            chunk_id, whole(st.session_state[TYPING].text), base
-        )
+        text = whole(st.session_state[TYPING].text)
+        # What was typed and taken back again is nothing that a rule was begun with.
+        if text != st.session_state[DRAWN]:
+            st.session_state[UNFINISHED] = Unfinished(chunk_id, text, base)
 
 
 def unfinished(chunk_id: str, text: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ragfilter.errors import StoreError
 from ragfilter.rules.overview import make_listing
 from ragfilter.ui.look import theme
@@ -36,7 +38,8 @@ def chips(*, dark: bool) -> dict[str, str]:
 def states(view: View) -> dict[str, tuple[str, ...]]:
     """By chunk of a result, all that is said of its rule's state. What the linter finds in several
     rules, it finds among these chunks."""
-    chunks = (hit.chunk for hit in view.shown.hits)
+    # As on the Rules page, without texts: which of them were fetched depends on the settings.
+    chunks = (replace(hit.chunk, text="") for hit in view.shown.hits)
     made = make_listing(chunks, view.resources.checks, exported=_exported(view))
     made = made.with_drafts(frozenset(state.drafts()))
     return {row.id: tuple(row.words.split(", ")) for row in made.rows}
@@ -48,7 +51,7 @@ def edited(view: View) -> dict[str, list[str]]:
     if not drafts and not before:
         return {}
     found: dict[str, list[str]] = {}
-    for hit in view.shown.pool.hits:
+    for hit in view.shown.hits:
         changed = hit.id in before and before[hit.id] != (hit.chunk.rule or None)
         words = [w for w, holds in (("draft", hit.id in drafts), ("changed", changed)) if holds]
         if words:
@@ -58,7 +61,7 @@ def edited(view: View) -> dict[str, list[str]]:
 
 def _exported(view: View) -> dict[str, str | None]:
     """The rules of edited chunks as they were exported, of those that the result has."""
-    shown = [hit.id for hit in view.shown.pool.hits]
+    shown = [hit.id for hit in view.shown.hits]
     try:
         return view.resources.bench.journal.edited_since_export(view.asked.collection, shown)
     except StoreError:

@@ -104,6 +104,8 @@ def follow(collection: str, before: str, resources: Resources) -> None:
     if now is None:
         state.renew()
         return
+    # A call under way was begun with the old rules.
+    asking.forget()
     st.session_state.asked, st.session_state.fresh = now, True
     found = pools.pool_of(now, settings, resources)
     st.session_state.settle = bool(state.replays().of(found, settings, user).needs)

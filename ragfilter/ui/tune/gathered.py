@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from threading import Event
 
@@ -14,12 +14,12 @@ from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.maps import Map
 from ragfilter.evaluate.tune import Tuning
 from ragfilter.model import Chunk, Pool, User
+from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
 from ragfilter.text.pace import Pace, in_words
 from ragfilter.ui.session.background import Job
 
 TURN_S = 0.3
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

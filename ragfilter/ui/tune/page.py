@@ -208,7 +208,7 @@ def _told(made: Map, measure: str, here: int, best: int) -> None:
     if made.refused:
         html.draw(
             f'<p class="rf-aside">{made.refused} of {made.refused + len(made.places)} points are '
-            "left out, since their values exclude each other.</p>"
+            "left out, because their values contradict each other.</p>"
         )
     for word, place in (("In force", here), ("Highest", best)):
         at = made.at(place)

@@ -18,11 +18,12 @@ from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.told import NAMES, gain_in, notes, shown, unlabelled, verdict
 from ragfilter.evaluate.tune import Means, Tuning, gathering, tune
+from ragfilter.protocols import Progress
 from ragfilter.ui.look import html, numbers
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import background, state
 from ragfilter.ui.session.visit import Visit
-from ragfilter.ui.tune.gathered import Gathered, Progress, Stopped, Work, gather, wait
+from ragfilter.ui.tune.gathered import Gathered, Stopped, Work, gather, wait
 
 FIGURES: Mapping[str, str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
 BEST = "the best of all"
