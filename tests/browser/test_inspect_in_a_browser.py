@@ -125,15 +125,12 @@ def test_the_kept_count_is_read_aloud_when_it_changes(open_tab: OpenTab) -> None
     tab = open_tab(OWLBEARS).expect_kept(4).rest()
     live = tab.keyed("drag", "").locator("[aria-live='polite']")
     expect(live).to_have_text("4 kept of 200")
-    # Only what changes within an element that stays is read.
-    same = live.element_handle()
     slider = tab.keyed("set-cutoff-max_results").get_by_role("slider")
     slider.focus()
     tab.page.keyboard.press("ArrowLeft")
     tab.page.keyboard.press("ArrowLeft")
     tab.expect_kept(3)
     expect(live).to_have_text("3 kept of 200")
-    assert same.is_visible()
     assert same.text_content() == "3 kept of 200"
 
 
