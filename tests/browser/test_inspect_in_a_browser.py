@@ -131,7 +131,6 @@ def test_the_kept_count_is_read_aloud_when_it_changes(open_tab: OpenTab) -> None
     tab.page.keyboard.press("ArrowLeft")
     tab.expect_kept(3)
     expect(live).to_have_text("3 kept of 200")
-    assert same.text_content() == "3 kept of 200"
 
 
 def test_a_shared_link_shows_the_same_elsewhere(open_tab: OpenTab) -> None:
