@@ -1,4 +1,4 @@
-"""The documents name what is there: every room of the package, and commands that exist."""
+"""The documents are true of the code: its modules, commands, links and snippets exist and run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ import typer.main
 from ragfilter.cli import app
 
 ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def documents() -> list[Path]:
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def snippets(name: str) -> list[str]:
+    """The Python blocks of a document."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
 
 
 def rooms() -> Iterator[str]:
@@ -41,24 +50,32 @@ def test_the_architecture_names_no_file_that_is_not_there() -> None:
     assert set(re.findall(r"\b\w+\.py\b", text)) <= files
 
 
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+
+
 def commands() -> list[str]:
-    """Every command line of a README's block, without its comment."""
-    blocks = re.findall(r"```\n(.*?)```", README, flags=re.DOTALL)
-    lines = [line for block in blocks for line in block.splitlines()]
-    return [line.split("   #")[0].strip() for line in lines if line.startswith("ragfilter ")]
+    """Every command line of the documents' blocks, those of a CI job too, without its comment."""
+    texts = [path.read_text(encoding="utf-8") for path in documents()]
+    blocks = [b for text in texts for kind, b in FENCED.findall(text) if kind in ("", "yaml")]
+    lines = [line.strip().removeprefix("- run: ") for b in blocks for line in b.splitlines()]
+    return sorted(
+        {line.split("   #")[0].strip() for line in lines if line.startswith("ragfilter ")}
+    )
 
 
 def test_there_are_commands_to_check() -> None:
-    assert len(commands()) >= 8
+    assert len(commands()) >= 40
 
 
 @pytest.mark.parametrize("line", commands())
-def test_the_readme_shows_commands_and_options_that_exist(line: str) -> None:
+def test_the_documents_show_commands_and_options_that_exist(line: str) -> None:
     words = shlex.split(line)[1:]
     command = typer.main.get_command(app)
     while words and words[0] in getattr(command, "commands", {}):
         command = command.commands[words.pop(0)]  # type: ignore[attr-defined]
-    assert not hasattr(command, "commands"), f"no such command: {line}"
+    # A group such as `collections` may also run without a command of its own.
+    alone = getattr(command, "invoke_without_command", False) and not words
+    assert alone or not hasattr(command, "commands"), f"no such command: {line}"
     known = {option for parameter in command.params for option in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= known
 
@@ -89,12 +106,11 @@ CITATION = re.compile(r"docs/design\.md#([\w-]+)")
 
 
 def anchors(path: Path) -> set[str]:
-    """The anchors that a document sets itself."""
-    return set(re.findall(r'<a id="([\w-]+)"></a>', path.read_text(encoding="utf-8")))
-
-
-def documents() -> list[Path]:
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """The anchors that a document sets itself, and those that its headings get on GitHub."""
+    text = path.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return slugs | set(re.findall(r'<a id="([\w-]+)"></a>', text))
 
 
 @pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
@@ -113,24 +129,22 @@ def test_the_code_cites_sections_of_the_design_that_are_there() -> None:
     assert cited <= anchors(ROOT / "docs" / "design.md")
 
 
-SNIPPETS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-
-
-def test_the_readmes_first_snippet_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(SNIPPETS[0], {})
+def test_the_readmes_snippet_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    (snippet,) = snippets("README.md")
+    exec(snippet, {})
     printed = capsys.readouterr().out.splitlines()
-    said = re.search(r"print\(result\)\s+# (.*)", SNIPPETS[0])
+    said = re.search(r"print\(result\)\s+# (.*)", snippet)
     assert said is not None
     assert printed[:2] == ["Trolls regenerate.", "Trolls fear fire."]
     assert printed[-1] == said[1]
 
 
 @pytest.mark.slow
-def test_the_readmes_labels_measure_and_tune_a_filter(
+def test_the_labels_of_the_library_page_measure_and_tune_a_filter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Twelve queries, each of which is answered by what stands before its cliff."""
-    (snippet,) = (each for each in SNIPPETS if "rf.measure" in each)
+    (snippet,) = (each for each in snippets("docs/library.md") if "rf.measure" in each)
     monkeypatch.chdir(tmp_path)
     sizes = {f"q{n}": 1 + n % 6 for n in range(12)}
     lines = [json.dumps({"_id": i, "text": i}) for i in sizes]
@@ -155,10 +169,12 @@ def test_the_readmes_labels_measure_and_tune_a_filter(
     assert names["flt"] is not first
 
 
-def test_the_readmes_snippet_tells_what_rules_do(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_snippet_of_the_rules_page_measures_rules(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """Four tables that differ in a number, one of them with a rule that its question does not
     meet."""
-    (snippet,) = (each for each in SNIPPETS if "build_matrix" in each)
+    (snippet,) = snippets("docs/rules.md")
     import ragfilter as rf
 
     tables: list[dict[str, Any]] = [
@@ -172,19 +188,18 @@ def test_the_readmes_snippet_tells_what_rules_do(capsys: pytest.CaptureFixture[s
     labels = SimpleNamespace(qrels={f"q{n}": {f"t{n}": 1} for n in range(2, 6)})
     names: dict[str, Any] = {"flt": flt, "results": results, "labels": labels}
     exec(snippet, names)
-    said = r"[1-9] findings, 1 rules; the proposals lose what is relevant: False\n"
+    said = r"[1-9] findings, 1 rules; the proposals lose relevant chunks: False\n"
     assert re.fullmatch(said, capsys.readouterr().out)
     assert len(names["proposed"]) == 4
     assert names["matrix"].rules[0].conflicts == (("q2", "t2"),)
 
 
 @pytest.mark.model
-def test_the_readmes_workspace_snippet_runs(
+def test_the_workspace_snippet_of_the_library_page_runs(
     copy_demo: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(copy_demo().parent)
-    import ragfilter as rf
-
-    names = {"rf": rf}
-    exec(SNIPPETS[1], names)
-    assert len(names["result"]) > 1  # type: ignore[arg-type]
+    (snippet,) = (each for each in snippets("docs/library.md") if "open_workspace" in each)
+    names: dict[str, Any] = {}
+    exec(snippet, names)
+    assert len(names["result"]) > 1

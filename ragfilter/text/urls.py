@@ -1,6 +1,6 @@
 """URLs of the deployment, which may carry credentials: read here, and shown without them.
 
-Source: README, "Limits and security": what opens a door is never shown.
+Source: docs/deployment.md#security. Credentials are never shown.
 """
 
 from __future__ import annotations

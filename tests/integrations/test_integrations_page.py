@@ -1,4 +1,4 @@
-"""The README's lines on the adapters run as they stand."""
+"""The snippets of docs/integrations.md run as they stand."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core.schema import NodeWithScore, TextNode
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "integrations.md"
 GAP = (0.12, 0.18, 0.22, 0.35, 0.50)
 
 
 def blocks() -> list[str]:
-    section = README.read_text(encoding="utf-8").split("## LangChain, LlamaIndex")[1]
-    return re.findall(r"```python\n(.*?)```", section.split("\n## ")[0], flags=re.DOTALL)
+    return re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
-def test_the_readme_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_snippets_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder.parent)
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     store.add_texts(["Trolls regenerate."])
@@ -39,7 +38,7 @@ def test_the_readme_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     }
     assert len(blocks()) == 2
     for block in blocks():
-        exec(compile(block, "README.md", "exec"), names)
+        exec(compile(block, PAGE.name, "exec"), names)
     assert names["nodes"]
     assert [doc.content for doc in names["documents"]] == [f"part {i}" for i in range(4)]
     assert [tool.name for tool in names["tools"]] == ["search_chunks", "get_chunks"]
