@@ -1,7 +1,7 @@
-"""The workspace's database: opened in one way, and its failures told in one way.
+"""Opens the workspace's database, and turns its failures into our errors.
 
-SQLite and PostgreSQL, through SQLAlchemy. What is kept in it: `rules.journal`,
-`rules.draft_book`, `stores.labels`, `stores.preferences`, `stores.runs`.
+SQLite and PostgreSQL, through SQLAlchemy. Its users: `rules.journal`, `rules.draft_book`,
+`stores.labels`, `stores.preferences` and `stores.runs`.
 """
 
 from __future__ import annotations

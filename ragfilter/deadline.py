@@ -1,4 +1,4 @@
-"""Gives up on a call that takes too long and that has no deadline of its own."""
+"""Gives up on a call that takes too long and has no deadline of its own."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What any store returned, as hits: texts, mappings, LangChain, LlamaIndex and Haystack documents.
+"""Reads any store's documents as hits: texts, mappings, objects of LangChain, LlamaIndex, Haystack.
 
-Objects are told apart by their attributes, so none of these libraries is imported.
+Objects are recognised by their attributes, so none of these libraries is imported.
 """
 
 from __future__ import annotations

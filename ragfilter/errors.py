@@ -1,4 +1,4 @@
-"""The one error tree. Every error says what happened and what to do about it.
+"""All errors. Each says what happened and what to do about it.
 
 RagfilterError
 ├── InputError            a file, flag or value from outside is unusable

@@ -1,5 +1,6 @@
-"""Optional packages: one that is missing, or of a version that does not work, is named with the
-command that installs it."""
+"""Optional packages. If one is missing or has the wrong version, the error names the command that
+installs it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text files that others read: each is written whole, or left as it was; and what is at a path."""
+"""Writes text files completely or not at all, and checks what is at a path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The filter, for hits from any store: settings in, kept and dropped hits out."""
+"""Filters hits from any store: settings in, kept and dropped hits out."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The values that flow through the filter. All frozen; none knows a store, a model or a page.
-What may be long (texts, hits, decisions) is left out of their reprs.
+"""The values that flow through the filter. All are frozen. None knows a store, a model or a page.
+Their reprs leave out what may be long: texts, hits and decisions.
 
-A query is gathered into a `Pool` (effects), the pool is replayed into a `Result` (pure).
+A query is gathered into a `Pool` (effects). The pool is replayed into a `Result` (pure).
 """
 
 from __future__ import annotations

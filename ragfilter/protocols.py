@@ -1,4 +1,4 @@
-"""What the core asks of the outside world. Adapters implement these; tests stand fakes here."""
+"""What the core needs from stores and models. Adapters and test fakes implement these protocols."""
 
 from __future__ import annotations
 

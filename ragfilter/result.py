@@ -1,4 +1,4 @@
-"""The result as a caller of the library reads it."""
+"""The result as users of the library see it."""
 
 from __future__ import annotations
 

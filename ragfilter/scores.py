@@ -1,7 +1,7 @@
-"""What a store's scores are: distances made of them by their declared metric, and what looks wrong.
+"""Turns the scores of a store into distances, by their declared metric, and checks them.
 
-Metric and direction are never guessed. What contradicts the metric is a warning; a threshold that
-no value of the metric can reach is refused.
+The metric and its direction are never guessed. Scores that contradict the metric cause a warning.
+A threshold that no value of the metric can reach is refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TOML that people write: settings, prompts, templates. Errors name the file and the place."""
+"""Reads TOML files that people write: settings, prompts, templates. Errors name file and place."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Opens everything a query needs, once: workspace, store, models, journal.
+"""Opens everything that a query needs, once: workspace, store, models and journal.
 
-Source: docs/design.md#parts. The command line opens a bench for one command, the app keeps one for
-as long as its server runs. It is safe for the threads of one process. Heavy modules (torch,
+Source: docs/design.md#parts. The command line opens a bench for one command. The app keeps one for
+as long as its server runs. A bench is safe to use from several threads. Heavy modules (torch,
 chromadb) are imported when they are first used.
 """
 

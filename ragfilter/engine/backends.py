@@ -1,4 +1,4 @@
-"""The outside world of one query, as `gather` and `complete` take it.
+"""The store and models of one query, as `gather` and `complete` use them.
 
 Source: docs/design.md#replay.
 """

@@ -1,7 +1,7 @@
-"""Complete: ask for what a layer needs, and add it to the pool.
+"""Complete a pool: get what a layer needs, and add it.
 
-Source: docs/design.md#replay. A reranker's scores, an LLM's verdicts, and the chunks that
-its expansions reach. The pool holds failures too; `replay` turns them into visible fallbacks.
+Source: docs/design.md#replay. This is a reranker's scores, an LLM's verdicts, or the chunks that
+its expansions reach. The pool also holds failures, and `replay` turns them into visible fallbacks.
 """
 
 from __future__ import annotations

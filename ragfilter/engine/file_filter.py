@@ -1,9 +1,9 @@
-"""Which files a search is limited to: a text or glob on `Chunk.source`. Pure.
+"""Limits a search to some files: a text or glob on `Chunk.source`. Pure.
 
 Source: Intelligent Chunk Filtering (`file_filter`, such as "sponsored-display" or "dsp");
 docs/design.md#file-filter. Case does not matter. A pattern without ``*``, ``?`` and ``[`` matches
-wherever it stands in the name; one with them must match the whole name, with or without the folders
-before it.
+anywhere in the name. A pattern with one of them must match the whole name, with or without the
+folders before it.
 """
 
 from __future__ import annotations

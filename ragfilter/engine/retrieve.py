@@ -1,4 +1,4 @@
-"""Gather: one wide query to the store. Beside `ragfilter.engine.complete` the only effects.
+"""Gather: one wide query to the store. Only this module and `engine.complete` have effects.
 
 Source: docs/design.md#pool, with the measurements behind "wide pool, doubled, then `ids=`".
 """

@@ -1,8 +1,8 @@
-"""Search a collection as one user: what they may see is found as if nothing else were there.
+"""Search a collection as one user, as if it held only what that user may see.
 
-Without `pushed` what is hidden stands among what the user sees, for an operator's eyes. Where
-hidden chunks crowd out visible ones the store is asked for more, so that they change neither how
-many visible ones are found nor which.
+Without `pushed`, hidden chunks stay in the list, for operators. If hidden chunks crowd out visible
+ones, the store is asked for more. So they change neither how many visible chunks are found nor
+which.
 """
 
 from __future__ import annotations

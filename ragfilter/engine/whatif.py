@@ -1,7 +1,7 @@
-"""What would bring a dropped chunk back, or drop a kept one: the smallest change of one setting.
+"""Find the smallest change of one setting that keeps a dropped chunk or drops a kept one.
 
-Every answer is found by `replay` and verified by it. Clearance is never among the changes: nobody
-grants themselves what they may not see.
+Every answer is found and verified by `replay`. Clearance is never changed: nobody can grant
+themselves access.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The one shape every layer has: `apply(hits, inputs) -> LayerOutput`, pure."""
+"""The shape of every layer: `apply(hits, inputs) -> LayerOutput`, pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What labels taught about relevance: a small readable model that settings carry along as JSON.
+"""What labels taught about relevance: a small readable model that is stored in settings as JSON.
 
-`ragfilter.evaluate.learn` makes it; applying it takes nothing but arithmetic.
+`ragfilter.evaluate.learn` makes it. Applying it takes only arithmetic.
 docs/design.md#calibrated.
 """
 

@@ -1,4 +1,4 @@
-"""Clean: a chunk that may come into a result, however it was found."""
+"""Clean chunks: those that may be in a result, however they were found."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Clearance: hide what the user may not see. First of all layers, and it fails closed.
+"""Clearance: hide what the user may not see. It is the first layer, and it fails closed.
 
-Who may see what is decided by `model.User`. Source: Adaptive Retrieval System, "Security
-Filtering"; docs/design.md#clearance.
+`model.User` decides who may see what. Source: Adaptive Retrieval System, "Security Filtering";
+docs/design.md#clearance.
 """
 
 from __future__ import annotations

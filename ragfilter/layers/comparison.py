@@ -1,8 +1,8 @@
 """Comparison queries: which things does a query compare, and does a chunk name one of them?
 
-Source: Adaptive Result Filtering, "Comparison Detection Integration"; the phrasings are those of
-docs/design.md#entities. Rules of thumb over English wording, no model: what is no comparison, or
-cannot be read as one with confidence, gives nothing, and the query is treated like any other.
+Source: Adaptive Result Filtering, "Comparison Detection Integration"; docs/design.md#entities lists
+the phrasings. These are heuristics over English wording, without a model. A query that is not
+clearly a comparison is treated like any other.
 """
 
 from __future__ import annotations

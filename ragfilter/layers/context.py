@@ -1,4 +1,4 @@
-"""context: what fits into the answer's prompt stays. Source: docs/design.md#context."""
+"""context: keep what fits into the answer's prompt. Source: docs/design.md#context."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
 """diversity: collapse near-duplicates, and keep a few chunks for every part of the question.
 
-Source: docs/design.md#diversity. It acts after the cutoff, whose cliffs must be those of what was
-retrieved, and before the judge, who need not read the same twice. The decisions:
+Source: docs/design.md#diversity. It acts after the cutoff, which needs the cliffs of what was
+retrieved, and before the judge, which need not read the same text twice. The decisions:
 
-- Texts are compared, not vectors: a pool needs no vectors then, and what differs in a number alone
-  (two rows of tables, armor class 6 and 7) is near by its vector and is no duplicate. Alike are
-  texts that share runs of three words (Broder's resemblance: common runs / all runs of both).
-- The parts of a question are its words. One that more than half of the chunks hold tells no parts
-  apart. A chunk goes where each of its words stands in `per_part` better ones; what holds none of
-  them stays, for it was found by its meaning.
-- What is pinned stays, and what stands beyond the first 50 is not looked at.
+- Texts are compared, not vectors. So a pool needs no vectors. And two table rows that differ only
+  in a number (armor class 6 and 7) have similar vectors but are no duplicates. Texts are alike if
+  they share runs of three words (Broder's resemblance: common runs / all runs of both).
+- The parts of a question are its words. A word that more than half of the chunks have does not
+  count. A chunk is dropped if each of its words is in `per_part` better ones. A chunk with none of
+  the words is kept, since it was found by its meaning.
+- Pinned chunks are kept. Chunks beyond the first 50 are not examined.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Entities: in a comparison, pin the best chunk of each side, so that no cutoff can lose one.
+"""Entities: in a comparison, pin the best chunk of each side, so that no cutoff can drop it.
 
 Source: Adaptive Result Filtering, "Comparison Detection Integration"; docs/design.md#entities. Each
-side was retrieved on its own when the pool was gathered.
+side was retrieved separately when the pool was gathered.
 """
 
 from __future__ import annotations

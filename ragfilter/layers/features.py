@@ -1,4 +1,4 @@
-"""What a learned cutoff looks at: some figures of each hit, none with a scale of its own.
+"""The features of a learned cutoff: some figures of each hit, none of which has a scale.
 
 Distances count as shares of the way from the best hit to the background, so that a figure means the
 same for every query. docs/design.md#calibrated.

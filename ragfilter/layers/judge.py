@@ -1,20 +1,19 @@
-"""judge: an LLM says of each chunk keep, discard, or expand along its references.
+"""judge: an LLM decides for each chunk whether to keep, discard, or expand it along its references.
 
-Source: Intelligent Chunk Filtering; docs/design.md#judge. Pure: the verdicts lie in the pool; where
-none were given over this very prompt, the nearest stay and a `Pending` is returned.
+Source: Intelligent Chunk Filtering; docs/design.md#judge. Pure: the verdicts are in the pool. If
+there are none for exactly this prompt, the nearest chunks are kept and a `Pending` is returned.
+Where the source says nothing:
 
-Where the source is silent:
-
-- The chunks that are judged are the first int(max_chunks × oversample) that come in and reach
-  `min_relevance`. All others are dropped, and so is what found no room in the prompt: nobody
-  vouches for it, and it stands lowest. The reason says which it was.
-- Pinned chunks stay, whatever the verdict; they are still asked about, since they may be expanded.
-- Kept chunks stand first, in their order, then what each of them brought, breadth first: a deep
-  expansion must not push a kept chunk out of the context.
-- Expansion brings chunks that earlier layers cut, or that the judge was not asked about or did not
-  name. It never brings, nor walks through, what the user may not see, what the judge discarded by
-  name, or (with query_must on) a chunk whose rule fails: a rule is a curator's word on this query.
-- A chunk that is kept anyway counts toward `max_expansion`, as every chunk that was walked through.
+- The judged chunks are the first int(max_chunks × oversample) that come in and reach
+  `min_relevance`. All others are dropped. So are those with no room in the prompt, since they rank
+  lowest and nobody judged them. The reason says which it was.
+- Pinned chunks are kept, whatever the verdict. They are still judged, since they may be expanded.
+- Kept chunks come first, in their order. Then comes what each of them brought, breadth first: a
+  deep expansion must not push a kept chunk out of the context.
+- Expansion may bring in chunks that earlier layers dropped, and those that were not judged or not
+  named. It never brings in or passes through a hidden chunk, one that the judge discarded by name,
+  or (with query_must on) one whose rule fails, since a curator wrote that rule.
+- A chunk that is kept anyway counts toward `max_expansion`, like every chunk that is visited.
 """
 
 from __future__ import annotations

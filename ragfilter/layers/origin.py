@@ -1,6 +1,6 @@
-"""Where figures that labels justified are from, so that they are refused where they mean nothing.
+"""Where tuned or learned settings come from, so that they are refused where they do not apply.
 
-Settings carry it along as JSON. docs/design.md#tune.
+The origin is stored in settings as JSON. docs/design.md#tune.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Quality: keep good matches only; rerank or look further where the first ones are poor.
+"""Quality: keep only good matches. If the first ones are poor, rerank or look further.
 
 Source: Adaptive Retrieval System, "Retrieval Flow", "Edge Cases" and "Fallback Behavior". Pinned
-hits always stay.
+hits are always kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""query_must: drop chunks whose own rule the query does not meet; a chunk without a rule passes.
+"""query_must: drop chunks whose own rule the query does not meet. A chunk without a rule passes.
 
 Source: Filtering, layers 2 and 3. The iterative re-query of layer 3 is replayed from the pool:
 `replay_rounds` gives what the loop of `$nin` queries would have asked for and kept.

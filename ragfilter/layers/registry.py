@@ -1,7 +1,7 @@
 """The layers, in the order in which they act.
 
-The order is the meaning: clearance comes before everything, the rules before anything that counts
-results, the LLM after everything that is cheap. Source: docs/design.md#layers.
+The order matters: clearance comes first, the rules come before anything that counts results, and
+the LLM comes after everything that is cheap. Source: docs/design.md#layers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the rest of the program knows of a layer, declared once: in the layer's own file."""
+"""The description of a layer that the rest of the program reads. Each layer's file declares one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""top_k: where neither cutoff nor judge is on, the first k survivors stay, as without a filter."""
+"""top_k: if neither the cutoff nor the judge is on, keep the first k, as without a filter."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Words: move up what shares telling words with the query, and pin what states a value it gives.
+"""Words: move up chunks that share distinctive words with the query, and pin those that state
+a value given in it.
 
-An embedding blurs names and numbers: to it, "strength 17" is about a character, not about the
+An embedding blurs names and numbers. For it, "strength 17" is about a character, not about the
 strength table. docs/design.md#words.
 """
 

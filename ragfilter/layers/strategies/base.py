@@ -1,9 +1,9 @@
-"""The one shape every cutoff strategy has: `cut(values, settings, pinned, background)`, pure.
+"""The shape of every cutoff strategy: `cut(values, settings, pinned, background)`, pure.
 
-Values are those that are looked at: lower is better, pins first. `background` is what chunks that
-have nothing to do with the query are worth. A strategy returns its own wish; `layers.cutoff.cut`
-then holds it to min_results, max_results and the pins. A step between two pins, or a step down, is
-never a cliff.
+`values` are the values of the hits, pinned ones first; lower is better. `background` is the value
+of chunks that have nothing to do with the query. A strategy returns how many it would keep. Then
+`layers.cutoff.cut` applies min_results, max_results and the pins. A step between two pinned values,
+or a step down, is never a cliff.
 """
 
 from __future__ import annotations

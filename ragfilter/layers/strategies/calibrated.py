@@ -1,8 +1,8 @@
-"""calibrated: keep what labels taught to be relevant, as many as serves the target best.
+"""calibrated: keep what is likely to be relevant by the labels, as many chunks as suit the target.
 
-A model of `layers/calibration.py` says how likely each hit is relevant; the values that are cut are
-1 − probability. Source of the expected F: Ye, Chai, Lee and Chieu, "Optimizing F-measure: a tale of
-two approaches", 2012; docs/design.md#calibrated.
+A model of `layers/calibration.py` says how likely each hit is to be relevant. The values that are
+cut are 1 − probability. Source of the expected F: Ye, Chai, Lee and Chieu, "Optimizing F-measure: a
+tale of two approaches", 2012; docs/design.md#calibrated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The cutoff strategies, in the order in which they are offered."""
+"""The cutoff strategies, in the order in which they are shown."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""relative: keep what stands clear of the background.
+"""relative: keep what is clearly nearer than the background.
 
-An offset like the fallback of `gap`, as a share of the distance between the best hit and the
-background instead of a number of its own. docs/design.md#cutoff.
+An offset like the fallback of `gap`, but as a share of the distance between the best hit and the
+background. docs/design.md#cutoff.
 """
 
 from __future__ import annotations
