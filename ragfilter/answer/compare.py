@@ -1,5 +1,6 @@
-"""Two answers to one query side by side: what only one context has in it, and what it costs. Pure,
-but for the embedder that chooses quotes."""
+"""Compares two answers to one query: what only one context has, and what it costs. Pure, except for
+the embedder that chooses quotes.
+"""
 
 from __future__ import annotations
 

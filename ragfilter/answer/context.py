@@ -1,13 +1,13 @@
-"""Packs the surviving chunks into the prompt: numbered, delimited, under a token budget.
+"""Packs the kept chunks into the prompt: numbered, delimited, within a token budget.
 
 Source: docs/design.md#context. The decisions:
 
 - A chunk that does not fit is left out and the next one is tried, so that one long chunk does not
-  shut out everything after it. Order and numbers follow the ranking.
-- The first chunk is always in. Where it alone exceeds the budget it is shortened and marked, and
-  nothing else fits: the best hit is never lost to its length, and a prompt is never empty.
-- A chunk stands between ``<chunk n>`` and ``</chunk n>``. Wherever chunk text would open or close
-  such a delimiter itself, its ``<`` becomes ``(``, so no text can leave its block.
+  exclude everything after it. Order and numbers follow the ranking.
+- The first chunk is always included. If it alone exceeds the budget, it is shortened and marked,
+  and nothing else fits. So the best hit is never lost to its length, and a prompt is never empty.
+- A chunk is enclosed in ``<chunk n>`` and ``</chunk n>``. If chunk text contains such a delimiter,
+  its ``<`` becomes ``(``, so no text can leave its block.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Extractive answers: the sentences and table rows of the context nearest to the query. No LLM.
 
 Source: docs/design.md#parts. Each quote names the number of its chunk. A row such as "Level 7-9:
-10" stays whole, is quoted with the title of its table, and moves up where the query names its
-number ("7th level"), down where the query names another. Where the nearest is far, or the context
-lacks an uncommon word of the query, `doubt` says so.
+10" stays whole and is quoted with the title of its table. It moves up if the query names its number
+("7th level"), and down if the query names another. `doubt` says if the nearest sentence is far, or
+if the context lacks an uncommon word of the query.
 """
 
 from __future__ import annotations

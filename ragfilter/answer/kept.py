@@ -1,7 +1,7 @@
-"""An LLM's answers that outlive the process, by exactly what was asked.
+"""Keeps an LLM's answers beyond the process, by exactly what was asked.
 
-Source: docs/design.md#cache. The key is the endpoint, the model and the whole prompt, which holds
-only chunks that the user may see. The prompt itself is not kept, and of answers only whole ones.
+Source: docs/design.md#cache. The key is the endpoint, the model and the whole prompt, which has
+only chunks that the user may see. The prompt itself is not stored. Only complete answers are.
 """
 
 from __future__ import annotations

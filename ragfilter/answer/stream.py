@@ -1,7 +1,7 @@
 """Answers a query from a packed context: by a chat model, or without one by quoting.
 
-Source: docs/design.md#context and docs/design.md#parts. A failure keeps what was already streamed
-and is told in `Answer.error`; nothing here raises for a model that fails.
+Source: docs/design.md#context and docs/design.md#parts. After a failure, what was already streamed
+is kept, and `Answer.error` says what went wrong. Nothing here raises if a model fails.
 """
 
 from __future__ import annotations

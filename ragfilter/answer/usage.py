@@ -1,4 +1,4 @@
-"""The tokens of a call that the endpoint did not count."""
+"""The tokens of a call, estimated if the endpoint did not count them."""
 
 from __future__ import annotations
 

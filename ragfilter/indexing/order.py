@@ -1,4 +1,4 @@
-"""What is to be indexed, how, and into which collection: a value, also as JSON."""
+"""An indexing job as a value, also as JSON: what to index, how, and into which collection."""
 
 from __future__ import annotations
 

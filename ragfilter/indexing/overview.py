@@ -1,4 +1,4 @@
-"""What there is in a workspace: every collection with its rules, labels and last change."""
+"""Lists a workspace: every collection with its rules, labels and last change."""
 
 from __future__ import annotations
 

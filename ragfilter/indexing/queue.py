@@ -1,13 +1,13 @@
-"""Orders that wait in the workspace folder until the process that has it open carries them out.
+"""Orders that wait in the workspace folder for the process that has it open.
 
-Source: docs/decisions/0015-indexing-waits-in-a-queue.md. An order is a file, and so is where it
-stands; each is replaced whole. So the page that gave an order may be left, and the command line can
-give one while the app runs.
+Source: docs/decisions/0015-indexing-waits-in-a-queue.md. An order is a file, and so is its
+progress. Both are always replaced as a whole. So you can leave the page that gave an order, and the
+command line can give one while the app runs.
 
     queue/ID.order.json     what is to be done
-    queue/ID.json           where it stands, once it was taken up
-    queue/ID.stop           it is to stop
-    queue/.worker.lock      held by the one who carries them out
+    queue/ID.json           the progress, once it was started
+    queue/ID.stop           a request to stop it
+    queue/.worker.lock      held by the process that carries out the orders
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Carries out the orders of a workspace, one after the other, in a thread of its own."""
+"""Carries out the orders of a workspace, one after the other, in its own thread."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What the judge said before, by exactly what it was asked. Bounded, safe in threads.
+"""Remembers the judge's answers by exactly what was asked. Limited in size and safe across threads.
 
 Source: Intelligent Chunk Filtering, "Caching layer for repeated relevance assessments";
-docs/decisions/0011-a-judgement-belongs-to-its-prompt.md. One call is over a set of chunks, and what
-it says of one depends on the others, so the whole answer is kept by the model and the key of the
-whole prompt. Failures are not kept: asking again may help. Where there is a file to keep texts in,
-answers outlive the process there, but for their raw words, which only operators may read.
+docs/decisions/0011-a-judgement-belongs-to-its-prompt.md. One call judges a set of chunks, and the
+verdict on one depends on the others. So the whole answer is stored under the model and the key of
+the whole prompt. Failures are not stored, since asking again may help. If there is a cache file,
+answers outlive the process there, except for their raw words, which only operators may read.
 """
 
 from __future__ import annotations

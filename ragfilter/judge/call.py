@@ -1,12 +1,12 @@
-"""The judge's prompt and the one call to it. How the answer is read: `ragfilter.judge.parse`.
+"""The judge's prompt and the one call to it. `ragfilter.judge.parse` reads the answer.
 
-Source: Intelligent Chunk Filtering; docs/design.md#judge. The words of each prompt variant:
+Source: Intelligent Chunk Filtering; docs/design.md#judge. The text of each prompt variant is in
 `ragfilter.judge.prompts`. The decisions:
 
-- One chunk takes at most a quarter of the room. Where they do not all fit, they are shortened
+- One chunk takes at most a quarter of the budget. If the chunks do not all fit, they are shortened
   before any is left out: `ragfilter.judge.fit`.
-- A chunk without a decision counts as discarded; an answer without any decision is a failure.
-- How to answer and that chunk text is data is told in every variant, since the guards need it.
+- A chunk without a decision counts as discarded. An answer without any decision is a failure.
+- Every variant says how to answer, and that chunk text is data, because the guards need it.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""What each chunk sends to the judge, so that as many as possible fit into its prompt. Pure.
+"""Decides what each chunk sends to the judge, so that as many as possible fit into its prompt.
+Pure.
 
 Source: docs/design.md#judge. The decisions:
 
-- Where not everything fits, the room is shared like water: every chunk may take up to the same
-  number of tokens, the highest with which all of them fit. Short chunks stay whole.
-- A shortened chunk keeps the sentences and rows that hold the query's rarest words, in their order;
-  what none of them tells apart is kept from the beginning. Before its text becomes too little to
-  judge by, it gives up lines of its head. Its id is never cut: the judge has to repeat it.
-- Only where not even so much fits, chunks are left out, from the end.
+- If not everything fits, all chunks get the same maximum number of tokens, the highest with which
+  they fit. Short chunks stay whole.
+- A shortened chunk keeps the sentences and rows with the query's rarest words, in their order. If
+  these words do not tell its sentences apart, it keeps its beginning. It loses lines of its head
+  before too little of its text is left to judge. Its id is never cut: the judge has to repeat it.
+- Only if not even that fits, chunks are left out, from the end.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""Reads what a judge answered: lines ``chunk id -> ACTION``, a table, or the same as JSON. Pure.
+"""Reads the judge's answer: lines ``chunk id -> ACTION``, a table, or the same as JSON. Pure.
 
 Source: Intelligent Chunk Filtering, response format; docs/design.md#judge. The decisions:
 
-- The last decision for an id counts, since models think before they conclude; a changed one is
-  reported. Ids that were not asked about and unknown actions are reported and never obeyed.
-- A report names only ids that were asked about and quotes nothing, for an answer may name anything.
-- JSON inside prose is read where no line decides on an id that was asked about.
-- JSON may come in several values. Where one of them cannot be read as a whole, none gives
-  decisions: half a list would discard everything after the cut. What is thought aloud, to its end
-  or to that of the answer, gives none either.
+- The last decision for an id counts, since models think before they conclude. A changed decision
+  is reported. Ids that were not asked about and unknown actions are reported and never obeyed.
+- A report names only ids that were asked about, and quotes nothing, since an answer may name
+  anything.
+- JSON inside prose is read if no line decides about an id that was asked about.
+- JSON may come in several values. If one of them cannot be read completely, none of them counts:
+  half a list would discard everything after the cut. Text that the model marks as thinking does not
+  count either.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a chunk's references lead to: the walk of EXPAND_n. Pure.
+"""Follows a chunk's references: the walk of EXPAND_n. Pure.
 
-Source: Intelligent Chunk Filtering; docs/design.md#judge: breadth first to a depth, at most so many
-chunks a root, each once, cycles ended.
+Source: Intelligent Chunk Filtering; docs/design.md#judge. The walk is breadth first, to a depth,
+with a maximum number of chunks per root, each once and without cycles.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Evidence for others: self-contained HTML reports of a query, a comparison, or a run.
+"""Self-contained HTML reports of a query, a comparison, or a run.
 
 Pure: values in, one HTML text out. Source: docs/design.md#reports.
 """

@@ -1,6 +1,6 @@
-"""Small static drawings, as coordinates in an SVG: the templates only write them down. Pure.
+"""Small static plots, as coordinates for an SVG that the templates write. Pure.
 
-A chart library would put megabytes into every report, and what it adds is for the mouse.
+A chart library would add megabytes to every report, mostly for interaction.
 """
 
 from __future__ import annotations

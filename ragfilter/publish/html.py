@@ -1,7 +1,7 @@
-"""One HTML text from a template: styles and drawings inside it, and nothing it would fetch.
+"""Makes one HTML text from a template, with styles and plots inside it and nothing to fetch.
 
-Every value is escaped: a chunk's text is data. A policy inside the file forbids the browser every
-request as well.
+Every value is escaped, since a chunk's text is data. A content security policy in the file also
+forbids all requests.
 """
 
 from __future__ import annotations

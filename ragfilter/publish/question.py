@@ -1,6 +1,6 @@
 """The reports of one question: under one set of settings, or under two. Pure.
 
-They hold what their user may see and nothing else: of a result made for an operator too.
+They contain only what their user may see, even if an operator makes them.
 """
 
 from __future__ import annotations

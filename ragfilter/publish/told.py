@@ -1,4 +1,6 @@
-"""What several reports tell alike: a side's size, and an answer with what it cites. Pure."""
+"""What several reports show in the same way: the size of a side, and an answer with its citations.
+Pure.
+"""
 
 from __future__ import annotations
 

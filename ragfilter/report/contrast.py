@@ -1,6 +1,7 @@
 """Two results of one query side by side: what only one of them keeps, and why the other did not.
+Pure.
 
-Pure. Both are told as their user sees them.
+Both are shown as their user sees them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Why one chunk stayed or fell: every layer's decision about it, as text. Pure."""
+"""Why one chunk was kept or dropped: every layer's decision about it, as text. Pure."""
 
 from __future__ import annotations
 

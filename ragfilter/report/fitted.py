@@ -1,7 +1,7 @@
-"""Which thresholds in force were fitted to another collection, model or space. Pure.
+"""Finds current thresholds that were fitted to another collection, model or space. Pure.
 
-A distance or similarity belongs to the collection it was chosen on. What a profile gives as a share
-carries over, and what somebody set themselves is theirs.
+A distance or similarity belongs to the collection for which it was chosen. A share carries over.
+Values that users set themselves are not reported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What asking the judge would bring and cost, before it is asked.
+"""What asking the judge would bring and cost, before asking.
 
 Source: docs/design.md#forecast.
 """

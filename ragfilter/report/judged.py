@@ -1,7 +1,7 @@
 """What the judge did with a result: its figures, and its verdict on every chunk. Pure.
 
-Source: Intelligent Chunk Filtering, "Metrics to Track"; docs/design.md#judge. Chunks that the user
-may not see are not named.
+Source: Intelligent Chunk Filtering, "Metrics to Track"; docs/design.md#judge. Hidden chunks are not
+named.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which limit decided how many stay, and which were in force without being reached. Pure.
+"""Which limit decided how many chunks are kept, and which ones had no effect. Pure.
 
-A list is shortened by several limits one after the other. Whoever raises one that another one
-forestalls sees nothing happen; so every limit says whether it bound, and what kept it from it.
+Several limits shorten a list one after the other. Raising a limit changes nothing if another one
+acts first. So every limit says whether it decided anything and, if not, which one was first.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Every hit of a result as one row: for tables, CSV and whoever lists hits. Pure.
+"""Every hit of a result as one row: for tables, CSV and other lists of hits. Pure.
 
 Source: docs/design.md#page and docs/design.md#clearance.
 
-Who may read what: with the clearance layer on, everything here is made as its user. What they may
-not see is left out as if it were not in the store: ranks, gaps and counts are those of what they
-see. `as_operator=True` shows everything, where it stands.
+With the clearance layer on, everything here is made for its user. Hidden chunks are left out as if
+they were not in the store: ranks, gaps and counts are those of the visible ones.
+`as_operator=True` shows everything, at its real rank.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A result for a room: what was found, what fell and why, in sentences without jargon. Pure.
+"""A result for an audience: what was found, what was dropped and why, without jargon. Pure.
 
-Every layer declares its own phrase (`LayerSpec.plain`); this counts them.
+Every layer declares its own phrase (`LayerSpec.plain`). This module adds the counts.
 """
 
 from __future__ import annotations

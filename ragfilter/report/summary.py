@@ -1,4 +1,4 @@
-"""A result at a glance: how many stay, why, what each layer did, tokens beside a plain search.
+"""A result at a glance: how many chunks are kept, why, what each layer did, and the tokens saved.
 
 Source: docs/design.md#page (what the first screen answers). Pure.
 """

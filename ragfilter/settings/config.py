@@ -1,6 +1,6 @@
-"""Where settings come from and who wins: defaults < profile < TOML file < environment < flags.
+"""Where settings come from and which source wins: defaults < profile < TOML < environment < flags.
 
-A bad value is refused with the setting's name, the value, what is allowed and where it came from.
+A bad value is refused with the setting's name, the value, the allowed values and its source.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads from the environment where things are."""
+"""Reads from the environment where things are: stores, models, keys."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Where things are: the workspace folder, stores, models, keys. Apart from the filter's settings,
-so that those can be shared, exported and put into a link without a secret in them.
+"""Where things are: the workspace folder, stores, models, keys. Separate from the filter's
+settings, so that those can be shared, exported and put into a link without a secret in them.
 """
 
 from __future__ import annotations

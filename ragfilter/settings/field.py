@@ -1,4 +1,4 @@
-"""How a setting is declared, and what widgets, flags and docs read of the declaration.
+"""How a setting is declared. Widgets, flags and docs read these declarations.
 
 The settings themselves are in `ragfilter.settings.schema`.
 """

@@ -1,6 +1,6 @@
-"""Named settings: each seed system alone with its default figures, and `full`, all tuned together.
+"""Profiles: each seed system alone with its default figures, and `full`, with all tuned together.
 
-Sources: the seeds named beside each profile. How `full` was chosen: docs/tuning.md.
+Sources: the seeds named at each profile. How `full` was chosen: docs/tuning.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Settings saved under a name: TOML files in the workspace, as `--config` reads them."""
+"""Settings saved by name: TOML files in the workspace, which `--config` reads."""
 
 from __future__ import annotations
 

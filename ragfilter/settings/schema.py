@@ -1,9 +1,9 @@
 """The filter's settings: one frozen, validated tree.
 
-Every field declares its default, range, unit and help once: a layer's in the layer's own file, the
-others here. Widgets, TOML, environment, command-line flags and the settings reference in the docs
-are derived from these fields (`fields()`). Where values come from, and who wins, is in
-`ragfilter.settings.config`.
+Every field declares its default, range, unit and help once. The fields of a layer are in the
+layer's own file, the others here. Widgets, TOML, environment, command-line flags and the settings
+reference in the docs are derived from these fields (`fields()`). `ragfilter.settings.config` says
+where values come from and which source wins.
 """
 
 from __future__ import annotations

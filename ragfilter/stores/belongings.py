@@ -1,4 +1,4 @@
-"""What the workspace's database holds of a collection: rule edits, labels, whatever names one."""
+"""What the workspace's database holds about a collection: rule edits, labels and so on."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def forget(url: str, name: str) -> None:
 
 @contextmanager
 def _tables(url: str) -> Iterator[tuple[sa.Connection, list[sa.Table]]]:
-    """A transaction, and every table that names a collection, whoever made it."""
+    """A transaction, and all tables that name a collection."""
     engine = sa.create_engine(url)
     try:
         with engine.begin() as connection:

@@ -1,9 +1,9 @@
-"""Texts that cost something to make, kept in a file of the workspace so that they outlive the
-process: what an LLM said, by what it was asked.
+"""A cache file in the workspace for texts that are costly to make: an LLM's answers, by what was
+asked.
 
-Source: docs/design.md#cache. SQLite, with a limit on what is kept; the text unused for longest goes
-first. It is safe in threads and between processes. Nothing depends on it: where the file is damaged
-or cannot be written, a warning says so once, nothing is found and nothing kept.
+Source: docs/design.md#cache. SQLite, limited in size; the least recently used text goes first. It
+is safe across threads and processes. Nothing depends on it: if the file is damaged or cannot be
+written, one warning says so, nothing is found and nothing is stored.
 """
 
 from __future__ import annotations

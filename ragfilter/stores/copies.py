@@ -1,7 +1,7 @@
 """Our own copy of an indexed collection: a Parquet file beside the store.
 
-Source: docs/design.md#chroma (a damaged index cannot be rebuilt from the log). The copy holds what
-the sources said and the vectors made of it; edits of rules are in the journal.
+Source: docs/design.md#chroma (a damaged index cannot be rebuilt from the log). The copy holds the
+records of the sources and their vectors. Edits of rules are in the journal.
 """
 
 from __future__ import annotations

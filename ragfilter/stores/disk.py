@@ -1,4 +1,4 @@
-"""Asks a disk whether it takes data: what stands on it seldom says that it is full or read-only."""
+"""Asks a disk whether it takes data. Most errors do not say that it is full or read-only."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Which store holds a collection: the workspace's own, or the Chroma folder or server of somebody
-else's in which it was opened."""
+"""Which store has a collection: the workspace's own, or the foreign Chroma folder or server in
+which it was opened.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +39,12 @@ class Stores:
         """The store in a Chroma folder or on a server; the workspace's own where `folder` is
         empty."""
         store = self._in(folder) if folder else self._workspace.store()
-        # Asked anew each time: another session may allow or forbid it.
+        # Asked each time: another session may allow or forbid it.
         store.writable = lambda name: self.opening(name).writable
         return store
 
     def infos(self) -> tuple[CollectionInfo, ...]:
-        """Every collection, by name. One whose folder is gone is told and left out."""
+        """Every collection, by name. One whose folder is gone is logged and left out."""
         found = list(self._workspace.store().collections())
         for name, opening in foreign.openings(self._workspace.path).items():
             if opening.folder:

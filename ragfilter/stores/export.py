@@ -1,4 +1,4 @@
-"""A collection as JSON lines that index back exactly, rules as they were edited.
+"""Exports a collection as JSON lines that index back exactly, with the edited rules.
 
 Source: docs/design.md#formats. Clearance decides what is exported: a hidden chunk is left out, and
 so is each reference to one.

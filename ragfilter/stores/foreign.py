@@ -1,7 +1,7 @@
-"""Chroma collections that others made: how each is opened, and what can be done with it.
+"""Chroma collections that ragfilter did not make: how each is opened, and what is allowed.
 
-A collection may lie in the workspace's own store, or in a Chroma folder or on a Chroma server
-elsewhere. Nothing is written to it unless that was allowed.
+Such a collection may be in the workspace's own store, or in a Chroma folder or on a Chroma server
+elsewhere. Nothing is written to it unless changes were allowed.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Source: docs/design.md#chroma. In this order, so that an interruption at any poi
 collection, or one that says that it is incomplete and that the next run repairs without the model:
 
 1. where clearances change: put them into the copy, and withhold the collection until the end, so
-   that nobody is served under the old ones, whatever happens from here on
-2. embed what is new or changed (kept part by part, so that the next run goes on from there)
+   that nothing is returned under the old ones, whatever happens from here on
+2. embed what is new or changed (kept part by part, so that the next run continues from there)
 3. replace the copy
 4. mark the collection incomplete, write, mark it complete with the fingerprint of the copy
 
@@ -132,7 +132,7 @@ def rebuild(
     rules: Rules | None = None,
     progress: Progress | None = None,
 ) -> IndexReport:
-    """Write the collection `name` anew from our own copy, without the model.
+    """Rewrite the collection `name` from our own copy, without the model.
 
     Raises StoreError where there is no copy, or it is damaged.
     """

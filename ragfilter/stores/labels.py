@@ -1,8 +1,8 @@
 """Labels, named query sets and asked questions of every collection, in the workspace's database.
 
-A label is a judgement of a question and a chunk, so it belongs to the question's text: the same
-question in two sets has the same labels. Nothing is overwritten. A labeller's last word on a pair
-stands, and taking it back lets the word before it stand again. Source: docs/design.md#labels.
+A label judges a question and a chunk, and belongs to the text of the question: the same question in
+two sets has the same labels. Nothing is overwritten. The last label of a person for a pair counts.
+If it is taken back, the one before it counts again. Source: docs/design.md#labels.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class LabelBook(database.Book):
         who: str,
         source: Origin = "human",
     ) -> tuple[Label, ...]:
-        """Label chunks alike; all or none. The labeller's earlier ones no longer stand."""
+        """Give chunks the same label, all or none. It replaces the labeller's earlier ones."""
         rows = [_row(collection, query, i, grade, who, source) for i in chunk_ids]
         with self._writing() as connection:
             made = [_labels.insert().values(row).returning(_labels) for row in rows]
@@ -110,7 +110,7 @@ class LabelBook(database.Book):
         return len(rows)
 
     def take_back(self, label_ids: Sequence[int]) -> None:
-        """Remove labels; the labeller's word before them stands again. Again does nothing."""
+        """Remove labels; the labeller's previous ones count again. Repeating it does nothing."""
         with self._writing() as connection:
             connection.execute(_labels.delete().where(_labels.c.id.in_(label_ids)))
 
@@ -221,8 +221,8 @@ class LabelBook(database.Book):
 def visible_labels(
     labels: Iterable[Label], catalogue: Mapping[str, Chunk], user: User
 ) -> tuple[Label, ...]:
-    """The labels without those of chunks that `user` may not see. A chunk that is gone is told of
-    only to who sees all: nobody knows any more who could see it."""
+    """The labels without those of chunks that `user` may not see. A chunk that is gone is shown
+    only to those who see everything, since it is unknown who could see it."""
     return tuple(
         each
         for each in labels

@@ -1,6 +1,6 @@
 """Rename and delete a collection, with all that belongs to it: copy, rule edits, labels.
 
-What is not ours is never deleted or renamed: others may count on it.
+Foreign collections are never deleted or renamed, since others may depend on them.
 """
 
 from __future__ import annotations

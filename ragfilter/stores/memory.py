@@ -1,4 +1,4 @@
-"""The collection that a list of hits is: what a filter asks where no store is at hand."""
+"""A list of hits as a collection, for filters without a store."""
 
 from __future__ import annotations
 

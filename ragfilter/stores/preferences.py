@@ -1,8 +1,8 @@
-"""Which of two answers a person finds better, in the workspace's database, beside the labels.
+"""Votes on which of two answers is better, in the workspace's database, beside the labels.
 
-A vote is on a question and a pair of sides, whichever of them stood on the left: a side is its
-settings and the chunks that went into its prompt. One vote a person and pair; the last one counts.
-Source: docs/design.md#preferences.
+A vote is about a question and a pair of sides, in any order. A side is its settings and the chunks
+that went into its prompt. A person has one vote for each pair, and the last one counts. Source:
+docs/design.md#preferences.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Evaluations, saved as they are made: what was measured, and a record of every query done.
+"""Evaluations, saved as they are made: what was measured, and a record of every finished query.
 
-A run that was stopped goes on where it stopped, as long as collection, labels and settings are the
-same. Source: docs/design.md#evaluate.
+A run that was stopped continues where it stopped, as long as collection, labels and settings are
+the same. Source: docs/design.md#evaluate.
 """
 
 from __future__ import annotations

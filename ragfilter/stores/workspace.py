@@ -93,7 +93,7 @@ class Workspace:
         return self.path / "copies"
 
     def copy_path(self, collection: str) -> Path:
-        """Where our own copy of a collection lies."""
+        """The path of our own copy of a collection."""
         return self.copies_dir / f"{collection}.parquet"
 
     def store(self) -> ChromaStore:

@@ -1,8 +1,8 @@
-"""Text from outside in whole characters, so that it can be stored, shown and sent as UTF-8.
+"""Makes text from outside consist of whole characters, so that it can be stored and sent as UTF-8.
 
-JSON, command lines and streams can hold halves of characters (surrogates). Two that belong together
-are one character; one alone is none, and U+FFFD stands in its place. Every text passes through here
-where it enters, so that nothing behind the entrances has to think of it.
+JSON, command lines and streams can contain halves of characters (surrogates). Two that belong
+together become one character. A single one is replaced by U+FFFD. All text passes through here
+where it enters, so no other code has to care.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def whole(text: str) -> str:
 
 
 def joined(text: str) -> str:
-    """`text` with pairs of surrogates joined; lone ones stay, for whoever refuses them."""
+    """`text` with pairs of surrogates joined. Single ones stay, so callers can refuse them."""
     if text.isascii() or not _HALVES.search(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

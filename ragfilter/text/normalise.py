@@ -1,4 +1,4 @@
-"""How text is made comparable in word mode: case, width, dashes, white space, invisible characters.
+"""Makes text comparable in word mode: case, width, dashes, white space, invisible characters.
 
 Source: docs/design.md#contradictions ("plain substring match"). Case and width follow Unicode's
 caseless compatibility matching (Unicode Standard, section 3.13, D146).

@@ -1,4 +1,4 @@
-"""How numbers are written for people, on the page as on the command line. Pure."""
+"""Formats numbers for people, on the page and on the command line. Pure."""
 
 from __future__ import annotations
 

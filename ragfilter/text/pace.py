@@ -1,4 +1,4 @@
-"""How long work will still take, judged by how fast it went so far."""
+"""Estimates the time left, from the speed so far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markdown tables as sentences are read: every cell behind its heading. Pure."""
+"""Reads Markdown tables as sentences: every cell follows its heading. Pure."""
 
 from __future__ import annotations
 

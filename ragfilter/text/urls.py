@@ -1,4 +1,4 @@
-"""URLs of the deployment, which may carry credentials: read here, and shown without them.
+"""URLs of the deployment, which may have credentials: used here, and shown without them.
 
 Source: docs/deployment.md#security. Credentials are never shown.
 """

@@ -1,7 +1,7 @@
-"""Words as question and passage share them: how much, and which values both state.
+"""Words that a question and a passage share: how much they weigh, and which values both state.
 
 Source of the overlap: BM25, Robertson and Zaragoza, "The probabilistic relevance framework", 2009,
-with its usual constants, divided by the most that the question's words could give.
+with its usual constants, divided by the maximum that the question's words can reach.
 """
 
 from __future__ import annotations

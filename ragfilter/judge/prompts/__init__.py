@@ -1,21 +1,21 @@
-"""The judge's prompt variants: one TOML file each, known by being in a folder.
+"""The judge's prompt variants: one TOML file each, found by being in a folder.
 
 Source: Intelligent Chunk Filtering, "Experimental Tuning Process"; docs/design.md#judge-prompts. A
-file holds
+file has
 
-    version        text; raise it with every change of the words
-    about          one line for those who choose
+    version        text; raise it with every change of the wording
+    about          one line that helps to choose
     instructions   what the judge is told; names every action
-    fields         optional: which lines of a chunk are shown, of FIELDS; all where it is missing
-    most_tokens    optional: at which length a chunk is shortened
+    fields         optional: which lines of a chunk are shown, of FIELDS; default: all
+    most_tokens    optional: the length to which a chunk is shortened
 
-Files of a folder of one's own come beside the packaged ones and replace those of the same name.
-That folder is `prompts/` in the workspace, or the one that RAGFILTER_JUDGE_PROMPTS names, which
-counts without a workspace too. It is one for the whole process: settings are checked wherever they
-are made, and a name must mean the same prompt everywhere.
+Your own files add to the packaged ones, and replace those with the same name. They are in
+`prompts/` in the workspace, or in the folder that RAGFILTER_JUDGE_PROMPTS names, which is also read
+without a workspace. The whole process has one such folder: settings are checked wherever they are
+made, and a name must mean the same prompt everywhere.
 
-How an answer must look, and that chunk text is data, is told by `ragfilter.judge.call` in every
-variant: the parser and the guards depend on it. Files are read once while a workspace is open.
+`ragfilter.judge.call` says in every variant how an answer must look, and that chunk text is data,
+because the parser and the guards depend on it. Files are read once while a workspace is open.
 """
 
 from __future__ import annotations

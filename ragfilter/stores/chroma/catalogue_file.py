@@ -1,7 +1,7 @@
-"""A catalogue as a file beside the store, so that a large collection need not be read at opening.
+"""The catalogue as a file beside the store, so that a large collection opens fast.
 
-Reading 100,000 entries out of Chroma takes seconds, out of this file tenths of one. It holds for
-one version of the collection only, and every write gives the collection a new one.
+Reading 100,000 entries from Chroma takes seconds, and from this file tenths of a second. It is
+valid for one version of the collection, and every write gives the collection a new version.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Opens Chroma clients and turns what they raise into our errors. Source: docs/design.md#chroma.
 
-Chroma's HTTP client waits for ever and raises `httpx` errors for a dead server; here every wait has
-a deadline. Telemetry is off and Chroma's own embedding functions are never built.
+Chroma's HTTP client waits for ever and raises `httpx` errors for a dead server. Here every wait has
+a deadline. Telemetry is off, and Chroma's own embedding functions are never built.
 """
 
 from __future__ import annotations

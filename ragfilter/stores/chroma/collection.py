@@ -1,10 +1,9 @@
 """One Chroma collection behind two protocols: `Collection` and `RuleStore`.
 
-Source: docs/design.md#distances, docs/design.md#clearance and docs/design.md#chroma.
-
-Our own collections hold unit vectors in the `l2` space (squared distance, 0..4) and carry
-`ragfilter:` keys in the collection's metadata. Any other collection can be read too; there nothing
-is assumed of its metadata, so conditions are checked in memory.
+Source: docs/design.md#distances, docs/design.md#clearance and docs/design.md#chroma. Our own
+collections have unit vectors in the `l2` space (squared distance, 0..4) and `ragfilter:` keys in
+the collection's metadata. Other collections can be read too. Nothing is assumed about their
+metadata, so conditions are checked in memory.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ class Row:
 
 
 class ChromaCollection:
-    """One collection. Each call looks it up by name, so it survives being indexed anew."""
+    """One collection. Each call looks it up by name, so it survives re-indexing."""
 
     def __init__(self, store: ChromaStore, name: str) -> None:
         self._store = store
@@ -116,7 +115,7 @@ class ChromaCollection:
 
     @property
     def withheld(self) -> bool:
-        """Whether chunks are given out to nobody, because their clearances are being changed."""
+        """Whether no chunks are returned, because their clearances are being changed."""
         return bool(_metadata(self.raw(), WITHHELD))
 
     @property
@@ -375,7 +374,7 @@ class ChromaCollection:
             offset += PAYLOAD_PAGE
 
     def _renew_entries(self, ids: Sequence[str], before: str) -> None:
-        # Where nobody else writes, the new entries are enough: reading all takes a second or two
+        # If nobody else writes, the new entries are enough: reading all takes a second or two
         # for 100,000 chunks. Only under the write lock, so that no other edit lies between.
         kept = self._store.catalogues.get(self._name)
         if self._store.shared or kept is None or kept[0] != before:

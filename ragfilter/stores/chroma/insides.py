@@ -1,4 +1,4 @@
-"""What we use of chromadb that it does not document, all in one place and for tested releases only.
+"""The undocumented parts of chromadb that we use, all in one place and for tested releases only.
 
 Facts about each: docs/design.md#chroma.
 """

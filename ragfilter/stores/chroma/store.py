@@ -162,7 +162,7 @@ class ChromaStore:
 
     @contextmanager
     def changing(self, name: str) -> Iterator[None]:
-        """Every write to Chroma, of the collection `name`, stands in here; one at a time."""
+        """Every write to the collection `name` in Chroma happens inside this; one at a time."""
         with self.writing:
             self.settle()
             try:
@@ -176,7 +176,7 @@ class ChromaStore:
     def settle(self) -> None:
         """Open the folder again if a write failed, as on a full disk.
 
-        Such a write may stand in Chroma's log, which is applied when the folder is opened: only
+        Such a write may be in Chroma's log, which is applied when the folder is opened: only
         then a read tells the truth. And the next write of the old client may wait for ever.
         Raises StoreError where there is still no room; searches then go on with the old client.
         """
