@@ -1,4 +1,4 @@
-"""How far an LLM's labels agree with those of people. Pure."""
+"""How far an LLM's labels agree with people's. Pure."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A baseline for a gate: what every query reached, and whether it still does. Pure.
+"""The baseline of a gate: what every query reached, and whether it still does. Pure.
 
-A broad drop is one of the mean that is larger than allowed and that a paired permutation test does
-not put down to chance. A severe loss is that of a single query, which a mean would hide; whichever
-means may drop, recall and F1 are always looked at for those. The file is small and byte-stable, so
-that it can live in git.
+A broad drop is a drop of the mean that is larger than allowed and that a paired permutation test
+does not put down to chance. A severe loss is that of a single query, which a mean would hide.
+Recall and F1 are always checked for severe losses. The file is small and byte-stable, so that it
+can be kept in git.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Labelled queries in BEIR form: `queries.jsonl` (`_id`, `text`) and `qrels.tsv` (three columns);
-TREC's qrels (four columns, of which the second says nothing) are read too.
+also TREC's qrels (four columns, of which the second is ignored).
 
 Source: docs/design.md#formats. A label of 1 or more means relevant, 0 means judged and not
 relevant. TREC's negative grades (junk, spam) are read as 0.

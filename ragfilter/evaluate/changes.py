@@ -1,4 +1,4 @@
-"""Which labelled queries keep other chunks under other settings. Pure."""
+"""Which labelled queries keep other chunks with other settings. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Honest figures: what was chosen on some queries is measured on others.
+"""Cross-validation: settings that were chosen on some queries are measured on others.
 
 A table holds a score for each query (row) and each candidate (column). Candidates are chosen by
 their mean over the other folds only. Intervals are bootstrapped over queries. Pure; numpy and

@@ -1,12 +1,12 @@
-"""What a change of rules does to questions: which gain and lose which chunks, and how good they are
-before and after.
+"""The effect of a rule change on questions: which gain and lose which chunks, and how good the
+results are before and after.
 
-Source: docs/design.md#rules. Pools are gathered once; a change is only replayed over them, so it is
-tried before anything is saved. What a layer lacks after the change (a rerank score of a chunk that
-was not asked about) makes it fall back, as everywhere.
+Source: docs/design.md#rules. Pools are gathered once, and a change is only replayed over them. So
+it is tried before anything is saved. If a layer lacks something after the change (such as the
+rerank score of a chunk that was not asked about), it falls back as usual.
 
-A change that lets chunks in, or keeps them out, moves what stands behind them: the effect is that
-on the kept list, not on the chunk alone.
+A change that lets chunks in or keeps them out moves the chunks after them. So the effect is that on
+the whole kept list, and not only on the changed chunk.
 """
 
 from __future__ import annotations

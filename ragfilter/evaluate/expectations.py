@@ -1,7 +1,7 @@
 """Expectations of rules as data: a question, the chunks that must stay, the chunks that must go.
 
-One JSON object a line: ``{"question": "…", "stay": ["id", …], "go": ["id", …]}``. A chunk stays
-where the question meets its rule, or where it has none. Distances play no part, so a check needs no
+One JSON object per line: ``{"question": "…", "stay": ["id", …], "go": ["id", …]}``. A chunk stays
+if the question meets its rule, or if it has none. Distances do not matter, so a check needs no
 model and gives the same answer everywhere.
 """
 

@@ -1,4 +1,4 @@
-"""Limits that an evaluation must keep, and the queries that break them. Pure."""
+"""The limits that an evaluation must meet, and the queries that break them. Pure."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Gap threshold against distance offset, for all queries at once. Pure; numpy.
 
-What lies before the cutoff is replayed once a query. The context layer drops by what came before a
-chunk, so what stays of a shorter list is a prefix of what stays of the whole: every cut is then one
-place in a table, and a map of thousands of settings takes milliseconds. It keeps what `replay`
-keeps, to the last chunk. The judge sees the whole list at once, so it must be off.
+The layers before the cutoff are replayed once per query. The context layer decides about a chunk by
+the chunks before it. So what it keeps of a shorter list is a prefix of what it keeps of the whole
+list. Every cut is then one entry in a table, and a map of thousands of settings takes milliseconds.
+It keeps exactly the chunks that `replay` keeps. The judge sees the whole list at once, so it must
+be off.
 """
 
 from __future__ import annotations

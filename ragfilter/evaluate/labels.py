@@ -1,4 +1,4 @@
-"""Which labelled queries to measure: two BEIR files or a demo's own, and a choice among them."""
+"""Reads labelled queries from two BEIR files or a demo's own, and selects some of them."""
 
 from __future__ import annotations
 

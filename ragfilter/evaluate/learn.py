@@ -1,8 +1,8 @@
-"""Learn from labels how likely each hit is relevant. Pure; scikit-learn, seeded.
+"""Learn from labels how likely each hit is to be relevant. Pure; scikit-learn, seeded.
 
-Logistic regression and gradient boosting with small trees stand beside each other. Which of them,
-what comes before the cutoff, and whether hits are taken in their order or the likeliest first, is
-chosen by cross-validation over the queries given. docs/design.md#calibrated.
+The models are logistic regression and gradient boosting with small trees. Cross-validation over the
+given queries chooses between them. It also chooses the layers before the cutoff, and whether hits
+are taken in their order or the likeliest first. docs/design.md#calibrated.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BOOSTED_FROM = 50
 INNER = 4
 """Folds in which the kind of model is chosen."""
 SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
-"""Where the recall dial can stand."""
+"""The values of the recall dial."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
-"""Labels that an LLM proposes, asked over the judge's client and cache with words of its own.
+"""Labels that an LLM proposes, asked with its own prompt over the judge's client and cache.
 
 Source: docs/design.md#labels. The decisions:
 
-- It is asked about the first of the unfiltered ranking and about what people have labelled, so that
-  the two can be compared. What it has labelled before is not asked again.
+- It labels the first hits of the unfiltered ranking and those that people have labelled, so that
+  the two can be compared. It is not asked again about what it has labelled before.
 - It sees a few chunks at a time, so that they stay whole, without rank and score.
-- Only what it says outright is a label; a chunk that it leaves out has none.
+- Only explicit labels count. A chunk that it leaves out has no label.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ragfilter.text.tokens import estimate
 TOGETHER = 5
 """Chunks in one prompt: few enough to stay whole."""
 MOST_FAILED = 3
-"""So many calls in a row that fail, and nobody is asked any more."""
+"""After so many failed calls in a row, no more are made."""
 WORDS = Variant(
     name="labels",
     version="1",

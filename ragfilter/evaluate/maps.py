@@ -1,4 +1,4 @@
-"""Which settings a map goes over, and what comes out. Pure."""
+"""The settings that a map covers, and its results. Pure."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _points(info: FieldInfo, settings: Settings, n: int) -> tuple[float, ...]:
     low, high = float(info.low or 0), float(max(info.ceiling or 1, settings.get(info.path)))
     # A budget from 50 to 32,000 tokens is decided among its hundreds.
     spaced = np.geomspace if low and high / low > MAGNITUDES else np.linspace
-    # Only what a slider can stand at.
+    # Only values that a slider can have.
     step = float(info.step or 1)
     values = np.round(np.round(spaced(low, high, n) / step) * step, 6)
     values = np.unique(np.maximum(values, low))

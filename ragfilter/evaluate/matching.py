@@ -1,7 +1,7 @@
-"""Two settings over one query set, found among the saved runs. Pure.
+"""Finds two settings over one query set among the saved runs. Pure.
 
-A run measures every honest alternative beside its own settings, so that what is looked for is often
-there already, as a row of another run.
+A run measures many alternatives beside its own settings. So the wanted settings are often there
+already, as a row of another run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Measure labelled queries one after the other, so that whoever stops early has what is done.
+"""Measures labelled queries one after the other, so that stopping early keeps what is done.
 
-The effects of an evaluation: one search a query, and the rerank scores (and, where the settings in
-force ask for them, the verdicts) that its variants need. `evaluate.records` decides and counts.
+These are the effects of an evaluation: one search per query, and the rerank scores that its
+variants need. Verdicts are asked for only if the current settings need them. `evaluate.records`
+decides and counts.
 """
 
 from __future__ import annotations

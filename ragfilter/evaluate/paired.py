@@ -1,6 +1,6 @@
 """Two sides over the same queries: wins, losses, ties and a paired permutation test. Pure; scipy.
 
-`b` is compared with `a`: a win is a query that b does better.
+`b` is compared with `a`: a win is a query that `b` answers better.
 """
 
 from __future__ import annotations

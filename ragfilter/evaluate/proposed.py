@@ -1,11 +1,11 @@
-"""Proposed rules held against labelled questions: further names that those use, what each proposal
-does, and what it would lose. Nothing is stored.
+"""Checks proposed rules against labelled questions: further names that these use, what each
+proposal does, and what it would lose. Nothing is stored.
 
-A question that is labelled for a chunk, and names its value but none of its family's names, calls
-the family by another name ("wizard" for magic-users). Of its words the one is taken that is nearest
-in meaning to the names known. A question that calls the value something else ("plate mail and
-shield" for armor class 2) adds what it says, where another text of the collection says it too. A
-proposal that would still lose what a question is labelled for asks for less.
+If a question is labelled for a chunk, and names its value but none of its family's names, it uses
+another name for the family ("wizard" for magic-users). This is the word of the question that is
+nearest in meaning to the known names. If a question calls the value something else ("plate mail and
+shield" for armor class 2), its words are added, provided that another text of the collection uses
+them too. A proposal that would still lose relevant chunks is weakened.
 """
 
 from __future__ import annotations

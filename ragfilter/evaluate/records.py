@@ -1,7 +1,7 @@
-"""What an evaluation knows of one query: counts, from which every figure follows. Pure.
+"""What an evaluation stores of one query: counts, from which every figure follows. Pure.
 
-A record names no chunk, so it tells nothing of one that somebody may not see; a run is a list of
-records, saved as they are made.
+A record names no chunk, so it reveals nothing about hidden ones. A run is a list of records, which
+are saved as they are made.
 """
 
 from __future__ import annotations

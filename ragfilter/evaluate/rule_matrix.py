@@ -84,7 +84,7 @@ class CrowdRow:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """`rules` stand with the most harmful first, `crowding` with what is kept wrongly most often.
+    """`rules` begin with the most harmful, `crowding` with what is most often kept wrongly.
     `waiting` counts questions where a layer lacked something and fell back."""
 
     queries: int
@@ -342,13 +342,13 @@ def _prepare(
             seen.append(hit)
             if scan.passes(hit.chunk.rule):
                 passing.add(hit.id)
-                # The sides of a comparison may be pinned, and then take nobody's place.
+                # The sides of a comparison may be pinned, and then take no other chunk's place.
                 wanted -= bool(wanted) and hit.id not in sides
     on = [layer for layer in LAYERS if layer.enabled(settings)]
     at = [layer.name for layer in on].index("query_must")
     inputs = LayerInput(settings, pool, scan, user, explain=False)
     step = on[at].apply(hits, inputs)
-    # No layer looks at what lies behind, but for pins, which the later ones put first.
+    # No layer looks at the rest, except for pins, which later layers put first.
     found = {hit.id for hit in seen}
     seen += [hit for hit in step.hits if hit.id in step.pinned and hit.id not in found]
     found.update(step.pinned)

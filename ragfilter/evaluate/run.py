@@ -66,7 +66,7 @@ class Kept:
 @dataclass(frozen=True, slots=True)
 class QueryRow:
     """One query. `lost`: relevant chunks that the pool holds, the user may see, and the filter
-    dropped, however far down they stand.
+    dropped, at any rank.
 
     `ranking` is the unfiltered order, at most `DEEPEST` ids. `waiting`: a layer lacked something
     (`Result.needs`) and fell back.

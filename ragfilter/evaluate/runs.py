@@ -1,6 +1,6 @@
-"""A run: a plan that is measured, saved record by record, and gone on with. Effects.
+"""Runs: plans that are measured, saved record by record, and continued. Effects.
 
-Page and command line begin and read runs through here.
+Page and command line begin and read runs through this module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The labelled queries of a set that a workspace knows by name."""
+"""The labelled queries of a set that a workspace has under a name."""
 
 from __future__ import annotations
 

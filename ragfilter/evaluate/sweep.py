@@ -1,8 +1,8 @@
 """Many settings over the same pools: what each keeps, and how good that is. Pure.
 
-What lies before the cutoff is replayed once for all settings that share it, and what lies behind it
-once for each number of hits that the cutoff lets through. So a thousand cutoffs cost a few dozen
-replays a query, and keep to the last chunk what `replay` keeps.
+The layers before the cutoff are replayed once for all settings that share them. Those after it are
+replayed once for each number of hits that the cutoff keeps. So a thousand cutoffs cost a few dozen
+replays per query, and keep exactly the chunks that `replay` keeps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What settings are tuned for: a mean to raise, or tokens to save at a recall that is held."""
+"""What to tune for: a high mean, or few tokens at a given recall."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What page, reports and command line say of figures in the same words. Pure."""
+"""Remarks on figures, in the same words on the page, in reports and on the command line. Pure."""
 
 from __future__ import annotations
 
@@ -189,5 +189,5 @@ def shown(path: str, value: Any) -> str:
     table = field(path).table
     if value and table is not None:
         return table.read(value).summary
-    # As it stands in a settings file.
+    # As in a settings file.
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,11 +1,11 @@
-"""Tune the cutoff, and whether to rerank, on labelled queries; all figures are cross-validated.
+"""Tune the cutoff, and whether to rerank, on labelled queries. All figures are cross-validated.
 
-Pools are gathered once; every candidate is then replayed over them. A candidate that is best on
-four folds is measured on the fifth, and so is everything it is compared with: the best fixed k, the
-settings as they were, and each strategy tuned alone. What is learned from labels is learned anew on
-the four, and stands in the choice with figures that were held out within them. Only the oracle, the
-best prefix of each query's unfiltered ranking, knows the labels. Settings that drop chunks from
-within that order, or change it, can exceed it.
+Pools are gathered once, and every candidate is then replayed over them. A candidate that is best on
+four folds is measured on the fifth. So is everything that it is compared with: the best fixed k,
+the previous settings, and each strategy tuned alone. What is learned from labels is learned again
+on the four folds, and compared by figures that were held out within them. Only the oracle, the best
+prefix of each query's unfiltered ranking, knows the labels. Settings that drop chunks from within
+that ranking, or change it, can do better.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Tuning:
 
     @property
     def beats_fixed_k(self) -> bool:
-        """Whether the interval of the gain lies above 0, and a recall to be held is held."""
+        """Whether the interval of the gain is above 0, and a required recall is reached."""
         tuned = self.tuned
         return tuned.gain.of.low > 0 and tuned.means.recall >= self.target.recall
 
@@ -357,7 +357,7 @@ def _reranking(settings: Settings, depth: int) -> Settings:
 
 
 def _spread(pools: Iterable[Pool]) -> float:
-    """How far the background usually lies from the best hit."""
+    """The usual distance of the background from the best hit."""
     distances = ([hit.distance for hit in pool.hits if hit.found_by == "query"] for pool in pools)
     return median([far_end(found) - min(found) for found in distances if found] or [1.0])
 

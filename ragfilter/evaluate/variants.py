@@ -1,11 +1,11 @@
-"""The settings that an evaluation holds side by side. Pure.
+"""The settings that an evaluation compares. Pure.
 
-Always the same honest rows: the settings in force, what a plain search gives, every cutoff
-strategy and every profile; then the layers, added one after the other and each left out. (The best
-fixed k and the oracle are no settings: `evaluate.table` works them out.)
+The rows are always the same: the current settings, a plain search, every cutoff strategy and every
+profile. Then the layers are added one after the other, and each is left out once. The best fixed k
+and the oracle are no settings; `evaluate.table` computes them.
 
-Who asks is nothing that is compared, so clearance is on everywhere or nowhere. An LLM is asked only
-where the settings in force ask it: the rows beside them stand without the judge.
+Users are not compared, so clearance is on everywhere or nowhere. An LLM is asked only if the
+current settings ask it. The rows beside them have no judge.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
                 base.with_values({"cutoff.enabled": True, "cutoff.strategy": spec.name}),
             )
             for spec in STRATEGIES
-            # What has to be learned stands beside the others once it is.
+            # A learned strategy joins the others once it has been learned.
             if spec.weigh is None or settings.cutoff.calibration
         ),
         *_profiles(settings),

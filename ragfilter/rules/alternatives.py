@@ -1,9 +1,9 @@
-"""Find alternatives that were spread over groups, where every group must be met.
+"""Find alternatives that were spread over several groups, so that every one must be met.
 
 Source: docs/design.md#contradictions. Filtering's own attack matrix lists cleric, druid and monk as
 three groups, so no query about a cleric alone can meet it; they belong in one group.
 
-Two signs are taken as evidence:
+Two signs count as evidence:
 
 listed   the chunk's title lists things ("clerics, druids and monks", "magic-users/illusionists"),
          and two groups or more, or terms of `contain_all_of`, name different things of that list;

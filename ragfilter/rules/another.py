@@ -1,6 +1,6 @@
-"""What a question is about another one of: "armor class", where it names 6 and the rule wants 7.
+"""Finds values that a question has instead of the rule's: "armor class 6" where the rule wants 7.
 
-Pure, and derived from the rule's terms alone: nothing is said where they do not show it.
+Pure, and derived only from the terms of the rule. If they do not show it, nothing is said.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One change over the rules of many chunks: planned first, so that it can be looked at. Pure.
+"""One change of the rules of many chunks. It is planned first, so that it can be previewed. Pure.
 
 change        does
 set           gives every chunk this rule
@@ -7,8 +7,8 @@ add spellings adds terms to every group that holds a given term
 replace term  writes another term wherever a given one stands
 remove        takes the rule away
 
-Terms are compared as the matcher compares them, so that "AC 6" is found where "ac 6" was asked for.
-A rule that cannot be read is left as it is by all but *set* and *remove*, and said.
+Terms are compared as the matcher compares them, so "ac 6" finds "AC 6". Only *set* and *remove*
+change a rule that cannot be read. The other changes leave it as it is and report it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""How texts and questions call what a title counts: armour class, AC, 7th level; and which forms of
-a name they hold. Pure."""
+"""What texts and questions call the thing that a title counts (armour class, AC, 7th level), and
+which forms of a name they use. Pure.
+"""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 Source: Filtering, "Layer 1: Metadata Generation"; docs/design.md#drafting. The decisions:
 
 - What the model is told depends on the chunk's content category (`ragfilter.rules.templates`).
-- An answer in which `ragfilter.rules.reading` finds a fault or doubt is sent back once, with that
-  said. A rule that can be parsed and met is handed over even if doubts remain, as `remarks`: a
-  person looks at it before it is saved.
+- If `ragfilter.rules.reading` finds an error or a doubt in an answer, the answer is sent back with
+  the reason, once. A rule that can be parsed and met is passed on even if doubts remain, as
+  `remarks`, since a person reviews it before it is saved.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Drafts of rules that wait to be looked at, and the chunks that still wait for one.
+"""Keeps drafts of rules that wait for review, and the chunks that still wait for a draft.
 
-Source: docs/design.md#drafting. Every draft is kept before the next chunk is asked about, so a run
-that was paused, or whose process was killed, goes on where it stood.
+Source: docs/design.md#drafting. Every draft is stored before the next chunk is asked about. So a
+run that was paused or killed continues where it stopped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Drafts of rules for many chunks, one after the other: what they will cost, and what they came to.
+"""Drafts rules for many chunks, one after the other: the expected cost, and the results.
 
 Source: docs/design.md#drafting.
 """

@@ -1,11 +1,11 @@
 """Save, undo and redo a chunk's rule: journal, then store, then journal again.
 
-Source: docs/design.md#journal. No change is written over one that the user has not seen, and a stop
-at any moment leaves an entry that `recover` can settle.
+Source: docs/design.md#journal. An edit never overwrites a change that its author has not seen. A
+stop at any moment leaves an entry that `recover` can finish or roll back.
 
-Of two edits of a chunk at the same time exactly one wins: the journal takes one pending entry a
-chunk, and whoever holds it compares the stored rule with the expected one before writing. This is
-true between threads and between processes that share a journal.
+If two people edit a chunk at the same time, exactly one wins. The journal takes one pending entry
+per chunk, and the owner of this entry compares the stored rule with the expected one before
+writing. This holds between threads, and between processes that share a journal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ragfilter.rules.rule import canonical, parse
 
 log = logging.getLogger(__name__)
 
-# A pending entry this old belongs to nobody any more: every call of a store has a shorter deadline.
+# No call still works on a pending entry this old: every call of a store has a shorter deadline.
 STALE_S = 120.0
 EVERY_EDIT = 1_000_000_000
 
@@ -188,7 +188,7 @@ def _change(
 
 def _write(store: RuleStore, journal: Journal, edit: Edit) -> Edit:
     try:
-        # Again, now that nobody else can be writing.
+        # Check again, now that nobody else can be writing.
         _must_be(store, edit.chunk_id, edit.before)
         store.set_rule(edit.chunk_id, edit.after)
     except ConflictError:

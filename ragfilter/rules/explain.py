@@ -1,8 +1,8 @@
-"""One rule against one question, part by part: where its terms stand, and what came nearest where
-none does. Pure.
+"""One rule against one question, part by part: where its terms occur, and what came nearest if none
+does. Pure.
 
-The verdict is the matcher's own (`ragfilter.rules.match`); this only finds the places of what that
-found, in the question as it was written. Places are offsets into `whole(question)`.
+The verdict comes from the matcher (`ragfilter.rules.match`). This module only finds the places in
+the original question. Places are offsets into `whole(question)`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A term and where it stands in the question."""
+    """A term and its place in the question."""
 
     place: str
     term: str
@@ -120,7 +120,7 @@ class _Text:
         return _Text(written, compared, tuple(span for _, span in characters), mode)
 
     def find(self, term: str) -> tuple[Span, ...]:
-        """Where `term` stands."""
+        """The place of `term`."""
         sought = self._prepare(term)
         starts = (m.start() for m in re.finditer(f"(?={re.escape(sought)})", self.compared))
         return tuple(

@@ -1,19 +1,20 @@
 """Families of chunks that differ in a few values, and the rules that would tell them apart. Pure.
 
-A family is a set of chunks whose titles have one pattern and differ in up to three numbers that
-words say something about ("Opponent Armor Class 6", "Levels 4-6"), or else in two names that cross
-("Ash drake, adult") or in one ("Price list - Ropes"), and whose texts resemble each other. Where a
-title is missing or stands on several chunks, what the text begins with belongs to it. Families that
-count the same and whose patterns resemble each other are kin; what stands in the pattern of one and
-not of all others are its names ("clerics, druids and monks"), place by place where they cross in
-the others ("Price list 2022 EU - Boots"). What titles do not tell, texts that are nearly the same
-may (see `ragfilter.rules.near`): they may differ in names and numbers together.
+docs/design.md#families describes them. The titles of a family have one pattern, and its texts are
+alike. Titles differ in up to three numbers that words say something about ("Opponent Armor Class
+6", "Levels 4-6"), in two names that cross ("Ash drake, adult"), or in one name ("Price list -
+Ropes"). If a title is missing or shared by several chunks, the beginning of the text is added.
 
-A proposal asks for one of the names of each place, where there is kin, and for the value, in the
-spellings that the collection's texts and the questions use. Where titles are phrases of words alone
-("Adult Red Dragon"), the words they share are names too: "red" alone would hold for much else.
-Where texts told of the family, a question meets the rule by any of the values that no sibling has,
-if one of them tells a chunk from all its siblings.
+Families that count the same thing and have similar patterns are kin. What is in the pattern of one
+and not of all others are its names ("clerics, druids and monks"), place by place if they cross in
+the others ("Price list 2022 EU - Boots"). Texts that are nearly the same may form a family whatever
+their titles (see `ragfilter.rules.near`): they may differ in names and numbers together.
+
+A proposal asks for one name from each place, if there is kin, and for the value, in the spellings
+that the collection's texts and the questions use. If titles are phrases of words alone ("Adult Red
+Dragon"), the words they share are names too, since "red" alone would hold for many other questions.
+In a family found by its texts, a question meets the rule by any value that no sibling has, if one
+of them tells a chunk from all its siblings.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ MOST_VALUES = 3
 """In more numbers no family differs."""
 CONJUNCTIONS = frozenset(("and", "or"))
 JOINED = CONJUNCTIONS | {",", "/", "&"}
-"""What stands between the names of one place: clerics, druids and monks."""
+"""The separators between the names of one place: clerics, druids and monks."""
 MOST_LABEL = 1_000
 """Letters of a text in which its first line is looked for."""
 
@@ -193,7 +194,7 @@ def propose(
                     called = contexts[value.words]
                     asked.append(spellings(value, called, ordered=value.words in placed))
                 else:
-                    # What stands before a noun has no plural of its own: red dragons.
+                    # A word before a noun has no plural of its own: red dragons.
                     noun = not names or family.pattern.endswith("*")
                     for name in value.words if crossed else (value.named,):
                         asked.append(
@@ -356,7 +357,7 @@ def _kind(family: Family) -> _Kind:
 
 
 def _places(own: _Kind, kinds: Sequence[_Kind]) -> tuple[tuple[str, ...], ...]:
-    """Its names, place by place. Names that the same kin has tell the same, wherever they stand."""
+    """Its names, place by place. Names that the same kin has mean the same, in any place."""
     kin = [
         other
         for other in kinds

@@ -127,7 +127,7 @@ class Journal(database.Book):
             return _close(connection, edit_id, "rolled_back")
 
     def let_go(self, edit_id: int) -> None:
-        """Remember, as long as this journal is open, that nobody is at work on a pending edit."""
+        """Remember, as long as this journal is open, that a pending edit is abandoned."""
         self._let_go.add(edit_id)
 
     def was_let_go(self, edit_id: int) -> bool:

@@ -1,4 +1,4 @@
-"""What the journal holds: its tables, and their rows as values.
+"""The tables of the journal, and their rows as values.
 
 Source: docs/design.md#journal.
 """

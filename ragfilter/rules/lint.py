@@ -1,20 +1,20 @@
-"""What is wrong or doubtful in stored rules, with a better rule where one can be offered.
+"""Finds errors and doubts in stored rules, and offers a better rule where it can.
 
 Source: docs/design.md#contradictions (the three-group mistake) and docs/design.md#rules.
 
 kind        severity  means
 unreadable  error     the rule is invalid, so its chunk always passes
-impossible  error     no query can meet the rule: what it asks for holds what it forbids
-spread      warning   alternatives stand in groups of their own, see `ragfilter.rules.alternatives`
+impossible  error     no query can meet the rule: a required term contains a forbidden one
+spread      warning   alternatives are in separate groups, see `ragfilter.rules.alternatives`
 loose       warning   as a substring, a term is also found within longer words or numbers
 no_edges    warning   a term in a script without spaces is hardly ever found in word mode
-empty       warning   the rule asks for nothing
-bare        warning   a number stands alone, and nothing says what it counts
+empty       warning   the rule requires nothing
+bare        warning   a number is alone, and nothing says what it counts
 everywhere  warning   a term is in nearly every question
-shared      warning   the rule stands on several chunks whose titles differ in a number or name
+shared      warning   several chunks whose titles differ in a number or name have the rule
 spelling    note      a group lacks a usual spelling of a value ("ac 6", "armor class of 6")
-dead        note      an alternative can never help, because it holds a forbidden term
-duplicate   note      a term or group stands twice
+dead        note      an alternative never helps, because it contains a forbidden term
+duplicate   note      a term or group occurs twice
 covered     note      a term or group changes nothing, because another one decides
 """
 
@@ -181,7 +181,7 @@ def _against_each_other(rule: Rule) -> Iterator[Finding]:
 
 
 def _redundant(rule: Rule) -> Iterator[Finding]:
-    """Terms that stand twice, and terms that another one decides for: of alternatives and of
+    """Terms that occur twice, and terms that another one decides for: of alternatives and of
     forbidden terms the shorter one, of required terms the longer one."""
     parts = [_listed(f"contain_one_of[{i}]", group) for i, group in enumerate(rule.contain_one_of)]
     parts += [_required(rule), _listed("contain_none_of", rule.contain_none_of)]

@@ -1,5 +1,6 @@
-"""What lint says of numbers in rules, of words that every question holds, and of one rule on chunks
-whose titles differ in a value. The kinds are described in `ragfilter.rules.lint`."""
+"""Lint checks for numbers in rules, for words that are in every question, and for one rule on
+several chunks whose titles differ in a value. `ragfilter.rules.lint` describes the kinds.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ _GROUP = re.compile(r"contain_one_of\[(\d+)\]")
 
 
 class Fault(NamedTuple):
-    """A finding before it is told whose it is."""
+    """A finding that is not yet assigned to a rule."""
 
     kind: str
     place: str

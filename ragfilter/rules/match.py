@@ -1,14 +1,14 @@
-"""Rules against a query: every rule of a collection is compiled once, a query is scanned once.
+"""Matches rules with a query. A collection's rules are compiled once, and a query is scanned once.
 
 Source: Filtering, "Layer 2: Post-Retrieval Filtering"; docs/design.md#matching.
 
 ``word`` mode compares normalised text (`ragfilter.text.normalise`). A term must begin and end at a
-token edge: where its first (last) character is a letter or digit, the character before (after) it
-must be none. So "armor class 1" is not in "armor class 10", "int" not in "point" and "7" not in
+token edge: if its first (last) character is a letter or digit, the character before (after) it must
+not be one. So "armor class 1" is not in "armor class 10", "int" not in "point" and "7" not in
 "7th", but "10" and "13" are in "10-13", and "6" is in "-6": write "armor class 6" to mean one of
-them. Scripts that are written without spaces have no token edges; they want ``substring``.
+them. Scripts that are written without spaces have no token edges. Use ``substring`` for them.
 
-``substring`` mode is the source's, to the letter: both in lower case, the one within the other.
+``substring`` mode is exactly that of the source: both in lower case, one contained in the other.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def prepared(text: str, mode: Match) -> str:
     return mark_words(normalise(text)) if mode == "word" else whole(text).lower()
 
 
-# Every question has a book of its own, but the rules of a collection are the same.
+# Every question has its own book, but the rules of a collection are the same.
 _parsed = lru_cache(maxsize=4096)(parse)
 _prepared_term = lru_cache(maxsize=16384)(prepared)
 

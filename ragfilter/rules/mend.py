@@ -1,4 +1,4 @@
-"""Apply what lint proposes until it has nothing more to propose. Pure."""
+"""Apply the fixes of lint until it has no more. Pure."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Texts nearly the same that differ in a few names and numbers, whatever their titles. Pure.
+"""Texts that are nearly the same and differ in a few names and numbers, with any titles. Pure.
 
-Texts find their like by sketches of their pairs of words (Broder's MinHash, in bands: Leskovec,
-Rajaraman and Ullman, "Mining of Massive Datasets", chapter 3), and are laid beside the first of
-them. Where all that stands between what they share are names of one word or two, and numbers that a
-word says something about, these are their values.
+Similar texts are found by sketches of their pairs of words (Broder's MinHash, in bands: Leskovec,
+Rajaraman and Ullman, "Mining of Massive Datasets", chapter 3), and compared with the first of them.
+If only names of one word or two, and numbers that a word says something about, differ between the
+parts that they share, these are their values.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_TRIED = 20
 FOLLOWED = 0.25
 """Where fewer of the near texts differ in values alone, those that do are a chance find."""
 SAME = 0.8
-"""The share of two texts' words that stand in both, in the same order."""
+"""The share of two texts' words that both have, in the same order."""
 MOST_DIFFER = 4
 """In more places no family differs, unless names are among them."""
 MOST_TOLD = 12
@@ -232,7 +232,7 @@ def _cells(laid: Sequence[_Laid]) -> list[list[_Cell]]:
 
 
 def _values(row: Sequence[_Cell]) -> tuple[Value | Name, ...]:
-    """A name that stands in several places of a text is one value."""
+    """A name in several places of a text is one value."""
     return tuple(dict.fromkeys(cell.value for cell in row))
 
 
@@ -254,7 +254,7 @@ def _places(lead: Parts, every: Parts) -> dict[int, int] | None:
 
 
 def _value(every: Parts, start: int, end: int) -> Value | Name | None:
-    """The number or name that stands there; None where something else does."""
+    """The number or name at that place; None if there is something else."""
     between = every[start:end]
     if len(between) == 1 and isinstance(between[0], Number):
         # In a sentence the word behind a number says what it counts, where it needs one: 30 days.

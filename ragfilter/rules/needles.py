@@ -1,4 +1,4 @@
-"""Which of many needles occur in a text, found in one pass (Aho-Corasick).
+"""Finds which of many search terms occur in a text, in one pass (Aho-Corasick).
 
 Source: docs/design.md#matching.
 """

@@ -1,11 +1,11 @@
-"""A collection's chunks as a curator sees them: each with its rule in short and what state that is
-in, to be filtered and put into the order of what needs attention. Pure.
+"""A collection's chunks as a curator sees them: each with its rule in short and the rule's state,
+filtered, and sorted by what needs attention most. Pure.
 
 state    means
 invalid  the rule cannot be read, or no query can meet it
-warning  the linter doubts that it does what was meant
+warning  the linter doubts that it works as intended
 none     the chunk has no rule, so it always passes
-valid    nothing is known against it
+valid    no problem is known
 """
 
 from __future__ import annotations

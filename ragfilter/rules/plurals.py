@@ -1,4 +1,4 @@
-"""A name in singular and plural, by the regular rules of English. Pure."""
+"""The singular and plural of a name, by the regular rules of English. Pure."""
 
 from __future__ import annotations
 

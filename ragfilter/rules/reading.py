@@ -1,11 +1,11 @@
-"""Reads a rule out of what a chat model answered, and says what is wrong with it. Pure.
+"""Reads a rule from a chat model's answer, and says what is wrong with it. Pure.
 
 Source: Filtering, "Layer 1: Metadata Generation". The decisions:
 
-- The JSON may stand alone, in a code fence or within prose; of several objects the last rule
-  counts, since models think before they conclude.
-- Faults of a rule are what `parse` refuses, the linter's errors and warnings, and a part that does
-  not speak of the chunk: a model that repeats its prompt's example writes a perfect rule for
+- The JSON may be alone, in a code fence or within prose. Of several objects, the last rule counts,
+  since models think before they conclude.
+- A rule has an error if `parse` refuses it, if the linter has an error or warning, or if a part is
+  not about the chunk: a model that repeats the example of its prompt writes a perfect rule for
   another chunk.
 """
 

@@ -1,4 +1,4 @@
-"""A `query_must` rule: which terms a query must hold for a chunk to be worth keeping.
+"""A `query_must` rule: the terms that a query must contain for a chunk to be kept.
 
 Source: Filtering, "query_must Structure"; docs/design.md#rules (`contain_none_of`, `match`).
 
@@ -10,10 +10,10 @@ contain_all_of   every term
 contain_none_of  none of the terms
 match            ``word`` (default) or ``substring``, see `ragfilter.rules.match`
 
-Terms are text. A number is refused, because ``6`` hardly ever means the bare digit; only `contain`
-takes one, as the source does, and keeps it as text. A part that is an empty list asks for nothing,
-like an absent one; a rule without any part always holds. ``{"query_must": {…}}``, as a record has
-it, is read as what it holds.
+Terms are text. A number is refused, because ``6`` hardly ever means the bare digit. Only `contain`
+takes one, as the source does, and keeps it as text. A part that is an empty list requires nothing,
+like an absent one. A rule without any part always holds. ``{"query_must": {…}}``, as in a record,
+is read as its value.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def canonical(rule: Rule) -> str:
 
 
 def pretty(rule: Rule) -> str:
-    """The rule as indented JSON text, for an editor; a group stands on one line."""
+    """The rule as indented JSON text, for an editor; a group is on one line."""
     lines = []
     for key, value in _parts(rule).items():
         if key == "contain_one_of":

@@ -1,6 +1,7 @@
-"""A rule to begin with, from that of a sibling: a chunk whose title differs in a number or a name.
+"""A first draft of a rule, from that of a sibling: a chunk whose title differs in a number or a
+name.
 
-The groups of its rule stay, and what tells the two titles apart is exchanged in them. Pure.
+The draft has the groups of the sibling's rule, with what tells the two titles apart replaced. Pure.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def _with_forms(rule: Rule, forms: Mapping[str, str]) -> Rule | None:
     if not forms:
         return None
     every = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
-    # A number also stands behind letters, as in "ac6", and in a range.
+    # A number may also follow letters, as in "ac6", or be in a range.
     begin = r"(?<!\d)(?<!(?<!\d)-)(?:(?<=[^\W\d_])(?=\d)|\b|(?=-))"
     pattern = re.compile(rf"{begin}({every})\b")
 
@@ -99,7 +100,7 @@ def _with_forms(rule: Rule, forms: Mapping[str, str]) -> Rule | None:
         return pattern.sub(lambda found: forms[found[1]], normalise(term))
 
     def group_of(group: tuple[str, ...]) -> tuple[str, ...]:
-        # What stands beside the sibling's name or number are other words for it.
+        # The words beside the sibling's name or number are other words for it.
         made = [exchanged(term) for term in group if pattern.search(normalise(term))]
         return tuple(dict.fromkeys(made)) or group
 

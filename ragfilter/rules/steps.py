@@ -1,9 +1,9 @@
 """Change the rules of many chunks as one step, and undo or redo any step: all of it or nothing.
 
 Source: docs/design.md#journal. The edits of a step are entered in one transaction, then written to
-the store, then closed in one transaction. A process that is killed in between leaves all of them
-pending, and `ragfilter.rules.edits.recover` finishes the step where every rule had arrived, and
-else takes back those that had.
+the store, then closed in one transaction. If the process is killed in between, all of them are
+pending. `ragfilter.rules.edits.recover` then finishes the step if every rule had reached the store,
+and otherwise rolls back those that had.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _change(
     assert batch is not None
     try:
         try:
-            # Again, now that nobody else can be writing.
+            # Check again, now that nobody else can be writing.
             _must_be(store, entries)
         except ConflictError:
             journal.roll_back_all(batch)

@@ -1,9 +1,9 @@
 """Numbers with the words that say what they count: in titles, and as terms of rules. Pure.
 
 A title such as "Attack matrix for clerics - Opponent Armor Class 6" differs from its siblings' in a
-value; "armor class" is what the 6 counts. A value may be a range ("Levels 4-6"), an ordinal ("7th
-level") or a Roman numeral ("Part IV"), and what it counts may stand after it ("3 days"). Questions
-write it in many ways, which `spellings` makes.
+value. "armor class" is what the 6 counts. A value may be a range ("Levels 4-6"), an ordinal ("7th
+level") or a Roman numeral ("Part IV"), and what it counts may follow it ("3 days"). Questions write
+a value in many ways, and `spellings` lists them.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ _NAMED |= {word: number for number, word in enumerate(ORDINALS)}
 """Roman numerals up to 39 (from 40 on they have letters of abbreviations), and ordinals."""
 _JOINS = (("-",), ("/",))
 _SETS = (":", "=", "|", "*")
-"""Signs that may stand between what is counted and its number: Armor Class: 6, **AC** 6."""
+"""Signs that may be between what is counted and its number: Armor Class: 6, **AC** 6."""
 _LINE = re.compile(r"\n\s*(?=[^a-z\s])")
-"""Where a line ends for good: what is wrapped mostly goes on with a small letter."""
+"""A real line end: a wrapped line mostly continues with a small letter."""
 LINE_END = "⏎"
 _UNTIL = ("-", "to", "through")
 
@@ -91,7 +91,7 @@ class Value:
 
     @property
     def each(self) -> Sequence[int | str]:
-        """The numbers it stands for, none of a very wide range."""
+        """The numbers in it; none for a very wide range."""
         if self.last is None or isinstance(self.number, str):
             return (self.number,)
         return range(self.number, self.last + 1) if self.last - self.number < WIDEST else ()
