@@ -43,7 +43,7 @@ def table(name: str, /, *others: sa.Constraint, **columns: sa.types.TypeEngine[A
 
 
 class Book:
-    """What is kept in tables of its own. Safe in threads. Every method raises StoreError where the
+    """Values in their own tables. Safe in threads. Every method raises StoreError where the
     database fails."""
 
     what: str

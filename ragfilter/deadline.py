@@ -16,7 +16,7 @@ EXIT_WAIT_S = 5.0
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """`work()`, run in a thread of its own; raises what it raises, or TimeoutError.
+    """`work()`, run in its own thread; raises what it raises, or TimeoutError.
 
     A call that was given up runs on in the background; it cannot be stopped. See `given_up`.
     """

@@ -25,7 +25,7 @@ FORGIVEN = frozenset(("id", "title", "type", "source", "page", "refs"))
 """Fields that may mean something else in another library. Those that hide chunks do not."""
 TEXTS = ("id", "text", "title", "type", "source")
 MOST_TOLD = 5
-"""Warnings about documents that are told one by one."""
+"""Warnings that are given for each document."""
 
 EXPONENTIAL = (
     "LlamaIndex's Chroma store reports exp(−distance) as the similarity of a node: pass "

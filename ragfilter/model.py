@@ -179,7 +179,7 @@ class Judgement:
     chunks that got an action which is none. `left_out` were not asked about: the prompt was full;
     of `shortened` not all the text was sent. `prompt_version` is the variant's name@version,
     `prompt_key` a hash of the whole prompt: over any other the judgement does not hold. Both are
-    empty where no prompt was made. `cached`: nobody was asked now; tokens and milliseconds are
+    empty where no prompt was made. `cached`: no call was made now; tokens and milliseconds are
     those of the call that was remembered. `reply` is the beginning of the answer as it came; it may
     name anything, so it is for operators' eyes.
     """
@@ -215,7 +215,7 @@ class Failure:
 class Pool:
     """Everything that was gathered for one query; the only input of `replay` beside settings.
 
-    `hits` stand by ascending distance to the query. `reachable` are chunks that a judge's
+    `hits` are sorted by ascending distance to the query. `reachable` are chunks that a judge's
     expansion could bring (by id, breadth-first closure of `refs`). `references` are what hits and
     reachable chunks refer to, known by clearance, rule and refs only (`loaded` False).
     `judgements` are the judge's answers, one a prompt, the latest last: each holds over its own.

@@ -366,12 +366,12 @@ def prompt_folder(deployment: Deployment) -> Path | None:
     if deployment.judge_prompts:
         return Path(deployment.judge_prompts)
     own = deployment.data_dir / "prompts"
-    # Never an error: whoever opens the workspace tells what is wrong with its path.
+    # Never an error: opening the workspace reports what is wrong with its path.
     return own if os.path.isdir(os.path.expanduser(own)) else None  # noqa: PTH111, PTH112
 
 
 def chat_of(deployment: Deployment) -> OpenAIChat | None:
-    """The LLM that is configured, to be closed by whoever asked for it; None without one."""
+    """The configured LLM, or None. The caller closes it."""
     if not deployment.has_llm:
         return None
     from ragfilter.models.chat import OpenAIChat

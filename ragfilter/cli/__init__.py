@@ -1,4 +1,4 @@
-"""The command line: one file a command. Source: docs/design.md#cli."""
+"""The command line, with one file for each command. Source: docs/design.md#cli."""
 
 from __future__ import annotations
 

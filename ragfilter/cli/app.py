@@ -1,10 +1,10 @@
-"""The program, and how a command joins it. Source: docs/design.md#cli.
+"""The program, and how commands are added to it. Source: docs/design.md#cli.
 
-Standard output carries the result alone; with `--json` one JSON document. Progress and logs go to
+Standard output has only the result; with `--json`, one JSON document. Progress and logs go to
 standard error. Exit codes are in `ragfilter.cli.running`.
 
-What takes long to import (torch, chromadb) is imported inside the commands, so that `--help` and
-`cut` answer at once.
+Modules that take long to import (torch, chromadb) are imported inside the commands, so that
+`--help` and `cut` answer at once.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def command(
 ) -> Callable[[Command], Command]:
     """Make a function a command of `group`.
 
-    A parameter that is a group of options (a dataclass) stands for each of them. Every command
+    A parameter that is a group of options (a dataclass) represents each of them. Every command
     takes `--verbose` and `--log`.
     """
 

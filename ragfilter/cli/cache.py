@@ -1,4 +1,6 @@
-"""`ragfilter cache`: what is kept of LLM answers, and clearing it. Source: docs/design.md#cache."""
+"""`ragfilter cache`: the size of the LLM answer cache, and emptying it. Source:
+docs/design.md#cache.
+"""
 
 from __future__ import annotations
 

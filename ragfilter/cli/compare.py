@@ -1,4 +1,4 @@
-"""`ragfilter compare`: profiles and settings beside the unfiltered search.
+"""`ragfilter compare`: profiles and settings side by side, and the unfiltered search.
 
 Source: Intelligent Chunk Filtering, "Before/After Comparison Framework".
 """
@@ -73,7 +73,7 @@ def _sides(profiles: Sequence[str], vary: Sequence[str], viewing: Viewing) -> tu
 
 
 def _pairs(text: str) -> dict[str, str]:
-    """The settings of one `--vary`; a value with spaces stands in quotes. Raises SettingsError."""
+    """The settings of one `--vary`; a value with spaces needs quotes. Raises SettingsError."""
     try:
         pairs = shlex.split(text)
     except ValueError as error:

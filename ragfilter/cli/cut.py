@@ -1,4 +1,4 @@
-"""`ragfilter cut`: the cutoff alone, over distances that are given."""
+"""`ragfilter cut`: the cutoff alone, over given distances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command group `ragfilter labels`: import, export, list, and have an LLM propose.
+"""The command group `ragfilter labels`: import, export, list, and proposals by an LLM.
 
 Source: docs/design.md#labels.
 """

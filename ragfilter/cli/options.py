@@ -1,4 +1,4 @@
-"""The options that several commands share, each described once, and the groups they come in."""
+"""The options that several commands share, each described once, and their groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line adds to an error: its own command or flag for what the remedy says."""
+"""Adds the matching command or flag to the remedy of an error."""
 
 from __future__ import annotations
 

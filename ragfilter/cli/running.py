@@ -1,7 +1,7 @@
-"""Runs a command: its exit code, and what becomes of errors and interruptions.
+"""Runs a command: its exit code, and how errors and interruptions end it.
 
-Source: docs/design.md#cli. Exit codes: 0 done; 1 a check failed; 2 what was asked could not be
-done, with one line on standard error; 130 stopped, by Ctrl+C or by SIGTERM alike.
+Source: docs/design.md#cli. Exit codes: 0 done; 1 a check failed; 2 the request could not be carried
+out, with one line on standard error; 130 stopped by Ctrl+C or SIGTERM.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def main(args: Sequence[str] | None = None) -> int:
 @contextlib.contextmanager
 def _sigterm_as_interrupt() -> Iterator[None]:
     """While a command runs, SIGTERM stops it as Ctrl+C does: what was done is reported, and the
-    workspace is let go. A process that has a handler of its own keeps it."""
+    workspace is let go. A process that has its own handler keeps it."""
     ours = threading.current_thread() is threading.main_thread()
     if not ours or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield

@@ -1,4 +1,4 @@
-"""The command group `ragfilter runs`: measure settings side by side, and read what was measured.
+"""The command group `ragfilter runs`: measure settings side by side, and read the results.
 
 Source: docs/design.md#evaluate.
 """

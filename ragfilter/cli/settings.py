@@ -1,4 +1,4 @@
-"""`ragfilter settings`: the reference as Markdown, made from the fields, so that it stays true."""
+"""`ragfilter settings`: the reference as Markdown, generated from the fields."""
 
 from __future__ import annotations
 

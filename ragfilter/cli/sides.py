@@ -1,6 +1,6 @@
 """What `ragfilter compare` and `experiment` share: the same queries under several settings.
 
-Each finished measurement counts: stopped early (Ctrl+C, a failure), both print what is there.
+If they are stopped early (Ctrl+C, a failure), both print the finished measurements.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ def measure_sides(
         raise InputError("--qrels is missing.", remedy=f"`{what}` needs labelled queries.")
     show = parts.progress("measurements")
     with place.open(what) as bench:
-        # Before anything is read, so that nobody waits for this answer.
+        # Checked before anything is read, so that the answer comes at once.
         measuring.check(sides, bench.chat)
         backends = parts.backends(bench, place.collection)
         incomplete = backends.incomplete
-        # Where clearance is on for one side, nothing is told of what it hides.
+        # If clearance is on for one side, nothing that it hides is mentioned.
         strictest = max((s.settings for s in sides), key=lambda each: each.clearance.enabled)
         found = known or labelled.read_set(bench, place.collection, user, strictest)
         found, missing = parts.visible_labels(found, backends, user, strictest)

@@ -107,7 +107,7 @@ def document(made: Map, settings: Settings, measure: str) -> dict[str, Any]:
 
 
 def text(made: Map, settings: Settings, measure: str) -> str:
-    """The same for people, without the points that nobody would choose."""
+    """The same for people, without the points that no one would choose."""
     from ragfilter.evaluate import told
 
     paths = [made.x.path, *([made.y.path] if made.y else [])]

@@ -1,4 +1,4 @@
-"""One chunk explained: what every layer made of it, and what would turn its fate."""
+"""One chunk explained: what every layer decided, and what would change the outcome."""
 
 from __future__ import annotations
 

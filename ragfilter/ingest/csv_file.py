@@ -1,4 +1,4 @@
-"""CSV: a header that names the fields, one record a row. Source: docs/design.md#formats."""
+"""CSV: a header that names the fields, then one record per row. Source: docs/design.md#formats."""
 
 from __future__ import annotations
 

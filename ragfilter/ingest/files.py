@@ -1,4 +1,4 @@
-"""Reads a text file, or says in one line why not."""
+"""Reads a text file, or says in one line why it cannot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_lines(path: Path, source: str = "") -> Iterator[str]:
     """The lines of a UTF-8 file without their ends. Raises InputError like `read_text`."""
     number = 0
     try:
-        # In binary, so that a bad byte is told by its line, and only line feeds end a line.
+        # In binary, so that the line of a bad byte is known, and only line feeds end a line.
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")

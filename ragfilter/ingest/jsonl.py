@@ -1,4 +1,4 @@
-"""JSON lines: one record a line. Source: docs/design.md#formats."""
+"""JSON lines: one record per line. Source: docs/design.md#formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SOURCE into records: a demo collection by name, a file, or a folder.
+"""Turns SOURCE into records: a demo collection by name, a file, or a folder.
 
 Source: docs/design.md#formats.
 """

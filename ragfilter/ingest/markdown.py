@@ -1,4 +1,4 @@
-"""Markdown: one chunk a section, titled with the headings above it.
+"""Markdown: one chunk per section, titled with the headings above it.
 
 Source: docs/design.md#formats.
 """
@@ -51,7 +51,7 @@ def sections(text: str) -> Iterator[tuple[tuple[str, ...], int, str]]:
     front = FRONT_MATTER.match(text)
     skipped = text[: front.end()].count("\n") if front else 0
     lines = text.split("\n")
-    # A real parser: a # inside a code block is no heading. What stands within a line is not parsed.
+    # A real parser: a # inside a code block is no heading. Markup within a line is not parsed.
     parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING})
     parser.core.ruler.enableOnly(["normalize", "block"])
     tokens = parser.parse("\n".join(lines[skipped:]))

@@ -1,4 +1,4 @@
-"""Long text into passages that the embedding model can read whole."""
+"""Splits long text into passages that the embedding model can read completely."""
 
 from __future__ import annotations
 

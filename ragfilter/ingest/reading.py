@@ -1,5 +1,6 @@
-"""How files become records: how long passages are, what the columns of a table hold, and what
-happens to records that cannot be used."""
+"""How files become records: the length of passages, the meaning of CSV columns, and what happens to
+records that cannot be used.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Files from outside into a folder of ours: uploads, and what a zip holds.
+"""Puts files from outside into a folder of ours: uploads, and the contents of zips.
 
-A name never leads out of the folder, an archive never grows beyond a limit, and what is left out is
-named with its reason.
+A name never leads out of the folder, an archive never exceeds a limit, and each file that is left
+out is named with its reason.
 """
 
 from __future__ import annotations

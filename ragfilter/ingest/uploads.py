@@ -57,7 +57,7 @@ def _stage(given: str, content: bytes, folder: Path, left: int) -> tuple[InputEr
     if suffix != ARCHIVE:
         target.write_bytes(content)
         return ()
-    # A folder of its own, so that two zips may hold files of one name.
+    # A separate folder, so that two zips may have files of the same name.
     inside = target.with_suffix("")
     if inside.exists():
         _refuse(name, "there is a folder of that name", "Rename one of them.")

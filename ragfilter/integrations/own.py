@@ -1,4 +1,4 @@
-"""Filter a caller's own documents, and hand back the same objects."""
+"""Filters a caller's own documents, and returns the same objects."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The tools of an agent over an open workspace: search for chunks, and read what they refer to.
 
-Source: Intelligent Chunk Filtering, "Agent Tool Usage". Who asks is fixed when the tools are made,
+Source: Intelligent Chunk Filtering, "Agent Tool Usage". The user is fixed when the tools are made,
 and no profile that the agent may choose switches clearance off.
 """
 
@@ -50,7 +50,7 @@ Depth = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ChunkTools:
-    """The tools as plain functions. Their docstrings are what the agent is told.
+    """The tools as plain functions. The agent reads their docstrings.
 
     `collection` and `settings` hold where the agent names no other. `user` is who asks.
     """

@@ -15,7 +15,7 @@ from functools import lru_cache
 from ragfilter.model import Chunk
 
 MAX_QUERY = 2000
-"""Characters of the query that are read; a comparison stands at its beginning."""
+"""Characters of the query that are read; a comparison is at its beginning."""
 MAX_TEXT = 10_000
 """Characters of a chunk's text that are searched for a name."""
 MAX_ENTITIES = 8

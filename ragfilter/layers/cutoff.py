@@ -225,7 +225,7 @@ def side_by_side(detail: CutoffDetail, settings: Cutoff, *, pinned: int) -> tupl
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
-    """Keep the pins and what stands before the cut; `detail` holds the cut and its values."""
+    """Keep the pins and the hits before the cut. `detail` holds the cut and its values."""
     _check_scale(inputs)
     settings = inputs.settings.cutoff
     pins = tuple(hit for hit in hits if hit.id in inputs.pinned)

@@ -85,7 +85,7 @@ def features(hits: Sequence[Hit], inputs: LayerInput) -> dict[str, Floats]:
 def linked(hits: Sequence[Hit], way: Floats) -> Floats:
     """How much less than the mean the way is of all hits that each is linked with by references, in
     either direction. What near hits share counts, so the sum is divided by the root of their
-    number: else what everything refers to would stand out."""
+    number. Otherwise a chunk that everything refers to would stand out."""
     place = {hit.id: i for i, hit in enumerate(hits)}
     links = np.zeros((len(hits), len(hits)))
     for i, hit in enumerate(hits):

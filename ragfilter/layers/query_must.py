@@ -69,7 +69,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 def replay_rounds(ids: Sequence[str], passes: Sequence[bool], *, k: int, max_rounds: int) -> Rounds:
     """What asking for k, excluding everything seen, and asking again would have done.
 
-    `ids` stand by ascending distance. Stops at k kept, at a round that excluded nothing, at
+    `ids` are sorted by ascending distance. Stops at k kept, at a round that excluded nothing, at
     `max_rounds`, or where nothing is left. Kept ids are excluded from the next round too, so each
     chunk is counted once (docs/design.md#contradictions).
     """

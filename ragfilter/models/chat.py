@@ -1,8 +1,8 @@
 """Chat over the OpenAI protocol, streamed, with one deadline for the whole call.
 
-Source: docs/design.md#parts. The client's own timeouts are per read, and name resolution has none,
-so a server that drips bytes could hold a caller for ever. The call therefore runs in a thread of
-its own, and the caller waits for its pieces only until the deadline.
+Source: docs/design.md#parts. The client's own timeouts are per read, and name resolution has none.
+So a server that drips bytes could hold a caller for ever. The call therefore runs in its own
+thread, and the caller waits for its pieces only until the deadline.
 """
 
 from __future__ import annotations

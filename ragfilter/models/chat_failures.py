@@ -1,7 +1,7 @@
-"""Everything that can go wrong at a chat endpoint, as a ChatError in words with a remedy.
+"""Everything that can go wrong at a chat endpoint, as a ChatError with a remedy.
 
-Source: docs/design.md#parts. Nothing here repeats what an endpoint says when it refuses a key, for
-that may hold a part of the key.
+Source: docs/design.md#parts. Nothing here repeats an endpoint's message when it refuses a key,
+since that may contain a part of the key.
 """
 
 from __future__ import annotations

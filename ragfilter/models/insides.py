@@ -1,4 +1,4 @@
-"""What we use of openai and httpx2 that they do not document, for tested releases only."""
+"""The undocumented parts of openai and httpx2 that we use, for tested releases only."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What loading a sentence-transformers model takes, an embedding model or a cross-encoder alike.
+"""Loads sentence-transformers models: embedding models and cross-encoders.
 
-Source: docs/design.md#parts: no network at run time, except where the user asks for it.
+Source: docs/design.md#parts. No network is used at run time, unless the user asks for it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Embeddings over the OpenAI protocol behind `protocols.Embedder`: ``openai:NAME``.
 
 Source: docs/design.md#parts. Texts go to the endpoint that is configured for the LLM. Every call
-has a deadline, and nothing of the key is ever told.
+has a deadline, and no part of the key is ever shown.
 """
 
 from __future__ import annotations

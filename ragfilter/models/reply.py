@@ -1,6 +1,6 @@
-"""What a chat model says, fit to be kept: in whole characters, and bounded.
+"""Reads a chat model's reply as whole characters and with a size limit.
 
-A model behind the protocol may be anything, so whoever listens to one listens through here.
+A model behind the protocol may send anything, so every caller reads through this module.
 """
 
 from __future__ import annotations

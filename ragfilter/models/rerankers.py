@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # score = 1 / (1 + exp(-(SLOPE * s + OFFSET))), where s is the mean best cosine. Fitted on the first
 # 20 hits of every other labelled query of Cranfield by benchmarks/fit_late_interaction.py; how well
-# it holds on the other half is told in docs/tuning.md.
+# it works on the other half is in docs/tuning.md.
 SLOPE = 10.8
 OFFSET = -7.65
 

@@ -1,8 +1,8 @@
-"""What stands between the network and the app: who may ask, and what a browser may do with a page.
+"""The guard between the network and the app: who may ask, and what a browser may do with a page.
 
-A page of another site can have a name of its own lead to this machine, and would then read the app
-as if it were its own (DNS rebinding). So a request must name a host under which the app is served,
-and come from a page of that host.
+Another site can make its own name resolve to this machine, and would then read the app as if it
+were its own (DNS rebinding). So a request must name a host under which the app is served, and come
+from a page of that host.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`ragfilter rules check`: questions against rules, and one question against one chunk's rule."""
+"""`ragfilter rules check`: questions against rules, or one question against one rule."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What `ragfilter rules suggest` writes and prints of its drafts.
+"""What `ragfilter rules suggest` writes and prints about its drafts.
 
 Source: docs/design.md#drafting. Every draft is in the output file (JSONL) before the next chunk is
-asked about, so an interruption loses at most the draft under way, and the next run goes on behind
-it. Chunks whose draft failed are tried again by then.
+asked about. So an interruption loses at most the current draft, and the next run continues after
+the last one. It tries chunks whose draft failed again.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def drafted_before(path: Path, collection: str) -> set[str]:
     try:
         if cut_off:
             os.truncate(path, len(raw) - len(tail))
-        # Also where nothing is amiss: what cannot be written is told before a model is asked.
+        # Always: a file that cannot be written is reported before a model is asked.
         with path.open("ab") as file:
             file.write(b"\n" if tail and not cut_off else b"")
     except OSError as error:

@@ -1,5 +1,6 @@
-"""What a change of rules does to labelled queries, told before it is saved; and the question
-whether to save it, where they would lose what they need."""
+"""Shows the effect of a rule change on labelled queries before it is saved, and asks for
+confirmation if they would lose relevant chunks.
+"""
 
 from __future__ import annotations
 

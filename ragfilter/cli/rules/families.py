@@ -1,7 +1,7 @@
 """`ragfilter rules suggest --families`: rules for chunks whose titles differ in a value.
 
-Nothing is written to the collection: the file is read by `ragfilter rules import`, which holds back
-proposals that would lose what is labelled relevant.
+Nothing is written to the collection. `ragfilter rules import` reads the file, and holds back
+proposals that would lose relevant chunks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What the commands of `ragfilter rules` share.
 
-`import`, `bulk`, `lint --fix`, `undo` and `redo` write, through the journal. The clearance settings
-in force hold for the commands that read chunks, and what they leave out is told; the journal is for
-the one who keeps it.
+`import`, `bulk`, `lint --fix`, `undo` and `redo` write, through the journal. Commands that read
+chunks follow the current clearance settings, and report what these leave out. The journal is for
+the owner of the workspace.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OneChunk = Annotated[
 
 
 def select_rules(place: Place, viewing: Viewing, where: Sequence[str] | None) -> Selection:
-    """The selected chunks that have a rule; what is missing among them is told."""
+    """The selected chunks that have a rule. Missing ones are reported."""
     user = viewing.viewer
     from ragfilter.cli.rules.select import select
 

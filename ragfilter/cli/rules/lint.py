@@ -1,4 +1,4 @@
-"""`ragfilter rules lint`: rules that do not work as intended, and their mends."""
+"""`ragfilter rules lint`: rules that do not work as intended, and their fixes."""
 
 from __future__ import annotations
 

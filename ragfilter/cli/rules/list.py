@@ -1,5 +1,6 @@
-"""`ragfilter rules list`: every chunk with its rule in short and what state that is in, as on the
-Rules page."""
+"""`ragfilter rules list`: every chunk with its rule in short and the state of the rule, as on the
+Rules page.
+"""
 
 from __future__ import annotations
 

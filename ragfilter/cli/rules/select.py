@@ -1,4 +1,4 @@
-"""Which chunks a `rules` command is about: `--where field=value`, and what the user may see."""
+"""Selects the chunks of a `rules` command: `--where field=value`, and what the user may see."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""`ragfilter rules suggest`: drafts of rules by an LLM, for a selection of chunks, or without one
-for families of chunks (`ragfilter.cli.rules.families`).
+"""`ragfilter rules suggest`: drafts of rules by an LLM for a selection of chunks, or proposals
+without one for families of chunks (`ragfilter.cli.rules.families`).
 
-Source: docs/design.md#drafting and docs/design.md#cli. Nothing is written to the collection. What
-is printed and kept is made in `ragfilter.cli.rules.drafting`.
+Source: docs/design.md#drafting and docs/design.md#cli. Nothing is written to the collection.
+`ragfilter.cli.rules.drafting` makes the output.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`ragfilter rules test`: whether rules do what a file of expectations says."""
+"""`ragfilter rules test`: checks rules against a file of expectations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ragfilter rules undo` and `redo`: a change, taken back and made again."""
+"""`ragfilter rules undo` and `redo`: take a change back, and make it again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An OpenAPI file into a tree, or one line that says why not. Source: docs/design.md#formats."""
+"""Parses an OpenAPI file, or says in one line why it cannot. Source: docs/design.md#formats."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def identify(found: Sequence[Item], trees: Trees) -> dict[Spot, str]:
 
 
 def prefix(tree: dict[str, Any], source: str) -> str:
-    """What stands before the colon of a description's ids."""
+    """The part before the colon of a description's ids."""
     info = tree.get("info")
     given = info.get("x-api-prefix") if isinstance(info, dict) else None
     if isinstance(given, str) and given.strip():

@@ -1,8 +1,8 @@
-"""OpenAPI 3: one chunk an operation and one a schema, with references between them.
+"""OpenAPI 3: one chunk per operation and per schema, with references between them.
 
-Source: docs/design.md#formats. Ids and kinds are told in `openapi.items`. References to files that
-are loaded together are resolved; others are left out and reported. What has the wrong type is left
-out and reported too; nothing else fails.
+Source: docs/design.md#formats. `openapi.items` describes ids and kinds. References to files that
+are loaded together are resolved. Others are left out and reported. So is everything with the wrong
+type. Nothing else fails.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ Spot = tuple[str, Pointer]
 """A place in a description: source and pointer."""
 
 LONGEST_CHAIN = 20
-# Below these keys stand names that an author chose, not keywords.
+# Below these keys are names that an author chose, not keywords.
 NAME_MAPS = frozenset(
     (
         "properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "content",

@@ -1,8 +1,8 @@
-"""What a chunk of an API description says: title and text, the most telling first.
+"""The title and text of a chunk of an API description, the most important first.
 
-A chunk is one item, however long; an embedding model reads the beginning. So the text begins with
-what the item is, goes on with its prose and its shape, and ends with details. It is cut at
-`LONGEST` characters, and says so.
+A chunk is one item of any length, but an embedding model reads only the beginning. So the text
+begins with what the item is, continues with its prose and its shape, and ends with details. It is
+cut at `LONGEST` characters, and says so.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _response_line(status: str, response: Any, trees: Trees, base: str) -> str:
         return f"- {status}"
     body = _content(node) if "content" in node else ""
     if name := ref_name(ref_of(response)):
-        # What a shared response means is told in its own chunk, and not in a hundred others.
+        # The meaning of a shared response is in its own chunk, and not in a hundred others.
         return cut(f"- {status}: {name}{f' ({body})' if body else ''}", 1000)
     said = one_line(node.get("description"))
     return cut(f"- {status}{f' ({body})' if body else ''}: {said}", 1000).rstrip(": ")

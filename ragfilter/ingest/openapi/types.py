@@ -1,8 +1,8 @@
-"""JSON Schema in words: a type in a phrase, properties in lines.
+"""JSON Schema in words: a type as a phrase, properties as lines.
 
-What a name refers to is told by the name only, so a cycle of references does no harm. Inline
-structures are told to a fixed depth and width, since YAML aliases can make a small file endless;
-whoever reads the lines stops when there is enough.
+A reference is shown only by its name, so cycles do no harm. Inline structures are shown to a fixed
+depth and width, since YAML aliases can make a small file endless. Readers of the lines stop when
+they have enough.
 """
 
 from __future__ import annotations

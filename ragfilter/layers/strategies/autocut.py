@@ -28,7 +28,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
 
 
 def _peaks(values: Sequence[float], pinned: int) -> list[int]:
-    """0-based places where the curve, scaled to 0..1, stands above its diagonal and neighbours."""
+    """0-based places where the curve, scaled to 0..1, is above its diagonal and its neighbours."""
     curve = rising(values, pinned)
     span = curve[-1] - curve[0]
     if len(curve) <= 2 or abs(span) <= EPSILON:

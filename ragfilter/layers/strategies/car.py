@@ -27,7 +27,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     silhouette.
 
     The clusters of ordered values are runs, found exactly by k-means in one dimension. The paper
-    also weighs where a boundary stands; that is left out, min_results serves for it.
+    also weighs the position of a boundary. That is left out; min_results serves the purpose.
     """
     curve, gaps = np.array(rising(values, pinned)), steps(values)
     n = len(curve)

@@ -27,7 +27,7 @@ def cut(values: Sequence[float], settings: Cutoff, pinned: int, background: floa
     curve, gaps = rising(values, pinned), steps(values)
     means = [fmean(curve[i : i + WINDOW]) for i in range(len(curve) - WINDOW + 1)]
     free = [step for step in steps(means) if step.after_rank >= pinned and step.size > EPSILON]
-    # Where a later hit lies nearer than the one before it, there is no cliff.
+    # If a later hit is nearer than the one before it, there is no cliff.
     winner = largest([step for step in free if gaps[step.after_rank - 1].size >= 0])
     if winner is None:
         return Cut("moving_avg", len(values), "no drop of the moving average; kept all", gaps)

@@ -1,5 +1,6 @@
-"""The files that a visitor has dropped and not yet indexed: where they lie, how they are to be cut,
-and what they look like then."""
+"""The dropped files that are not indexed yet: where they are, how they will be cut, and a
+preview.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is being indexed: how far it is, how long it will take, and what came of it."""
+"""Indexing jobs: the progress, the time left, and the outcome."""
 
 from __future__ import annotations
 

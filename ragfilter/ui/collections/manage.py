@@ -1,4 +1,4 @@
-"""The collections of the workspace: what they hold, and what can be done with one."""
+"""The collections of the workspace: what they contain, and what can be done with one."""
 
 from __future__ import annotations
 

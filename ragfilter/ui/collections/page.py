@@ -1,4 +1,4 @@
-"""The Collections page: add data on the left, what there is on the right."""
+"""The Collections page: add data on the left, existing collections on the right."""
 
 from __future__ import annotations
 

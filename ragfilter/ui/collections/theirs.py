@@ -1,4 +1,4 @@
-"""Collections that others made: opened as they are, with the model that made their vectors."""
+"""Foreign collections: opened as they are, with the model that made their vectors."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def _lists(made: Contrast) -> None:
 
 
 def _legend(made: Contrast) -> None:
-    """What the marks stand for that are drawn."""
+    """The meaning of the marks that are drawn."""
     fell = [row.layer for each in made.pairings for row in (each.a, each.b)
             if row is not None and not row.kept]  # fmt: skip
     items = "".join(

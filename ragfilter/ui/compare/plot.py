@@ -1,5 +1,6 @@
-"""Two ranked lists, joined where both keep a chunk; where only one does, the mark of the layer that
-dropped it in the other. Pure."""
+"""Two ranked lists, joined where both keep a chunk. If only one keeps it, the other shows the mark
+of the layer that dropped it. Pure.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ ROW, ABOVE, BELOW = 26, 34, 10
 """Pixels a place takes, and above and below."""
 TITLE_WIDTH = 34
 LEFT, RIGHT, STUB = 0.4, 0.6, 0.07
-"""Where the lists stand, as shares of the width, and how far a stub leads from its list."""
+"""The places of the lists, as shares of the width, and the length of a stub from its list."""
 
 
 def height(contrast: Contrast) -> int:

@@ -1,7 +1,7 @@
 """The two sides of a comparison: what each stands for, and how one is chosen, swapped and copied.
 
-`compared` in the session holds what a link holds and is the only truth about them. A side is a word
-(a profile, the settings in force, a strategy, a run), or a profile with settings of its own.
+`compared` in the session has what a link has, and is the only record of the sides. A side is a word
+(a profile, the current settings, a strategy, a run), or a profile with its own settings.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def words(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> list[str]
 
 
 def chosen(letter: str) -> str:
-    """The word that stands in the list of choices."""
+    """The word in the list of choices."""
     return OWN if _own(letter) else _word(letter)
 
 
@@ -201,7 +201,7 @@ def _word(letter: str) -> str:
 
 
 def _own(letter: str) -> dict[str, str]:
-    """The settings of its own that a side has, by path; only a profile takes them."""
+    """A side's own settings, by path. Only a profile can have them."""
     if _word(letter) not in PROFILES:
         return {}
     prefix = f"{letter}."

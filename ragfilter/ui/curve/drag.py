@@ -1,8 +1,8 @@
-"""The curve's lines as handles: each is dragged in the browser, which looks up what it keeps. Keys
-move them too, and walk from chunk to chunk.
+"""The curve's lines as handles. Each is dragged in the browser, which looks up what it would keep.
+Keys move them too, and step from chunk to chunk.
 
-The server sends the steps with the picture, so that dragging asks nobody. What is released is a
-change of the setting like any other.
+The server sends the steps with the picture, so dragging needs no request. Releasing a line changes
+the setting, as any other control does.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The distance curve: why the result ends where it ends. A pure function to a plotly figure.
+"""The distance curve, which shows where the result ends and why. A pure function to a plotly
+figure.
 
-Above, every hit by its value, with the cut; below, the steps between those that reached the cutoff,
-with the threshold they are held against. Hits that fell before the cutoff stand off the line, in
-the step into which they fell.
+The upper part shows every hit by its value, with the cut. The lower part shows the steps between
+those that reached the cutoff, with the threshold they are compared with. Hits that were dropped
+earlier are drawn off the line, in the step that contains their value.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def figure(
     notes: Shapes = []
     top = 0.0
     size = marker_size(high - low)
-    # The axes do not move, so what lies outside could never be seen: 200 hits would cost the
+    # The axes do not move, so hits outside could never be seen: 200 hits would cost the
     # browser most of what a change takes.
     shown = [i for i, x in enumerate(points.x) if low <= x <= high]
     data = [

@@ -102,7 +102,7 @@ def cut_marks(
     """Bands, lines and labels: cliffs, skipped gap, cut, fallback line, k, gap threshold. `window`
     and `span` are what the axes show.
 
-    Labels stand beside the plot, above it, or in the lane between curve and steps: never on it.
+    Labels are beside the plot, above it, or in the lane between curve and steps: never on it.
     """
     cut = detail.cut
     for gap in cut.gaps:
@@ -177,7 +177,7 @@ def _mark_threshold(
 
 def steps_top(detail: CutoffDetail) -> float:
     """The upper end of the strip of steps. It depends on the hits alone, so that the threshold's
-    line moves and the bars stand still."""
+    line moves and the bars do not."""
     return max(1.5 * max((gap.size for gap in detail.cut.gaps), default=0.0), 0.04)
 
 

@@ -1,4 +1,4 @@
-"""The curve on the page: which ranks are shown; a click opens a chunk."""
+"""The curve on the page: which ranks are shown, and what a click does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def draw(view: View) -> None:
     detail = curve_points.drawn(result, by_distance=by_distance)
     points = curve_points.place(result, rows, detail)
     last = ceil(max(points.x, default=1.0))
-    # Before what stands above it, since it is what one waits for.
+    # Drawn before the parts above it, since it is what the visitor waits for.
     with st.container(key="curve-box"):
         figure = curve.figure(
             result,

@@ -1,7 +1,7 @@
-"""Where every hit stands on the curve: its x, its y, and which stretch of x is shown. Pure.
+"""The place of every hit on the curve: its x, its y, and which range of x is shown. Pure.
 
-The curve is the list that was cut: what came that far stands at the places 1, 2, 3 … of that list.
-What fell before stands between those places, where its value would have put it.
+The curve is the list that was cut: hits that reached the cutoff are at the places 1, 2, 3 … of that
+list. Hits that were dropped earlier are between those places, by their value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SPACES = {
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Where every drawn hit stands: x by row, y by row. `axis` and `unit` name the two axes.
+    """The place of every drawn hit: x by row, y by row. `axis` and `unit` name the two axes.
     `entered` are the ids that reached the cut, in order; empty where nothing cuts."""
 
     rows: tuple[Row, ...]
@@ -128,12 +128,12 @@ def _places(
 
 
 def around_cut(result: Result, points: Points, detail: CutoffDetail | None) -> tuple[float, float]:
-    """The x from and to that show the cut and what lies just beyond it."""
+    """The range of x that shows the cut and what is just beyond it."""
     settings = result.settings
     k = settings.cutoff.max_results if settings.cutoff.enabled else settings.retrieval.k
     beyond = set() if detail is None else set(detail.ids[: detail.cut.kept + 1])
     k = min(k, len(points.entered) or k)
-    # What an expansion brought may stand anywhere; the view stays with the others.
+    # Chunks from an expansion may be anywhere; the view stays with the others.
     reached = [
         x
         for row, x in zip(points.rows, points.x, strict=True)

@@ -1,4 +1,4 @@
-"""What is tuned most, beside the curve: a second view of the same settings as in the sidebar."""
+"""The most important settings beside the curve: a second view of those in the sidebar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Evaluate page: choose questions, run, and read what the settings in force are worth."""
+"""The Evaluate page: choose questions, run, and see how good the current settings are."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _bar(
                 st.session_state["run"] = run.id
                 saved = {run.id: run, **saved}
         if saved:
-            # Set anew each time: the label of a run tells how far it is.
+            # Set each time: the label of a run shows its progress.
             st.session_state["run-box"] = _chosen_id(saved)
             st.selectbox(
                 "Run",

@@ -1,4 +1,4 @@
-"""What a run found: the rows, what each layer buys, the questions, the plots."""
+"""The results of a run: the rows, what each layer contributes, the questions, the plots."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _notes(measured: Measured, visit: Visit) -> list[str]:
 
 def _rows(measured: Measured, visit: Visit) -> None:
     prices = visit.resources.prices
-    # A column of its own, so that the figures are numbers that can be sorted.
+    # A separate column, so that the figures are numbers that can be sorted.
     shown = st.pills(
         "95% interval of", [name for name in INTERVALS if prices or name != "cost"],
         key="intervals", selection_mode="multi", default=["f1"],

@@ -1,4 +1,4 @@
-"""A run from the page: begun, watched, stopped, gone on with."""
+"""A run on the page: started, watched, stopped, continued."""
 
 from __future__ import annotations
 

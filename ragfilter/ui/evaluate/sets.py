@@ -1,5 +1,6 @@
-"""The questions of a set, edited as text: one a line. Sets come from files, too, and from what was
-asked."""
+"""The questions of a set, edited as text, one per line. Sets also come from files and from the
+history of asked questions.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def draw(visit: Visit, name: str, sets: Mapping[str, int], given: Labels | None)
     book, collection = visit.resources.bench.labels, st.session_state.collection
     # A saved set, and another one, begin with what is stored.
     turn = f"{collection}-{name}-{st.session_state.get('set-saved', 0)}"
-    # A demo's own questions stand in no book.
+    # A demo's own questions are not in the label book.
     own = name in (LABELLED, ASKED) or not book.queries(collection, name)
     there = stored.questions(book, collection, name) if sets[name] else {}
     left, right = st.columns((1.6, 1), gap="medium")

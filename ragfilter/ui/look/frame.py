@@ -1,5 +1,6 @@
-"""What every page begins with: the style sheet, in the theme that the browser shows, and a sidebar
-that does not cover what was chosen in it."""
+"""What every page begins with: the style sheet, in the browser's theme, and a sidebar that does not
+cover what was chosen in it.
+"""
 
 from __future__ import annotations
 

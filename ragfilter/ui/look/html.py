@@ -28,7 +28,7 @@ def text(value: object) -> str:
 
 
 def prose(words: str) -> str:
-    """Words of our own in which `code` stands between backticks."""
+    """Our own text, in which `code` is between backticks."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", text(words))
 
 

@@ -1,4 +1,4 @@
-"""How numbers are written on the page: as everywhere, see `ragfilter.text.numbers`."""
+"""Formats numbers on the page, as everywhere else: see `ragfilter.text.numbers`."""
 
 from __future__ import annotations
 

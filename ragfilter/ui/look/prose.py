@@ -1,9 +1,9 @@
-"""Text as Markdown: from outside, with nothing in it that acts; from a model, formatted; and our
-own messages, which may name what came from outside. Pure.
+"""Text as Markdown: from outside, with nothing active in it; from a model, formatted; and our own
+messages, which may contain names from outside. Pure.
 
-Streamlit reads labels, tooltips and messages as Markdown. A chunk may hold a picture's address, or
-talk a model into writing one. A browser that drew it would tell the address's owner what was read;
-so none of it becomes a picture, nor a link that hides where it leads.
+Streamlit reads labels, tooltips and messages as Markdown. A chunk may contain the address of a
+picture, or make a model write one. A browser that loads it would report what was read to the owner
+of the address. So nothing from outside becomes a picture, or a link that hides where it leads.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The one palette of outcomes and layers: a colour, a sign and a marker shape each.
+"""The palette of outcomes and layers: a colour, a sign and a marker shape for each.
 
-Every view takes them from here, so that a thing looks the same in curve, funnel, table and panel.
-Signs and shapes differ as well as colours. The colours stay apart for every kind of colour vision,
-in light and dark; tests/test_theme.py holds the figures.
+Every view uses it, so that a thing looks the same in curve, funnel, table and panel. Signs and
+shapes differ as well as colours. The colours can be told apart with every kind of colour vision, in
+light and dark; tests/test_theme.py has the figures.
 """
 
 from __future__ import annotations

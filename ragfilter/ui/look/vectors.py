@@ -1,4 +1,4 @@
-"""An embedder that remembers, so that an extractive answer over known chunks asks no model."""
+"""An embedder with a cache, so that an extractive answer over known chunks calls no model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Empty places that say what would fill them, and offer the one click that does."""
+"""Empty places that say what would fill them, and offer a button for it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""A table of chunks: a click anywhere in a row opens its chunk, whose row stays selected; or rows
-are ticked, as many as one likes."""
+"""A table of chunks. A click anywhere in a row opens its chunk, and the row stays selected. In
+another mode, any number of rows can be ticked.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def draw(
 
 
 def key_of(name: str, ids: Iterable[str]) -> str:
-    """A new key only where other rows stand in the table, so that a slider moves nothing."""
+    """A new key only if the table has other rows, so that a slider moves nothing."""
     return f"{name}-{crc32('|'.join(ids).encode('utf-8', 'replace'))}"
 
 

@@ -1,4 +1,4 @@
-"""What the result lacks, as buttons: what each would do, where, and what it will take."""
+"""What the result lacks, as buttons: what each would do, where, and how long it takes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMES = {"late_interaction": "late interaction", "cross_encoder": "the cross-enc
 def draw(view: View) -> None:
     """Buttons for the needs and, where settings outgrew the pool, for asking again.
 
-    While the judge's panel is open, its button stands there.
+    While the judge's panel is open, the button is there.
     """
     result, resources = view.result, view.resources
     wider = falls_short(view.asked, result, result.settings)

@@ -1,4 +1,4 @@
-"""The headline: how many stay and why, what it saves, and what every layer let through."""
+"""The headline: how many chunks are kept and why, what it saves, and what every layer kept."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def draw(view: View) -> None:
 
 
 def _missing(view: View) -> None:
-    """One quiet line, where the question has a word of its own that nothing kept has."""
+    """One quiet line, if the question has an uncommon word that no kept chunk has."""
     if said := unnamed(view):
         st.markdown(
             quiet(literal(said)),

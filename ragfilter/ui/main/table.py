@@ -1,4 +1,4 @@
-"""Every hit of the pool as a table: order, text filter, export; a row opens its chunk."""
+"""Every hit of the pool as a table: sorting, text filter, export. A row opens its chunk."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def frame(
     """What the table shows of `rows`; with `refs`, by id, also what each refers to, and with
     `edited` how its rule was.
 
-    What a narrow window must show stands first: it has no room for more than the reason.
+    The columns that a narrow window must show come first: it has no room for more than the reason.
     """
     columns: dict[str, list[Any]] = {
         "rank": [row.rank or None for row in rows],

@@ -33,7 +33,7 @@ INSTEAD = "Without an LLM instead: the sentences of the chunks closest to the qu
 
 
 Title = Callable[[Side], None]
-"""Draws what stands above the answer from one side."""
+"""Draws the part above the answer of one side."""
 Show = Callable[[str, Side, Side, Answer, Resources], None]
 """Draws the answer to a query from one side, beside the other side."""
 

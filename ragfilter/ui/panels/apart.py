@@ -1,4 +1,4 @@
-"""An answer in which what rests on chunks that the other context lacks is marked."""
+"""An answer with marks on what rests on chunks that the other context lacks."""
 
 from __future__ import annotations
 

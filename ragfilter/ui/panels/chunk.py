@@ -1,4 +1,4 @@
-"""One chunk: its text, what every layer made of it, and its `query_must` rule."""
+"""One chunk: its text, what every layer decided about it, and its `query_must` rule."""
 
 from __future__ import annotations
 

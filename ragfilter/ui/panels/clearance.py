@@ -1,7 +1,7 @@
-"""Whose eyes the page is seen with: the choice, what it changes, and whom a user may ask.
+"""Whose view the page shows: the choice, what it changes, and whom a user may ask.
 
 Source: Adaptive Retrieval System, "Security Filtering"; docs/design.md#clearance. There is no
-login: this shows what a user would see, and the page says so where the choice is made.
+login. This shows what a user would see, and the page says so at the choice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_LEVEL = 5
 AS_USER = "Hidden chunks are left out as if they did not exist."
 AS_OPERATOR = "You see everything. Prompts, answers and exports keep to the user's view."
 SENT_AS_USER = ("Answer", "Prompt", "Judge", "Debug")
-"""Panels whose content is made as the user whoever looks."""
+"""Panels whose content is always made as the user, even if an operator looks."""
 
 
 def draw_choice() -> None:

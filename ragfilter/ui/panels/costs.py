@@ -1,4 +1,4 @@
-"""What a layer costs, where it acts, and why the layers stand in the order in which they do.
+"""What a layer costs, where it acts, and why the layers are in this order.
 
 Source: docs/design.md#forecast.
 """

@@ -1,4 +1,4 @@
-"""What the rule editor shows of drafting: the button, the waiting, and what came of it."""
+"""Drafting in the rule editor: the button, the progress, and the outcome."""
 
 from __future__ import annotations
 

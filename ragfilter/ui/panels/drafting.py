@@ -1,14 +1,14 @@
-"""A rule drafted by the LLM for the open chunk: it fills the editor, and is saved by nobody.
+"""An LLM drafts a rule for the open chunk. The draft fills the editor, and nothing is saved.
 
 Source: docs/design.md#drafting. The decisions:
 
-- The LLM is asked by a button, in the background: the page works on, and the draft is there when
-  the chunk is looked at again. A failure leaves the editor's text as it is.
-- The chunk is read anew from the store, and sent only where the *user* may see it, also when an
-  operator looks: what clearance hides goes to no LLM.
-- What was typed and not saved stands aside when a draft comes, and can be taken back.
+- A button asks the LLM, in the background. The page keeps working, and the draft is there when the
+  chunk is opened again. A failure leaves the editor's text as it is.
+- The chunk is read again from the store, and sent only if the *user* may see it, even if an
+  operator looks: hidden chunks are sent to no LLM.
+- Unsaved text is set aside when a draft comes, and can be brought back.
 
-What is drawn of it is in `ragfilter.ui.panels.draft_note`.
+`ragfilter.ui.panels.draft_note` draws it.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def stop(chunk_id: str, collection: str) -> None:
 
 
 def swap(chunk_id: str, shown: str) -> None:
-    """Bring the first text that stands aside into the editor; what stood there goes aside."""
+    """Bring the first text that was set aside into the editor, and set the current one aside."""
     found = of(chunk_id)
     first, *others = found.ring
     state.drafts()[chunk_id] = first.text

@@ -1,4 +1,4 @@
-"""The judge on the page: what asking will cost, what it did, what it said of every chunk."""
+"""The judge on the page: what asking will cost, what it did, and its verdict on every chunk."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _facts(facts: Sequence[tuple[str, str]], *, short: bool = False) -> str:
 
 
 def _verdicts(result: Result) -> None:
-    """Every chunk that was judged or brought; what an expansion brought stands below its root."""
+    """Every chunk that was judged or brought in. Chunks from an expansion are below their root."""
     rows = _in_order(verdict_rows(result, as_operator=bool(st.session_state.operator)))
     titles = {row.id: row.title for row in rows}
     judgement = result.judgement

@@ -1,5 +1,6 @@
-"""Marks on the open chunk, or on the rows that are selected: how relevant they are to the question.
-After a mark on the open chunk the next unlabelled one opens."""
+"""Labels for the open chunk or the selected rows: how relevant they are to the question. After a
+label on the open chunk, the next unlabelled one opens.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +110,7 @@ def blind() -> bool:
 
 
 def draw_hidden() -> None:
-    """What stands where rank or decisions would be told to who labels blind."""
+    """What replaces rank and decisions while somebody labels blind."""
     html.draw(
         '<p class="rf-empty"><b>Hidden while you label blind.</b> Switch Blind off, in the panel, '
         "to see it again.</p>"
@@ -158,7 +159,7 @@ def offered(rows: Sequence[Row], cut: Sequence[str], *, mixed_by: str | None) ->
     here = {row.id for row in rows}
     ranked = list(dict.fromkeys([*(i for i in cut if i in here), *ranked]))[:QUEUE]
     last = max((place for place, i in enumerate(ranked) if i in kept), default=-1)
-    # What an expansion brought in, or a pin holds, stands on the near side of the cut as well.
+    # Chunks from an expansion and pinned chunks are on the near side of the cut, too.
     beyond = [i for i in kept if i not in ranked]
     ranked[last + 1 : last + 1] = beyond
     last += len(beyond)

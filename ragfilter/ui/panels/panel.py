@@ -1,4 +1,4 @@
-"""The panel beside the curve: one page at a time, so that none is drawn unseen."""
+"""The panel beside the curve. It draws one tab at a time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Who may look: the users that a collection offers to choose from, and what one of them lacks.
+"""The users that a collection offers to choose from, and what each of them lacks.
 
-All of it follows from the levels and departments of the whole collection, never from a question: it
-tells nobody whether a hidden chunk would match.
+This depends on the levels and departments of the whole collection, and never on a question. So it
+does not reveal whether a hidden chunk would match.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which of two answers is better, by a click: kept with the labels, one vote a person and pair."""
+"""Votes on which of two answers is better: kept with the labels, one per person and pair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference graph around the open chunk: what EXPAND_1, 3 and 5 would bring, before it is."""
+"""The reference graph around the open chunk: what EXPAND_1, 3 and 5 would bring in."""
 
 from __future__ import annotations
 

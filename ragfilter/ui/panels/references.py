@@ -1,6 +1,6 @@
-"""What a chunk's references lead to, as a tree with its sums. Pure, but for `learn`.
+"""What a chunk's references lead to, as a tree with totals. Pure, except for `learn`.
 
-The store is asked once, when a chunk's references are looked at; a slider then only walks again
+The store is asked once, when the references of a chunk are first shown. A slider then only walks
 over what is known.
 """
 
@@ -63,7 +63,7 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The references of a chunk. `nodes` stand depth first, each below the chunk that names it.
+    """The references of a chunk. `nodes` are depth first, each below the chunk that names it.
 
     `again` counts references to chunks that stand in the tree already. What an expansion does not
     follow: `hidden` from the user, `unknown` to the collection, `ruled` out by a rule, `beyond` the

@@ -1,4 +1,4 @@
-"""The rule editor beside a question: what the rule would make of that question."""
+"""The rule editor beside a question: what the rule would do with that question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would bring a chunk back, or drop it, as buttons: one small change each."""
+"""What would keep or drop a chunk, as buttons: one small change each."""
 
 from __future__ import annotations
 

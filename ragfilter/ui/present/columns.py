@@ -1,4 +1,4 @@
-"""The two answers before a room: with what they rest on, and what only one of them needed."""
+"""The two answers for an audience: their sources, and what only one of them used."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Help on the page: a tour of five stops, and the words, in a drawer at the right.
+"""Help on the page: a tour of five stops and the glossary, in a drawer on the right.
 
-It opens by itself at the first visit, which only the browser knows to be one.
+It opens by itself on the first visit. Only the browser knows which visit is the first.
 """
 
 from __future__ import annotations

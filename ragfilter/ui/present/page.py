@@ -1,4 +1,4 @@
-"""Present mode: one question before a room, in plain words, without settings."""
+"""Present mode: one question for an audience, in plain words, without settings."""
 
 from __future__ import annotations
 

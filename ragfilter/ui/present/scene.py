@@ -1,6 +1,7 @@
-"""The picture for a room: every passage by its distance, and what fell, layer by layer. Pure.
+"""The picture for an audience: every passage by its distance, and what was dropped, layer by layer.
+Pure.
 
-What moved since the scene before is a trace of its own, which the style sheet lets fall.
+What moved since the previous scene is a separate trace, which the style sheet animates.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The way into Present mode and out of it."""
+"""Enters and leaves Present mode."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ STOPS = (
 )  # fmt: skip
 _look_at = st.components.v2.component(
     "ragfilter.tour",
-    # Once a stop: what is drawn anew does not scroll.
+    # Once for each stop: an element that is redrawn does not scroll.
     js="""let last
     export default ({ data }) => {
       const part = document.querySelector(data)

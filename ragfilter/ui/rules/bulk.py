@@ -1,4 +1,4 @@
-"""One change over all rows of the filter: chosen, looked at as a diff, then saved as one step."""
+"""One change of all filtered rows: chosen, previewed as a diff, then saved as one step."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def said() -> None:
 def save(
     work: Desk, rules: Mapping[str, str | None], expected: Mapping[str, str | None], say: str
 ) -> None:
-    """Store `rules` as one step; what came of it is told by `said`."""
+    """Store `rules` as one step; `said` reports the outcome."""
     bench = work.resources.bench
     try:
         made = steps.save_all(

@@ -1,5 +1,6 @@
-"""The templates that an LLM's drafts follow, one a category of chunks: written here, tried on three
-chunks, kept as a file."""
+"""The templates for an LLM's drafts, one for each category of chunks: written here, tried on three
+chunks, saved as a file.
+"""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def _frame(rows: Sequence[Row], made: Matrix | None) -> pd.DataFrame:
         "id": [row.id for row in rows],
     }
     if made is not None:
-        # What tells less stands where one has to look for it.
+        # Less important parts are further away.
         columns |= {
             "queries": [None if row is None else row.queries for row in known],
             "passes": [None if row is None else row.passes for row in known],

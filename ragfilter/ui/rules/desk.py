@@ -142,7 +142,7 @@ def ordered(desk: Desk, rows: Listing, *, anew: bool = False) -> tuple[str, ...]
 
 
 def forget_order() -> None:
-    """Have the rows put into order anew."""
+    """Sort the rows again."""
     st.session_state.pop(ORDER, None)
 
 

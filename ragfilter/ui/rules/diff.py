@@ -1,4 +1,4 @@
-"""A rule before and after, with what is new and what is gone told apart by sign and colour."""
+"""A rule before and after, with additions and removals marked by sign and colour."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Drafts of rules for a selection, made beside the page: begun, paused, gone on with.
+"""Drafts of rules for a selection, made in the background: started, paused, continued.
 
-Source: docs/design.md#drafting. The drafts are kept in the workspace as they are made, so neither
-a closed tab nor a killed server loses one. A chunk is read anew before it is sent, and sent only
-where the *user* may see it, also when an operator looks: what clearance hides goes to no LLM.
+Source: docs/design.md#drafting. The drafts are saved in the workspace as they are made, so neither
+a closed tab nor a killed server loses one. A chunk is read again before it is sent, and sent only
+if the *user* may see it, even if an operator looks: hidden chunks are sent to no LLM.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Rules drafted by an LLM for the chunks that the filter shows: what it will cost, how far it is,
-and what was drafted, to be accepted."""
+"""Rules that an LLM drafts for the filtered chunks: the expected cost, the progress, and the drafts
+to accept.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The `query_must` editor of one chunk, wherever it stands: JSON and form of the same rule, errors
-at their place, findings with their mend, save, undo and redo."""
+"""The `query_must` editor of one chunk, on every page: JSON and form of the same rule, errors at
+their place, findings with their fix, save, undo and redo.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def draw(
         st.session_state.update({"rule-editor": text, UNSEEN: True})
     text = so_far
     trouble = saving.trouble(chunk.id)
-    # It stays in view: what is wrong, and what came of saving, is told where one types.
+    # It stays in view: errors and the outcome of saving are shown where one types.
     with st.container(key="rule-foot", gap="small"):
         if trouble is not None:
             _bad(f"<b>Not saved:</b> {html.text(trouble.message)}")

@@ -1,4 +1,4 @@
-"""A file of expectations dropped on the Tester: what `ragfilter rules test` would say of it."""
+"""A file of expectations dropped on the Tester, checked as by `ragfilter rules test`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proposals for families of chunks: what tells the siblings apart, and what asking for it does."""
+"""Proposals for families of chunks: what tells the siblings apart, and the effect of the rule."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _job(work: Desk) -> Job[Suggested]:
     known = labelled.gathered(work)
     collection = resources.bench.collection(work.collection)
     mark = labelled.mark(work)
-    # Not by version: accepting one family must not have the others looked for anew.
+    # Not by version: accepting one family must not start a new search for the others.
     content = collection.content or work.version
     key = (work.collection, content, work.user, work.settings, mark, known is None)
     job = resources.suggested.get(key)

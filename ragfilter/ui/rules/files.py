@@ -1,4 +1,4 @@
-"""Rules to and from files: JSONL for git, CSV for spreadsheets; on the way in a dry run first."""
+"""Rules to and from files: JSONL for git, CSV for spreadsheets. An import begins with a dry run."""
 
 from __future__ import annotations
 

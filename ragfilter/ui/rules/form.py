@@ -1,5 +1,6 @@
-"""A rule as a form: every group a row of chips. It reads and writes the editor's text, so that
-form and JSON are always in step."""
+"""A rule as a form, with a row of chips for each group. It reads and writes the editor's text, so
+that form and JSON always agree.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Every change of the collection's rules, single and bulk, with its diff; undo and redo at any
-place."""
+"""Every change of the collection's rules, single and bulk, with its diff. Any of them can be undone
+and redone.
+"""
 
 from __future__ import annotations
 

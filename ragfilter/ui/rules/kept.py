@@ -1,5 +1,6 @@
-"""Drafts outlive a reload: the browser keeps what was typed and not saved, and a new session asks
-it, so that nobody else is shown it."""
+"""Keeps drafts across a reload: the browser stores unsaved text, and a new session asks it, so that
+nobody else sees the text.
+"""
 
 from __future__ import annotations
 

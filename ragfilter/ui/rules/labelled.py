@@ -1,6 +1,7 @@
 """The questions that rules are measured on: labelled ones (the workspace's with a demo's own, or
-files dropped on the page) and, apart, those that were asked. They are gathered in the background,
-without the judge."""
+files dropped on the page) and, separately, those that were asked. They are gathered in the
+background, without the judge.
+"""
 
 from __future__ import annotations
 

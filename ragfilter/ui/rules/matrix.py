@@ -1,4 +1,4 @@
-"""What every rule does over the labelled questions, the most harmful first."""
+"""What every rule does over the labelled questions, most harmful first."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _table(
         hide_index=True,
         height=400,
         placeholder="–",
-        # A group may be long, and figures stand behind it.
+        # A group may be long, and figures follow it.
         column_config={
             first: column.TextColumn(first, width=200),
             "rule": column.TextColumn("rule", width="medium"),

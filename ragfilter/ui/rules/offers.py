@@ -1,5 +1,6 @@
-"""Proposed rules, from wherever: accepted all at once, one by one, or edited first. Nothing is
-stored unasked."""
+"""Proposed rules, from any source: accepted all at once, one by one, or edited first. Nothing is
+saved unasked.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def table(
                 "conflicts": [None if row is None else len(row.conflicts) for row in rows],
                 "ΔF1 without": [None if row is None else row.delta_f1 for row in rows],
                 "Δrecall without": [None if row is None else row.delta_recall for row in rows],
-                # Without labels nobody knows.
+                # Unknown without labels.
                 "would drop": [
                     None if evidence.effect is None else len(evidence.losses.get(each.chunk.id, ()))
                     for each in offers

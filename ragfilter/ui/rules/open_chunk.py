@@ -1,4 +1,4 @@
-"""The chunk that is open on the Rules page: what it says, its rule, and the way to the next one."""
+"""The open chunk of the Rules page: its text, its rule, and the way to the next one."""
 
 from __future__ import annotations
 

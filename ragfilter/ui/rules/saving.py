@@ -1,7 +1,7 @@
-"""Save, undo and redo one chunk's rule from the page, and what came of it.
+"""Saves, undoes and redoes one chunk's rule from the page, and reports the outcome.
 
-What was typed is a draft until it is saved or discarded; no failure loses it, and the browser keeps
-it for the next session (`kept.py`).
+Typed text is a draft until it is saved or discarded. No failure loses it, and the browser keeps it
+for the next session (`kept.py`).
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _brought_back(act: Act, store: RuleStore, journal: Journal, chunk_id: str) -
 
 
 def _warn(message: str) -> None:
-    """What is told below the editor may be below the window's edge."""
+    """A message below the editor may be below the window's edge."""
     st.toast(prose.message(message), icon=":material/warning:")
 
 
@@ -212,7 +212,7 @@ def put(chunk_id: str, text: str, rule: str | None) -> None:
 
 
 def draft(chunk_id: str, text: str | None) -> None:
-    """Begin anew from `text`, or from what is stored."""
+    """Start over from `text`, or from what is stored."""
     forget()
     drafting.forget(chunk_id)
     _drop(chunk_id)

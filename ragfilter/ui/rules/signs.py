@@ -1,4 +1,4 @@
-"""What is said of the state of a chunk's rule, with the same word and sign wherever it stands."""
+"""The word and sign for each state of a rule, the same everywhere."""
 
 from __future__ import annotations
 

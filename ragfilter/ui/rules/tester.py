@@ -1,5 +1,6 @@
-"""Paste questions: which rules they meet; and for one question and one chunk, what stands where,
-what was missing and what came nearest. Or drop a file of expectations."""
+"""Paste questions to see which rules they meet. For one question and one chunk, see where the terms
+occur, what is missing and what comes nearest. Or drop a file of expectations.
+"""
 
 from __future__ import annotations
 

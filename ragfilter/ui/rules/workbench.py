@@ -1,4 +1,4 @@
-"""The Rules page: one part at a time, so that none is drawn unseen."""
+"""The Rules page. It draws one part at a time."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Answers for the panel: what is remembered, what may be made at once, what must be asked for.
+"""Answers for the panel: which are cached, which are made at once, and which need a button.
 
-An extractive answer is made when a question was put, and the sentences of the next few chunks are
-embedded too, so that most sliders find theirs known; an LLM is only asked by its button. Where it
-fails, the same button brings the extractive answer instead, beside the words about the failure.
+An extractive answer is made when a question is asked. The sentences of the next few chunks are
+embedded too, so that most slider moves find theirs cached. Only a button asks an LLM. If the LLM
+fails, the same button brings the extractive answer instead, beside the error.
 """
 
 from __future__ import annotations
@@ -102,14 +102,14 @@ def skip(query: str, side: Side, before: Answer, resources: Resources) -> Answer
 
 
 def _quote(query: str, side: Side, resources: Resources) -> None:
-    """Make the extractive answer that stands in for a failed one."""
+    """Make the extractive answer that replaces a failed one."""
     quoted = _extract(query, side.context, resources, only_known=False)
     if not quoted.error:
         resources.answers.put(_key(query, side.context, resources, EXTRACTIVE), quoted)
 
 
 def instead(query: str, side: Side, resources: Resources) -> Answer | None:
-    """The extractive answer that stands in for one that an LLM failed to give."""
+    """The extractive answer that replaces one that an LLM failed to give."""
     return resources.answers.get(_key(query, side.context, resources, EXTRACTIVE))
 
 

@@ -1,8 +1,9 @@
-"""What a button asks of a model: once a press, beside the page, so that Stop acts at once.
+"""Asks a model when a button is pressed: once per press, in the background, so that Stop acts at
+once.
 
-A press leaves a wish in the session. The wish stays until it is met: a slider that is moved
-meanwhile draws the page anew, finds the same call still under way and waits on; it never makes a
-second one.
+A press leaves a wish in the session. The wish stays until it is fulfilled. If a slider moves in the
+meantime, the page is drawn again, finds the same call still running and waits for it. It never
+makes a second call.
 """
 
 from __future__ import annotations

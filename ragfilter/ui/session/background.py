@@ -1,7 +1,7 @@
-"""A job beside the page: it goes on while sliders move, and any later run takes its value.
+"""A background job: it continues while sliders move, and any later run takes its value.
 
-Streamlit can stop a run only where the run draws something, so whatever may hang is waited for here
-in short turns.
+Streamlit can stop a run only where the run draws something. So everything that may hang is awaited
+here in short turns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[V]):
-    """One piece of work in a thread of its own. `stop` asks it to end; it may take its time."""
+    """One piece of work in its own thread. `stop` asks it to end, which may take a while."""
 
     future: Future[V]
     stop: threading.Event

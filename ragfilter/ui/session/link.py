@@ -1,7 +1,7 @@
-"""The address bar and what it stands for: query, collection, profile, changed settings. Pure.
+"""The address bar and what it holds: query, collection, profile, changed settings. Pure.
 
-A link that names a profile describes the whole state: where it is opened, the environment's own
-settings do not act, so that it shows the same result everywhere. No secret is ever in it.
+A link that names a profile describes the whole state. Where it is opened, the environment's own
+settings do not apply, so that it shows the same result everywhere. It never contains a secret.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOOKS = (CHUNK, PANEL, PLACES, FILTER, RULE, VIEW)
 UNSCORED = "unscored"
 """In the link where rerank scores were wanted and not fetched, so that it shows the same again."""
 LEVEL, DEPARTMENTS = "level", "departments"
-"""Whom the page is seen as. They are no settings, and stand in the link for themselves."""
+"""The user of the page. These are not settings, and have their own part of the link."""
 PRESENT = "present"
 """In the link where the page is shown to a room."""
 SIDES = ("a", "b")

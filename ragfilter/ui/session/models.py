@@ -1,4 +1,4 @@
-"""What the page says of the model that answers, beside its name."""
+"""What the page says about the model that answers, beside its name."""
 
 from __future__ import annotations
 

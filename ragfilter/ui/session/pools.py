@@ -1,8 +1,8 @@
-"""From a question to its pool, with as little asking as possible.
+"""From a question to its pool, with as few calls as possible.
 
-A pool is gathered when a question is put, and kept for all sessions. Sliders only replay it. Local
-rerank scores, and what the LLM said before, come with the question, since asking is the act; what a
-later change of settings lacks stays a `Pending`, which the page offers as a button.
+A pool is gathered when a question is asked, and kept for all sessions. Sliders only replay it.
+Local rerank scores and the LLM's earlier answers come with the question. If a later change of
+settings lacks something, it stays a `Pending`, which the page offers as a button.
 """
 
 from __future__ import annotations

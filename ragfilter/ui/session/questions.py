@@ -1,7 +1,7 @@
-"""The session's question: when it is put, gathered and settled; and the collections to put it to.
+"""The session's question: when it is asked and gathered, and which collections it can be put to.
 
-The store is asked when something is put (a question, a collection, an edit, a fresh session), never
-because a setting changed.
+The store is asked when something is submitted (a question, a collection, an edit, a fresh session),
+and never because a setting changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The replays of one session: what a change leaves as it was is not decided again."""
+"""The replays of one session. Layers that a change does not affect are not run again."""
 
 from __future__ import annotations
 

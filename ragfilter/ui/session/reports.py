@@ -1,5 +1,6 @@
-"""Reports as the page hands them out: made when the button is pressed, with the answers that are
-known by then. No model is asked."""
+"""The reports of the page: made when the button is pressed, with the answers that are known by
+then. No model is asked.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What lives as long as the server: the open bench, gathered pools, scores and answers.
 
-Nothing of it is in session state. Sessions share it; the keys say what a value belongs to.
+None of it is in session state. Sessions share it, and the keys say what a value belongs to.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A reranker that asks the real one only for texts it has not scored for this query before."""
+"""A reranker that calls the real one only for texts without a score for this query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bounded memory shared by all sessions: the least used value leaves first."""
+"""A bounded cache shared by all sessions. The least used value goes first."""
 
 from __future__ import annotations
 

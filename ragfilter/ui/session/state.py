@@ -1,6 +1,6 @@
 """What one browser session remembers: plain values, and the replays of the page, under few names.
 
-`changes` holds the settings that differ from the profile and is the only truth about them; widgets
+`changes` has the settings that differ from the profile, and is the only record of them. Widgets
 show it and write to it through callbacks, so a control that is not drawn loses nothing.
 """
 

@@ -1,7 +1,7 @@
-"""The sidebar: collection, profile, and the layers in the order in which they act.
+"""The sidebar: collection, profile, and the layers in their order.
 
-Every control comes from `settings.fields()`. A layer's own controls are drawn only while it is on,
-and of those only what its present choices use.
+Every control comes from `settings.fields()`. A layer's controls are drawn only while it is on, and
+only those that its current choices use.
 """
 
 from __future__ import annotations

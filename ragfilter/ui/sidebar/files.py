@@ -1,6 +1,6 @@
-"""Settings kept and taken again: under a name in the workspace, or as a TOML file.
+"""Saves and loads settings: under a name in the workspace, or as a TOML file.
 
-What the command line reads is taken whole or not at all.
+A file is loaded completely or not at all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One setting as a widget: what it is set to, whether it was changed, and the way back."""
+"""One setting as a widget: its value, whether it was changed, and the way back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Tune page works out in the background and remembers, and the pools that it takes."""
+"""What the Tune page computes in the background and caches, and the pools that it needs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def gather(
 
 def wait(work: Work, key: str) -> None:
     """Show how far a job has come, with a way to stop it, until it ends. A run of the page may wait
-    for several jobs: each has a `key` of its own."""
+    for several jobs: each has its own `key`."""
     if work.job.wait(TURN_S):
         return
     place = st.empty()

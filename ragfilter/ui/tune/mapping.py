@@ -1,4 +1,4 @@
-"""The map, worked out beside the page: with its progress and a way to stop it, and remembered."""
+"""The map, computed in the background with progress and a Stop button, and cached."""
 
 from __future__ import annotations
 

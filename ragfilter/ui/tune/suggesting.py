@@ -1,4 +1,4 @@
-"""Settings suggested by cross-validation: before, after, and applied only by a click."""
+"""Settings suggested by cross-validation: before and after, applied only by a click."""
 
 from __future__ import annotations
 
