@@ -38,11 +38,12 @@ def to_hits(
 ) -> tuple[tuple[Hit, ...], Space, tuple[str, ...]]:
     """The hits by ascending distance, the space of their distances, and warnings.
 
-    What `user` may not see changes nothing: it is left out, and what is wrong with it is only
-    logged. Where they may see none of `docs`, the hits are all of them, without a warning.
+    Documents that `user` may not see change nothing: they are left out, and problems with them are
+    only logged. If the user may see none of `docs`, the hits are all of them, without a warning.
 
-    Where there are no scores at all, the order given is the rank. Of chunks with the same id the
-    nearest stays. Raises InputError: scores without a metric, not one a document, an unknown form.
+    If there are no scores at all, the given order is the rank. Of chunks with the same id, the
+    nearest is kept. Raises InputError for scores without a metric, if their number is not that of
+    the documents, and for an unknown form.
     """
     if metric is not None:
         check_metric(metric)

@@ -49,10 +49,10 @@ class Filter:
 
     `reranker` is an object with the methods of `protocols.Reranker`, or a name:
     ``late_interaction`` (bundled) or a cross-encoder's. `judge` is an object with the methods of
-    `protocols.ChatModel`, or the name of a model at the endpoint of ``OPENAI_BASE_URL``. Without
-    them the layers that want one do without it, and `Result.needs` says so. Safe for threads.
-    Raises SettingsError, InputError for an object without those methods, and DependencyError for a
-    name whose package is not installed.
+    `protocols.ChatModel`, or the name of a model at the endpoint of ``OPENAI_BASE_URL``. Layers
+    that need one and have none fall back, and `Result.needs` says so. A filter is safe to use from
+    several threads. Raises SettingsError, InputError for an object without those methods, and
+    DependencyError for a name whose package is not installed.
     """
 
     def __init__(
@@ -90,12 +90,12 @@ class Filter:
         metric: Metric | None = None,
         user: User = PUBLIC,
     ) -> Result:
-        """Decide which of `docs` stay.
+        """Decide which of `docs` are kept.
 
         `docs` are texts, mappings (``id``, ``text``, ``title``, ``query_must``, ``clearance`` …),
-        hits, or documents of LangChain, LlamaIndex or Haystack. `scores` go with them, unless the
-        documents bring their own; `metric` says what they are. Without scores the order is the
-        rank. `user` is who asks, where the clearance layer is on. Raises InputError, SettingsError.
+        hits, or documents of LangChain, LlamaIndex or Haystack. `scores` belong to them, unless the
+        documents have their own; `metric` says what they are. Without scores, the order is the
+        rank. `user` is who asks, if the clearance layer is on. Raises InputError, SettingsError.
         """
         query = check_asked(query, user)
         hits, space, warnings = to_hits(docs, scores, metric, viewer(user, self.settings))
@@ -135,12 +135,12 @@ class Filter:
         decisions: bool = False,
         user: User = PUBLIC,
     ) -> FilterCompressor:
-        """A LangChain document compressor. Kept documents are the very objects passed in.
+        """A LangChain document compressor. Kept documents are the objects that were passed in.
 
-        Scores are ``metadata[score_key]``, and `metric` says what they are; where a document has
-        none, the order is the rank. With `decisions`, copies are returned that say in
-        ``metadata["ragfilter"]`` why they stay. In a comparison (X vs Y) each side's best chunk is
-        looked for among the documents passed, in their order. Raises DependencyError.
+        Scores are ``metadata[score_key]``, and `metric` says what they are. If a document has none,
+        the order is the rank. With `decisions`, copies are returned that say in
+        ``metadata["ragfilter"]`` why they are kept. In a comparison (X vs Y), each side's best
+        chunk is searched among the passed documents, in their order. Raises DependencyError.
         """
         from ragfilter.integrations.langchain import FilterCompressor
 
@@ -153,7 +153,7 @@ class Filter:
     ) -> FilterRetriever:
         """A LangChain retriever over the ``similarity_search_with_score`` of `store`.
 
-        `metric` says what the store's scores are. `k` are the hits to filter; left out,
+        `metric` says what the store's scores are. `k` is the number of hits to filter; default:
         ``retrieval.pool_size``. Raises DependencyError.
         """
         from ragfilter.integrations.langchain import FilterRetriever
@@ -168,25 +168,25 @@ class Filter:
         exponential: bool | None = None,
         user: User = PUBLIC,
     ) -> FilterPostprocessor:
-        """A LlamaIndex node postprocessor. Kept nodes are the very objects passed in.
+        """A LlamaIndex node postprocessor. Kept nodes are the objects that were passed in.
 
-        `metric` says what the nodes' scores are. LlamaIndex's Chroma store reports exp(−distance):
-        pass ``exponential=True`` with the metric of the collection ("l2" unless it was made
-        otherwise), and it is turned back. ``False`` says that a similarity is one; left out, it is
-        warned of. Nodes without scores are ranks. Raises DependencyError, InputError.
+        `metric` says what the nodes' scores are. LlamaIndex's Chroma store reports exp(−distance).
+        Pass ``exponential=True`` with the metric of the collection ("l2" unless it was made
+        otherwise), and the distance is restored. ``False`` says that the scores are similarities.
+        Without it, such scores cause a warning. Nodes without scores are taken in their order.
+        Raises DependencyError, InputError.
         """
         from ragfilter.integrations.llamaindex import FilterPostprocessor
 
         return FilterPostprocessor(filter=self, metric=metric, exponential=exponential, user=user)
 
     def as_haystack(self, *, metric: Metric | None = None, user: User = PUBLIC) -> FilterComponent:
-        """A Haystack component with ``run(query, documents)``. Kept documents are the very objects
-        passed in.
+        """A Haystack component with ``run(query, documents)``. Kept documents are the objects that
+        were passed in.
 
-        `metric` says what their scores are; without scores the order is the rank. A pipeline that
-        holds it can be saved, and loaded with ``allowed_modules=["ragfilter.*"]``. `user` is not
-        saved: what was loaded filters for the public, until its ``user`` is set. Raises
-        DependencyError.
+        `metric` says what their scores are. Without scores, the order is the rank. A pipeline with
+        it can be saved, and loaded with ``allowed_modules=["ragfilter.*"]``. `user` is not saved: a
+        loaded component filters for the public until its ``user`` is set. Raises DependencyError.
         """
         from ragfilter.integrations.haystack import FilterComponent
 
@@ -215,7 +215,7 @@ class Filter:
         return cls(settings, **given)
 
     def backends(self, collection: Any, embedder: Any) -> Backends:
-        """The outside world of one query: where the chunks are, and this filter's models."""
+        """The store and models of one query: where the chunks are, and this filter's models."""
         reranker = self.reranker
         make = None if reranker is None else lambda _: reranker
         return Backends(collection, embedder, make, self.judge, self._judgements)
@@ -237,11 +237,11 @@ _TYPE = f"{Filter.__module__}.{Filter.__qualname__}"
 
 
 def cut(distances: Iterable[float], **settings: Any) -> Cut:
-    """Where the cutoff alone cuts: ``cut([0.12, 0.18, 0.22, 0.35, 0.50]).kept == 4``.
+    """Apply the cutoff alone: ``cut([0.12, 0.18, 0.22, 0.35, 0.50]).kept == 4``.
 
-    `distances` stand best first; lower is nearer. `settings` are those of the cutoff, such as
-    ``strategy="fixed"`` or ``gap_threshold=0.2``; left out, they are the seeds' figures. Raises
-    SettingsError, and InputError for what is not a finite number.
+    `distances` are sorted, best first; lower is nearer. `settings` are those of the cutoff, such as
+    ``strategy="fixed"`` or ``gap_threshold=0.2``. Their defaults are the seeds' figures. Raises
+    SettingsError, and InputError for a value that is not a finite number.
     """
     values = {f"cutoff.{name}": value for name, value in settings.items()}
     made, _ = merge([Given("cut()", values)])
@@ -253,7 +253,7 @@ def cut(distances: Iterable[float], **settings: Any) -> Cut:
 
 
 def check_asked(query: object, user: object) -> str:
-    """The query as it can be asked. Raises InputError for what is no text, or nobody."""
+    """The query as text. Raises InputError if it is not text, or `user` is not a user."""
     if not isinstance(query, str):
         raise InputError(f"The query is {query!r}.", remedy="Pass a question as text.")
     if not query.strip():

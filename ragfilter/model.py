@@ -73,7 +73,7 @@ class Chunk:
 
     @property
     def name(self) -> str:
-        """The title, or the id where there is none."""
+        """The title, or the id if there is none."""
         return self.title or self.id
 
     @property
@@ -84,12 +84,12 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks. `level` is 0 for the public and larger for those who may see more; a chunk of a
-    department is seen by a user of that department only.
+    """Who asks. `level` is 0 for the public, and higher for those who may see more. Only users of a
+    department see its chunks.
 
-    `refusal` alone decides who may see what; it fails closed. An `unrestricted` user sees all: for
-    where the clearance layer is off. Raises InputError for a level that is not a whole number of at
-    least 0 and for departments that are not text.
+    Only `refusal` decides who may see what, and it fails closed. An `unrestricted` user sees
+    everything; it is used if the clearance layer is off. Raises InputError for a level that is not
+    a whole number of at least 0, and for departments that are not text.
     """
 
     level: int = 0
@@ -155,7 +155,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """One side of a comparison query, with the ids its own retrieval found, best first."""
+    """One side of a comparison query, with the ids that its own retrieval found, best first."""
 
     name: str
     ids: tuple[str, ...]
@@ -163,7 +163,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the LLM said of one chunk: ``KEEP``, ``DISCARD`` or ``EXPAND_n`` (depth 1, 3 or 5)."""
+    """The LLM on one chunk: ``KEEP``, ``DISCARD`` or ``EXPAND_n`` (depth 1, 3 or 5)."""
 
     chunk_id: str
     action: Literal["KEEP", "DISCARD", "EXPAND"]
@@ -203,8 +203,9 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A reranker that was tried and failed, by its `reranker_key`; `replay` turns it into a visible
-    fallback. `lasting`: it fails until something is installed or another model chosen."""
+    """A reranker that was tried and failed, by its `reranker_key`. `replay` turns it into a visible
+    fallback. `lasting`: it fails until something is installed or another model is chosen.
+    """
 
     reranker: str
     error: str
@@ -248,7 +249,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Something a layer lacks; a page offers it as a button, the library completes it in `run`."""
+    """Something a layer lacks. The page offers it as a button, and the library gets it in `run`."""
 
     kind: PendingKind
     layer: LayerName
@@ -258,7 +259,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What one layer did with one chunk, and the number it compared with which limit."""
+    """What one layer did with one chunk, and which value it compared with which limit."""
 
     chunk_id: str
     layer: LayerName
@@ -332,7 +333,7 @@ class CutoffDetail:
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """A chunk that an expansion brought: from which root, named by `via`, after `step` steps."""
+    """A chunk that an expansion brought in: from which root, named by `via`, after `step` steps."""
 
     chunk_id: str
     root: str
@@ -342,7 +343,7 @@ class Brought:
 
 @dataclass(frozen=True, slots=True)
 class JudgeDetail:
-    """The judgement that was obeyed, or that failed, and what its expansions brought, in order."""
+    """The judgement that was obeyed or failed, and what its expansions brought in, in order."""
 
     judgement: Judgement
     brought: tuple[Brought, ...] = ()
@@ -359,7 +360,7 @@ class Width:
 
 @dataclass(frozen=True, slots=True)
 class Widening:
-    """The widths that the quality layer tried, rising until one is good."""
+    """The widths that the quality layer tried, increasing until one had a good hit."""
 
     threshold: float
     widths: tuple[Width, ...]
@@ -382,15 +383,15 @@ class LayerTrace:
     ms: float = field(default=0.0, compare=False)
 
     def count(self, outcome: Outcome) -> int:
-        """How many decisions came out so."""
+        """The number of decisions with this outcome."""
         return sum(decision.outcome == outcome for decision in self.decisions)
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The decisions over one pool. `hits` is every hit seen, `kept` those that stay, in order.
+    """The decisions over one pool. `hits` are all hits, `kept` those that are kept, in order.
 
-    `user` is whom they were made for: unrestricted where the clearance layer is off.
+    `user` is the user they were made for: unrestricted if the clearance layer is off.
     """
 
     query: str
@@ -405,7 +406,7 @@ class Result:
     user: User = PUBLIC
 
     def trace(self, layer: LayerName) -> LayerTrace:
-        """The trace of `layer`. Raises KeyError where it took no part."""
+        """The trace of `layer`. Raises KeyError if it was not run."""
         for trace in self.traces:
             if trace.layer == layer:
                 return trace
@@ -413,7 +414,7 @@ class Result:
 
     @property
     def judgement(self) -> Judgement | None:
-        """The judgement over these very chunks, obeyed or failed; None where there is none."""
+        """The judgement over exactly these chunks, obeyed or failed; None if there is none."""
         details = (trace.detail for trace in self.traces)
         return next((d.judgement for d in details if isinstance(d, JudgeDetail)), None)
 
@@ -433,8 +434,9 @@ class Result:
 
 
 def similarity(distance: float, space: Space) -> float:
-    """Similarity of a distance: 1 − d/2 for squared l2 on unit vectors, 1 − d otherwise. NaN, which
-    reaches no threshold, where the store gives no distances."""
+    """The similarity of a distance: 1 − d/2 for squared l2 on unit vectors, otherwise 1 − d. If the
+    store gives no distances, it is NaN, which reaches no threshold.
+    """
     if space == "rank":
         return nan
     return 1.0 - distance / 2.0 if space == "l2" else 1.0 - distance

@@ -31,7 +31,7 @@ class Where:
 
 
 class Embedder(Protocol):
-    """Texts to unit vectors."""
+    """Turns texts into unit vectors."""
 
     @property
     def name(self) -> str: ...
@@ -43,7 +43,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class Vocabulary(Protocol):
-    """What an embedder may offer besides: which words its model has whole."""
+    """What an embedder may also offer: which words its model has as a whole."""
 
     def knows(self, word: str) -> bool:
         """Whether the model reads `word` (lower case) as one token. Raises ModelError."""
@@ -51,8 +51,9 @@ class Vocabulary(Protocol):
 
 
 class Catalogue(dict[str, Chunk]):
-    """Every chunk of a collection by id, without text (`loaded` False), as of one version of it; it
-    is not changed. What is asked of all of them together is worked out once."""
+    """Every chunk of a collection by id, without text (`loaded` False), in one version of the
+    collection. It never changes. Questions about all chunks together are computed once.
+    """
 
     @cached_property
     def rules(self) -> tuple[str, ...]:
@@ -61,12 +62,12 @@ class Catalogue(dict[str, Chunk]):
 
     @cached_property
     def audiences(self) -> tuple[Chunk, ...]:
-        """One chunk for every distinct source, clearance and department: who may see what of."""
+        """One chunk for every distinct source, clearance and department: who may see what."""
         found = {(c.source, c.clearance, c.department): c for c in self.values()}
         return tuple(found.values())
 
     def share(self, user: User) -> float:
-        """Which share of the chunks `user` may see; 1 where there are none."""
+        """The share of the chunks that `user` may see; 1 if there are none."""
         seen = sum(n for chunk, n in self._crowds if user.sees(chunk))
         return seen / len(self) if self else 1.0
 
@@ -87,7 +88,7 @@ class Collection(Protocol):
 
     @property
     def space(self) -> Space:
-        """``rank`` where the store gives an order and no distances."""
+        """``rank`` if the store gives an order and no distances."""
         ...
 
     @property
@@ -98,7 +99,8 @@ class Collection(Protocol):
     @property
     def incomplete(self) -> str:
         """Why a query may miss chunks (indexing was interrupted, the index is damaged) and what to
-        do about it; empty where the collection is whole. A store may leave this property out."""
+        do about it; empty if the collection is complete. A store may leave this property out.
+        """
         ...
 
     def count(self) -> int: ...
@@ -111,33 +113,34 @@ class Collection(Protocol):
         ids: Sequence[str] | None = None,
         where: Where | None = None,
     ) -> list[tuple[str, float]]:
-        """Up to `n` (id, distance), ascending, equal ones by id; among `ids` only where given. An
-        `n` below 1 gives [].
+        """Up to `n` pairs (id, distance), ascending, equal ones by id; only among `ids` if they are
+        given. An `n` below 1 gives [].
 
-        In the space ``rank`` the numbers are not read, only the order.
+        In the space ``rank``, only the order counts, not the numbers.
         """
         ...
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        """The chunks with these ids, whole; unknown ids are left out."""
+        """The chunks with these ids, complete. Unknown ids are left out."""
         ...
 
     def catalogue(self) -> Mapping[str, Chunk] | None:
-        """Every chunk by id without text: what rules and clearance need. None where the
-        collection is too large for that: then clearance is a condition of every search, and rules
-        are read with the hits."""
+        """Every chunk by id without text: what rules and clearance need. None if the collection is
+        too large for that. Then clearance is a condition of every search, and rules are read with
+        the hits.
+        """
         ...
 
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Scores 0..1 of chunks for a query, higher is better, in the order given."""
+    """Scores chunks for a query, from 0 to 1, in the given order. Higher is better."""
 
     @property
     def name(self) -> str: ...
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        """One score a text. Raises ModelError."""
+        """One score per text. Raises ModelError."""
         ...
 
 
@@ -149,7 +152,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call, as the endpoint counted them (estimated where it did not)."""
+    """The tokens of one call, as the endpoint counted them, or else estimated."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -158,7 +161,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a streamed answer; the last one carries the usage."""
+    """A piece of a streamed answer. The last one has the usage."""
 
     text: str = ""
     usage: Usage | None = None
@@ -183,8 +186,9 @@ class ChatModel(Protocol):
 
 
 class Texts(Protocol):
-    """Keeps texts by key, for as long as there is room; what it cannot keep it leaves. Raises
-    nothing."""
+    """Stores texts by key, as long as there is room. Texts that it cannot store are dropped. Raises
+    nothing.
+    """
 
     def get(self, key: str) -> str | None: ...
 
@@ -192,15 +196,16 @@ class Texts(Protocol):
 
 
 class RuleStore(Protocol):
-    """Where a chunk's `query_must` text can be read and replaced. Raises StoreError."""
+    """Reads and replaces the `query_must` text of a chunk. Raises StoreError."""
 
     @property
     def name(self) -> str: ...
 
     def rule(self, chunk_id: str) -> str | None:
-        """The stored rule text, None where the chunk has none.
+        """The stored rule text; None if the chunk has none.
 
-        Raises StoreError: unknown id, or not certain yet, since a `set_rule` failed.
+        Raises StoreError for an unknown id, and while the text is uncertain because a `set_rule`
+        failed.
         """
         ...
 
@@ -213,5 +218,5 @@ class RuleStore(Protocol):
         ...
 
     def set_rules(self, rules: Mapping[str, str | None]) -> None:
-        """`set_rule` for many at once. Where it raises, some may be written and others not."""
+        """`set_rule` for many at once. If it raises, some may be written and others not."""
         ...

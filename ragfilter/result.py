@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 class Result(model.Result):
     """What a filter decided. Iterating gives the kept hits, in order.
 
-    Everything here is as its `user` may see it: a hidden chunk is in none of it.
+    Everything is as its `user` may see it, without hidden chunks.
     """
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.kept)
 
     def __len__(self) -> int:
-        """How many hits are kept."""
+        """The number of kept hits."""
         return len(self.kept)
 
     def __repr__(self) -> str:
@@ -38,23 +38,23 @@ class Result(model.Result):
         return f"<Result: {told.kept} of {told.retrieved} kept, {told.headline}>"
 
     def __bool__(self) -> bool:
-        """True, also where nothing is kept: a result is there."""
+        """True, even if nothing is kept: there is a result."""
         return True
 
     @property
     def dropped(self) -> tuple[Row, ...]:
-        """What fell, by rank: title, layer, reason, and the value compared with which limit."""
+        """The dropped hits, by rank: title, layer, reason, and the compared value and limit."""
         return tuple(row for row in report.rows(self) if not row.kept)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What looked wrong in what was passed, and which reranker failed."""
+        """Problems with what was passed, and rerankers that failed."""
         failed = (f"The reranker failed: {each.error}" for each in self.pool.failures)
         return (*self.pool.warnings, *failed)
 
     @property
     def context(self) -> Context:
-        """The kept chunks, numbered and packed under the token budget, as the answer gets them."""
+        """The kept chunks, numbered and packed within the token budget, as the answer gets them."""
         return pack(self.kept, self.settings)
 
     def prompt(self) -> tuple[Message, ...]:
@@ -66,11 +66,11 @@ class Result(model.Result):
         return explain(self, chunk_id)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a hit. Needs pandas."""
+        """A data frame with one row per hit. Needs pandas."""
         return report.frame(report.rows(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON document of the command line: hits, texts of what is kept, decisions."""
+        """The JSON document of the command line: hits, texts of kept chunks, decisions."""
         return report.document(self)
 
 

@@ -58,10 +58,10 @@ Book = TypeVar("Book")
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """The open parts. Made by `open_workbench`; use it in a `with` or close it.
+    """The open parts. Made by `open_workbench`. Use it in a `with`, or close it.
 
-    `chat` is None where no LLM endpoint is configured. `judgements` are what its judge said,
-    `answers` what it answered.
+    `chat` is None if no LLM endpoint is configured. `judgements` has the LLM's earlier verdicts,
+    and `answers` its earlier answers.
     """
 
     deployment: Deployment
@@ -109,12 +109,12 @@ class Workbench:
 
     @property
     def template_folder(self) -> Path:
-        """Where one's own prompt templates lie: the folder configured, else the workspace's."""
+        """The folder of your own prompt templates: the configured one, else the workspace's."""
         named = self.deployment.rule_templates
         return Path(named) if named else self.workspace.path / "templates"
 
     def templates(self) -> tuple[Template, ...]:
-        """The prompt templates, one's own before the packaged ones. Raises InputError."""
+        """The prompt templates, your own before the packaged ones. Raises InputError."""
         own = self.template_folder
         return with_folder(own) if self.deployment.rule_templates or own.exists() else packaged()
 
@@ -201,11 +201,11 @@ class Workbench:
         return iter(info.name for info in self.collections())
 
     def before_closing(self, call: Callable[[], None]) -> None:
-        """Have `call` made before anything is closed."""
+        """Register `call` to be made before anything is closed."""
         self._before_closing.append(call)
 
     def close(self) -> None:
-        """Close everything, in reverse order; again does nothing."""
+        """Close everything, in reverse order. Repeating it does nothing."""
         while self._before_closing:
             self._before_closing.pop()()
         self._closing.close()
@@ -254,10 +254,10 @@ class OpenCollection:
     def search(
         self, query: str, flt: Filter | Settings | Path | str = "full", *, user: User = PUBLIC
     ) -> Result:
-        """Retrieve for `query`, and filter what is found.
+        """Search for `query`, and filter the hits.
 
-        `flt` is a filter, or what one is made of. A reranker or LLM that it does not bring is the
-        workspace's own. `user` is who asks, where the clearance layer is on. Raises InputError,
+        `flt` is a filter, or what one is made from. If it has no reranker or LLM of its own, the
+        workspace's are used. `user` is who asks, if the clearance layer is on. Raises InputError,
         StoreError, ModelError.
         """
         from ragfilter.engine.complete import unfailed
@@ -289,7 +289,7 @@ class OpenCollection:
 
 
 def open_workspace(folder: str | Path = "workspace") -> Workbench:
-    """Open a workspace folder, its store and models; the environment says the rest.
+    """Open a workspace folder, its store and models. The environment sets the rest.
 
     Use it in a `with`: ``with open_workspace("workspace") as ws: ws["demo"].search(query)``. One
     process owns a folder. Raises WorkspaceLocked, StoreError, SettingsError.
@@ -298,9 +298,10 @@ def open_workspace(folder: str | Path = "workspace") -> Workbench:
 
 
 def open_workbench(deployment: Deployment, *, kind: str = "ragfilter") -> Workbench:
-    """Open the workspace that `deployment` names, and settle what a stopped process left there.
+    """Open the workspace that `deployment` names, and settle the edits that a stopped process left
+    there.
 
-    `kind` tells others what holds the workspace ("app", "query"). No model is loaded yet. Raises
+    `kind` tells others what has the workspace open ("app", "query"). No model is loaded yet. Raises
     WorkspaceLocked, StoreError, InputError; then nothing stays open.
     """
     with ExitStack() as closing:
@@ -361,8 +362,9 @@ def read_deployment(*, data_dir: Path | None = None) -> Deployment:
 
 
 def prompt_folder(deployment: Deployment) -> Path | None:
-    """Where one's own judge prompts lie: the folder configured, else the workspace's; None where
-    there is none."""
+    """The folder of your own judge prompts: the configured one, else the workspace's; None if there
+    is none.
+    """
     if deployment.judge_prompts:
         return Path(deployment.judge_prompts)
     own = deployment.data_dir / "prompts"
@@ -402,8 +404,9 @@ def make_embedder(model: str, deployment: Deployment, closing: ExitStack) -> Nam
 
 
 def _settle_edits(bench: Workbench) -> None:
-    """Finish or roll back the rule edits that were under way when a process was stopped. A journal
-    that fails is only told: searching needs none."""
+    """Finish or roll back the rule edits that were under way when a process was stopped. If the
+    journal fails, this is only logged, since searching does not need it.
+    """
     age = STALE_S if bench.workspace.server is not None else 0.0
     try:
         unfinished = bench.journal.unfinished()

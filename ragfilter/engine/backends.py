@@ -15,9 +15,9 @@ from ragfilter.protocols import ChatModel, Collection, Embedder, Reranker
 
 @dataclass(frozen=True, slots=True)
 class Backends:
-    """The outside world of one query: where the chunks are and which models may be asked.
+    """The store and models of one query: where the chunks are, and which models may be asked.
 
-    `judgements` remembers what the judge said; without it every question is asked.
+    `judgements` remembers the judge's answers. Without it, every question is asked.
     """
 
     collection: Collection
@@ -33,5 +33,5 @@ class Backends:
 
     @property
     def incomplete(self) -> str:
-        """Why the collection may lack chunks; empty where it is whole, or does not say."""
+        """Why the collection may lack chunks; empty if it is complete, or does not say."""
         return getattr(self.collection, "incomplete", "")

@@ -37,9 +37,9 @@ def complete(
     *,
     push_down: bool = False,
 ) -> Pool:
-    """The pool with what was needed: rerank scores, verdicts. A failure is part of the pool.
+    """The pool with what was needed: rerank scores, verdicts. A failure becomes part of the pool.
 
-    With `push_down` an expansion fetches nothing that the user may not see, as in `run`.
+    With `push_down`, an expansion fetches nothing that the user may not see, as in `run`.
     """
     for need in needs:
         if need.kind == "rerank":
@@ -56,7 +56,7 @@ def look_up(
     backends: Backends,
     user: User = PUBLIC,
 ) -> Pool:
-    """The pool with what the judge said before of exactly what is needed. No model is asked."""
+    """The pool with the judge's earlier answers to exactly what is needed. No model is asked."""
     if backends.chat is None or backends.judgements is None:
         return pool
     for need in needs:
@@ -69,7 +69,7 @@ def look_up(
 
 
 def unfailed(pool: Pool, kind: PendingKind) -> Pool:
-    """The pool without what failed of this kind, so that it can be tried again."""
+    """The pool without failures of this kind, so that it can be tried again."""
     if kind == "rerank":
         return replace(pool, failures=())
     return replace(pool, judgements=tuple(j for j in pool.judgements if not j.error))
@@ -81,7 +81,7 @@ def _unfailed(pool: Pool, reranker: str) -> Pool:
 
 
 def joined(mine: Pool, theirs: Pool) -> Pool:
-    """`mine`, with what models said meanwhile for another session's copy, `theirs`."""
+    """`mine`, with what models said in the meantime for another session's copy, `theirs`."""
     return replace(
         _scored(mine, theirs),
         judgements=judgements.joined(theirs.judgements, mine.judgements),
@@ -108,7 +108,7 @@ def _scored(mine: Pool, theirs: Pool) -> Pool:
 def references_of(
     chunks: Iterable[Chunk], collection: Collection, catalogue: Mapping[str, Chunk] | None
 ) -> tuple[Chunk, ...]:
-    """What `chunks` refer to; of a collection without a catalogue, as the store knows it."""
+    """The references of `chunks`, as the store knows them if the collection has no catalogue."""
     if catalogue is not None:
         return referred_to(chunks, catalogue)
     ids = dict.fromkeys(ref for chunk in chunks for ref in chunk.refs)
@@ -165,7 +165,7 @@ def _of(key: str, pool: Pool) -> tuple[Hit, ...]:
 def _scores(
     query: str, texts: Sequence[str], settings: Settings, backends: Backends
 ) -> Sequence[float]:
-    """One finite score a text. Raises ModelError, TimeoutError, and what a reranker raises."""
+    """One finite score per text. Raises ModelError, TimeoutError, and what a reranker raises."""
     if backends.reranker is None:
         raise ModelError("No reranker is set up.", remedy="Pass one in Backends.")
     reranker = backends.reranker(settings.quality)

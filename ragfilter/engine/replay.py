@@ -36,12 +36,13 @@ def replay(
 ) -> Result:
     """Decide over a gathered pool. Pure and deterministic; asks no store and no model.
 
-    `user` is who asks, where the clearance layer is on. `scan` is the pool's query held against its
-    rules, for a caller who replays it under many. Without `explain` layers may leave their
-    decisions out; what is kept stays the same. Replays that share `steps` are alike in it.
+    `user` is who asks, if the clearance layer is on. `scan` is the pool's query matched with its
+    rules, for a caller who replays it under many. Without `explain`, layers may leave their
+    decisions out; what is kept is the same. Replays that share `steps` must have the same
+    `explain`.
 
-    What a layer lacks (rerank scores, verdicts) is listed in `Result.needs`; until it is there the
-    layer falls back to what it can do without and says so in its trace's note.
+    What a layer lacks (rerank scores, verdicts) is listed in `Result.needs`. Until it is there, the
+    layer falls back and says so in the note of its trace.
     """
     steps = {} if steps is None else steps
     user = clearance.viewer(user, settings)
@@ -127,11 +128,11 @@ def keep(
 
 
 def as_user(result: Result, *, steps: Steps | None = None) -> Result:
-    """The result as its user sees it: of the same pool, without what clearance hides.
+    """The result as its user sees it: over the same pool, without what clearance hides.
 
-    Ranks, gaps, counts and reasons are then those of what is there for the user, so that nothing
-    tells where a hidden chunk stands. Only that the clearance is insufficient is still said.
-    `steps` are those of the result's own replay.
+    Ranks, gaps, counts and reasons are then those of the visible chunks, so that nothing reveals a
+    hidden one. Only the message that the clearance is insufficient stays. `steps` are those of the
+    result's own replay.
     """
     user, pool = result.user, result.pool
     if all(user.sees(hit.chunk) for hit in pool.hits):
@@ -208,7 +209,7 @@ def renew_rules(
 
 
 def count_clean(pool: Pool, settings: Settings, user: User = PUBLIC) -> int:
-    """How many of the hits that enter the first layer are clean."""
+    """The number of clean hits among those that enter the first layer."""
     rules = scan_rules(pool)
     hits = retrieved(pool, settings, user)
     return sum(is_clean(hit.chunk, settings, rules, user) for hit in hits)

@@ -49,13 +49,14 @@ def run(
     wide: bool = False,
     push_down: bool = False,
 ) -> Result:
-    """Gather and replay until nothing is needed: the library's and command line's one call.
+    """Gather and replay until nothing is needed: the one call of the library and the command line.
 
-    `user` is who asks, where the clearance layer is on. Only what the layers that are on can use is
-    asked for; `wide` gathers what any settings could use and show. With `push_down` the clearance
-    condition is also part of the store's own filter. Raises InputError for an empty query and for a
-    file pattern that matches nothing, StoreError, ModelError (the embedder's). Where the collection
-    is incomplete or damaged, message and status say so; only `insufficient_clearance` goes first.
+    `user` is who asks, if the clearance layer is on. Only what the enabled layers can use is
+    gathered; with `wide`, everything that any settings could use and show. With `push_down`, the
+    clearance condition is also part of the store's own filter. Raises InputError for an empty query
+    and for a file pattern that matches nothing, StoreError, and ModelError (from the embedder). If
+    the collection is incomplete or damaged, message and status say so, unless the status is
+    `insufficient_clearance`.
     """
     started = perf_counter()
     pool, scan = _gather(query, settings, backends, user, wide=wide, push_down=push_down)
@@ -103,7 +104,7 @@ def gather(
     push_down: bool = False,
 ) -> Pool:
     """A pool of hits, and of what each side of a comparison found: wide enough for any settings, or
-    else for these.
+    only for these.
 
     Raises like `run`.
     """
@@ -260,14 +261,16 @@ def _most_of(layers: Iterable[LayerSpec], settings: Settings) -> int:
 
 
 def used(settings: Settings) -> int:
-    """How many clean chunks the layers that are on can use: all of the pool where one may."""
+    """The number of clean chunks that the enabled layers can use; the whole pool if one of them
+    may.
+    """
     if _any_reads_all(_on(settings)):
         return settings.retrieval.pool_size * WIDEST
     return _compared(settings) + max(settings.retrieval.k, _most_of(_on(settings), settings))
 
 
 def target(settings: Settings) -> int:
-    """How many clean chunks the settings could want from one pool."""
+    """The number of clean chunks that the settings could need from one pool."""
     return _compared(settings) + max(CLEAN_TARGET, settings.retrieval.k, _most_of(LAYERS, settings))
 
 
@@ -279,10 +282,10 @@ def _compared(settings: Settings) -> int:
 def _only_sources(
     settings: Settings, user: User, name: str, catalogue: Catalogue
 ) -> tuple[str, ...] | None:
-    """The sources that the file pattern admits, None where it admits all. Raises InputError.
+    """The sources that the file pattern admits; None if it admits all. Raises InputError.
 
-    A pattern that admits only what the user may not see is refused in the words of one that admits
-    nothing: else patterns would tell hidden names, letter by letter.
+    If a pattern admits only hidden files, the error is the same as if it admits nothing. Otherwise
+    patterns would reveal hidden names, letter by letter.
     """
     pattern = settings.retrieval.source_pattern
     if not pattern.strip():

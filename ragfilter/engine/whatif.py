@@ -33,8 +33,9 @@ IDLE = frozenset({"ms", "tokens", "s"})
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One setting changed from `old` to `new`: `came` and `went` are the other chunks that it
-    brings and loses, in order."""
+    """One setting changed from `old` to `new`. `came` and `went` are the other chunks that it
+    brings in and drops, in order.
+    """
 
     path: str
     old: Any
@@ -53,11 +54,11 @@ class Change:
 
 
 def changes(result: Result, chunk_id: str, *, most: int = 3) -> tuple[Change, ...]:
-    """The changes of one setting, smallest first, each of which alone turns the chunk's fate: keeps
-    it where it is dropped, drops it where it is kept.
+    """The changes of one setting that alone keep a dropped chunk or drop a kept one, smallest
+    first.
 
-    Empty where no single one does, for a chunk that is not among the hits, and for one that its
-    user may not see. A dropped chunk's layer is asked first; switching it off comes last.
+    Empty if there is no such change, for a chunk that is not among the hits, and for one that its
+    user may not see. The layer that dropped the chunk is tried first. Switching it off comes last.
     """
     hit = next((hit for hit in result.hits if hit.id == chunk_id), None)
     if hit is None or not result.user.sees(hit.chunk):
@@ -158,7 +159,7 @@ class _Search:
     steps: Steps = field(default_factory=dict, compare=False)
 
     def replayed(self, path: str, value: Any) -> Result | None:
-        """The result with this value, None where the settings refuse it."""
+        """The result with this value; None if the settings refuse it."""
         try:
             settings = self.settings.with_values({path: value})
         except ValidationError:

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def read_labels(queries: str | Path, qrels: str | Path) -> Labels:
-    """Labelled queries in BEIR form (TREC's qrels too): their texts and labels by id.
+    """Labelled queries in BEIR form (or TREC's qrels): their texts and labels by id.
 
     Raises InputError that names file and line.
     """
@@ -31,13 +31,13 @@ def read_labels(queries: str | Path, qrels: str | Path) -> Labels:
 
 
 def measure(results: Mapping[str, Result], qrels: Qrels) -> Evaluation:
-    """Precision, recall and F1 of results by query id, beside the unfiltered order and its best
-    fixed k. `qrels` are the labels: query id to chunk id to grade, 1 or more for relevant.
+    """Measure results by query id: precision, recall and F1, beside the unfiltered order and its
+    best fixed k. `qrels` are the labels: query id to chunk id to grade; 1 or more is relevant.
 
-    Queries without a label are left out and named. The unfiltered order goes as far as the hits
-    that a result was made of. Raises InputError where no query has a label, nothing is labelled
-    relevant, none of the labelled chunks is among the hits, or the results were made with different
-    settings or for different users.
+    Queries without a label are left out and named. The unfiltered order goes as far as the hits of
+    a result. Raises InputError if no query has a label, nothing is labelled relevant, none of the
+    labelled chunks is among the hits, or the results were made with different settings or for
+    different users.
     """
     one = _one(results, qrels, least=1)
     pools = {i: result.pool for i, result in results.items()}
@@ -48,12 +48,12 @@ def measure(results: Mapping[str, Result], qrels: Qrels) -> Evaluation:
 def tune(
     results: Mapping[str, Result], qrels: Qrels, *, measure: str = "f1", folds: int = 5
 ) -> Tuning:
-    """The settings that these labels justify, and what they are worth on queries held out: the
-    library's `ragfilter tune`, without reranking anything. `measure` is ``f1``, ``f2``, or
-    ``tokens@0.8`` for the fewest tokens at a recall of 0.8.
+    """Find the settings that these labels justify, and measure them on held-out queries: the
+    library's `ragfilter tune`, without reranking. `measure` is ``f1``, ``f2``, or ``tokens@0.8``
+    for the fewest tokens at a recall of 0.8.
 
-    `tuned.settings` are for a new `Filter`. Raises InputError as `measure` does, for fewer than two
-    labelled queries, and where the judge is on.
+    Use `tuned.settings` for a new `Filter`. Raises InputError as `measure` does, for fewer than two
+    labelled queries, and if the judge is on.
     """
     one = _one(results, qrels, least=2)
     if one.settings.judge.enabled:

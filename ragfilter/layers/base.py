@@ -21,10 +21,11 @@ BACKGROUND_FROM = 50
 
 @dataclass(frozen=True, slots=True)
 class LayerInput:
-    """What a layer may look at: the settings, the pool, the scanned query, as whom, the pins with
-    what each is pinned for, whether a layer before it put the hits in a reranker's order, and what
-    distances were lowered to. `shared` is what layers work out once for all of them. Without
-    `explain` nobody reads decisions, details and notes, and a layer may leave them out."""
+    """What a layer may read: the settings, the pool, the scanned query, the user, the pins with the
+    reason of each, whether an earlier layer put the hits in a reranker's order, and the lowered
+    distances. `shared` is what layers compute once for all of them. Without `explain`, nobody reads
+    decisions, details and notes, and a layer may leave them out.
+    """
 
     settings: Settings
     pool: Pool
@@ -60,7 +61,8 @@ class LayerInput:
     @property
     def background(self) -> float | None:
         """The distance of chunks that have nothing to do with the query: the mean of the farther
-        half of what it found. None where too few were found, or the store gives no distances."""
+        half of the hits that it found. None if there are too few, or the store gives no distances.
+        """
         return None if self.pool.space == "rank" else self.far_end
 
     def similarity(self, hit: Hit) -> float:
@@ -86,10 +88,10 @@ class LayerInput:
 
 @dataclass(frozen=True, slots=True)
 class LayerOutput:
-    """What a layer made of the hits it got: those that go on, in order, and every decision.
+    """What a layer returns: the hits that go on, in order, and every decision.
 
-    `reranked` says that the order is now a reranker's, and not by distance. `lowered` holds the
-    distances that the order goes by where they are not the hits' own.
+    `reranked` says that the order is now a reranker's. `lowered` has the distances that decide the
+    order, if they are not the hits' own.
     """
 
     hits: tuple[Hit, ...]

@@ -154,7 +154,9 @@ def _without_reply(trace: LayerTrace) -> LayerTrace:
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
-    """Keep the accessible hits. Status `insufficient_clearance` where hits existed and none is."""
+    """Keep the accessible hits. Status `insufficient_clearance` if there were hits and none is
+    accessible.
+    """
     user = inputs.user
     refusals = [user.refusal(hit.chunk) for hit in hits]
     kept = tuple(hit for hit, refusal in zip(hits, refusals, strict=True) if not refusal)

@@ -109,12 +109,12 @@ _NO_ENTITY = re.compile(
 
 
 def detect(query: str) -> tuple[str, ...]:
-    """The names that `query` compares, in order and as typed; () where it is no comparison.
+    """The names that `query` compares, in order and as typed; () if it is no comparison.
 
     Known phrasings: "X vs Y" (versus, compared to), "compare X and|with|to Y", "how does X compare
     to Y", "difference between X and Y", "which|what …, (a) X or (a) Y", "who would win … X or Y";
-    three or more sides too. Articles, remarks in brackets and trailing clauses are not part of a
-    name. At most 8 names of at most 6 words; the first sentence that compares decides.
+    also with three or more sides. Articles, remarks in brackets and trailing clauses are not part
+    of a name. At most 8 names of at most 6 words. The first sentence that compares decides.
     """
     sides = _sides(query)
     # Two fighters of different level: nothing to retrieve for each on its own.
@@ -145,10 +145,10 @@ def _sides(query: str) -> tuple[str, ...]:
 
 
 def alternatives(query: str) -> tuple[str, ...]:
-    """The sides of a query that is nothing but "X or Y" ("hill giant or troll"); () otherwise.
+    """The sides of a query that is only "X or Y" ("hill giant or troll"); otherwise ().
 
-    They may as well be one search in two words ("black or white magic?"), so that this is a
-    comparison only where the collection knows a thing by each name (`title_is`).
+    Such a query may also be one search in two words ("black or white magic?"). So it is a
+    comparison only if the collection has a chunk titled like each side (`title_is`).
     """
     plain = _BRACKETS.sub(" ", query[:MAX_QUERY]).strip(_EDGES)
     if not _BARE_OR.search(plain) or _SENTENCE.search(plain) or _ASKING.search(plain):
@@ -159,8 +159,9 @@ def alternatives(query: str) -> tuple[str, ...]:
 
 
 def names(entity: str, chunk: Chunk) -> bool:
-    """True where the chunk's title or text names `entity`: its words in a row, in any case,
-    singular or plural."""
+    """True if the chunk's title or text names `entity`: its words in a row, in any case, singular
+    or plural.
+    """
     return title_names(entity, chunk) or _pattern(entity).search(_folded(chunk.text)) is not None
 
 

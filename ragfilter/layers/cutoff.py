@@ -138,13 +138,13 @@ def cut(
     pinned: int = 0,
     background: float | None = None,
 ) -> Cut:
-    """How many of `values` stay, and why.
+    """How many of `values` are kept, and why.
 
-    `values` (lower is better) stand in the order in force; the first `pinned` of them are pins and
-    always stay. Only the first max_results are looked at. At least min_results stay, or all where
-    there are fewer; max_results wins over min_results. `background` is what chunks that have
-    nothing to do with the query are worth, by default the mean of the farther half of `values`.
-    Raises ValueError for a value that is not a finite number, or a negative `pinned`.
+    `values` (lower is better) are in the current order. The first `pinned` of them are pins and are
+    always kept. Only the first max_results are examined. At least min_results are kept, or all if
+    there are fewer; max_results wins over min_results. `background` is the value of chunks that
+    have nothing to do with the query, by default the mean of the farther half of `values`. Raises
+    ValueError for a value that is not a finite number, or a negative `pinned`.
     """
     for place, value in enumerate(values, start=1):
         if not math.isfinite(value):
@@ -162,7 +162,7 @@ def cut(
 
 
 def check_distances(settings: Cutoff) -> None:
-    """Raises SettingsError for a strategy to which distances alone say nothing."""
+    """Raises SettingsError for a strategy that needs more than distances."""
     if strategy(settings.strategy).weigh is not None:
         raise SettingsError(
             f"{settings.strategy} needs the hits' texts, not only their distances.",
@@ -173,15 +173,16 @@ def check_distances(settings: Cutoff) -> None:
 def cut_hits(
     values: Sequence[float], settings: Cutoff, *, pinned: int, background: float | None
 ) -> Cut:
-    """`cut` for the hits of a pool. Where their `background` is not known, a strategy that needs
-    one cuts by gap."""
+    """`cut` for the hits of a pool. If their `background` is not known, a strategy that needs one
+    cuts by gap.
+    """
     if background is None and strategy(settings.strategy).reads_pool:
         settings = settings.model_copy(update={"strategy": "gap"})
     return cut(values, settings, pinned=pinned, background=background)
 
 
 def _constrain(wish: Cut, settings: Cutoff, *, n: int, looked: int, pins: int) -> Cut:
-    """Hold the strategy's wish to min_results, k and the pins, and say so in the reason."""
+    """Apply min_results, k and the pins to what the strategy wants, and say so in the reason."""
     fewest = min(settings.min_results, looked)
     kept = max(wish.kept, fewest, pins)
     note = raised = ""

@@ -30,12 +30,11 @@ class Entities(Section):
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
     """Move each side's best surviving chunk to the front, the nearest first.
 
-    The order of the sides would make steps that are no cliffs: after a near second pin the first
-    free chunk seems far.
-
-    The best is the first, as the side's own retrieval ranked them, whose title is the side; where
-    there is none, whose title names it; only where no title does, whose text names it: many texts
-    mention what they are not about. A chunk that is best for two sides is pinned once, for both.
+    In the order of the sides, there would be steps that are no cliffs: after a near second pin, the
+    first free chunk seems far. The best chunk is the first, in the order of the side's own
+    retrieval, whose title is the side. If there is none, it is the first whose title names the
+    side. Only if no title does, it is the first whose text names it, since many texts mention
+    things that they are not about. A chunk that is best for two sides is pinned once, for both.
     """
     if not inputs.pool.entities:
         name = shared_name(inputs.pool.query)

@@ -96,7 +96,7 @@ class Judge(Section):
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
-    """Obey the judgement in the pool; status `low_quality_results` where it leaves nothing."""
+    """Obey the judgement in the pool. Status `low_quality_results` if it leaves nothing."""
     if not hits:
         return LayerOutput(())
     settings = inputs.settings.judge

@@ -109,7 +109,7 @@ class Quality(Section):
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
-    """Keep good hits. Status `low_quality_results` with an empty result where there are none."""
+    """Keep good hits. If there are none, the result is empty, with status `low_quality_results`."""
     quality = inputs.settings.quality
     pins: tuple[Hit, ...] = ()
     if inputs.pinned:

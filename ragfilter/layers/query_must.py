@@ -34,10 +34,11 @@ class QueryMust(Section):
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
-    """Keep hits whose rule holds. A rule that cannot be read lets its chunk pass, and says so.
+    """Keep hits whose rule holds. If a rule cannot be read, its chunk passes, and the decision says
+    so.
 
-    With `pin`, the nearest that a rule admits are pinned: a chunk without a rule only passes, but
-    one whose rule holds was meant for such a query.
+    With `pin`, the nearest chunks whose rule holds are pinned: a chunk without a rule merely
+    passes, but one whose rule holds was meant for such a query.
     """
     settings = inputs.settings
     passes = [inputs.rules.passes(hit.chunk.rule) for hit in hits]

@@ -47,10 +47,10 @@ class Words(Section):
 
 
 def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
-    """Order the hits by distance less shared words, pins first.
+    """Order the hits by lowered distance, pins first.
 
-    The lowered distance is d − weight × (background − best) × overlap: in the scale of the
-    collection's distances, whatever that is. Where no background is known, the order stays.
+    The lowered distance is d − weight × (background − best) × overlap, on any scale of distances.
+    If no background is known, the order does not change.
     """
     settings, query = inputs.settings.words, inputs.pool.query
     ids = [hit.id for hit in hits]
