@@ -236,7 +236,7 @@ def _unpack(doc: Any) -> tuple[Any, float | None]:
 
 
 def _fields(doc: Any) -> dict[str, Any] | None:
-    """The fields of another library's document; None where its form is not known."""
+    """The fields of another library's document; None if its form is not known."""
     if hasattr(doc, "page_content"):  # LangChain
         own = {"id": doc.id} if doc.id else {}
         return {**(doc.metadata or {}), **own, "text": doc.page_content}

@@ -16,7 +16,7 @@ from ragfilter.errors import DependencyError
 def extra(name: str) -> Iterator[None]:
     """Imports of packages that only the extra `name` installs stand in this block.
 
-    Raises DependencyError where one of them is missing.
+    Raises DependencyError if one of them is missing.
     """
     try:
         yield
@@ -25,7 +25,7 @@ def extra(name: str) -> Iterator[None]:
 
 
 def check_installed(package: str, *, extra: str) -> None:
-    """Raises DependencyError where `package` is missing. Imports nothing."""
+    """Raises DependencyError if `package` is missing. Imports nothing."""
     if find_spec(package) is None:
         raise DependencyError(f"{package} is not installed.", remedy=_install(extra))
 

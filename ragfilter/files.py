@@ -14,7 +14,7 @@ from ragfilter.errors import InputError
 
 
 def kind(path: str | os.PathLike[str]) -> Literal["", "file", "folder", "other"]:
-    """What is at a path; empty where nothing is. Nothing is, either, at one that no file can have:
+    """What is at a path; empty if nothing is. Nothing is, either, at one that no file can have:
     for a name that is too long, `Path.exists` raises."""
     try:
         mode = Path(path).stat().st_mode

@@ -43,7 +43,7 @@ def readable_level(value: object) -> int | None:
 class Chunk:
     """A passage of the corpus.
 
-    `clearance` is 0 for public, larger for more secret, and None where it cannot be read (such a
+    `clearance` is 0 for public, larger for more secret, and None if it cannot be read (such a
     chunk is hidden): a clearance that is no level, or a department that is no text, becomes None.
     `rule` is the `query_must` JSON text as stored, readable or not.
     `loaded` is False for a chunk known only by id, rule and clearance (its text was not fetched).
@@ -109,7 +109,7 @@ class User:
         object.__setattr__(self, "departments", tuple(whole(name) for name in names if name))
 
     def refusal(self, chunk: Chunk) -> str:
-        """Why the user may not see `chunk`, in words; empty where they may."""
+        """Why the user may not see `chunk`, in words; empty if they may."""
         if self.unrestricted:
             return ""
         if chunk.clearance is None:
@@ -135,7 +135,7 @@ UNRESTRICTED = User(unrestricted=True)
 class Hit:
     """A chunk that a retrieval found.
 
-    `distance` is to the *query*, in the collection's space, also where another retrieval found the
+    `distance` is to the *query*, in the collection's space, even if another retrieval found the
     chunk (`found_by`: ``query``, ``rules`` (the exact query over chunks whose rules hold),
     ``entity:<name>`` or ``expansion:<chunk id>``). `rank` is the
     1-based place by distance; 0 for a chunk that was brought in by expansion. `rerank_score` is
@@ -179,7 +179,7 @@ class Judgement:
     chunks that got an action which is none. `left_out` were not asked about: the prompt was full;
     of `shortened` not all the text was sent. `prompt_version` is the variant's name@version,
     `prompt_key` a hash of the whole prompt: over any other the judgement does not hold. Both are
-    empty where no prompt was made. `cached`: no call was made now; tokens and milliseconds are
+    empty if no prompt was made. `cached`: no call was made now; tokens and milliseconds are
     those of the call that was remembered. `reply` is the beginning of the answer as it came; it may
     name anything, so it is for operators' eyes.
     """
@@ -223,8 +223,8 @@ class Pool:
     `embedder` names the embedding model, where it is known.
     `source_pattern` is the one that the search was limited to. `complete` says that the whole
     collection is in the pool. `incomplete` says why the collection itself may lack chunks, and is
-    empty where it is whole. `warnings` say what looked wrong in scores and documents that were
-    passed. `queries` counts the searches that were made, each once, also where
+    empty if it is whole. `warnings` say what looked wrong in scores and documents that were
+    passed. `queries` counts the searches that were made, each once, even if
     hidden chunks made it ask the store again.
     """
 

@@ -26,7 +26,7 @@ EDGE = 1e-3
 
 
 def check_metric(metric: str) -> None:
-    """Raises InputError where `metric` is none."""
+    """Raises InputError if `metric` is none."""
     if metric not in get_args(Metric):
         raise InputError(
             f"There is no metric {metric!r}.",
@@ -47,7 +47,7 @@ def to_distances(scores: Sequence[float], metric: Metric) -> tuple[float, ...]:
 
 
 def examine(scores: Sequence[float], metric: Metric) -> tuple[str, ...]:
-    """What in `scores`, best hit first, contradicts `metric`, in words; () where nothing does."""
+    """What in `scores`, best hit first, contradicts `metric`, in words; () if nothing does."""
     found: list[str] = []
     n = len(scores)
     broken = sum(not isfinite(score) for score in scores)

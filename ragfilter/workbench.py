@@ -83,7 +83,7 @@ class Workbench:
 
     @property
     def journal(self) -> Journal:
-        """The journal of edits. Raises StoreError where its database fails, and InputError for its
+        """The journal of edits. Raises StoreError if its database fails, and InputError for its
         URL; so do the four below."""
         return self._open_book(Journal)
 
@@ -151,7 +151,7 @@ class Workbench:
     def collection(self, name: str) -> ChromaCollection:
         """The collection called `name`.
 
-        Raises CollectionMissing, and StoreError where another model made its vectors.
+        Raises CollectionMissing, and StoreError if another model made its vectors.
         """
         try:
             embedder = self.embedder_of(name).name

@@ -91,7 +91,7 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
 
 
 def doubt(query: str, hits: Sequence[Hit], quotes: Sequence[Quote], embedder: Embedder) -> str:
-    """Why the context may not hold the answer; empty where nothing speaks against it."""
+    """Why the context may not hold the answer; empty if nothing speaks against it."""
     if not quotes or quotes[0].score >= NOT_NEAR:
         return ""
     if word := unmentioned(query, hits, embedder):
@@ -100,7 +100,7 @@ def doubt(query: str, hits: Sequence[Hit], quotes: Sequence[Quote], embedder: Em
 
 
 def unmentioned(query: str, hits: Sequence[Hit], embedder: Embedder) -> str:
-    """The first uncommon word of the query that none of the hits has; empty where there is none.
+    """The first uncommon word of the query that none of the hits has; empty if there is none.
 
     An uncommon word is one that the embedding model must spell out of pieces: a name or a coinage,
     which seldom has another word for it.
@@ -199,7 +199,7 @@ def _facts(query: str) -> dict[str, set[int]]:
 
 
 def _agreement(unit: Unit, facts: dict[str, set[int]]) -> int:
-    """1 where the row is that of a number in the query, -1 where of another, else 0."""
+    """1 if the row is that of a number in the query, -1 if of another, else 0."""
     label = _LABEL.match(unit.text) if unit.is_row else None
     numbers = facts.get(_stem(label["what"])) if label else None
     if not label or not numbers:

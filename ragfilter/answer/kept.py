@@ -30,7 +30,7 @@ class Answers:
     def get(
         self, query: str, context: Context, model: str, prices: Prices | None = None
     ) -> Answer | None:
-        """What the model answered before, None where that is not known. Cost by today's prices."""
+        """What the model answered before, None if that is not known. Cost by today's prices."""
         if self._texts is None or not context.chunks:
             return None
         messages = prompts.messages(query, context)

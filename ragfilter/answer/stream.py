@@ -36,7 +36,7 @@ _CITATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Price of a million tokens, in any currency; its name is empty where nobody gave it."""
+    """Price of a million tokens, in any currency; its name is empty if nobody gave it."""
 
     prompt: float = 0.0
     completion: float = 0.0
@@ -57,7 +57,7 @@ class Answer:
 
     `citations` are the chunk numbers it cites (from 1, in order of first use); `unknown_citations`
     are numbers it cites that no chunk of the context has. `prompt` holds the exact messages sent;
-    it is empty where no model was asked (`extractive`, or an empty context). `cost`, in `currency`,
+    it is empty if no model was asked (`extractive`, or an empty context). `cost`, in `currency`,
     is None without prices. `error` is in words and empty on success; `failed` says in one word how
     an endpoint failed (see ChatError). `doubt`: why what an extractive answer quotes may answer
     nothing. `cached`: nobody was asked now; tokens and milliseconds are those of the call that was

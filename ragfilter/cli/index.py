@@ -137,7 +137,7 @@ def _bars() -> Any:
 def _by_the_app(order: Order, data_dir: Path | None) -> Done | None:
     """Give the order to the process that has the workspace open, and wait for it.
 
-    None where that process takes no orders.
+    None if that process takes no orders.
     """
     from dataclasses import replace
 

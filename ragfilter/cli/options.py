@@ -196,7 +196,7 @@ class Place:
 
     def head(self, incomplete: str) -> dict[str, Any]:
         """How a JSON document about the collection begins; `incomplete` says why it may lack
-        chunks, and is empty where it lacks none."""
+        chunks, and is empty if it lacks none."""
         return {"collection": self.collection, "incomplete": incomplete}
 
 
@@ -254,7 +254,7 @@ class Chosen:
 
 
 def check_llm(qrels: str | None, *, llm: bool) -> None:
-    """Raises InputError where an LLM's labels shall count beside those of a file."""
+    """Raises InputError if an LLM's labels shall count beside those of a file."""
     if llm and qrels is not None:
         raise InputError(
             "--with-llm needs a query set of the workspace, and --qrels names a file.",

@@ -164,7 +164,7 @@ def unknown_labels(labels: Labels, backends: Backends, user: User, settings: Set
     """The labelled ids that the collection does not hold for `user`, told on standard error: a
     hidden chunk is spoken of like one that does not exist.
 
-    Raises InputError where it holds none of them.
+    Raises InputError if it holds none of them.
     """
     from ragfilter.evaluate.labels import unknown
     from ragfilter.layers.clearance import viewer
@@ -189,7 +189,7 @@ def visible_labels(
     """The labels that `user` may see, and the labelled ids that the collection does not hold for
     them, which are told, as are the queries that have nothing relevant left.
 
-    Raises InputError where there are labels, and no relevant one is left.
+    Raises InputError if there are labels, and no relevant one is left.
     """
     from ragfilter.evaluate.measuring import measurable
     from ragfilter.layers.clearance import viewer
@@ -220,7 +220,7 @@ def read_labels(
     """The labelled queries of two files, of a demo, or of a set that the workspace knows, with the
     labels that `user` may see. What the collection does not hold is told.
 
-    Raises InputError where no label is left.
+    Raises InputError if no label is left.
     """
     from ragfilter.evaluate import labels, stored
 
@@ -292,7 +292,7 @@ def answer_of(result: Result, bench: Workbench) -> tuple[Answer, Context]:
 
 
 def prices(where: Deployment) -> Prices | None:
-    """What tokens cost, None where no price is set."""
+    """What tokens cost, None if no price is set."""
     from ragfilter.answer.stream import Prices
 
     given = Prices(where.price_prompt, where.price_completion, where.currency)
@@ -326,7 +326,7 @@ def progress(what: str) -> Progress:
 
 @contextlib.contextmanager
 def at_the_end(report: Callable[[], None]) -> Iterator[None]:
-    """Report what was done, also where it was interrupted or failed."""
+    """Report what was done, even if it was interrupted or failed."""
     try:
         yield
     finally:

@@ -151,7 +151,7 @@ def as_user(result: Result, *, steps: Steps | None = None) -> Result:
 def retrieved(pool: Pool, settings: Settings, user: User = PUBLIC) -> tuple[Hit, ...]:
     """The hits that enter the first layer: the query's own, and the entities' where switched on.
 
-    All are of the files that `source_pattern` admits, also where the pool was gathered without it;
+    All are of the files that `source_pattern` admits, even if the pool was gathered without it;
     none where it admits only what the user may not see, as in `gather`.
     """
     own = ("query", "rules")
@@ -187,7 +187,7 @@ def with_rules(pool: Pool, rules: Mapping[str, str | None]) -> Pool:
 def renew_rules(
     pool: Pool, chunks: Mapping[str, Chunk], settings: Settings, user: User, wanted: int
 ) -> Pool | None:
-    """The pool with the rules that `chunks` (by id) have now; None where only a search could tell
+    """The pool with the rules that `chunks` (by id) have now; None if only a search could tell
     what comes in: fewer than `wanted` hits stay clean, or a text was never fetched that may be
     needed now. Rules count also while `settings` leave them off."""
     hits = (*pool.hits, *pool.reachable)

@@ -120,7 +120,7 @@ def _gather(
     wide: bool,
     push_down: bool,
 ) -> tuple[Pool, Scan | None]:
-    """The pool, and the query held against every rule of the collection; None where that was not
+    """The pool, and the query held against every rule of the collection; None if that was not
     needed."""
     query = whole(query)
     if not query.strip():

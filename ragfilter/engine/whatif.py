@@ -96,7 +96,7 @@ class Wording:
 def wording(result: Result, chunk_id: str) -> Wording | None:
     """What to add to the question so that a chunk is kept that its rule drops.
 
-    None where its rule does not drop it, where another layer then would, and where the question
+    None if its rule does not drop it, where another layer then would, and where the question
     holds what the rule forbids.
     """
     hit = next((hit for hit in result.hits if hit.id == chunk_id), None)

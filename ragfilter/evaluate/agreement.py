@@ -11,7 +11,7 @@ Grades = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Over the pairs that both have labelled. `kappa` is Cohen's, over relevant or not; None where
+    """Over the pairs that both have labelled. `kappa` is Cohen's, over relevant or not; None if
     there is no pair, or chance alone would give full agreement."""
 
     pairs: int

@@ -90,7 +90,7 @@ def check_drops(
     baseline: Baseline, rows: Sequence[QueryRow], allowed: Mapping[str, float]
 ) -> tuple[Drop, ...]:
     """Every figure of `allowed`, and those of `DEFAULT_DROPS`, beside the baseline. Raises
-    InputError where they share no query."""
+    InputError if they share no query."""
     both = [row for row in rows if row.id in baseline.queries]
     if not both:
         raise _refused("None of the baseline's queries is among the labelled queries.")

@@ -37,7 +37,7 @@ class Labels:
         return {i: text for i, text in self.queries.items() if i in self.qrels}
 
     def check_relevant(self) -> None:
-        """Raises InputError where nothing at all is labelled relevant: no figure means anything
+        """Raises InputError if nothing at all is labelled relevant: no figure means anything
         then."""
         if not any(label > 0 for labels in self.qrels.values() for label in labels.values()):
             raise InputError(
@@ -49,7 +49,7 @@ class Labels:
 def read(queries: Path, qrels: Path) -> Labels:
     """Both files. Labels of queries that are not in `queries` are left out, with a warning.
 
-    Raises InputError that names file and line, also where no query has a label.
+    Raises InputError that names file and line, also if no query has a label.
     """
     texts = read_queries(queries)
     return Labels(texts, known(texts, read_qrels(qrels), queries, qrels))
@@ -59,7 +59,7 @@ def known(
     texts: Queries, labels: Qrels, queries: Path, qrels: Path, *, tell: Tell = log.warning
 ) -> Qrels:
     """The labels of the queries in `texts`; the others are left out, with a warning to `tell` that
-    names both files. Raises InputError where none is left."""
+    names both files. Raises InputError if none is left."""
     strangers = [i for i in labels if i not in texts]
     if strangers:
         tell(
@@ -100,7 +100,7 @@ def read_queries(path: Path) -> dict[str, str]:
 
 def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, int]]:
     """Query id → chunk id → label; the header is optional. A label that is repeated counts once,
-    with a warning to `tell`. Raises InputError, also where one chunk has two labels for a query."""
+    with a warning to `tell`. Raises InputError, also if one chunk has two labels for a query."""
     labels: dict[str, dict[str, int]] = {}
     repeated: list[int] = []
     for number, line in _lines(path):
@@ -140,7 +140,7 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
 
 
 def _trec(line: str) -> list[str]:
-    """Query, chunk and label of a TREC line; empty where it is none."""
+    """Query, chunk and label of a TREC line; empty if it is none."""
     cells = line.split()
     is_trec = len(cells) == 4 and _whole(cells[1]) is not None and _whole(cells[3]) is not None
     return [cells[0], cells[2], cells[3]] if is_trec and line.count("\t") != 2 else []

@@ -36,7 +36,7 @@ class Interval:
 def assign_folds(queries: int, folds: int) -> Choice:
     """The fold of each query, at random and of equal size; no more folds than queries.
 
-    Raises ValueError where there are not two of each: nothing could be held out.
+    Raises ValueError if there are not two of each: nothing could be held out.
     """
     if min(queries, folds) < 2:
         raise ValueError("cross-validation needs at least two queries and two folds")
@@ -66,7 +66,7 @@ def pick(table: Table, chosen: Choice) -> Table:
 def bootstrap(values: Table) -> Interval:
     """The mean of one figure a query. Pass differences for an interval of a gain.
 
-    Where all are equal, or there is one, the interval is that value: nothing is known about others.
+    If all are equal, or there is one, the interval is that value: nothing is known about others.
     """
     mean = float(values.mean())
     if np.ptp(values) == 0:

@@ -81,7 +81,7 @@ def make_labelled(
 
 @dataclass(frozen=True, slots=True)
 class QueryEffect:
-    """A query whose kept chunks change. `before` and `after` are None where it has no labels."""
+    """A query whose kept chunks change. `before` and `after` are None if it has no labels."""
 
     id: str
     query: str
@@ -103,7 +103,7 @@ class QueryEffect:
 @dataclass(frozen=True, slots=True)
 class Effect:
     """`rows` are the queries that change, those that lose relevant chunks first. `before` and
-    `after` are means over all `labelled` queries, None where there are none of them."""
+    `after` are means over all `labelled` queries, None if there are none of them."""
 
     queries: int
     labelled: int

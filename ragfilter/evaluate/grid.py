@@ -64,7 +64,7 @@ def gap_cuts(
         after, size = _cliff(looked, pins, first=1 if cutoff.skip_first else 0)
         free = looked[pins:]
         line = looked.min() + limits + EPSILON
-        # The first one beyond a line is the first beyond all before it. Where none is, all stay.
+        # The first one beyond a line is the first beyond all before it. If none is, all stay.
         first = np.searchsorted(np.maximum.accumulate(free), line, side="right")
         wished = np.where(
             (size >= np.maximum(best - EPSILON, 0.0))[:, None], after, (pins + first)[None, :]
@@ -95,7 +95,7 @@ def pareto(recall: Floats, tokens: Floats) -> list[int]:
 
 
 def _cliff(values: Floats, pins: int, *, first: int) -> tuple[int, float]:
-    """After which hit the largest gap lies that may be a cliff, and its size; −1 where none. The
+    """After which hit the largest gap lies that may be a cliff, and its size; −1 if none. The
     `first` gaps (0 or 1) may not."""
     gaps = np.diff(values)
     first = max(first, pins - 1)

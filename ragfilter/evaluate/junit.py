@@ -15,7 +15,7 @@ _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One check: its name, and why it failed (empty where it passed)."""
+    """One check: its name, and why it failed (empty if it passed)."""
 
     name: str
     failure: str = ""

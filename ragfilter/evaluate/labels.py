@@ -76,7 +76,7 @@ def choose(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str]
 def unknown(labels: Labels, ids: Container[str], *, collection: str) -> tuple[tuple[str, ...], int]:
     """The labelled chunk ids that are not among `ids` (the collection's), of how many labelled ids.
 
-    Each id counts once; only labels of `labels.queries` count. Raises InputError where there are
+    Each id counts once; only labels of `labels.queries` count. Raises InputError if there are
     labels and none of their ids is there.
     """
     named = {chunk: None for i in labels.queries for chunk in labels.qrels.get(i, ())}

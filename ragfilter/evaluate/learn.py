@@ -77,10 +77,10 @@ def learn(
     provenance: Provenance,
     target: Target,
 ) -> Learned:
-    """The calibrated settings that serve the target best on queries held out.
+    """The calibrated settings that serve the target best on held-out queries.
 
     `examples` are those of the same queries under each of several settings, `pool` any of theirs.
-    Raises ValueError where no hit, or every one, is relevant.
+    Raises ValueError if no hit, or every one, is relevant.
     """
     n = len(next(iter(examples.values())))
     tried: list[tuple[Settings, Settings, bool]] = []
@@ -225,7 +225,7 @@ def calibrate(
     examples: Sequence[Example], about: Calibration, names: Sequence[str], *, boosted: bool
 ) -> Calibration:
     """`about` with the log-odds of relevance over all hits of these examples. Raises ValueError
-    where none, or all, of the hits are relevant."""
+    if none, or all, of the hits are relevant."""
     rows = np.concatenate([_matrix(each, names) for each in examples if each.features])
     right = np.concatenate([each.relevant for each in examples if each.features])
     if not 0 < right.sum() < len(right):

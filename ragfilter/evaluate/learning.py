@@ -35,7 +35,7 @@ class Learning:
         }
 
     def learn(self, places: Choice, provenance: Provenance, target: Target) -> Learned:
-        """What the queries at these places teach. Raises ValueError where that is nothing."""
+        """What the queries at these places teach. Raises ValueError if that is nothing."""
         some = {base: [each[i] for i in places] for base, each in self.examples.items()}
         return learn(some, next(iter(self.pools.values())), provenance, target)
 
@@ -54,7 +54,7 @@ class Learning:
         ]
 
     def dial(self, learned: Mapping[int, Learned], folds: Choice) -> dict[str, float]:
-        """By the share of relevant hits to keep, the share kept of those on queries held out."""
+        """By the share of relevant hits to keep, the share kept of those on held-out queries."""
         known = {fold: read(each.settings.cutoff.calibration) for fold, each in learned.items()}
         shares = set.intersection(*(set(about.keeps) for about in known.values()))
         made = {}

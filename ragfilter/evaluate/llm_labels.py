@@ -106,7 +106,7 @@ def requests(
 ) -> Iterator[Request]:
     """What to ask about every question, one after the other. The user sees every chunk of it.
 
-    Raises InputError where no LLM is configured, and what `gather` raises.
+    Raises InputError if no LLM is configured, and what `gather` raises.
     """
     if backends.chat is None:
         raise InputError("Proposing labels needs an LLM, and none is configured.", remedy=NO_LLM)
@@ -167,7 +167,7 @@ def keep(made: Proposal, book: LabelBook, collection: str, backends: Backends) -
 def propose(
     asked: Iterable[Request], settings: Settings, backends: Backends, *, timeout_s: float
 ) -> Iterator[Proposal]:
-    """Ask, call by call. Raises ModelError where `MOST_FAILED` calls in a row fail."""
+    """Ask, call by call. Raises ModelError if `MOST_FAILED` calls in a row fail."""
     assert backends.chat is not None
     judge = settings.section(Judge).model_copy(update={"timeout_ms": int(1000 * timeout_s)})
     failed = 0

@@ -32,7 +32,7 @@ Figures = Mapping[str, NDArray[np.float64]]
 @dataclass(frozen=True, slots=True)
 class Map:
     """The figures of every setting of one or two axes: x by row, y by column (one without y); NaN
-    where the settings refuse the values, such as a least above its most."""
+    if the settings refuse the values, such as a least above its most."""
 
     x: FieldInfo
     y: FieldInfo | None
@@ -174,7 +174,7 @@ def _points(info: FieldInfo, settings: Settings, n: int) -> tuple[float, ...]:
 
 
 def _with(settings: Settings, values: dict[str, float | int]) -> Settings | None:
-    """The settings with these values; None where they refuse them."""
+    """The settings with these values; None if they refuse them."""
     try:
         return settings.with_values(values)
     except ValidationError:

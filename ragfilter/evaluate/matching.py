@@ -54,7 +54,7 @@ class Duel:
 
     @property
     def worst(self) -> Change | None:
-        """The severest single loss, None where there is none."""
+        """The severest single loss, None if there is none."""
         lost = [each for each in self.changes if each.gain < 0]
         return min(lost, key=lambda each: each.gain, default=None)
 

@@ -38,7 +38,7 @@ def measure(
 ) -> Iterator[QueryRecord]:
     """A record of every labelled query but those in `done`, as they are finished.
 
-    Raises InputError where the judge is on and no LLM is configured, and what `gather` raises.
+    Raises InputError if the judge is on and no LLM is configured, and what `gather` raises.
     """
     settings = next(v.settings for v in variants if v.name == IN_FORCE)
     if settings.judge.enabled and backends.chat is None:
@@ -81,7 +81,7 @@ def visible(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Label
 
 def measurable(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Labels:
     """The visible labels without the queries that had relevant chunks and have none left: to keep
-    nothing would look right for them. Raises InputError where nothing relevant is left at all."""
+    nothing would look right for them. Raises InputError if nothing relevant is left at all."""
     seen = visible(labels, catalogue, user)
     kept = {
         i: grades

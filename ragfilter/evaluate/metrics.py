@@ -26,7 +26,7 @@ class Scores:
 def precision_recall_f1(kept: Collection[str], relevant: Collection[str]) -> Scores:
     """Scores of the ids in `kept` against those in `relevant`; order and repeats do not count.
 
-    Nothing kept: all 0. Nothing relevant: all 1 where nothing is kept, else precision and F1 are 0
+    Nothing kept: all 0. Nothing relevant: all 1 if nothing is kept, else precision and F1 are 0
     and recall is 1, since nothing was missed.
     """
     kept, relevant = set(kept), set(relevant)
@@ -78,7 +78,7 @@ def mean_of(scores: Sequence[Scores]) -> Scores | None:
 def noise_reduction(irrelevant: Iterable[tuple[int, int]]) -> float | None:
     """The share of irrelevant chunks that is gone, over pairs of before and after.
 
-    Chunks of several queries are counted together. None where there were none before, and negative
+    Chunks of several queries are counted together. None if there were none before, and negative
     where there are more after.
     """
     pairs = list(irrelevant)

@@ -59,7 +59,7 @@ def compare(a: Mapping[str, float], b: Mapping[str, float]) -> Paired:
 
 def permutation_p(apart: NDArray[np.float64]) -> float:
     """How probable a mean difference at least this far from 0 is if both sides are alike: signs are
-    exchanged at random, or all of them where few queries differ. 1 where fewer than two do."""
+    exchanged at random, or all of them where few queries differ. 1 if fewer than two do."""
     differing = apart[np.abs(apart) > SAME]
     if len(differing) < 2:
         return 1.0

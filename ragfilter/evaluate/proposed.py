@@ -129,7 +129,7 @@ def _widened(
 
 def _phrase(question: str, known: Container[str], others: Sequence[str]) -> str:
     """What a question says in words that are not `known` and another text says as well: the phrase
-    with the most of such words, of those the shortest; empty where there is none."""
+    with the most of such words, of those the shortest; empty if there is none."""
     words = tokens(question)
     telling = [len(w) > 2 and w[0].isalpha() and w not in COMMON and w not in known for w in words]
     ends = [i for i, tells in enumerate(telling) if tells]

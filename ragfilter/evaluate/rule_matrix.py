@@ -209,7 +209,7 @@ def build_matrix(
 ) -> Matrix:
     """The matrix of the rules of `chunks` over the questions of `pools` (by id). Pure.
 
-    Rules count also where `settings` leave them off. With labels for some questions only, give
+    Rules count even if `settings` leave them off. With labels for some questions only, give
     those alone: the rest is a matrix of its own, with empty `qrels`. What `user` may not see is
     left out, of the chunks too.
     """

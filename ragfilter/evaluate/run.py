@@ -7,7 +7,7 @@ Conventions:
 - Relevant means a label of 1 or more. Means are over queries. Nothing kept counts as precision 0,
   recall 0, F1 0.
 - Noise reduction is 1 − irrelevant kept / irrelevant in the unfiltered first k, each side by its
-  own k; over several queries the chunks are counted together. It is None where the first k hold
+  own k; over several queries the chunks are counted together. It is None if the first k hold
   nothing irrelevant, and negative where the filter keeps more noise than they have.
 - The unfiltered ranking obeys clearance where the settings switch it on, as everything does.
 
@@ -137,7 +137,7 @@ def evaluate(
 ) -> Evaluation:
     """Gather every labelled query and score it. `progress` is called with (queries done, all).
 
-    Raises ValueError where no query has a label, and what `retrieve.run` raises.
+    Raises ValueError if no query has a label, and what `retrieve.run` raises.
     """
     labelled = Labels(queries, qrels).labelled
     pools = gather_all(labelled, settings, backends, user, progress=progress)

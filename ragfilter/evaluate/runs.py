@@ -114,7 +114,7 @@ def variants_of(run: Run) -> tuple[Variant, ...]:
 
 
 def settings_of(run: Run) -> Settings:
-    """The settings in force of a run. Raises SettingsError where they are none (any more)."""
+    """The settings in force of a run. Raises SettingsError if they are none (any more)."""
     return _settings(run.plan.profile, run.plan.changes)
 
 

@@ -52,7 +52,7 @@ class Measured:
     `ids` are the kept chunks in order. None without labels are `scores`, `unlabelled` (kept chunks
     without a label, which count as irrelevant), `f1_most` (F1 if all of those were relevant),
     `irrelevant` and `irrelevant_before` (of the unfiltered first k). `context_tokens` estimates the
-    chunks in an answer's prompt; `llm_tokens` and `llm_ms` are the judge's (0 where it was not
+    chunks in an answer's prompt; `llm_tokens` and `llm_ms` are the judge's (0 if it was not
     asked). `fallback`: the judge failed, `error` says how.
     """
 
@@ -123,7 +123,7 @@ def measure(
 ) -> Iterator[Measured]:
     """Every query under every side, one after the other, as they are finished.
 
-    Raises InputError where a side needs an LLM and none is configured, and what `retrieve.run`
+    Raises InputError if a side needs an LLM and none is configured, and what `retrieve.run`
     raises.
     """
     check(sides, backends.chat)
@@ -136,7 +136,7 @@ def measure(
 
 
 def check(sides: Iterable[Side], chat: ChatModel | None) -> None:
-    """Raises InputError where a side needs an LLM and none is configured."""
+    """Raises InputError if a side needs an LLM and none is configured."""
     if chat is None and any(side.settings.judge.enabled for side in sides):
         raise InputError("The judge needs an LLM, and none is configured.", remedy=NO_LLM)
 

@@ -49,7 +49,7 @@ def agreed(labels: Iterable[Label]) -> Agreement:
 
 
 def questions(book: LabelBook, collection: str, name: str) -> dict[str, str]:
-    """The questions of a set by id, also of a demo's own. Raises InputError where there is no such
+    """The questions of a set by id, also of a demo's own. Raises InputError if there is no such
     set, and StoreError."""
     found = book.queries(collection, name)
     if not found and name == collection and collection in DEMOS:
@@ -67,7 +67,7 @@ def questions(book: LabelBook, collection: str, name: str) -> dict[str, str]:
 
 
 def rename(book: LabelBook, collection: str, name: str, new: str) -> None:
-    """Give a query set of the workspace another name; its labels stay. Raises InputError where
+    """Give a query set of the workspace another name; its labels stay. Raises InputError if
     there is no such set, the new name is taken or cannot be one, and StoreError."""
     asked = _own(book, collection, name)
     if new in sets(book, collection):
@@ -80,7 +80,7 @@ def rename(book: LabelBook, collection: str, name: str, new: str) -> None:
 
 def remove(book: LabelBook, collection: str, name: str) -> None:
     """Forget a query set of the workspace; the labels of its questions stay. Raises InputError
-    where there is no such set, and StoreError."""
+    if there is no such set, and StoreError."""
     _own(book, collection, name)
     book.remove_set(collection, name)
 
@@ -111,7 +111,7 @@ def load(book: LabelBook, collection: str, name: str, *, llm: bool = False) -> L
     """The questions of a set with their labels. A demo's own labels count where nobody has said
     otherwise. `llm`: where no human has labelled, an LLM's label counts.
 
-    Raises InputError where there is no such set, or none of its questions has a label, and
+    Raises InputError if there is no such set, or none of its questions has a label, and
     StoreError.
     """
     queries = questions(book, collection, name)
@@ -141,7 +141,7 @@ def everything(
     book: LabelBook, collection: str, catalogue: Mapping[str, Chunk], user: User
 ) -> Labels | None:
     """Every labelled question: a demo's own, and those that people have labelled, with the labels
-    of what `user` may see; None where there is none. Raises StoreError."""
+    of what `user` may see; None if there is none. Raises StoreError."""
     queries: dict[str, str] = {}
     qrels: dict[str, Mapping[str, int]] = {}
     for name in (collection, LABELLED):

@@ -241,14 +241,14 @@ def _f(precision: Table, recall: Table, beta: float) -> Table:
 
 
 def _ratio(above: Table, below: Table, otherwise: NDArray[np.bool_]) -> Table:
-    """above / below; where below is 0, 1 where `otherwise` says so and 0 elsewhere."""
+    """above / below; where below is 0, 1 if `otherwise` says so and 0 elsewhere."""
     below = np.broadcast_to(below, np.broadcast_shapes(np.shape(above), np.shape(below)))
     safe = np.where(below == 0, 1.0, below)
     return np.where(below == 0, otherwise * 1.0, above / safe)
 
 
 def _padded(rows: Sequence[object]) -> Table:
-    """Rows of at most `DEEPEST` values, each filled up with its last one (0 where it is empty)."""
+    """Rows of at most `DEEPEST` values, each filled up with its last one (0 if it is empty)."""
     made = np.zeros((len(rows), DEEPEST))
     for place, row in enumerate(rows):
         values = np.array(list(row), dtype=np.float64)  # type: ignore[call-overload]

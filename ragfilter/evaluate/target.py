@@ -37,7 +37,7 @@ class Target:
         return than - figure if self.figure == "tokens" else figure - than
 
     def choose(self, tables: Tables) -> int:
-        """The best candidate, the first among equals. Where none reaches the recall, the one that
+        """The best candidate, the first among equals. If none reaches the recall, the one that
         comes nearest."""
         if self.figure != "tokens":
             return choose(tables[self.figure])

@@ -54,7 +54,7 @@ def compared(of: Interval) -> str:
 
 
 def unlabelled(kept: float, bare: float, f1: float, most: float) -> str:
-    """How far F1 may be off for want of labels; empty where every kept chunk has one."""
+    """How far F1 may be off for want of labels; empty if every kept chunk has one."""
     if not bare:
         return ""
     return (
@@ -64,7 +64,7 @@ def unlabelled(kept: float, bare: float, f1: float, most: float) -> str:
 
 
 def few(queries: int) -> str:
-    """That there are too few labelled queries for figures to say much; empty where there are
+    """That there are too few labelled queries for figures to say much; empty if there are
     enough."""
     if queries >= FEW:
         return ""

@@ -88,7 +88,7 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """One way to tune: what it is worth on queries held out, alone, beside the best fixed k and
+    """One way to tune: what it is worth on held-out queries, alone, beside the best fixed k and
     beside the settings before; and the settings that it chooses over all queries."""
 
     means: Means
@@ -102,7 +102,7 @@ class Tuning:
     """What came out. All means are held out; `k` is the best over all queries.
 
     `tuned` chooses among all candidates, and is the settings from before where that does no better
-    on queries held out; `strategies` are each
+    on held-out queries; `strategies` are each
     tuned alone. `over_strategies` is the gain of `calibrated` over every other strategy. `dial`: by
     the share of relevant hits that the recall dial was to keep, the share it kept on queries held
     out. `why_not` says why nothing was learned. `seen`: the settings from before were learned from
@@ -160,7 +160,7 @@ def tune(
     provenance: Provenance = Provenance(),
     progress: Progress | None = None,
 ) -> Tuning:
-    """The settings that serve `target` best, and what tuning so is worth on queries held out.
+    """The settings that serve `target` best, and what tuning so is worth on held-out queries.
 
     `pools` are gathered with `gathering(settings)`; every query has labels. Of `settings` only the
     cutoff and the quality layer change. Raises ValueError for fewer than two queries or folds.
@@ -231,7 +231,7 @@ def tune(
     if BEFORE in alone and not target.choose(
         {f: np.stack([before[f], after[f]], axis=1) for f in CHOSEN_BY}
     ):
-        # Tuning serves queries held out no better than to leave things as they are.
+        # Tuning serves held-out queries no better than to leave things as they are.
         name, after = BEFORE, before
 
     def of(rows: Rows, settings: Settings) -> Tuned:
@@ -274,7 +274,7 @@ def _recorded(settings: Settings, pool: Pool, queries: int, provenance: Provenan
 
 
 def _told_dial(settings: Settings, dial: Mapping[str, float]) -> Settings:
-    """Calibrated settings that say what the recall dial kept on queries held out."""
+    """Calibrated settings that say what the recall dial kept on held-out queries."""
     known = read(settings.cutoff.calibration)
     shares = {share: round(kept, 3) for share, kept in dial.items()}
     told = known.model_copy(update={"held_out": shares})
@@ -282,7 +282,7 @@ def _told_dial(settings: Settings, dial: Mapping[str, float]) -> Settings:
 
 
 def _best(groups: Mapping[str, Tables], learned: Learned | None, target: Target) -> tuple[str, int]:
-    """The strategy that serves the target best on queries held out among these, and its best
+    """The strategy that serves the target best on held-out queries among these, and its best
     candidate; −1 for what was learned.
 
     Each strategy counts with what it is worth held out: the best of a hundred candidates looks

@@ -40,7 +40,7 @@ UNUSED_S = 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where an order stands. `seconds_left` is None where it cannot be told."""
+    """Where an order stands. `seconds_left` is None if it cannot be told."""
 
     state: State = "waiting"
     phase: str = ""
@@ -102,7 +102,7 @@ class Queue:
         return tuple(job for job in found if job is not None)
 
     def job(self, job_id: str) -> Job | None:
-        """An order, None where it was removed or cannot be read."""
+        """An order, None if it was removed or cannot be read."""
         given = self._read(job_id, ORDER)
         try:
             return None if given is None else Job(job_id, Order(**given), self._standing(job_id))

@@ -54,7 +54,7 @@ class Record:
         c = self.chunk
         stored: list[Any] = [c.id, c.text, c.title, c.type, c.source, c.page, c.refs, c.clearance]
         stored += [self.clearance_as_given, c.department, c.rule]
-        # Left out where there is none, so that older fingerprints still hold.
+        # Left out if there is none, so that older fingerprints still hold.
         stored += [c.metadata] if c.metadata else []
         return hashlib.sha256(json.dumps(stored).encode()).hexdigest()
 
@@ -93,7 +93,7 @@ def to_record(raw: Mapping[str, Any], *, place: str, source: str = "") -> Record
 
 
 def given_id(raw: Mapping[str, Any]) -> Any:
-    """What the mapping has as `id`, or where that is missing or empty, as `_id`; None where both
+    """What the mapping has as `id`, or where that is missing or empty, as `_id`; None if both
     are."""
     value = raw.get("id")
     if value is None or value == "":

@@ -25,7 +25,7 @@ _BAD = re.compile(r"[\x00-\x1f\x7f\\]")
 
 
 def safe_name(name: str) -> str | None:
-    """`name` as a relative path within a folder; None where it leads out of one, or is hidden."""
+    """`name` as a relative path within a folder; None if it leads out of one, or is hidden."""
     path = PurePosixPath(name)
     parts = [part for part in path.parts if part != "."]
     unsafe = _BAD.search(name) or path.is_absolute() or ".." in parts or not parts

@@ -20,7 +20,7 @@ def stage(
 ) -> tuple[InputError, ...]:
     """Write uploads (name, content) into `folder`, zips unpacked; what was left out, and why.
 
-    All of them together hold at most `limit` bytes, unpacked. Raises InputError where the folder
+    All of them together hold at most `limit` bytes, unpacked. Raises InputError if the folder
     cannot be written.
     """
     refused: list[InputError] = []

@@ -35,7 +35,7 @@ def keep(
 ) -> tuple[list[Document], Result]:
     """Those of `docs` that `flt` keeps, in its order, and its result.
 
-    Where a score is missing, the order given is the rank. Raises InputError, SettingsError.
+    If a score is missing, the order given is the rank. Raises InputError, SettingsError.
     """
     read = to_chunks(docs)
     log_all([warning for _, warnings in read for warning in warnings])

@@ -49,7 +49,7 @@ class Judgements:
         return self.get(*key) is not None
 
     def get(self, model: str, prompt_key: str) -> Judgement | None:
-        """What the model answered, marked as remembered; None where it is not (any more)."""
+        """What the model answered, marked as remembered; None if it is not (any more)."""
         key = (model, prompt_key)
         with self._lock:
             judgement = self._kept.get(key)
@@ -71,7 +71,7 @@ class Judgements:
         self._write(judgement)
 
     def usual_ms(self, model: str) -> float | None:
-        """The median of the model's last calls in milliseconds, None where it made none."""
+        """The median of the model's last calls in milliseconds, None if it made none."""
         with self._lock:
             times = self._ms.get(model)
             return median(times) if times else None

@@ -90,7 +90,7 @@ class JudgePrompt:
 class JudgeStats:
     """What judging did: of `original` candidates `kept` stay, and `expanded` were brought besides.
 
-    `reduction` is the share of the candidates that was dropped, 0..1 (0 where there were none).
+    `reduction` is the share of the candidates that was dropped, 0..1 (0 if there were none).
     `cached`: nobody was asked; tokens and milliseconds are those of the call that was remembered.
     """
 
@@ -112,7 +112,7 @@ class JudgeStats:
 
 
 def without(settings: Settings) -> Settings:
-    """`settings` with the judge off. Where no other layer limits the result, the first `max_chunks`
+    """`settings` with the judge off. If no other layer limits the result, the first `max_chunks`
     stay, as without an LLM."""
     if not settings.judge.enabled:
         return settings
@@ -127,7 +127,7 @@ def system(variant: Variant) -> str:
 
 @lru_cache(maxsize=32)
 def version(variant: Variant) -> str:
-    """``name@version-hash``: the hash changes with every word, also where nobody raised the
+    """``name@version-hash``: the hash changes with every word, even if nobody raised the
     version."""
     words = repr((LAYOUT, system(variant), variant.fields, variant.most_tokens))
     return f"{variant.name}@{variant.version}-{sha256(words.encode()).hexdigest()[:8]}"
@@ -160,7 +160,7 @@ def prompt(
     space: Space,
     variant: Variant | None = None,
 ) -> JudgePrompt:
-    """The prompt over `hits`, within `max_prompt_tokens`; `asked` is empty where none fits. It is
+    """The prompt over `hits`, within `max_prompt_tokens`; `asked` is empty if none fits. It is
     that of the settings unless `variant` is given."""
     variant = variant or judge_prompts.variant(settings.prompt)
     query = one_line(query, 10_000)
@@ -204,7 +204,7 @@ def ask(
 
 
 def look_up(ready: JudgePrompt, chat: ChatModel, remembered: Judgements) -> Judgement | None:
-    """What `chat` said before of this prompt; None where it is not remembered. Asks nobody."""
+    """What `chat` said before of this prompt; None if it is not remembered. Asks nobody."""
     known = remembered.get(chat.name, ready.key)
     return None if known is None else ready.answered(known)
 

@@ -163,7 +163,7 @@ def _end_of(title: str) -> str:
 
 def excerpt(text: str, tokens: int, words: Mapping[str, float]) -> str:
     """At most `tokens` of `text`: whole sentences and rows, those worth most by their `words`
-    first; a gap is marked. Where the best does not fit, its beginning."""
+    first; a gap is marked. If the best does not fit, its beginning."""
     parts = _parts(text)
     best = sorted(
         range(len(parts)),

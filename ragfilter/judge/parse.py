@@ -251,7 +251,7 @@ def _from_value(data: Any) -> Iterator[tuple[str, str]]:
 
 
 def _action(raw: str, begin: int = 0, shouted: int | None = None) -> str | None:
-    """The action at `begin` of `raw`, None where it is none or names two. `shouted`: where the last
+    """The action at `begin` of `raw`, None if it is none or names two. `shouted`: where the last
     action in capitals stands, -1 for nowhere, for a caller who asks of one line many times."""
     match = _ACTION.match(raw, begin)
     if match is None or _ANOTHER.match(raw, match.end()):

@@ -14,7 +14,7 @@ from ragfilter.model import Chunk
 DEPTHS = (1, 3, 5)
 
 Finder = Callable[[str], Chunk | None]
-"""The chunk with an id, None where it must not be brought or walked through."""
+"""The chunk with an id, None if it must not be brought or walked through."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ class LayerInput:
 
     @property
     def far_end(self) -> float | None:
-        """The mean distance of the farther half of what the query found, None where that is too
+        """The mean distance of the farther half of what the query found, None if that is too
         little to tell."""
         if "far_end" not in self.shared:
             distances = [hit.distance for hit in self.found]

@@ -37,7 +37,7 @@ class Calibration(Origin):
     query were looked at; `beyond`: how many relevant chunks a query had on average that were not
     among them. `keeps` are the thresholds of the recall dial: by the share of relevant hits to
     keep, the probability from which on hits are kept. `held_out`: by the same share, the share that
-    was kept on queries held out.
+    was kept on held-out queries.
     """
 
     relevant: int
@@ -78,7 +78,7 @@ class Calibration(Origin):
         return np.asarray(1 / (1 + np.exp(-np.clip(odds, -30, 30))))
 
     def check_fits(self, pool: Pool, quality: Quality) -> None:
-        """Raises SettingsError where it was learned with another space, embedding model or
+        """Raises SettingsError if it was learned with another space, embedding model or
         reranker."""
         other = self.differences(pool, quality)
         if other:

@@ -53,7 +53,7 @@ def viewer(user: User, settings: Settings) -> User:
 
 
 def level_needed(chunks: Iterable[Chunk], user: User) -> int | None:
-    """The highest level among `chunks` that are too high for `user`; None where none of them is, so
+    """The highest level among `chunks` that are too high for `user`; None if none of them is, so
     that no level would help."""
     levels = (chunk.clearance for chunk in chunks if chunk.clearance is not None)
     return max((level for level in levels if level > user.level), default=None)

@@ -171,7 +171,7 @@ def title_names(entity: str, chunk: Chunk) -> bool:
 
 
 def title_is(entity: str, chunk: Chunk) -> bool:
-    """True where the title is `entity` and no more: "Light" for light, not "Continual Light"."""
+    """True if the title is `entity` and no more: "Light" for light, not "Continual Light"."""
     return any(_pattern(entity).fullmatch(title.strip(_EDGES)) for title in _titles(chunk))
 
 

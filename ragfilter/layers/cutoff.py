@@ -295,7 +295,7 @@ def apply(hits: tuple[Hit, ...], inputs: LayerInput) -> LayerOutput:
 
 def _background(inputs: LayerInput, *, reranked: bool) -> float | None:
     """The mean of the farther half of what the query itself found, in the scale in force; None
-    where that is too little to know it."""
+    if that is too little to know it."""
     found = inputs.found
     if not reranked or len(found) < BACKGROUND_FROM:
         return inputs.far_end

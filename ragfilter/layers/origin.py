@@ -61,7 +61,7 @@ class Origin(Value):
         return self.collection or "hits without a collection name"
 
     def differences(self, pool: Pool, quality: Quality) -> str:
-        """What is not as it was: ``distances l2, not cosine``; empty where all is. A pool that does
+        """What is not as it was: ``distances l2, not cosine``; empty if all is. A pool that does
         not know its embedding model is taken at its word."""
         reranks = bool(self.reranker) or (self.by_distance and always_reranks(quality))
         reranker = reranker_key(quality) if reranks else ""
@@ -99,7 +99,7 @@ class TunedOn(Origin):
         )
 
     def check_fits(self, names: tuple[str, ...], pool: Pool, quality: Quality) -> None:
-        """Raises SettingsError where figures called `names`, which have a scale, were tuned with
+        """Raises SettingsError if figures called `names`, which have a scale, were tuned with
         another space, embedding model or reranker."""
         other = self.differences(pool, quality)
         if other:

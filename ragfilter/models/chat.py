@@ -101,7 +101,7 @@ class OpenAIChat:
             answered = False
             self._call.stop = stop
             try:
-                # Closed at once, also where the answer is not read to its end.
+                # Closed at once, even if the answer is not read to its end.
                 with self._open(messages, schema, deadline, stop) as response:
                     answered = True
                     for piece in bounded(_read(response)):
@@ -206,7 +206,7 @@ class _Body(httpx2.SyncByteStream):
     """A response body that ends once nobody waits for it, and knows whether anything came.
 
     A server that only sends keep-alive comments yields no event, and the client keeps to itself
-    that a stream was declared done, so the bytes have to be watched. Raises ChatError where more
+    that a stream was declared done, so the bytes have to be watched. Raises ChatError if more
     comes than is read: of the whole, or without a blank line.
     """
 
@@ -249,7 +249,7 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
 
 
 def _read(response: openai.Stream[Any]) -> Iterator[Delta]:
-    """The pieces of an opened stream. Raises ChatError where the answer is not whole."""
+    """The pieces of an opened stream. Raises ChatError if the answer is not whole."""
     body = insides.body(response)
     kind = response.response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in ("text/html", "application/xhtml+xml"):

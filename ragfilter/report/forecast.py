@@ -37,7 +37,7 @@ class Forecast:
 
     `asked` chunks go into the prompt, `shortened` of them not whole; `left_out` find no room.
     Tokens are estimates; `cost`, in `currency`, is None without prices. It takes `at_most_ms`,
-    usually `usual_ms` (None where the model was not asked yet). `remembered`: the same was asked
+    usually `usual_ms` (None if the model was not asked yet). `remembered`: the same was asked
     before, so it costs and takes nothing.
     """
 
@@ -61,7 +61,7 @@ def forecast(
     judgements: Judgements | None = None,
     prices: Prices | None = None,
 ) -> Forecast | None:
-    """What the judge's call would take that `result` needs; None where it needs none. Pure, but for
+    """What the judge's call would take that `result` needs; None if it needs none. Pure, but for
     what `judgements` remembers of `model`."""
     if not any(need.kind == "judge" for need in result.needs):
         return None
@@ -91,7 +91,7 @@ def forecast(
 
 
 def judge_prompt(result: Result) -> JudgePrompt | None:
-    """What the judge would be sent as the user of `result`, or was sent to come to it; None where
+    """What the judge would be sent as the user of `result`, or was sent to come to it; None if
     the judge is off, or had nothing to judge."""
     need = next((need for need in result.needs if need.kind == "judge"), None)
     if need is not None:

@@ -20,7 +20,7 @@ from ragfilter.report.summary import trace_of
 class VerdictRow:
     """One chunk that came to the judge, or that an expansion brought.
 
-    `said` is ``KEEP``, ``DISCARD``, ``EXPAND_n``, or empty where nothing was said of it. `by` says
+    `said` is ``KEEP``, ``DISCARD``, ``EXPAND_n``, or empty if nothing was said of it. `by` says
     which expansion brought it (None: none did), `brought` are the ids that its own brought.
     """
 
@@ -39,7 +39,7 @@ def waits_for_judge(result: Result) -> bool:
 
 
 def judge_stats(result: Result) -> JudgeStats | None:
-    """The judge's figures; None where it is off, had nothing to judge, or was not asked yet."""
+    """The judge's figures; None if it is off, had nothing to judge, or was not asked yet."""
     trace = trace_of(result, "judge")
     if trace is None or not trace.enabled or not trace.n_in or waits_for_judge(result):
         return None
@@ -49,7 +49,7 @@ def judge_stats(result: Result) -> JudgeStats | None:
 
 
 def judge_document(result: Result, *, as_operator: bool = False) -> dict[str, Any] | None:
-    """What `query --json` prints under ``judge``: None where `judge_stats` is.
+    """What `query --json` prints under ``judge``: None if `judge_stats` is.
 
     ``decisions`` are the judge's words by chunk id, ``remarks`` what it said besides that was not
     obeyed.
@@ -75,7 +75,7 @@ def remarks(result: Result, *, as_operator: bool = False) -> tuple[str, ...]:
 
 
 def verdict_rows(result: Result, *, as_operator: bool = False) -> tuple[VerdictRow, ...]:
-    """Verdict and outcome of every chunk, kept ones first; empty where the judge is off."""
+    """Verdict and outcome of every chunk, kept ones first; empty if the judge is off."""
     # Reasons name places, which would tell of what is hidden before them.
     result = seen(result, as_operator=as_operator)
     trace = trace_of(result, "judge")

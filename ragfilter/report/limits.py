@@ -23,7 +23,7 @@ EPSILON = 1e-9
 @dataclass(frozen=True, slots=True)
 class Limit:
     """A limit in force: the setting at `path` and its value, a number or a choice. `dropped` is how
-    many it left out, `held` how many it kept that others left out. Where it did neither, `why` says
+    many it left out, `held` how many it kept that others left out. If it did neither, `why` says
     what came before it."""
 
     path: str

@@ -51,7 +51,7 @@ class Row:
 
     `rank` is the 1-based place by distance (0: brought in by an expansion), `place` the 1-based
     place among the kept (None: dropped). `gap` is the distance minus that of the hit one rank
-    before. Where the store gives no distances, `distance` is the place, `gap` and `similarity` are
+    before. If the store gives no distances, `distance` is the place, `gap` and `similarity` are
     None, `confidence` is empty. `layer`, `reason`, `value` and `limit` are those of the deciding
     decision.
     """
@@ -120,7 +120,7 @@ def kept_first(rows: Iterable[Row]) -> tuple[Row, ...]:
 
 
 def frame(rows: Iterable[Row]) -> pd.DataFrame:
-    """A table with `COLUMNS`, in that order and with the same types also where it is empty."""
+    """A table with `COLUMNS`, in that order and with the same types even if it is empty."""
     with extra("eval"):
         import pandas as pd
 
@@ -196,7 +196,7 @@ def _fitting(words: Iterable[str], room: int) -> list[str]:
 
 
 def rerank_score(result: Result, hit: Hit) -> float | None:
-    """The score by the reranker of the settings; None where another one, or none, has scored."""
+    """The score by the reranker of the settings; None if another one, or none, has scored."""
     mine = result.pool.reranker == reranker_key(result.settings.quality)
     return hit.rerank_score if mine else None
 

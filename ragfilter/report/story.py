@@ -107,7 +107,7 @@ def sentences(story: Story, price: float = 0.0, currency: str = "") -> tuple[str
 
 
 def cutting(result: Result) -> str:
-    """What the cutoff's phrase means, by the strategy that cut; empty where it dropped nothing or
+    """What the cutoff's phrase means, by the strategy that cut; empty if it dropped nothing or
     its phrase says it all."""
     trace = next((t for t in result.traces if t.layer == "cutoff" and t.count("dropped")), None)
     if trace is None or not isinstance(trace.detail, CutoffDetail):

@@ -37,7 +37,7 @@ class Summary:
 
     `tokens` estimates the kept chunks in a prompt, `tokens_unfiltered` the first k of a plain
     search (`unfiltered` chunks), without a budget. `strategies`: how many hits each cutoff strategy
-    would keep; empty where the cutoff is off.
+    would keep; empty if the cutoff is off.
     """
 
     kept: int
@@ -83,7 +83,7 @@ def max_security_level(result: Result) -> int | None:
     """The highest clearance among the kept chunks; where the user's level is too low for all of
     them, the highest that would have been needed.
 
-    None where nothing is kept for another reason, or where the level of a kept chunk cannot be
+    None if nothing is kept for another reason, or where the level of a kept chunk cannot be
     read. Source: Adaptive Retrieval System, "Return Format".
     """
     if result.status == "insufficient_clearance":
@@ -118,5 +118,5 @@ def layer_line(trace: LayerTrace, result: Result) -> str:
 
 
 def trace_of(result: Result, name: LayerName) -> LayerTrace | None:
-    """The layer's trace, None where it took no part."""
+    """The layer's trace, None if it took no part."""
     return next((trace for trace in result.traces if trace.layer == name), None)

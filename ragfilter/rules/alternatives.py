@@ -115,7 +115,7 @@ def _lists(title: str) -> list[list[Words]]:
 
 
 def _names(term: Words, thing: Words, place: int, count: int) -> bool:
-    """True where `term` is the listed thing. The first one may have words before it that are not
+    """True if `term` is the listed thing. The first one may have words before it that are not
     part of the list ("attack matrix for clerics, …"), the last one words after it."""
     if not term:
         return False

@@ -61,7 +61,7 @@ class DraftBook(database.Book):
         return tuple(chunk_id for (chunk_id,) in self._read(found))
 
     def drafts(self, collection: str) -> tuple[Draft, ...]:
-        """What was drafted, also where it failed."""
+        """What was drafted, even if it failed."""
         mine = (_drafts.c.collection == collection, _drafts.c.body.is_not(None))
         found = sa.select(_drafts.c.body).where(*mine).order_by(_drafts.c.id)
         return tuple(of_fields(json.loads(body)) for (body,) in self._read(found))

@@ -72,7 +72,7 @@ def drafts(
     templates: Sequence[Template] | None,
     wait: Callable[[float], object] = time.sleep,
 ) -> Iterator[Draft]:
-    """A draft for each chunk, also where it failed. Waits as long as a rate limit asks for, up to
+    """A draft for each chunk, even if it failed. Waits as long as a rate limit asks for, up to
     a minute, three times a chunk.
 
     Raises ChatError after a failure that the next chunk would meet too: the endpoint is not there

@@ -38,7 +38,7 @@ def save(
 ) -> Edit | None:
     """Store `rule` (JSON text; None or blank removes the rule) in its canonical form.
 
-    `expected` is the stored text that the user saw. Returns the done edit, or None where the stored
+    `expected` is the stored text that the user saw. Returns the done edit, or None if the stored
     text is the wanted one already. Raises RuleError: invalid rule; ConflictError: the stored text
     is not `expected`, or another edit of the chunk is under way; StoreError. Then nothing changed,
     or, where store or journal no longer answers, the edit stays pending until `recover` or the
@@ -106,7 +106,7 @@ def recover(
     """Settle the collection's pending edits; call it on start. Returns those that were settled.
 
     An edit that reached the store is finished. One that did not is rolled back and not written
-    again: nobody was told that it was saved. Where the store holds a third text the edit is rolled
+    again: nobody was told that it was saved. If the store holds a third text the edit is rolled
     back too, with a warning. Where the rule cannot be read the edit stays pending. Processes that
     share a store must spare each other's edits with `min_age_s`; edits that failed in this process
     are settled at any age.
@@ -263,7 +263,7 @@ def _stored(store: RuleStore, chunk_id: str) -> str | None:
 
 
 def edited_rules(journal: Journal, collection: str) -> dict[str, str | None]:
-    """The rules as the journal's edits left them, by chunk id; None where one was removed."""
+    """The rules as the journal's edits left them, by chunk id; None if one was removed."""
     rules: dict[str, str | None] = {}
     for edit in journal.history(collection, limit=EVERY_EDIT):
         if edit.state in ("done", "undone"):

@@ -74,7 +74,7 @@ class Explanation:
 
 
 def explain(text: str, question: str) -> Explanation:
-    """The rule `text` against `question`. Raises RuleError where the rule cannot be read."""
+    """The rule `text` against `question`. Raises RuleError if the rule cannot be read."""
     rule = parse(text)
     check = RuleBook((text,)).scan(question).check(text)
     read = _Text.of(whole(question), rule.match)

@@ -115,7 +115,7 @@ class Family:
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """A rule for one chunk, with the names and value that it asks for. `doubt` is what a person has
-    to settle first, empty where nothing."""
+    to settle first, empty if nothing."""
 
     chunk: Chunk
     family: str

@@ -65,7 +65,7 @@ class Journal(database.Book):
         kind: Kind = "edit",
         of: int | None = None,
     ) -> Edit:
-        """Enter a pending edit. Raises ConflictError where the chunk has one already."""
+        """Enter a pending edit. Raises ConflictError if the chunk has one already."""
         row = to_row(Entry(chunk_id, before, after, of), who, collection, kind, None)
         try:
             with self._writing() as connection:
@@ -79,7 +79,7 @@ class Journal(database.Book):
         self, entries: Sequence[Entry], *, who: str, collection: str, kind: Kind = "edit"
     ) -> tuple[Edit, ...]:
         """Enter pending edits of several chunks as one batch, all or none. Raises ConflictError
-        where one of the chunks has a pending edit already."""
+        if one of the chunks has a pending edit already."""
         batch = uuid4().hex
         rows = [to_row(entry, who, collection, kind, batch) for entry in entries]
         try:
@@ -184,7 +184,7 @@ class Journal(database.Book):
         )
 
     def last_edit(self, collection: str) -> int:
-        """The id of the collection's last edit before any pending one, 0 where there is none: rules
+        """The id of the collection's last edit before any pending one, 0 if there is none: rules
         that are read after this hold it."""
         ids = sa.select(sa.func.max(edits.c.id), sa.func.min(edits.c.id).filter(PENDING))
         ((last, pending),) = self._read(ids.where(edits.c.collection == collection))

@@ -61,8 +61,8 @@ _UNSPACED = frozenset(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "M
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing to look at. `place` is a path within the rule, empty for the rule as a whole;
-    `proposal` is the canonical text of a rule without this fault, None where only a person can
-    tell what was meant. Where it is not `sure`, the rule may be meant as it is."""
+    `proposal` is the canonical text of a rule without this fault, None if only a person can
+    tell what was meant. If it is not `sure`, the rule may be meant as it is."""
 
     chunk_id: str
     kind: Kind

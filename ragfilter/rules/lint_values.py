@@ -132,7 +132,7 @@ def _differ_in_names(
 
 
 def _with_name(text: str, asked: tuple[str, ...]) -> str | None:
-    """The rule with one more group; None where it asks for that already."""
+    """The rule with one more group; None if it asks for that already."""
     try:
         rule = parse(text)
     except RuleError:
@@ -147,7 +147,7 @@ def _with_value(
     text: str, own: Sequence[Value], others: Sequence[Value]
 ) -> tuple[str | None, bool]:
     """The rule with a group for the value, in the place of whatever asks for the same with another
-    number; None where it asks for the value already. And whether that is sure: what makes way must
+    number; None if it asks for the value already. And whether that is sure: what makes way must
     ask for nothing else."""
     try:
         rule = parse(text)
@@ -236,7 +236,7 @@ def _bare(rule: Rule, title: str) -> Iterator[Fault]:
 
 def _counting(rule: Rule, index: int, term: str, title: str) -> str | None:
     """The rule with what the number counts, by the title, else by the other terms of its group;
-    None where neither says it."""
+    None if neither says it."""
     group = rule.contain_one_of[index]
     fitting = [v for v in values(title) if term.strip() in (*numbers(v.number), v.written)]
     if len(fitting) == 1:

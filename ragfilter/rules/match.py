@@ -172,7 +172,7 @@ class Scan:
         self._checks: dict[str, RuleCheck] = {}
 
     def passes(self, rule: str | None) -> bool:
-        """True where a chunk with this rule text stays: the rule holds, is absent or unreadable."""
+        """True if a chunk with this rule text stays: the rule holds, is absent or unreadable."""
         if not rule:
             return True
         number = self._book._number.get(rule)

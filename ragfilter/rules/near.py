@@ -178,7 +178,7 @@ def _told(
 
 
 def _columns(laid: Sequence[_Laid]) -> list[list[_Cell]] | None:
-    """What stands in the places in which texts differ, place by place; None where that is no value,
+    """What stands in the places in which texts differ, place by place; None if that is no value,
     or in too many of them."""
     columns = _cells(laid)
     return columns if all(columns) and len(columns) <= MOST_DIFFER else None
@@ -186,7 +186,7 @@ def _columns(laid: Sequence[_Laid]) -> list[list[_Cell]] | None:
 
 def _named_columns(laid: Sequence[_Laid]) -> list[list[_Cell]] | None:
     """The same of texts that differ in much else: the fewest places that tell them apart, or come
-    closest to it. None where no name is among them, or too many places have no value."""
+    closest to it. None if no name is among them, or too many places have no value."""
     every = _cells(laid)
     columns = sorted(filter(None, every), key=lambda column: isinstance(column[0].value, Value))
     if not READ * len(every) <= len(columns) <= MOST_TOLD:
@@ -237,7 +237,7 @@ def _values(row: Sequence[_Cell]) -> tuple[Value | Name, ...]:
 
 
 def _places(lead: Parts, every: Parts) -> dict[int, int] | None:
-    """Where `every` has the words of `lead`; None where it is not near it."""
+    """Where `every` has the words of `lead`; None if it is not near it."""
     if max(len(lead), len(every)) > MOST_PARTS:
         return None
     # Near texts begin and end alike: only what is between takes long to compare.

@@ -67,7 +67,7 @@ def _read(answer: str, chunk: Chunk) -> Reading:
 
 def _json_text(answer: str) -> str:
     """The last rule-like JSON object in `answer`, else its last object, else what begins as one
-    (so that `parse` can say where it breaks); empty where nothing does."""
+    (so that `parse` can say where it breaks); empty if nothing does."""
     rule_like, other = "", ""
     begin = answer.find("{")
     start = begin
@@ -97,7 +97,7 @@ def _without_last_commas(text: str) -> str:
 
 
 def _decoded(text: str, start: int) -> tuple[Any, int]:
-    """The JSON value that begins at `start` and its end; None where there is none."""
+    """The JSON value that begins at `start` and its end; None if there is none."""
     try:
         return json.JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError):

@@ -123,7 +123,7 @@ def is_csv(path: Path | None) -> bool:
 
 def read(path: Path) -> tuple[dict[str, Chunk], tuple[Refusal, ...]]:
     """The chunks of the file at `path` by id, with their titles and rules alone, and the lines that
-    are not one of a chunk; a rule that cannot be read stays as it is. Raises InputError where the
+    are not one of a chunk; a rule that cannot be read stays as it is. Raises InputError if the
     file cannot be read at all.
     """
     found: dict[str, tuple[int, Chunk]] = {}
@@ -157,7 +157,7 @@ def plan(
     """What importing the file at `path` would change of `stored` (chunk id to rule text).
 
     Without `with_doubts` drafts that have some are held back. With `prune` the rules of chunks that
-    no line names are removed. Writes nothing. Raises InputError where the file cannot be read at
+    no line names are removed. Writes nothing. Raises InputError if the file cannot be read at
     all, and where a line does not tell its chunk that may have to be spared.
     """
     wanted: dict[str, Change] = {}
@@ -254,7 +254,7 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """The cells of every row of a CSV file by column, or what is wrong with it. Raises InputError
-    where there is no header."""
+    if there is no header."""
     text = _read_text(path)
     ends = _LINE_END.search(text)
     if ends is not None and ends[0] != "\n":

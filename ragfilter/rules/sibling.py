@@ -25,7 +25,7 @@ _ORDINAL = re.compile(r"(\d{1,6})(?:st|nd|rd|th)")
 
 def propose(title: str, ruled: Iterable[tuple[str, str]]) -> str | None:
     """The rule of the sibling whose title differs least, as indented JSON text, with this title's
-    own number or name in it; None where there is no such sibling.
+    own number or name in it; None if there is no such sibling.
 
     `ruled` are the titles and rules of other chunks. A rule that does not name what tells its
     chunk's title from this one's is nobody's model.
@@ -54,7 +54,7 @@ def _differences(own: Sequence[str], theirs: Sequence[str]) -> list[int]:
 def _exchanged(
     text: str, own: Sequence[str], theirs: Sequence[str], differ: Sequence[int]
 ) -> str | None:
-    """The rule with their words replaced by one's own; None where it does not hold them."""
+    """The rule with their words replaced by one's own; None if it does not hold them."""
     forms: dict[str, str] = {}
     runs = groupby(enumerate(differ), key=lambda pair: pair[1] - pair[0])
     for places in ([at for _, at in run] for _, run in runs):
@@ -71,7 +71,7 @@ def _exchanged(
 
 
 def _forms(old: str, new: str) -> dict[str, str]:
-    """What stands for `old` in terms, and for `new` in its place; empty where a number would become
+    """What stands for `old` in terms, and for `new` in its place; empty if a number would become
     a word, or change its sign."""
     if is_number(old) != is_number(new) or old.startswith("-") != new.startswith("-"):
         return {}
@@ -88,7 +88,7 @@ def _forms(old: str, new: str) -> dict[str, str]:
 
 
 def _with_forms(rule: Rule, forms: Mapping[str, str]) -> Rule | None:
-    """The rule with its terms exchanged; None where no term that it asks for holds a form."""
+    """The rule with its terms exchanged; None if no term that it asks for holds a form."""
     if not forms:
         return None
     every = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))

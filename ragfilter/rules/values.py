@@ -144,7 +144,7 @@ def values(text: str) -> tuple[Value, ...]:
 def value_at(
     every: tuple[str | Number, ...], at: int, *, units: Collection[str] = ()
 ) -> Value | None:
-    """The number at a place of `parts`, with what it counts; None where nothing says that. That is
+    """The number at a place of `parts`, with what it counts; None if nothing says that. That is
     the words before it, where there are any and what follows is none of `units`."""
     number = every[at]
     if not isinstance(number, Number) or _is_joined(every, at):
@@ -276,7 +276,7 @@ def _is_ordinal(written: str) -> bool:
 
 
 def _range_end(found: tuple[str, ...], at: int) -> int | None:
-    """Where the range ends that begins at `at`; None where none does. 2024-01-15 is none."""
+    """Where the range ends that begins at `at`; None if none does. 2024-01-15 is none."""
     if at + 2 >= len(found) or not _is_whole(found[at]) or found[at + 1] not in _UNTIL:
         return None
     first, last = found[at], found[at + 2]

@@ -78,7 +78,7 @@ class Config:
     origins: Mapping[str, str]
 
     def variable(self, path: str, value: Any) -> str:
-        """The environment variable that gives a setting this value; empty where none does."""
+        """The environment variable that gives a setting this value; empty if none does."""
         origin = self.origins.get(path, "")
         given = origin.startswith(FROM_ENVIRONMENT) and self.settings.get(path) == value
         return origin.removeprefix(FROM_ENVIRONMENT).strip() if given else ""

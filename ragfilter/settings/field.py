@@ -91,7 +91,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class FieldInfo:
-    """One setting as widgets, flags and docs need it. `low`/`high` are None where unbounded;
+    """One setting as widgets, flags and docs need it. `low`/`high` are None if unbounded;
     `ceiling` is the highest value a slider offers; what a `table` reads is nothing that is
     typed."""
 
@@ -110,7 +110,7 @@ class FieldInfo:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The names to choose from; empty where the value is free."""
+        """The names to choose from; empty if the value is free."""
         return tuple(self.options.known()) if isinstance(self.options, OneOf) else self.options
 
     @property

@@ -83,7 +83,7 @@ class Tree(Section):
         return type(self).model_validate(tree)
 
     def get(self, path: str) -> Any:
-        """The value at a dotted path. Raises AttributeError where there is none."""
+        """The value at a dotted path. Raises AttributeError if there is none."""
         section, _, name = path.partition(".")
         return getattr(getattr(self, section), name)
 
@@ -138,7 +138,7 @@ def fields() -> tuple[FieldInfo, ...]:
 
 
 def field(path: str) -> FieldInfo:
-    """The setting at a dotted path. Raises KeyError where there is none."""
+    """The setting at a dotted path. Raises KeyError if there is none."""
     return _BY_PATH[path]
 
 

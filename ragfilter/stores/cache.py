@@ -55,7 +55,7 @@ class DiskCache:
         self._told = False
 
     def get(self, key: str) -> str | None:
-        """The text under `key`, None where there is none (any more)."""
+        """The text under `key`, None if there is none (any more)."""
 
         def read(database: sqlite3.Connection) -> str | None:
             row = database.execute("SELECT text, used FROM kept WHERE key = ?", (key,)).fetchone()

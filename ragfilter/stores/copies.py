@@ -129,7 +129,7 @@ def change_clearances(path: Path, given: Mapping[str, Bars]) -> None:
 
 
 def read_summary(path: Path) -> Summary | None:
-    """What the copy at `path` holds; None where there is none. Raises StoreError: damaged."""
+    """What the copy at `path` holds; None if there is none. Raises StoreError: damaged."""
     table = _read(path, ["id", "fingerprint"])
     if table is None:
         return None

@@ -100,7 +100,7 @@ def resolved(folder: str) -> str:
 
 
 def open_store(folder: str) -> ChromaStore:
-    """The store in a Chroma folder or on a server of somebody else's. Raises InputError where there
+    """The store in a Chroma folder or on a server of somebody else's. Raises InputError if there
     is none, StoreUnavailable."""
     if folder.startswith(SERVERS):
         return ChromaStore.server(Server(folder, timeout_s=SERVER_S))
@@ -118,7 +118,7 @@ def open_store(folder: str) -> ChromaStore:
 
 
 def hint(store: ChromaStore, name: str) -> str:
-    """The embedding model that a collection's own configuration names; empty where none does.
+    """The embedding model that a collection's own configuration names; empty if none does.
 
     Read as text: building the function it stands for could run foreign code.
     """
@@ -136,7 +136,7 @@ def hint(store: ChromaStore, name: str) -> str:
 def check(store: ChromaStore, name: str, embedder: Embedder) -> tuple[Finding, ...]:
     """What works with the collection `name` when `embedder` asks it, and what needs more.
 
-    Raises StoreError where the model cannot have made its vectors, ModelError.
+    Raises StoreError if the model cannot have made its vectors, ModelError.
     """
     collection = store.collection(name)
     raw = collection.raw()

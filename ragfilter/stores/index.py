@@ -11,7 +11,7 @@ collection, or one that says that it is incomplete and that the next run repairs
 
 Indexing adds and replaces; only `reset` removes chunks that the source no longer has. The copy
 holds what the sources said. Edits of rules live in the journal: give them as `rules` (chunk id to
-rule text, None where the rule was removed) and they are laid over what is written to the store.
+rule text, None if the rule was removed) and they are laid over what is written to the store.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def rebuild(
 ) -> IndexReport:
     """Rewrite the collection `name` from our own copy, without the model.
 
-    Raises StoreError where there is no copy, or it is damaged.
+    Raises StoreError if there is no copy, or it is damaged.
     """
     started = perf_counter()
     check_name(name)

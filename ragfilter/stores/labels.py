@@ -173,7 +173,7 @@ class LabelBook(database.Book):
         return named | {own: len(self.queries(collection, own)) for own in (LABELLED, ASKED)}
 
     def queries(self, collection: str, name: str) -> dict[str, str]:
-        """The questions of a set by id; empty where there is no such set."""
+        """The questions of a set by id; empty if there is no such set."""
         if name in (LABELLED, ASKED):
             table = _labels if name == LABELLED else _asked
             text = _labels.c.query if name == LABELLED else _asked.c.text

@@ -116,7 +116,7 @@ class Runs(database.Book):
         return tuple(map(_run, self._read(found)))
 
     def get(self, run_id: int) -> Run:
-        """One run. Raises InputError where there is none of this number."""
+        """One run. Raises InputError if there is none of this number."""
         found = self._read(_list().where(_runs.c.id == run_id))
         if not found:
             raise InputError(f"There is no run {run_id}.", action="runs")
@@ -133,7 +133,7 @@ class Runs(database.Book):
         return frozenset(i for (i,) in self._read(found))
 
     def remove(self, run_id: int) -> None:
-        """Forget a run. Raises InputError where there is none of this number."""
+        """Forget a run. Raises InputError if there is none of this number."""
         self.get(run_id)
         with self._writing() as connection:
             connection.execute(_records.delete().where(_records.c.run == run_id))

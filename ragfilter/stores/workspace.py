@@ -66,7 +66,7 @@ class Workspace:
         """Open the folder at `path`, made where it is missing.
 
         `kind` tells others what holds it ("app", "index"). With `server` the vectors live there and
-        the folder is not locked. Raises WorkspaceLocked, and InputError where `path` is unusable.
+        the folder is not locked. Raises WorkspaceLocked, and InputError if `path` is unusable.
         """
         folder = _folder(path)
         with _opening:
@@ -159,7 +159,7 @@ class Workspace:
 
 
 def taken(lock: BaseFileLock) -> bool:
-    """Take the lock; False where it is held. Raises InputError where its file cannot be used."""
+    """Take the lock; False if it is held. Raises InputError if its file cannot be used."""
     try:
         lock.acquire(timeout=0)
     except Timeout:

@@ -29,7 +29,7 @@ class Pace:
 
 
 def in_words(seconds: float | None) -> str:
-    """``about 40 s left``, ``about 3 min left``; empty where it is not known."""
+    """``about 40 s left``, ``about 3 min left``; empty if it is not known."""
     if seconds is None:
         return ""
     if seconds < 60:

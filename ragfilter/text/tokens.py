@@ -2,7 +2,7 @@
 
 Four bytes of UTF-8 a token, and at least one token a word. On the demo collection, against the
 WordPiece vocabulary of the bundled embedding model, the median of estimate / count is 1.0 and nine
-of ten texts lie between 0.8 and 1.2; tables of figures are the low end. Where an endpoint reports
+of ten texts lie between 0.8 and 1.2; tables of figures are the low end. If an endpoint reports
 its own count, that is used instead.
 """
 

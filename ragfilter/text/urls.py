@@ -23,7 +23,7 @@ def shown(url: str) -> str:
 
 
 def web_address(url: str) -> SplitResult | None:
-    """The parts of an http or https URL, None where it is not one."""
+    """The parts of an http or https URL, None if it is not one."""
     parts = _parts(url)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         return None

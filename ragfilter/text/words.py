@@ -88,7 +88,7 @@ def compare(query: str, passages: Sequence[Held]) -> tuple[Overlap, ...]:
 
 def likeness(passages: Sequence[str], best: Sequence[int]) -> tuple[float, ...]:
     """How alike each passage is to those at the places `best`, itself left out: the mean cosine of
-    their words, each weighing the more the fewer of the passages have it. 0 where no other is best.
+    their words, each weighing the more the fewer of the passages have it. 0 if no other is best.
     """
     counts = [_counts(passage) for passage in passages]
     having = Counter(word for count in counts for word in count)

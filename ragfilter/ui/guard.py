@@ -82,7 +82,7 @@ def hosts() -> str:
 
 
 def _name(host: str) -> str | None:
-    """The name in a Host header, None where there is none."""
+    """The name in a Host header, None if there is none."""
     try:
         return urlsplit(f"//{host}").hostname
     except ValueError:

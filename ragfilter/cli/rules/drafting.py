@@ -112,7 +112,7 @@ def expected_text(chunks: int, usage: Usage, prices: Prices | None) -> str:
 
 
 def without_text(made: Sequence[Draft]) -> str:
-    """Why chunks have no draft: each reason once, with the chunks; empty where all have one."""
+    """Why chunks have no draft: each reason once, with the chunks; empty if all have one."""
     by_reason: dict[str, list[str]] = {}
     for draft in made:
         if draft.rule is None:
@@ -171,7 +171,7 @@ def _is_cut_off(tail: bytes) -> bool:
 
 
 def _drafted(path: Path, number: int, line: bytes, collection: str) -> str | None:
-    """The id in one line of the output file, None where that draft has no rule."""
+    """The id in one line of the output file, None if that draft has no rule."""
     try:
         data = json.loads(line)
         chunk_id, of, rule = data["id"], data["collection"], data["query_must"]

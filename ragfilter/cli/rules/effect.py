@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What came of a change: its effect, where that was asked for; `wanted` is False where labelled
+    """What came of a change: its effect, where that was asked for; `wanted` is False if labelled
     queries would lose what they need and nobody agreed; `done` says whether it was saved."""
 
     effect: Effect | None
@@ -57,7 +57,7 @@ class Asking:
         place: Place,
         filtering: Filtering,
     ) -> Effect | None:
-        """What `rules` (by chunk id) do to labelled queries; None where nobody wants to know, and
+        """What `rules` (by chunk id) do to labelled queries; None if nobody wants to know, and
         where there are none."""
         if not rules or (self.queries is None and self.yes):
             return None
@@ -118,7 +118,7 @@ def _effect_of(
     filtering: Filtering,
 ) -> Effect | None:
     """What changes (chunk id to rule) do to labelled queries; what the labels lack is told. None
-    where no queries were named and the workspace has no labels."""
+    if no queries were named and the workspace has no labels."""
     from ragfilter.evaluate import run
     from ragfilter.evaluate.effect import measure_effect
 
@@ -140,7 +140,7 @@ def labels_of(
     user: User,
     settings: Settings,
 ) -> tuple[Labels | None, Settings]:
-    """The labelled queries that were named, else all that the workspace has, None where it has
+    """The labelled queries that were named, else all that the workspace has, None if it has
     none; and the settings to gather them with. What named labels lack is told."""
     from ragfilter.evaluate import stored
     from ragfilter.layers.clearance import viewer

@@ -44,7 +44,7 @@ class Selection:
 
     @property
     def notice(self) -> str:
-        """What to say about what is missing; empty where nothing is."""
+        """What to say about what is missing; empty if nothing is."""
         return " ".join(filter(None, (self.incomplete, self._left_out)))
 
     @property
@@ -81,7 +81,7 @@ def select(
     """The chunks of `collection` that fit, in stored order, at most `limit`.
 
     For each field that `where` names, one of its conditions must hold. Only what `user` may see.
-    Raises InputError, StoreError, and CollectionMissing where the collection is empty.
+    Raises InputError, StoreError, and CollectionMissing if the collection is empty.
     """
     conditions = [condition(text) for text in where]
     known = collection.catalogue()

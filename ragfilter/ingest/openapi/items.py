@@ -8,7 +8,7 @@ references in them belong to the user.
 An id is ``<prefix>:<name>``. The prefix is `x-api-prefix` of `info`, else the beginning of the
 title (ids are paid for in every prompt), else the file name. The name is the operationId (else
 method and path) or the schema's name; other kinds carry their kind (``responses/NotFound``,
-``security/oauth``, ``guide/rate-limits``). Where a name is taken, the later one gets a longer name:
+``security/oauth``, ``guide/rate-limits``). If a name is taken, the later one gets a longer name:
 operations come before schemas, wherever they stand in the file, and files in the order given.
 """
 

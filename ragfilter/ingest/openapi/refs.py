@@ -54,7 +54,7 @@ class Leads:
 
 
 def find(trees: Trees, ref: str, source: str) -> Found | None:
-    """What `ref`, written in `source`, points to; None where that is not in `trees`."""
+    """What `ref`, written in `source`, points to; None if that is not in `trees`."""
     file, _, fragment = ref.partition("#")
     if file:
         if "://" in file:
@@ -87,7 +87,7 @@ def follow(trees: Trees, node: Any, source: str) -> tuple[Any, str]:
 
 
 def ref_of(node: Any) -> str:
-    """The `$ref` of a node, empty where it has none."""
+    """The `$ref` of a node, empty if it has none."""
     ref = node.get("$ref") if isinstance(node, dict) else None
     return ref if isinstance(ref, str) else ""
 

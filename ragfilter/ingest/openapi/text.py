@@ -172,7 +172,7 @@ def security_of(item: Item, trees: Trees) -> Any:
 
 
 def security_words(item: Item, trees: Trees) -> str:
-    """`security_of` in words, empty where the description does not say."""
+    """`security_of` in words, empty if the description does not say."""
     options = security_of(item, trees)
     if not isinstance(options, list):
         return ""

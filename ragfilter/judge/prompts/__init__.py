@@ -53,7 +53,7 @@ _holders = 0
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to ask. `most_tokens` is None where a chunk may take its share of the budget."""
+    """One way to ask. `most_tokens` is None if a chunk may take its share of the budget."""
 
     name: str
     version: str
@@ -65,7 +65,7 @@ class Variant:
 
 def use_folder(folder: Path | None) -> None:
     """From now on the process knows the prompts of `folder` beside the packaged ones; None: those
-    of RAGFILTER_JUDGE_PROMPTS, if any. Raises InputError where an open workspace uses another."""
+    of RAGFILTER_JUDGE_PROMPTS, if any. Raises InputError if an open workspace uses another."""
     with _taking:
         _take(folder)
 
@@ -174,7 +174,7 @@ def read(path: Path) -> Variant:
 
 
 def _wrong(name: str, tree: Mapping[str, Any]) -> str:
-    """What is wrong with a file, empty where nothing is."""
+    """What is wrong with a file, empty if nothing is."""
     if not _NAME.fullmatch(name):
         return "its name may hold small letters, digits, '-' and '_' only"
     unknown = sorted(tree.keys() - _KEYS)

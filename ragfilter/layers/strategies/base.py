@@ -66,7 +66,7 @@ def far_end(values: Sequence[float]) -> float:
 
 
 def largest(gaps: Sequence[Gap]) -> Gap | None:
-    """The largest of `gaps`, the first among equals; None where there is none."""
+    """The largest of `gaps`, the first among equals; None if there is none."""
     if not gaps:
         return None
     size = max(gap.size for gap in gaps)

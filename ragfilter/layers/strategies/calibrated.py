@@ -91,7 +91,7 @@ def _one_more(counts: Floats, chance: float) -> Floats:
 
 def threshold(settings: Cutoff) -> tuple[float, float]:
     """The share of relevant hits to keep, and the probability that keeps it: that of the next share
-    up for which there were labels enough. Raises SettingsError where there is none."""
+    up for which there were labels enough. Raises SettingsError if there is none."""
     calibration = read(settings.calibration)
     shares = {float(share): least for share, least in calibration.keeps.items()}
     fit = [share for share in sorted(shares) if share >= settings.recall - EPSILON]
@@ -113,7 +113,7 @@ def labels_for(recall: float) -> int:
 
 def weigh(hits: Sequence[Hit], inputs: LayerInput) -> tuple[float, ...] | None:
     """1 − probability of each hit; 1 beyond the depth that was learned on. None while rerank scores
-    are missing. Raises SettingsError where nothing was learned, or with another model or space."""
+    are missing. Raises SettingsError if nothing was learned, or with another model or space."""
     settings = inputs.settings.cutoff
     if not settings.calibration:
         raise SettingsError(

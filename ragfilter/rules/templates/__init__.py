@@ -88,7 +88,7 @@ def write(folder: Path, category: str, text: str) -> Path:
 
 
 def recognise(chunk: Chunk, templates: Sequence[Template]) -> Template:
-    """The first template that fits. Raises InputError where none does."""
+    """The first template that fits. Raises InputError if none does."""
     for template in templates:
         if template.fits(chunk):
             return template

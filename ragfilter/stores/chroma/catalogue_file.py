@@ -28,7 +28,7 @@ VERSION = b"version"
 
 
 def read_catalogue(path: Path, version: str) -> Catalogue | None:
-    """The catalogue of this version; None where the file is of another, or cannot be read."""
+    """The catalogue of this version; None if the file is of another, or cannot be read."""
     if not path.exists():
         return None
     try:

@@ -139,7 +139,7 @@ def guard(where: str) -> Iterator[None]:
 
 
 def make_sure_of_room(folder: str) -> None:
-    """Raises StoreError where the disk takes no data."""
+    """Raises StoreError if the disk takes no data."""
     reason = disk.refusal(Path(folder))
     if reason:
         raise StoreError(f"{folder} cannot be written: {reason}.", remedy=writable(folder))

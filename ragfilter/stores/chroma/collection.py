@@ -50,8 +50,8 @@ WRITE_BATCH = 5_000
 
 @dataclass(frozen=True, slots=True)
 class CollectionInfo:
-    """One collection in a list. `embedder` is empty where it is not known; `incomplete` says why
-    chunks are missing, and is empty where none is."""
+    """One collection in a list. `embedder` is empty if it is not known; `incomplete` says why
+    chunks are missing, and is empty if none is."""
 
     name: str
     count: int
@@ -98,7 +98,7 @@ class ChromaCollection:
 
     @property
     def embedder(self) -> str:
-        """The embedding model that made the vectors; empty where it is not known."""
+        """The embedding model that made the vectors; empty if it is not known."""
         return _metadata(self.raw(), EMBEDDER)
 
     @property
@@ -120,7 +120,7 @@ class ChromaCollection:
 
     @property
     def incomplete(self) -> str:
-        """Why a query may miss chunks, and what to do about it; empty where none is missing."""
+        """Why a query may miss chunks, and what to do about it; empty if none is missing."""
         return self._incomplete(self.raw())
 
     def info(self) -> CollectionInfo:

@@ -98,7 +98,7 @@ class ChromaStore:
     def collection(self, name: str, *, embedder: str = "") -> ChromaCollection:
         """The collection called `name`.
 
-        Raises CollectionMissing, and StoreError where `embedder` is not the model that the
+        Raises CollectionMissing, and StoreError if `embedder` is not the model that the
         collection says it was made with: its vectors would mean something else.
         """
         collection = ChromaCollection(self, name)
@@ -178,7 +178,7 @@ class ChromaStore:
 
         Such a write may be in Chroma's log, which is applied when the folder is opened: only
         then a read tells the truth. And the next write of the old client may wait for ever.
-        Raises StoreError where there is still no room; searches then go on with the old client.
+        Raises StoreError if there is still no room; searches then go on with the old client.
         """
         with self.writing:
             if not self._failed:
@@ -194,7 +194,7 @@ class ChromaStore:
                     self.collection(name).renew()
 
     def catalogue_file(self, name: str) -> Path | None:
-        """Where the catalogue of a collection is kept between openings; None where others write to
+        """Where the catalogue of a collection is kept between openings; None if others write to
         the store too."""
         return None if self.shared else Path(self.where).with_name("catalogues") / f"{name}.parquet"
 
@@ -209,7 +209,7 @@ class ChromaStore:
 
 
 def check_name(name: str) -> None:
-    """Raises InputError where Chroma would refuse `name` for a collection."""
+    """Raises InputError if Chroma would refuse `name` for a collection."""
     good = 3 <= len(name) <= 512 and all(c.isascii() and (c.isalnum() or c in "._-") for c in name)
     if not good or not (name[0].isalnum() and name[-1].isalnum()):
         raise InputError(f"{name!r} cannot be the name of a collection.", remedy=NAME_RULE)

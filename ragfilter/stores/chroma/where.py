@@ -24,7 +24,7 @@ def can_push(where: Where) -> bool:
 
 
 def condition(where: Where) -> dict[str, Any] | None:
-    """`where` as Chroma's own filter; None where it admits everything."""
+    """`where` as Chroma's own filter; None if it admits everything."""
     parts: list[dict[str, Any]] = []
     if where.user is not None and not where.user.unrestricted:
         parts += [

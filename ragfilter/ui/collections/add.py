@@ -104,7 +104,7 @@ def _reading(draft: Draft) -> Reading:
 
 
 def _columns(names: Mapping[str, int]) -> dict[str, str]:
-    """Which column holds which field; empty where the header already names them."""
+    """Which column holds which field; empty if the header already names them."""
     if not names:
         return {}
     html.draw('<p class="rf-caption">Columns of the CSV files. Others are kept as metadata.</p>')

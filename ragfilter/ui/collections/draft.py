@@ -96,7 +96,7 @@ def turn_down(draft: Draft) -> None:
 
 
 def turned_down() -> tuple[InputError, ...]:
-    """Why nothing of what was dropped last could be taken; empty where something could."""
+    """Why nothing of what was dropped last could be taken; empty if something could."""
     refused: tuple[InputError, ...] = st.session_state.get(TURNED_DOWN, ())
     return refused
 

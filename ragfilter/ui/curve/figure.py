@@ -39,7 +39,7 @@ def figure(
 ) -> go.Figure:
     """The curve of `result`, whose hits are `rows`. `window` are the first and last x shown (None:
     around the cut); `chosen` is the id of the chunk that is open. `by_distance` shows the distances
-    also where the cutoff acted on rerank scores."""
+    even if the cutoff acted on rerank scores."""
     detail = drawn(result, by_distance=by_distance)
     points = place(result, rows, detail)
     low, high = window or around_cut(result, points, detail)

@@ -27,7 +27,7 @@ SPACES = {
 @dataclass(frozen=True, slots=True)
 class Points:
     """The place of every drawn hit: x by row, y by row. `axis` and `unit` name the two axes.
-    `entered` are the ids that reached the cut, in order; empty where nothing cuts."""
+    `entered` are the ids that reached the cut, in order; empty if nothing cuts."""
 
     rows: tuple[Row, ...]
     x: tuple[float, ...]

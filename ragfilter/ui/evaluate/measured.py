@@ -94,7 +94,7 @@ class Measured:
         return tuple(sorted(made, key=lambda row: (-row.lost, row.f1)))
 
     def row(self, name: str) -> Row | None:
-        """The row called `name`, None where there is none."""
+        """The row called `name`, None if there is none."""
         return next((row for row in self.rows if row.name == name), None)
 
 

@@ -24,7 +24,7 @@ TURN_S = 0.3
 
 def labels(visit: Visit, name: str, *, llm: bool = False) -> Labels:
     """The labelled questions of a set, as far as the user may see their chunks. Raises InputError
-    where none is left, and StoreError."""
+    if none is left, and StoreError."""
     bench, chosen = visit.resources.bench, st.session_state.collection
     found = stored.load(bench.labels, chosen, name, llm=llm)
     catalogue = bench.collection(chosen).catalogue()
@@ -100,7 +100,7 @@ def watch(run: Run, resources: Resources) -> RagfilterError | None:
 
 
 def load(run_id: int, resources: Resources) -> Measured:
-    """A run with its records, remembered. Raises InputError where it was removed, StoreError."""
+    """A run with its records, remembered. Raises InputError if it was removed, StoreError."""
     saved = resources.bench.runs
     run = saved.get(run_id)
     found = resources.measured.get((run.id, run.done))

@@ -76,7 +76,7 @@ def reranking(result: Result) -> tuple[Pending | None, bool]:
 
 
 def judging_costs(result: Result, resources: Resources) -> Forecast | None:
-    """What asking the judge now, or again after a failure, would take; None where there is nothing
+    """What asking the judge now, or again after a failure, would take; None if there is nothing
     to ask, or nobody."""
     chat = resources.bench.chat
     if chat is None:
@@ -88,7 +88,7 @@ def judging_costs(result: Result, resources: Resources) -> Forecast | None:
 
 
 def failed(result: Result) -> str:
-    """Why the judge fell back, where asking again may help; empty where it did not."""
+    """Why the judge fell back, where asking again may help; empty if it did not."""
     stats = judge_stats(result)
     return stats.error if stats is not None and stats.fallback else ""
 

@@ -73,7 +73,7 @@ def failed(result: Result) -> None:
 
 def hopeless(result: Result) -> Failure | None:
     """Why the reranker in force cannot be had, as this session learned with any question; None
-    where nothing is known against it. Putting a question tries it all the same."""
+    if nothing is known against it. Putting a question tries it all the same."""
     pool, key = result.pool, reranker_key(result.settings.quality)
     known: dict[str, Failure] = st.session_state.setdefault("hopeless", {})
     if pool.reranker == key:

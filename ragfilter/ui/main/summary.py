@@ -51,7 +51,7 @@ def _missing(view: View) -> None:
 
 
 def unnamed(view: View) -> str:
-    """That no chunk kept for the user has an uncommon word of the question; empty where all do."""
+    """That no chunk kept for the user has an uncommon word of the question; empty if all do."""
     kept, embedder = view.mine.kept, view.resources.bench.embedder_of(view.asked.collection)
     word = unmentioned(view.asked.query, kept, embedder) if kept else ""
     return f"Nothing kept mentions “{word}”." if word else ""

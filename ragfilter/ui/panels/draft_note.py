@@ -138,7 +138,7 @@ def _is_hidden(chunk: Chunk, user: User) -> bool:
 
 
 def _tokens(draft: Draft | None, resources: Resources) -> str:
-    """Tokens, cost where prices are set, and time; empty where nothing was sent."""
+    """Tokens, cost where prices are set, and time; empty if nothing was sent."""
     if draft is None or not draft.usage.prompt_tokens:
         return ""
     usage = draft.usage
@@ -151,7 +151,7 @@ def _tokens(draft: Draft | None, resources: Resources) -> str:
 
 
 def _estimated(chunk: Chunk, resources: Resources) -> int:
-    """Tokens of the first call's prompt; 0 where it cannot be made, which the call will tell."""
+    """Tokens of the first call's prompt; 0 if it cannot be made, which the call will tell."""
     try:
         templates = resources.bench.templates()
         asked = messages(chunk, recognise(chunk, templates))

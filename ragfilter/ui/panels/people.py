@@ -48,7 +48,7 @@ class Groups:
         return {GUEST: User(), **each, **everything}
 
     def lacking(self, user: User) -> str:
-        """What the user would need to see everything; empty where they do."""
+        """What the user would need to see everything; empty if they do."""
         missing = [name for name in self.departments if name not in user.departments]
         parts = [f"level {self.level}"] if self.level > user.level else []
         if missing:
@@ -101,6 +101,6 @@ def _become(key: str, users: Mapping[str, User]) -> None:
 
 
 def note(found: Groups, user: User) -> str:
-    """What the collection holds beyond the user, in a sentence; empty where there is nothing."""
+    """What the collection holds beyond the user, in a sentence; empty if there is nothing."""
     lacking = found.lacking(user)
     return f"To see everything here, use {lacking}." if lacking else ""

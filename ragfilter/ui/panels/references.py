@@ -39,7 +39,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One chunk of the tree. `tokens` is None where its text is not at hand; `fate` is what became
+    """One chunk of the tree. `tokens` is None if its text is not at hand; `fate` is what became
     of it in the result: ``kept``, ``brought``, ``waits`` (for the judge), ``dropped`` (by the layer
     `by`), or ``new`` (not among the hits)."""
 

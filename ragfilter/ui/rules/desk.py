@@ -41,14 +41,14 @@ class Desk:
 
     @cached_property
     def labels(self) -> Labels | None:
-        """The workspace's labels of what may be seen, with a demo's own; None where there are none.
+        """The workspace's labels of what may be seen, with a demo's own; None if there are none.
         Raises StoreError."""
         bench = self.resources.bench
         catalogue = bench.collection(self.collection).catalogue()
         return stored.everything(bench.labels, self.collection, catalogue, self.user)
 
     def chunk(self, chunk_id: str | None) -> Chunk | None:
-        """A chunk that may be seen, whole; None where there is none."""
+        """A chunk that may be seen, whole; None if there is none."""
         if not chunk_id or chunk_id not in self.chunks:
             return None
         key = (self.collection, self.version, chunk_id)

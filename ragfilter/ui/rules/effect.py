@@ -33,7 +33,7 @@ def preview(work: Desk, chunk: Chunk, rule: str | None) -> None:
 
 
 def of_changes(work: Desk, changes: Changes) -> Effect | None:
-    """Draw what `changes` would do; None where that is not known (yet)."""
+    """Draw what `changes` would do; None if that is not known (yet)."""
     known = labelled.gathered(work) if labelled.told(work) else None
     if known is None:
         return None
@@ -63,7 +63,7 @@ def confirm(work: Desk, changes: Changes, key: str) -> bool:
 
 
 def guard(work: Desk, chunk_id: str, text: str) -> str:
-    """What saving `text` would spoil, in words; empty where nothing."""
+    """What saving `text` would spoil, in words; empty if nothing."""
     try:
         rule = canonical(parse(text)) if text.strip() else None
     except RuleError:
@@ -102,7 +102,7 @@ def guard_at_once(work: Desk, chunk_id: str, text: str) -> str:
 
 def spoilt(work: Desk, changes: Changes) -> str:
     """Which labelled questions would lose what they need, in words, or that it is not known yet;
-    empty where none."""
+    empty if none."""
     known = labelled.gathered(work)
     if known is None:
         return UNKNOWN if labelled.pending(work) else ""

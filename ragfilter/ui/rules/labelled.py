@@ -45,7 +45,7 @@ def labels(work: Desk) -> Labels | None:
 
 
 def history(work: Desk) -> Labels | None:
-    """The questions that were asked last, without labels; None where there are none."""
+    """The questions that were asked last, without labels; None if there are none."""
     every = work.resources.bench.labels.queries(work.collection, ASKED)
     return Labels(dict(list(every.items())[-MOST_ASKED:]), {}) if every else None
 

@@ -26,7 +26,7 @@ from ragfilter.ui.session.resources import Resources, open_resources
 
 Act = Literal["save", "undo", "redo"]
 Guard = Callable[[str, str], str]
-"""From chunk id and text to what saving it would spoil, in words; empty where nothing."""
+"""From chunk id and text to what saving it would spoil, in words; empty if nothing."""
 TROUBLE, SAID, DOUBT = "rule-trouble", "rule-said", "rule-doubt"
 TYPING, UNFINISHED, DRAWN = "rule-typing", "rule-unfinished", "rule-drawn"
 DONE: dict[Act, str] = {"save": "saved", "undo": "undone", "redo": "redone"}
@@ -137,7 +137,7 @@ def _follow(collection: str, version: str, resources: Resources) -> None:
 
 
 def _brought_back(act: Act, store: RuleStore, journal: Journal, chunk_id: str) -> str | None:
-    """The rule as undo or redo would bring it back; None where there is nothing to bring back."""
+    """The rule as undo or redo would bring it back; None if there is nothing to bring back."""
     if act == "undo":
         edit = edits.can_undo(store, journal, chunk_id)
         return None if edit is None else edit.before or ""

@@ -60,7 +60,7 @@ class Opened:
 def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Opened:
     """The state that `params` stand for; what is wrong is left out and named.
 
-    Raises SettingsError where, without a profile in the link, the environment is at fault.
+    Raises SettingsError if, without a profile in the link, the environment is at fault.
     """
     params = {whole(name): whole(value) for name, value in params.items()}
     refused: list[str] = []

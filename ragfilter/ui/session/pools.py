@@ -59,7 +59,7 @@ def follow(
     asked: Asked, before: str, settings: Settings, user: User, resources: Resources
 ) -> Asked | None:
     """The question after an edit of rules to the collection, which was at the version `before`:
-    its pool has the new rules. None where it has to be put again. Raises StoreError."""
+    its pool has the new rules. None if it has to be put again. Raises StoreError."""
     now = put(asked.query, asked.collection, settings, user, resources)
     pool = resources.pool(asked)
     if pool is None or (asked.version, asked.reach) != (before, now.reach):

@@ -58,7 +58,7 @@ def label(info: CollectionInfo) -> str:
 
 
 def pool(settings: Settings, resources: Resources) -> Pool | None:
-    """The pool of the question in force, None where there is none. Raises RagfilterError."""
+    """The pool of the question in force, None if there is none. Raises RagfilterError."""
     pending, user = st.session_state.pending, state.user()
     question = _question(pending)
     if pending and question:

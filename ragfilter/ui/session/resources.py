@@ -74,7 +74,7 @@ class Resources:
 
     @property
     def prices(self) -> Prices | None:
-        """What tokens cost, None where no price is set."""
+        """What tokens cost, None if no price is set."""
         where = self.deployment
         given = Prices(where.price_prompt, where.price_completion, where.currency)
         return given if given.prompt or given.completion else None
@@ -92,7 +92,7 @@ class Resources:
         return replace(plain, reranker=reranker)
 
     def pool(self, asked: Asked) -> Pool | None:
-        """The pool of a question, None where it is not (any more) remembered."""
+        """The pool of a question, None if it is not (any more) remembered."""
         return self.pools.get(asked)
 
 

@@ -22,7 +22,7 @@ class Shelf(Generic[V]):
         return len(self._values)
 
     def get(self, key: Hashable) -> V | None:
-        """The value under `key`, None where there is none (any more)."""
+        """The value under `key`, None if there is none (any more)."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)

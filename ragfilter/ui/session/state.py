@@ -53,7 +53,7 @@ class Asked:
 def begin() -> None:
     """Fill a new session from the address bar; later runs leave it alone.
 
-    Raises SettingsError where the environment holds a bad setting.
+    Raises SettingsError if the environment holds a bad setting.
     """
     if "changes" in st.session_state:
         # Streamlit forgets what a box holds while another page is open.

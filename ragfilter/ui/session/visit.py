@@ -32,12 +32,12 @@ class Visit:
 
     @property
     def collection(self) -> CollectionInfo | None:
-        """The chosen collection, None where there is none."""
+        """The chosen collection, None if there is none."""
         return self.collections.get(st.session_state.collection)
 
     @property
     def incomplete(self) -> str:
-        """Why the chosen collection may lack chunks, as it is now; empty where it lacks none.
+        """Why the chosen collection may lack chunks, as it is now; empty if it lacks none.
         Raises StoreError."""
         return self.resources.bench.collection(st.session_state.collection).incomplete
 
@@ -89,7 +89,7 @@ class View:
 
 
 def begin() -> Visit:
-    """Open the workspace. Where that fails, the page says why and ends here."""
+    """Open the workspace. If that fails, the page says why and ends here."""
     try:
         with st.spinner("Opening the workspace …"):
             # First: the link may name a judge prompt of the workspace.

@@ -108,7 +108,7 @@ def _steps() -> None:
 
 def draw(visit: Visit, view: View | None) -> None:
     """One card a layer, then the other settings and what may be done with all of them. `view` is
-    None where there is no result."""
+    None if there is no result."""
     if visit.collections:
         with st.sidebar:
             _layers(visit, view)

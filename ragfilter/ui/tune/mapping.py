@@ -29,7 +29,7 @@ def of(
     again: bool,
     waiting: str = "mapping",
 ) -> Map | None:
-    """The map over these axes, waited for; None where it was stopped, until it is asked for
+    """The map over these axes, waited for; None if it was stopped, until it is asked for
     `again`. `pools` says which questions were gathered."""
     # A click on the map moves only the place in force: the map stays.
     others = tuple(settings.get(info.path) for info in fields() if info.path not in axes)

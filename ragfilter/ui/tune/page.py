@@ -155,7 +155,7 @@ def _gather(visit: Visit, given: Labels) -> None:
 
 
 def _gathered(visit: Visit, given: Labels) -> Gathered | None:
-    """The pools, waited for where they are under way; None where they are not there."""
+    """The pools, waited for where they are under way; None if they are not there."""
     work = visit.resources.gathered.get(_key(visit, given))
     if work is None:
         return None
