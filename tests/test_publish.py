@@ -14,6 +14,7 @@ from ragfilter.answer.stream import Prices
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.matching import duel
+from ragfilter.evaluate.plotted import Mark
 from ragfilter.evaluate.records import Curve, Kept, QueryRecord
 from ragfilter.evaluate.variants import IN_FORCE, variants
 from ragfilter.model import PUBLIC, UNRESTRICTED, Chunk, Hit, Pool, Result, User
@@ -230,20 +231,25 @@ def test_the_drawings_stand_inside_their_frames() -> None:
             [("a", ZERO, ONE), ("b", ONE, ZERO)], [(0.0, 1.0), (1.0, 0.0)], [(1.0, 1.0)], ["b"]
         ),
         drawing.intervals([("a", Interval(0.5, 0.2, 0.8)), ("b", Interval(1.0, 1.0, 1.0))], "a"),
+        drawing.counts((0, 3, 1)),
+        drawing.distances([(0.1, 0.4), (0.2,)], [Mark(1, 0.1, True), Mark(2, 0.4, False)], 0.3),
     ]
     for each in every:
-        xs = [x for line in each.lines for x in (line.x1, line.x2)] + [p.x for p in each.points]
-        ys = [y for line in each.lines for y in (line.y1, line.y2)] + [p.y for p in each.points]
-        assert min(xs) >= 0
-        assert max(xs) <= each.width
-        assert min(ys) >= 0
-        assert max(ys) <= each.height
+        places = [at for line in (*each.lines, *each.clouds) for at in line.points]
+        places += [(p.x, p.y) for p in each.points]
+        assert all(0 <= x <= each.width and 0 <= y <= each.height for x, y in places)
     # Three chunks are joined; a gain goes up, a loss down.
     assert sum(line.css == "kept" for line in every[0].lines) == 3
-    bars = [line for line in every[1].lines if line.css.startswith("bar")]
-    up, down = bars[0], bars[-1]
-    assert up.y2 < up.y1
-    assert down.y2 > down.y1
+    up, down = (line.points for line in every[1].lines if line.css.startswith("bar"))
+    assert up[0][1] > up[1][1]
+    assert down[0][1] < down[1][1]
+    # Of two who keep a chunk and one who keeps two, the bars are three to one.
+    one, two = (line.points for line in every[4].lines if line.css == "bar kept")
+    assert one[0][1] - one[1][1] == pytest.approx(3 * (two[0][1] - two[1][1]), abs=0.2)
+    # The threshold lies between the two labelled chunks.
+    irrelevant, relevant = (cloud.points for cloud in every[5].clouds)
+    limit = next(line for line in every[5].lines if line.css == "limit").points
+    assert irrelevant[0][1] < limit[0][1] < relevant[0][1]
 
 
 def test_a_run_draws_precision_against_recall() -> None:
@@ -252,7 +258,9 @@ def test_a_run_draws_precision_against_recall() -> None:
     marks = [words for words in read.words if words.startswith(f"{IN_FORCE}: precision ")]
     assert marks == [f"{IN_FORCE}: precision 1.000, recall 1.000"]
     # The fixed k of two questions go from the first chunk down to all three of the curve.
-    assert ("line", "fixed") in [(tag, attributes.get("class")) for tag, attributes in read.tags]
+    assert ("polyline", "fixed") in [
+        (tag, attributes.get("class")) for tag, attributes in read.tags
+    ]
 
 
 def test_money_is_told_where_prices_are_set() -> None:

@@ -91,10 +91,10 @@ def table(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[
         chosen = held_out(ranked["f1"], folds)
         k = 1 + choose(ranked["f1"])
         about = f"{k} over all queries; each is measured with the k that is best on the others"
-        rows.insert(2, _row(FIXED, "plain", _picked(ranked, chosen), about))
-    ranked = _or_nothing(records)
+        rows.insert(2, _row(FIXED, "plain", picked(ranked, chosen), about))
+    ranked = or_nothing(records)
     best = np.argmax(ranked["f1"], axis=1)
-    return (*rows, _row(ORACLE, "oracle", _picked(ranked, best), ABOUT_ORACLE))
+    return (*rows, _row(ORACLE, "oracle", picked(ranked, best), ABOUT_ORACLE))
 
 
 def cost(row: Row, prices: Prices) -> Interval:
@@ -159,44 +159,13 @@ def prefixes(records: Sequence[QueryRecord]) -> Figures:
     )  # fmt: skip
 
 
-def within(records: Sequence[QueryRecord], threshold: float) -> Mapping[str, float]:
-    """The means of every measure, if of the first `DEEPEST` those up to this distance were kept."""
-    kept = [np.searchsorted(r.curve.distances, threshold, side="right") for r in records]
-    # Nothing kept is the last column.
-    chosen = np.array(kept, dtype=np.intp) - 1
-    return {name: float(pick(v, chosen).mean()) for name, v in _or_nothing(records).items()}
-
-
 def fixed_k_scores(records: Sequence[QueryRecord], measure: str = "f1") -> Table:
     """What each of at least two queries reaches with the k that is best on the other folds."""
     ranked = prefixes(records)
     return pick(ranked[measure], held_out(ranked["f1"], assign_folds(len(records), FOLDS)))
 
 
-def fixed_line(records: Sequence[QueryRecord]) -> tuple[tuple[float, float], ...]:
-    """Every fixed k, as (recall, precision)."""
-    if not records:
-        return ()
-    ranked = prefixes(records)
-    recall, precision = (ranked[name].mean(axis=0).tolist() for name in ("recall", "precision"))
-    return tuple(zip(recall, precision, strict=True))
-
-
-def frontier(records: Sequence[QueryRecord]) -> tuple[tuple[float, float], ...]:
-    """The oracle's line, as (recall, precision): for every weight of recall against precision the
-    mean over each query's best prefix."""
-    if not records:
-        return ()
-    ranked = _or_nothing(records)
-    points = []
-    for beta in (0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0):
-        best = np.argmax(_f(ranked["precision"], ranked["recall"], beta), axis=1)
-        picked = _picked(ranked, best)
-        points.append((float(picked["recall"].mean()), float(picked["precision"].mean())))
-    return tuple(sorted(set(points)))
-
-
-def _or_nothing(records: Sequence[QueryRecord]) -> Figures:
+def or_nothing(records: Sequence[QueryRecord]) -> Figures:
     """The prefixes, and nothing kept as the last column: the first among equals keeps something,
     and where nothing is relevant, nothing is best."""
     none = np.zeros((len(records), 1))
@@ -223,8 +192,8 @@ def _figures(
     return {
         "precision": precision,
         "recall": recall,
-        "f1": np.where(relevant == 0, nothing * 1.0, _f(precision, recall, 1.0)),
-        "f2": np.where(relevant == 0, nothing * 1.0, _f(precision, recall, 2.0)),
+        "f1": np.where(relevant == 0, nothing * 1.0, f_measure(precision, recall, 1.0)),
+        "f2": np.where(relevant == 0, nothing * 1.0, f_measure(precision, recall, 2.0)),
         "ndcg": _ratio(dcg, ideal, nothing),
         "chunks": chunks,
         "tokens": tokens,
@@ -234,7 +203,7 @@ def _figures(
     }
 
 
-def _f(precision: Table, recall: Table, beta: float) -> Table:
+def f_measure(precision: Table, recall: Table, beta: float) -> Table:
     weight = beta * beta
     zero = np.zeros_like(precision, dtype=bool)
     return _ratio((1 + weight) * precision * recall, weight * precision + recall, zero)
@@ -258,7 +227,7 @@ def _padded(rows: Sequence[object]) -> Table:
     return made
 
 
-def _picked(ranked: Figures, chosen: NDArray[np.intp]) -> Figures:
+def picked(ranked: Figures, chosen: NDArray[np.intp]) -> Figures:
     return {name: pick(values, chosen) for name, values in ranked.items()}
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.learn import SHARES
+from ragfilter.evaluate.plotted import BestDistance
 from ragfilter.evaluate.table import ABOUT_ORACLE
 from ragfilter.evaluate.tune import FEW
 from ragfilter.layers.calibration import Calibration
@@ -60,6 +61,14 @@ def unlabelled(kept: float, bare: float, f1: float, most: float) -> str:
     return (
         f"Of {kept:.1f} chunks kept, {bare:.1f} have no label: F1 is {f1:.3f} if all of them are "
         f"irrelevant, {most:.3f} if all are relevant."
+    )
+
+
+def best_distance(best: BestDistance) -> str:
+    """What a plain threshold on the distance is worth."""
+    return (
+        f"A single threshold serves these questions best at {best.distance:.3f}, with F1 "
+        f"{best.f1:.3f} on held-out questions."
     )
 
 

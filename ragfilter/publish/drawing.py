@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from math import ceil
 
 from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate.plotted import DEEP, Mark
 from ragfilter.report import Row, short_title
-from ragfilter.report.contrast import Contrast
+from ragfilter.report.contrast import Contrast, Pairing, reason
 
 WIDTH = 680
-CURVE = 210
-SQUARE = 330
 ROW = 20
 MOST_PLACES = 25
 TITLE = 42
+STUB = 26
+UNIT = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+At = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +37,25 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A straight line."""
+    """A line through points, or what it encloses where `css` fills it."""
 
-    x1: float
-    y1: float
-    x2: float
-    y2: float
     css: str
+    points: tuple[At, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """Many small marks: rings, or crosses, which print apart without colour."""
+
+    css: str
+    points: tuple[At, ...]
+    crosses: bool = False
+
+    @property
+    def path(self) -> str:
+        """What an SVG path's `d` says."""
+        sign = "m-2-2l4 4m-4 0l4-4" if self.crosses else "m-2 0a2 2 0 1 0 4 0a2 2 0 1 0-4 0"
+        return "".join(f"M{x:g} {y:g}{sign}" for x, y in self.points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +67,55 @@ class Drawing:
     points: tuple[Point, ...] = ()
     lines: tuple[Line, ...] = ()
     texts: tuple[Point, ...] = ()
-    band: float = 0.0
-    """How far from the left the band of a plain search reaches."""
+    clouds: tuple[Cloud, ...] = ()
     width: int = WIDTH
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where the values of two axes, each from its first to its last, stand in a drawing."""
+
+    xs: At
+    ys: At
+    height: float
+    right: float = WIDTH - 10
+    left: float = 46
+    top: float = 18
+    below: float = 34
+
+    def x(self, value: float) -> float:
+        low, high = self.xs
+        return round(self.left + (self.right - self.left) * (value - low) / (high - low or 1), 1)
+
+    def y(self, value: float) -> float:
+        low, high = self.ys
+        bottom = self.height - self.below
+        return round(bottom - (bottom - self.top) * (value - low) / (high - low or 1), 1)
+
+    def at(self, x: float, y: float) -> At:
+        return self.x(x), self.y(y)
+
+    def line(self, css: str, points: Sequence[At]) -> Line:
+        return Line(css, tuple(self.at(*each) for each in points))
+
+    def box(self, css: str, x: At, y: At) -> Line:
+        """A filled rectangle between two values of each axis."""
+        return self.line(css, [(x[0], y[0]), (x[0], y[1]), (x[1], y[1]), (x[1], y[0])])
+
+    def grid(
+        self, ys: Sequence[float], form: str, name: str = ""
+    ) -> tuple[list[Line], list[Point]]:
+        """A line across at each of these values, labelled, and the name of the axis above."""
+        lines = [self.line("grid", [(self.xs[0], y), (self.xs[1], y)]) for y in ys]
+        labels = [Point(self.left - 6, self.y(y) + 4, "end", label=f"{y:{form}}") for y in ys]
+        return lines, [*labels, Point(self.left, self.top - 8, "start", label=name)]
+
+    def under(self, xs: Sequence[float], name: str) -> list[Point]:
+        """These values below the frame, and the name of the axis below them."""
+        middle = (self.left + self.right) / 2
+        at = self.height - self.below
+        labels = [Point(self.x(x), at + 15, "middle", label=f"{x:g}") for x in xs]
+        return [*labels, Point(middle, at + 30, "middle", label=name)]
 
 
 def curve(rows: Sequence[Row], k: int) -> Drawing:
@@ -63,125 +124,131 @@ def curve(rows: Sequence[Row], k: int) -> Drawing:
     if not found:
         return Drawing(0, "")
     low, high = min(r.distance for r in found), max(r.distance for r in found)
-    room = max(high - low, 1e-9)
     last = max(row.rank for row in found)
-    left, right, top, bottom = 46, WIDTH - 10, 14, CURVE - 26
-
-    def x(rank: float) -> float:
-        return round(left + (right - left) * (rank - 0.5) / last, 1)
-
-    def y(value: float) -> float:
-        return round(bottom - (bottom - top) * (value - low) / room, 1)
-
+    frame = Frame((0.5, last + 0.5), (low, high), 220)
+    lines, texts = frame.grid([low, (low + high) / 2, high], ".3f", "distance")
+    band = frame.box("band", (0.5, min(k, last) + 0.5), (low, high))
     points = tuple(
-        Point(x(row.rank), y(row.distance), _css(row), f"{row.rank}. {row.title}: {row.reason}")
+        Point(
+            *frame.at(row.rank, row.distance), _css(row), f"{row.rank}. {row.title}: {row.reason}"
+        )
         for row in sorted(found, key=lambda row: row.kept)
     )
-    ticks = [low, (low + high) / 2, high]
-    lines = tuple(Line(left, y(v), right, y(v), "grid") for v in ticks)
-    texts = [Point(left - 6, y(v) + 4, "end", label=f"{v:.3f}") for v in ticks]
-    texts += [
-        Point(x(1), CURVE - 8, "start", label="nearest first: 1"),
-        Point(right, CURVE - 8, "end", label=str(last)),
-    ]
+    texts += frame.under([1, last] if last > 1 else [1], "rank, nearest first")
     kept = sum(row.kept for row in found)
     about = f"{len(found)} passages by distance to the question; {kept} are kept."
-    return Drawing(CURVE, about, points, lines, tuple(texts), band=x(min(k, last) + 0.5))
+    return Drawing(frame.height, about, tuple(points), (band, *lines), tuple(texts))
 
 
 def lists(contrast: Contrast) -> Drawing:
-    """The two ranked lists, joined where both keep a chunk."""
-    places = {"a": {}, "b": {}}  # type: dict[str, dict[str, int]]
-    points, texts, lines = [], [], []
+    """The two ranked lists, joined where both keep a chunk; from each of the others, a stub leads
+    to the colour of the layer that dropped it on the other side."""
     left, right = 0.44 * WIDTH, 0.56 * WIDTH
+    texts = [Point(left, 12, "middle strong", label="A"),
+             Point(right, 12, "middle strong", label="B")]  # fmt: skip
+    points, lines = [], []
     for each in contrast.pairings:
-        for letter, row in (("a", each.a), ("b", each.b)):
-            if row is None or row.place is None or row.place > MOST_PLACES:
+        a, b = _place(each.a), _place(each.b)
+        if a and b:
+            lines.append(Line("kept", ((left, _row(a)), (right, _row(b)))))
+        for place, other, x, anchor, way in ((a, each.b, left, "end", 1),
+                                             (b, each.a, right, "start", -1)):  # fmt: skip
+            if not place:
                 continue
-            places[letter][each.id] = row.place
-            x, anchor = (left, "end") if letter == "a" else (right, "start")
-            y = _row(row.place)
-            css = "kept" if each.keeper == "both" else "alone"
-            points.append(Point(x, y, css, each.title, str(row.place)))
-            shift = -12 if letter == "a" else 12
-            texts.append(Point(x + shift, y + 4, anchor, label=short_title(each.title, TITLE)))
-    for i, place in places["a"].items():
-        if i in places["b"]:
-            lines.append(Line(left, _row(place), right, _row(places["b"][i]), "kept"))
-    longest = max((p for own in places.values() for p in own.values()), default=0)
-    texts += [
-        Point(left, 12, "middle strong", label="A"),
-        Point(right, 12, "middle strong", label="B"),
-    ]
-    both = len(contrast.only("both"))
-    return Drawing(
-        _row(longest) + 12, f"The two ranked lists; {both} chunks are in both.",
-        tuple(points), tuple(lines), tuple(texts),
-    )  # fmt: skip
+            y = _row(place)
+            points.append(Point(x, y, "kept", _told(each), str(place)))
+            title = short_title(each.title, TITLE)
+            texts.append(Point(x - 12 * way, y + 4, anchor, label=title))
+            if each.keeper != "both" and other is not None:
+                lines.append(Line("fixed", ((x, y), (x + STUB * way, y))))
+                points.append(Point(x + STUB * way, y, _css(other), _told(each)))
+    longest = max((max(_place(e.a), _place(e.b)) for e in contrast.pairings), default=0)
+    about = f"The two ranked lists; {len(contrast.only('both'))} chunks are in both."
+    return Drawing(_row(longest) + 12, about, tuple(points), tuple(lines), tuple(texts))
 
 
 def intervals(rows: Sequence[tuple[str, Interval]], strong: str = "") -> Drawing:
     """A mean with its interval for every row, from 0 to 1."""
-    left, right = 190, WIDTH - 60
+    frame = Frame((0, 1), (0, 1), _row(len(rows)) + 14, left=190, right=WIDTH - 60)
     points, lines, texts = [], [], []
-    for mark in (0.0, 0.25, 0.5, 0.75, 1.0):
-        x = left + (right - left) * mark
-        lines.append(Line(x, 14, x, _row(len(rows)) + 8, "grid"))
+    for mark in UNIT:
+        x = frame.x(mark)
+        lines.append(Line("grid", ((x, 14), (x, _row(len(rows)) + 8))))
         texts.append(Point(x, 10, "middle", label=f"{mark:g}"))
     for place, (name, value) in enumerate(rows, start=1):
         y, css = _row(place), "kept" if name == strong else "curve"
-        low, mean, high = (round(left + (right - left) * v, 1)
-                           for v in (value.low, value.mean, value.high))  # fmt: skip
-        lines.append(Line(low, y, high, y, css))
-        points.append(Point(mean, y, css, f"{name}: {value.mean:.3f}"))
-        texts.append(
-            Point(left - 10, y + 4, f"end{' strong' if name == strong else ''}", label=name)
-        )
-        texts.append(Point(WIDTH - 4, y + 4, "end", label=f"{value.mean:.3f}"))
-    return Drawing(
-        _row(len(rows)) + 14, "Mean F1 of every row with its 95% interval.",
-        tuple(points), tuple(lines), tuple(texts),
-    )  # fmt: skip
+        lines.append(Line(css, ((frame.x(value.low), y), (frame.x(value.high), y))))
+        points.append(Point(frame.x(value.mean), y, css, f"{name}: {value.mean:.3f}"))
+        bold = " strong" if name == strong else ""
+        texts += [Point(frame.left - 10, y + 4, f"end{bold}", label=name),
+                  Point(WIDTH - 4, y + 4, "end", label=f"{value.mean:.3f}")]  # fmt: skip
+    about = "Mean F1 of every row with its 95% interval."
+    return Drawing(frame.height, about, tuple(points), tuple(lines), tuple(texts))
 
 
 def tradeoff(
     rows: Sequence[tuple[str, Interval, Interval]],
-    fixed: Sequence[tuple[float, float]],
-    oracle: Sequence[tuple[float, float]],
+    fixed: Sequence[At],
+    oracle: Sequence[At],
     named: Collection[str],
     strong: str = "",
 ) -> Drawing:
     """Precision against recall of every row (name, recall, precision), with the lines of all fixed
     k and of the oracle; those in `named` have their name beside them."""
-    left, right, top, bottom = 46, WIDTH - 130, 14, SQUARE - 34
-
-    def x(recall: float) -> float:
-        return round(left + (right - left) * recall, 1)
-
-    def y(precision: float) -> float:
-        return round(bottom - (bottom - top) * precision, 1)
-
-    lines, texts = [], []
-    for mark in (0.0, 0.25, 0.5, 0.75, 1.0):
-        lines += [Line(x(mark), top, x(mark), bottom, "grid"),
-                  Line(left, y(mark), right, y(mark), "grid")]  # fmt: skip
-        texts += [Point(x(mark), bottom + 14, "middle", label=f"{mark:g}"),
-                  Point(left - 6, y(mark) + 4, "end", label=f"{mark:g}")]  # fmt: skip
-    texts += [Point((left + right) / 2, SQUARE - 4, "middle", label="recall"),
-              Point(left, 9, "start", label="precision")]  # fmt: skip
-    for css, points in (("fixed", fixed), ("kept", oracle)):
-        lines += [Line(x(a[0]), y(a[1]), x(b[0]), y(b[1]), css) for a, b in pairwise(points)]
-    marks = []
+    frame = Frame((0, 1), (0, 1), 330, right=WIDTH - 130)
+    lines, texts = frame.grid(UNIT, "g", "precision")
+    lines += [frame.line("grid", [(x, 0), (x, 1)]) for x in UNIT]
+    lines += [frame.line("fixed", fixed), frame.line("kept", oracle)]
+    texts += frame.under(UNIT, "recall")
+    points = []
     for name, recall, precision in sorted(rows, key=lambda row: row[0] == strong):
-        at = x(recall.mean), y(precision.mean)
+        x, y = frame.at(recall.mean, precision.mean)
         said = f"{name}: precision {precision.mean:.3f}, recall {recall.mean:.3f}"
-        marks.append(Point(*at, "kept" if name == strong else "curve", said))
+        points.append(Point(x, y, "kept" if name == strong else "curve", said))
         if name in named:
-            css = f"start{' strong' if name == strong else ''}"
-            texts.append(Point(at[0] + 9, at[1] + 4, css, label=name))
-    return Drawing(
-        SQUARE, "Precision against recall of every row.", tuple(marks), tuple(lines), tuple(texts)
+            bold = " strong" if name == strong else ""
+            texts.append(Point(x + 9, y + 4, f"start{bold}", label=name))
+    about = "Precision against recall of every row."
+    return Drawing(frame.height, about, tuple(points), tuple(lines), tuple(texts))
+
+
+def counts(questions: Sequence[int]) -> Drawing:
+    """How many questions keep 0, 1, 2 … chunks."""
+    most, last = max(questions), len(questions) - 1
+    frame = Frame((-0.5, last + 0.5), (0, most), 180)
+    lines, texts = frame.grid(sorted({0, most // 2, most}), "g", "questions")
+    lines += [frame.box("bar kept", (n - 0.4, n + 0.4), (0, many))
+              for n, many in enumerate(questions) if many]  # fmt: skip
+    texts += frame.under(range(0, last + 1, ceil(last / 15) or 1), "chunks kept")
+    return Drawing(frame.height, "How many questions keep how many chunks.", (), tuple(lines),
+                   tuple(texts))  # fmt: skip
+
+
+def distances(
+    curves: Sequence[Sequence[float]], labelled: Sequence[Mark], threshold: float | None
+) -> Drawing:
+    """The distances of every question's first hits, one curve a question, with the chunks that are
+    labelled, and a line across at `threshold`."""
+    curves = [each[:DEEP] for each in curves if each]
+    if not curves:
+        return Drawing(0, "")
+    low, high = min(each[0] for each in curves), max(each[-1] for each in curves)
+    frame = Frame((1, max(map(len, curves))), (low, high), 330)
+    lines, texts = frame.grid([low, (low + high) / 2, high], ".3f", "distance")
+    lines += [frame.line("faint", list(enumerate(each, start=1))) for each in curves]
+    if threshold is not None and low <= threshold <= high:
+        lines.append(frame.line("limit", [(frame.xs[0], threshold), (frame.xs[1], threshold)]))
+    texts += frame.under([1, *range(5, int(frame.xs[1]) + 1, 5)], "rank, nearest first")
+    clouds = tuple(
+        Cloud(
+            "kept" if relevant else "lost",
+            tuple(frame.at(m.rank, m.distance) for m in labelled if m.relevant == relevant),
+            crosses=not relevant,
+        )
+        for relevant in (False, True)
     )
+    about = f"The distance curves of {len(curves)} questions, with the labelled passages marked."
+    return Drawing(frame.height, about, (), tuple(lines), tuple(texts), clouds)
 
 
 def gains(values: Sequence[float]) -> Drawing:
@@ -189,25 +256,28 @@ def gains(values: Sequence[float]) -> Drawing:
     ordered = sorted(values, reverse=True)
     if not ordered:
         return Drawing(0, "")
-    most = max(max(abs(v) for v in ordered), 1e-9)
-    left, middle, room = 46, 70, 56
-    step = (WIDTH - left - 10) / len(ordered)
-    lines = [Line(left, middle, WIDTH - 10, middle, "grid")]
-    for n, value in enumerate(ordered):
-        x = round(left + step * (n + 0.5), 1)
-        y = round(middle - room * value / most, 1)
-        lines.append(Line(x, middle, x, y, "bar kept" if value > 0 else "bar lost"))
-    texts = tuple(
-        Point(left - 6, middle - room * v / most + 4, "end", label=f"{v:+.2f}" if v else "0")
-        for v in (most, 0.0, -most)
-    )
+    most = max(max(map(abs, ordered)), 1e-9)
+    frame = Frame((0, len(ordered)), (-most, most), 150, below=14)
+    lines, texts = frame.grid([most, 0, -most], "+.2f", "ΔF1")
+    lines += [frame.box(f"bar {'kept' if gain > 0 else 'lost'}", (n + 0.1, n + 0.9), (0, gain))
+              for n, gain in enumerate(ordered) if gain]  # fmt: skip
     won = sum(v > 0 for v in ordered)
     about = f"F1 of B less A for {len(ordered)} questions; {won} gain."
-    return Drawing(140, about, (), tuple(lines), texts)
+    return Drawing(frame.height, about, (), tuple(lines), tuple(texts))
 
 
 def _row(place: int) -> float:
     return 8.0 + ROW * place
+
+
+def _place(row: Row | None) -> int:
+    """Where a list has the chunk; 0 where it is not drawn."""
+    place = 0 if row is None or row.place is None else row.place
+    return place if place <= MOST_PLACES else 0
+
+
+def _told(each: Pairing) -> str:
+    return f"{each.title} – A: {reason(each.a)}. B: {reason(each.b)}."
 
 
 def _css(row: Row) -> str:

@@ -11,6 +11,7 @@ from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import stored, told
 from ragfilter.evaluate.crossval import bootstrap
 from ragfilter.evaluate.matching import Duel
+from ragfilter.evaluate.plotted import best_distance, fixed_line, frontier, kept_counts, marks
 from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.runs import settings_of, variants_of
 from ragfilter.evaluate.table import (
@@ -19,8 +20,6 @@ from ragfilter.evaluate.table import (
     cost,
     figures_of,
     fixed_k_scores,
-    fixed_line,
-    frontier,
     layer_gains,
     table,
 )
@@ -43,6 +42,7 @@ def of_run(run: Run, records: Sequence[QueryRecord], prices: Prices | None = Non
     rows = table(records, variants)
     lost = sorted((each for each in records if each.lost), key=lambda each: -each.lost)
     settings = settings_of(run)
+    best = best_distance(records)
     return render(
         "run.html",
         run=run,
@@ -56,6 +56,13 @@ def of_run(run: Run, records: Sequence[QueryRecord], prices: Prices | None = Non
             [row.name for row in rows if row.group in ("settings", "plain", "oracle")],
             IN_FORCE,
         ),
+        counts=drawing.counts(kept_counts(records)),
+        distances=drawing.distances(
+            [record.curve.distances for record in records],
+            marks(records),
+            best.distance if best else None,
+        ),
+        threshold=told.best_distance(best) if best else "",
         rows=rows,
         labels=LABELS,
         prices=prices,

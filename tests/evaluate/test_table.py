@@ -23,8 +23,9 @@ from ragfilter.errors import InputError
 from ragfilter.evaluate import beir
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.measuring import labels_version, measurable, measure, visible
+from ragfilter.evaluate.plotted import BestDistance, best_distance, frontier, within
 from ragfilter.evaluate.records import QueryRecord, document, gain, read, record
-from ragfilter.evaluate.table import figures_of, frontier, layer_gains, prefixes, table, within
+from ragfilter.evaluate.table import figures_of, layer_gains, prefixes, table
 from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED, variants
 from ragfilter.ingest.load import load as read_file
 from ragfilter.layers.calibration import Calibration
@@ -371,3 +372,15 @@ def test_the_labels_version_knows_questions_and_grades() -> None:
     }
     assert len(versions) == 3
     assert labels_version(Labels({"a": "x"}, base.qrels)) == labels_version(base)
+
+
+def test_the_best_distance_is_measured_on_held_out_queries() -> None:
+    # Each query's relevant chunks lie at 0.10 and 0.11, so every fold chooses the same threshold.
+    made = [one(OWLBEARS) for _ in range(4)]
+    assert best_distance(made) == BestDistance(0.11, 1.0)
+    assert best_distance(made[:1]) is None
+    # Two queries that want opposite thresholds: each is measured with the other's.
+    apart = [one({"c1": 1}), one({f"c{n}": 1 for n in range(1, 6)})]
+    found = best_distance(apart)
+    assert found is not None
+    assert found.f1 == pytest.approx(((2 * 1 / (5 + 1)) + (2 * 1 / (1 + 5))) / 2)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 from ragfilter.evaluate.matching import Change
+from ragfilter.evaluate.plotted import DEEP, Mark, fixed_line, frontier, marks
+from ragfilter.evaluate.plotted import kept_counts as counts_of
 from ragfilter.evaluate.records import QueryRecord
-from ragfilter.evaluate.table import ORACLE, Row, fixed_line, frontier
-from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED
+from ragfilter.evaluate.table import ORACLE, Row
+from ragfilter.evaluate.variants import UNFILTERED
 from ragfilter.report import short_title
 from ragfilter.ui.curve.figure import FONT
 from ragfilter.ui.curve.marks import Ink
@@ -21,8 +22,6 @@ SYMBOLS = {
     "plain": "square", "strategy": "circle", "profile": "diamond", "settings": "star",
     "oracle": "cross",
 }  # fmt: skip
-DEEP = 30
-"""How many ranks of a distance curve are drawn."""
 
 
 def precision_recall(
@@ -55,10 +54,9 @@ def precision_recall(
 def kept_counts(records: Sequence[QueryRecord], *, dark: bool) -> dict[str, Any]:
     """How many questions keep how many chunks, with the settings in force."""
     ink = Ink.of(dark)
-    counts = Counter(record.kept[IN_FORCE].chunks for record in records)
-    xs = list(range(max(counts, default=0) + 1))
+    counts = counts_of(records)
     data = [{
-        "type": "bar", "x": xs, "y": [counts[x] for x in xs], "marker": {"color": ink.kept},
+        "type": "bar", "x": list(range(len(counts))), "y": counts, "marker": {"color": ink.kept},
         "hovertemplate": "%{y} questions keep %{x}<extra></extra>",
     }]  # fmt: skip
     return {"data": data, "layout": layout(ink, "chunks kept", "questions")}
@@ -75,12 +73,13 @@ def distances(records: Sequence[QueryRecord], threshold: float, *, dark: bool) -
         xs += [*range(1, len(first) + 1), None]
         ys += [*first, None]
     dropped = theme.mark("dropped", "cutoff").colour(dark=dark)
+    labelled = marks(records)
     data: list[dict[str, Any]] = [
         {"type": "scatter", "mode": "lines", "name": "not labelled", "x": xs,
          "y": ys, "line": {"color": ink.curve, "width": 0.7}, "opacity": 0.45,
          "hoverinfo": "skip"},
-        _marked("not relevant", records, lambda grade: grade == 0, dropped, "x-thin-open"),
-        _marked("relevant", records, lambda grade: grade > 0, ink.kept, "circle"),
+        _marked("not relevant", [m for m in labelled if not m.relevant], dropped, "x-thin-open"),
+        _marked("relevant", [m for m in labelled if m.relevant], ink.kept, "circle"),
     ]  # fmt: skip
     drawn = layout(ink, "rank by distance", "distance") | {
         "showlegend": True, "legend": _legend(ink),
@@ -105,21 +104,10 @@ def gains(changes: Sequence[Change], *, dark: bool) -> dict[str, Any]:
     return {"data": data, "layout": drawn | {"height": 220}}
 
 
-def _marked(
-    name: str, records: Sequence[QueryRecord], which: Callable[[int], bool], colour: str, sign: str
-) -> dict[str, Any]:
-    """The places of the chunks with these grades."""
-    found = [
-        (rank, distance)
-        for record in records
-        for rank, (distance, grade) in enumerate(
-            zip(record.curve.distances[:DEEP], record.curve.grades, strict=False), start=1
-        )
-        if which(grade)
-    ]
+def _marked(name: str, found: Sequence[Mark], colour: str, sign: str) -> dict[str, Any]:
     return {
-        "type": "scatter", "mode": "markers", "name": name, "x": [x for x, _ in found],
-        "y": [y for _, y in found],
+        "type": "scatter", "mode": "markers", "name": name, "x": [each.rank for each in found],
+        "y": [each.distance for each in found],
         "marker": {"color": colour, "size": 5, "symbol": sign,
                    "line": {"width": 1, "color": colour}},
         "hovertemplate": f"rank %{{x}}, distance %{{y:.3f}}<extra>{name}</extra>",

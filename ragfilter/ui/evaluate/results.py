@@ -9,9 +9,10 @@ import streamlit as st
 
 from ragfilter.evaluate import told
 from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate.plotted import DEEP, best_distance, within
 from ragfilter.evaluate.runs import changed_since
 from ragfilter.evaluate.sweep import DEEPEST
-from ragfilter.evaluate.table import ABOUT_LAYERS, FIXED, ORACLE, cost, within
+from ragfilter.evaluate.table import ABOUT_LAYERS, FIXED, ORACLE, cost
 from ragfilter.evaluate.variants import IN_FORCE, unmeasured
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import opening, plots
@@ -263,9 +264,10 @@ def _plots(measured: Measured) -> None:
             alt="How many questions keep how many chunks",
         )  # fmt: skip
     with right:
-        every = [d for record in records for d in record.curve.distances[: plots.DEEP]]
+        every = [d for record in records for d in record.curve.distances[:DEEP]]
         low, high = (min(every), max(every)) if every else (0.0, 1.0)
-        threshold = (low + high) / 2
+        best = best_distance(records)
+        threshold = min(best.distance, high) if best else (low + high) / 2
         if high > low:
             threshold = st.slider(
                 "Distance", low, high, threshold, step=(high - low) / 200, format="%.3f",
@@ -285,6 +287,8 @@ def _plots(measured: Measured) -> None:
             f"without a label were relevant), <b>{found['chunks']:.1f}</b> chunks of the first "
             f"{DEEPEST}.</p>"
         )
+        if best is not None:
+            html.draw(f'<p class="rf-aside">{html.text(told.best_distance(best))}</p>')
 
 
 def _view() -> str:
