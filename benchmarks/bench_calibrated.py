@@ -17,8 +17,9 @@ from time import perf_counter
 from benchmarks.carry_over import SEED_QUESTIONS
 from ragfilter.evaluate import beir, labels
 from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.run import gather_all
-from ragfilter.evaluate.tune import gathering, tune
+from ragfilter.evaluate.tune import tune
 from ragfilter.settings.config import load
 from ragfilter.workbench import open_workbench, read_deployment
 

@@ -24,7 +24,7 @@ from ragfilter.engine.retrieve import gather
 from ragfilter.evaluate import beir, labels
 from ragfilter.evaluate.crossval import assign_folds, held_out, pick
 from ragfilter.evaluate.run import gather_all
-from ragfilter.evaluate.sweep import Outcome, prefixes, sweep
+from ragfilter.evaluate.sweep import prefixes, sweep
 from ragfilter.layers.strategies.base import far_end
 from ragfilter.model import Pool
 from ragfilter.settings.config import load
@@ -115,9 +115,9 @@ def main(folder: Path, *, rerank: bool) -> None:
             backends = bench.backends(name)
             pools = gather_all(queries, asked, backends)
             made = sweep(pools, given.qrels, every)
-            f1.append(np.array([[one.scores.f1 for one in row] for row in made]))
-            kept.append(np.array([[float(one.kept) for one in row] for row in made]))
-            fixed.append(f1_of(prefixes(pools, given.qrels, full)))
+            f1.append(made["f1"])
+            kept.append(made["kept"])
+            fixed.append(prefixes(pools, given.qrels, full)["f1"])
             out_of_place(name, pools, full, backends)
     first, means = len(rows), np.array([table.mean(axis=0) for table in f1])
     ks = np.array([table.mean(axis=0) for table in fixed])
@@ -155,10 +155,6 @@ def out_of_place(name: str, pools: dict[str, Pool], settings: Settings, backends
 def nearness(pool: Pool) -> float:
     distances = [hit.distance for hit in pool.hits if hit.found_by == "query"]
     return min(distances) / far_end(distances)
-
-
-def f1_of(table: list[list[Outcome]]) -> Floats:
-    return np.array([[one.scores.f1 for one in row] for row in table])
 
 
 def best(scores: Floats) -> int:

@@ -66,6 +66,7 @@ def tune(
     user = filtering.user
     from ragfilter.evaluate import run, target
     from ragfilter.evaluate import tune as tuning
+    from ragfilter.evaluate.candidates import gathering
     from ragfilter.evaluate.learn import Provenance
     from ragfilter.evaluate.measuring import labels_version
     from ragfilter.settings.config import to_toml
@@ -91,7 +92,7 @@ def tune(
         chosen, _ = parts.visible_labels(found, backends, user, loaded.settings)
         _check_enough(chosen)
         parts.warn_few(chosen)
-        wide = tuning.gathering(loaded.settings, rerank=rerank)
+        wide = gathering(loaded.settings, rerank=rerank)
         pools = run.gather_all(
             chosen.labelled, wide, backends, user, progress=parts.progress("gathered")
         )

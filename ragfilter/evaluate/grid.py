@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ragfilter.answer.context import fits
 from ragfilter.engine.replay import replay
 from ragfilter.evaluate.beir import Qrels
-from ragfilter.evaluate.sweep import ALL
+from ragfilter.evaluate.sweep import ALL, FIGURES
 from ragfilter.layers.cutoff import Cutoff
 from ragfilter.layers.strategies.base import EPSILON
 from ragfilter.model import PUBLIC, CutoffDetail, Pool, User
@@ -28,7 +28,6 @@ from ragfilter.settings.schema import Settings
 Counts = NDArray[np.intp]
 Floats = NDArray[np.float64]
 Points = Sequence[float] | Floats
-FIGURES = ("precision", "recall", "f1", "f2", "kept", "tokens", "unlabelled", "f1_most")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from ragfilter.evaluate.beir import Qrels
+from ragfilter.evaluate.candidates import GRID, SHARES
 from ragfilter.evaluate.grid import figures, gap_cuts, pareto, rankings
-from ragfilter.evaluate.sweep import Outcome, sweep
-from ragfilter.evaluate.tune import GRID, READ, SHARES
+from ragfilter.evaluate.sweep import sweep
 from ragfilter.layers.registry import LAYERS
 from ragfilter.model import Pool, User
 from ragfilter.protocols import Progress
@@ -135,8 +135,11 @@ def make(
             for a, b in product(xs, ys)
         ]
         accepted = np.array([each is not None for each in tried])
-        table = sweep(pools, qrels, [each for each in tried if each], user, progress=progress)
-        made = _means(table, accepted.reshape(len(xs), len(ys)))
+        found = sweep(pools, qrels, [each for each in tried if each], user, progress=progress)
+        made = {name: np.full(len(tried), np.nan) for name in found}
+        for name, table in found.items():
+            made[name][accepted] = table.mean(axis=0)
+        made = {name: means.reshape(len(xs), len(ys)) for name, means in made.items()}
     return Map(first, second, xs, ys, made)
 
 
@@ -179,12 +182,3 @@ def _with(settings: Settings, values: dict[str, float | int]) -> Settings | None
         return settings.with_values(values)
     except ValidationError:
         return None
-
-
-def _means(table: Sequence[Sequence[Outcome]], accepted: NDArray[np.bool_]) -> Figures:
-    """The means over the queries, each in its place: those `accepted`, in their order."""
-    made = {}
-    for name, read in READ.items():
-        made[name] = np.full(accepted.shape, np.nan)
-        made[name][accepted] = np.array([[read(one) for one in row] for row in table]).mean(axis=0)
-    return made

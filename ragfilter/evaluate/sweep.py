@@ -1,4 +1,4 @@
-"""Many settings over the same pools: what each keeps, and how good that is. Pure.
+"""Many settings over the same pools: what each keeps, and how good that is. Pure; numpy.
 
 The layers before the cutoff are replayed once for all settings that share them. Those after it are
 replayed once for each number of hits that the cutoff keeps. So a thousand cutoffs cost a few dozen
@@ -8,10 +8,13 @@ replays per query, and keep exactly the chunks that `replay` keeps.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
 
 from ragfilter.engine.replay import replay, unfiltered
 from ragfilter.evaluate.beir import Qrels
+from ragfilter.evaluate.crossval import Table
 from ragfilter.evaluate.metrics import (
     Scores,
     f1_at_most,
@@ -32,16 +35,21 @@ Plan = list[tuple[Settings, Cutoff]]
 ALL = Cutoff(strategy="fixed", max_results=200, min_results=0)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What was kept of one pool: how good, how many, and estimated tokens in a prompt. `unlabelled`
     of them have no label and count as irrelevant; `f1_most` is F1 if all of those were relevant."""
 
-    scores: Scores
-    kept: int
-    tokens: int
-    unlabelled: int
+    precision: float
+    recall: float
+    f1: float
+    f2: float
+    kept: float
+    tokens: float
+    unlabelled: float
     f1_most: float
+
+
+FIGURES = Outcome._fields
 
 
 def sweep(
@@ -51,8 +59,8 @@ def sweep(
     user: User = PUBLIC,
     *,
     progress: Progress | None = None,
-) -> list[list[Outcome]]:
-    """The outcome of every pool under each of `settings`, in this order: one list a pool."""
+) -> dict[str, Table]:
+    """Every figure, with a row for each pool and a column for each of `settings`."""
     planned = plan(settings)
     table = []
     for query_id, pool in pools.items():
@@ -67,13 +75,13 @@ def sweep(
         table.append(row)
         if progress is not None:
             progress(len(table), len(pools))
-    return table
+    return _tables(table)
 
 
 def prefixes(
     pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User = PUBLIC
-) -> list[list[Outcome]]:
-    """The outcome of the unfiltered first k, for k from 1 to `DEEPEST`: one list a pool."""
+) -> dict[str, Table]:
+    """Every figure of the unfiltered first k, with a column for each k from 1 to `DEEPEST`."""
     deep = settings.with_values({"retrieval.k": DEEPEST})
     table = []
     for query_id, pool in pools.items():
@@ -82,12 +90,12 @@ def prefixes(
         deepest = max(len(ranking), 1)
         row = [_outcome(ranking[:k], labels) for k in range(1, deepest + 1)]
         table.append(row + row[-1:] * (DEEPEST - deepest))
-    return table
+    return _tables(table)
 
 
-def nothing(qrels: Iterable[Mapping[str, int]]) -> list[list[Outcome]]:
-    """The outcome of keeping no chunk, for the labels of each query: one list of one a query."""
-    return [[_outcome((), labels)] for labels in qrels]
+def nothing(qrels: Iterable[Mapping[str, int]]) -> dict[str, Table]:
+    """Every figure where no chunk is kept, given the labels of each query: one column."""
+    return _tables([[_outcome((), labels)] for labels in qrels])
 
 
 def plan(settings: Sequence[Settings]) -> Plan:
@@ -128,4 +136,18 @@ def _outcome(hits: Sequence[Hit], labels: Mapping[str, int]) -> Outcome:
     scores = precision_recall_f1(ids, relevant_of(labels))
     unlabelled = len(unlabelled_of(ids, labels))
     most = f1_at_most(ids, labels) if unlabelled else scores.f1
-    return Outcome(scores, len(ids), tokens(hits), unlabelled, most)
+    return Outcome(
+        scores.precision, scores.recall, scores.f1, _f2(scores),
+        len(ids), tokens(hits), unlabelled, most,
+    )  # fmt: skip
+
+
+def _f2(scores: Scores) -> float:
+    """The weighted harmonic mean in which recall counts twice as much as precision."""
+    weighted = 4 * scores.precision + scores.recall
+    return 5 * scores.precision * scores.recall / weighted if weighted else 0.0
+
+
+def _tables(rows: Sequence[Sequence[Outcome]]) -> dict[str, Table]:
+    table = np.array(rows, dtype=np.float64)
+    return {name: table[..., at] for at, name in enumerate(FIGURES)}

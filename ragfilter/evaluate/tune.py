@@ -10,27 +10,24 @@ that ranking, or change it, can do better.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise, product
-from statistics import median
-from typing import Any
+from itertools import accumulate, pairwise
 
 import numpy as np
 
 from ragfilter.evaluate.beir import Qrels
+from ragfilter.evaluate.candidates import GRID, SHARES, bases, candidates
 from ragfilter.evaluate.crossval import Choice, Interval, Table, assign_folds, bootstrap, pick
 from ragfilter.evaluate.learn import DEPTH, INNER, Learned, Provenance
-from ragfilter.evaluate.learning import Learning
-from ragfilter.evaluate.metrics import Scores
-from ragfilter.evaluate.sweep import Outcome, nothing, prefixes, sweep
+from ragfilter.evaluate.learning import Lessons, learn_by_fold
+from ragfilter.evaluate.sweep import FIGURES, nothing, prefixes, sweep
 from ragfilter.evaluate.target import CHOSEN_BY, Tables, Target
 from ragfilter.layers.calibration import read
 from ragfilter.layers.cutoff import origin
 from ragfilter.layers.origin import TunedOn
 from ragfilter.layers.quality import always_reranks, reranker_key
-from ragfilter.layers.strategies.base import far_end
-from ragfilter.layers.strategies.registry import STRATEGIES, strategy
+from ragfilter.layers.strategies.registry import strategy
 from ragfilter.model import PUBLIC, Pool, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
@@ -39,24 +36,8 @@ Rows = dict[str, Table]
 """Every figure, with one value a query."""
 FEW = 20
 """Labelled queries below which the figures say little."""
-RERANKED = 20
-"""How many hits are reranked for the candidates that rerank."""
-
 BEFORE = "before"
 """The settings from before, as one more strategy to choose."""
-
-KS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 40, 50)
-COARSE_KS = (5, 10, 20)
-GRID: Mapping[str, tuple[float, ...]] = {
-    "jumps": (1, 2, 3),
-    "b_extra": (0, 1, 3),
-    "relative_offset": (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5),
-}
-# Distances have a scale, so these are shares of the way from the best hit to the background.
-SHARES: Mapping[str, tuple[float, ...]] = {
-    "gap_threshold": (0.05, 0.1, 0.15, 0.2, 0.3),
-    "distance_offset": (0.1, 0.2, 0.3, 0.4, 0.5, 0.7),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +83,11 @@ class Tuning:
     """What came out. All means are held out; `k` is the best over all queries.
 
     `tuned` chooses among all candidates, and is the settings from before where that does no better
-    on held-out queries; `strategies` are each
-    tuned alone. `over_strategies` is the gain of `calibrated` over every other strategy. `dial`: by
-    the share of relevant hits that the recall dial was to keep, the share it kept on queries held
-    out. `why_not` says why nothing was learned. `seen`: the settings from before were learned from
-    labels, so that the figures before are better than they would be elsewhere.
+    on held-out queries; `strategies` are each tuned alone. `over_strategies` is the gain of
+    `calibrated` over every other strategy. `dial`: by the share of relevant hits that the recall
+    dial was to keep, the share it kept on held-out queries. `why_not` says why nothing was learned.
+    `seen`: the settings from before were learned from labels, so that the figures before are better
+    than they would be elsewhere.
     """
 
     target: Target
@@ -136,18 +117,6 @@ class Tuning:
         return replace(self, tuned=self.strategies[strategy])
 
 
-def gathering(settings: Settings, *, rerank: bool) -> Settings:
-    """The settings to gather with, so that the pools hold all that the candidates need."""
-    ready = _reranking(settings, DEPTH) if rerank else settings
-    # Nobody waits for one answer here, and a score that comes late is no failure.
-    return ready.with_values(
-        {
-            "quality.reranker_timeout_ms": 600_000,
-            "cutoff.max_results": max(DEPTH, settings.cutoff.max_results),
-        }
-    )
-
-
 def tune(
     pools: Mapping[str, Pool],
     qrels: Qrels,
@@ -165,69 +134,52 @@ def tune(
     `pools` are gathered with `gathering(settings)`; every query has labels. Of `settings` only the
     cutoff and the quality layer change. Raises ValueError for fewer than two queries or folds.
     """
+    n = len(pools)
     named = candidates(settings, pools.values(), rerank=rerank)
-    flat = [each for group in named.values() for each in group]
-    made = _tables(sweep(pools, qrels, [settings, *flat], user, progress=progress))
-    ranked = _tables(prefixes(pools, qrels, settings, user))
-    # Where nothing is relevant, the best prefix is the empty one.
-    empty = _tables(nothing(qrels[i] for i in pools))
-    orders = {name: np.hstack([table, empty[name]]) for name, table in ranked.items()}
-    assigned = assign_folds(len(pools), folds)
+    tried = [settings, *(each for group in named.values() for each in group)]
+    swept = sweep(pools, qrels, tried, user, progress=progress)
+    ranked = prefixes(pools, qrels, settings, user)
+    assigned = assign_folds(n, folds)
 
     def tuned(tables: Tables) -> Rows:
         return _pick(tables, target.held_out(tables, assigned))
 
     def gain(one: Rows, other: Rows) -> Gain:
-        of = target.better(one[target.figure], other[target.figure])
         f1, f2 = (float((one[name] - other[name]).mean()) for name in ("f1", "f2"))
-        return Gain(f1, f2, bootstrap(of))
+        return Gain(f1, f2, bootstrap(target.better(one[target.figure], other[target.figure])))
 
-    before = {name: table[:, 0] for name, table in made.items()}
-    seen = bool(settings.cutoff.calibration) or origin(settings) is not None
     ends = list(accumulate(map(len, named.values()), initial=1))
     groups = {
-        name: {figure: table[:, first:last] for figure, table in made.items()}
+        name: {figure: table[:, first:last] for figure, table in swept.items()}
         for name, (first, last) in zip(named, pairwise(ends), strict=True)
     }
     fixed = tuned(ranked)
     alone = {name: tuned(tables) for name, tables in groups.items()}
     some = next(iter(pools.values()))
     chosen = {
-        name: _recorded(named[name][target.choose(tables)], some, len(pools), provenance)
+        name: _recorded(named[name][target.choose(tables)], some, n, provenance)
         for name, tables in groups.items()
     }
-    learned: dict[int, Learned] = {}
-    whole: Learned | None = None
+    lessons: Lessons | None = None
     over: dict[str, Gain] = {}
-    dial: dict[str, float] = {}
     why_not = ""
     try:
-        learning = Learning(pools, qrels, _bases(settings, rerank=rerank, depth=DEPTH), user)
-        learned = learning.by_fold(assigned, provenance, target)
-        whole = learning.learn(np.arange(len(pools)), provenance, target)
+        ready = bases(settings, rerank=rerank, depth=DEPTH)
+        lessons = learn_by_fold(pools, qrels, ready, user, assigned, provenance, target)
     except ValueError as error:
         why_not = str(error)
     else:
-        rows = {
-            f: table[:, 0] for f, table in _tables(learning.held_out(learned, assigned)).items()
-        }
-        over = {name: gain(rows, other) for name, other in alone.items()}
-        dial = learning.dial(learned, assigned)
-        alone["calibrated"], chosen["calibrated"] = rows, _told_dial(whole.settings, dial)
+        over = {name: gain(lessons.figures, other) for name, other in alone.items()}
+        alone["calibrated"] = lessons.figures
+        chosen["calibrated"] = _with_dial(lessons.whole.settings, lessons.dial)
+    before = {name: table[:, 0] for name, table in swept.items()}
+    seen = bool(settings.cutoff.calibration) or origin(settings) is not None
     if not seen:
         # First, so that nothing changes for what is as good.
-        groups = {BEFORE: {name: table[:, :1] for name, table in made.items()}, **groups}
+        groups = {BEFORE: {name: table[:, :1] for name, table in swept.items()}, **groups}
         alone, chosen = {BEFORE: before, **alone}, {BEFORE: settings, **chosen}
-    after = {figure: np.zeros(len(pools)) for figure in READ}
-    for fold in np.unique(assigned):
-        out = assigned == fold
-        rest = {n: {f: t[~out] for f, t in tables.items()} for n, tables in groups.items()}
-        best, place = _best(rest, learned.get(int(fold)), target)
-        for figure, values in after.items():
-            known = alone[best][figure] if place < 0 else groups[best][figure][:, place]
-            values[out] = known[out]
-
-    name = _best(groups, whole, target)[0]
+    after = _held_out(groups, lessons, alone, assigned, target)
+    name = _best(groups, lessons.whole if lessons else None, target)
     if BEFORE in alone and not target.choose(
         {f: np.stack([before[f], after[f]], axis=1) for f in CHOSEN_BY}
     ):
@@ -239,17 +191,17 @@ def tune(
 
     return Tuning(
         target=target,
-        queries=len(pools),
+        queries=n,
         folds=len(np.unique(assigned)),
-        candidates=len(flat) + (whole is not None),
+        candidates=len(tried) - 1 + (lessons is not None),
         k=1 + target.choose(ranked),
         best_fixed_k=_means(fixed, target),
-        oracle=_means(_pick(orders, np.argmax(orders[target.oracle], axis=1)), target),
+        oracle=_means(_oracle(ranked, [qrels[i] for i in pools], target), target),
         before=_means(before, target),
         tuned=of(after, chosen[name]),
         strategies={name: of(rows, chosen[name]) for name, rows in alone.items() if name != BEFORE},
         over_strategies=over,
-        dial=dial,
+        dial=lessons.dial if lessons else {},
         why_not=why_not,
         seen=seen,
     )
@@ -273,7 +225,7 @@ def _recorded(settings: Settings, pool: Pool, queries: int, provenance: Provenan
     return settings.with_values({"cutoff.tuned_on": made.to_json()})
 
 
-def _told_dial(settings: Settings, dial: Mapping[str, float]) -> Settings:
+def _with_dial(settings: Settings, dial: Mapping[str, float]) -> Settings:
     """Calibrated settings that say what the recall dial kept on held-out queries."""
     known = read(settings.cutoff.calibration)
     shares = {share: round(kept, 3) for share, kept in dial.items()}
@@ -281,119 +233,50 @@ def _told_dial(settings: Settings, dial: Mapping[str, float]) -> Settings:
     return settings.with_values({"cutoff.calibration": told.to_json()})
 
 
-def _best(groups: Mapping[str, Tables], learned: Learned | None, target: Target) -> tuple[str, int]:
-    """The strategy that serves the target best on held-out queries among these, and its best
-    candidate; −1 for what was learned.
+def _held_out(
+    groups: Mapping[str, Tables],
+    lessons: Lessons | None,
+    alone: Mapping[str, Rows],
+    folds: Choice,
+    target: Target,
+) -> Rows:
+    """Every figure of each query if the strategy, too, is chosen without its fold; `alone` is what
+    each is worth tuned alone."""
+    made = {figure: np.zeros(len(folds)) for figure in FIGURES}
+    for fold in np.unique(folds):
+        out = folds == fold
+        rest = {name: {f: t[~out] for f, t in tables.items()} for name, tables in groups.items()}
+        best = _best(rest, lessons.by_fold[int(fold)] if lessons else None, target)
+        for figure, values in made.items():
+            values[out] = alone[best][figure][out]
+    return made
 
-    Each strategy counts with what it is worth held out: the best of a hundred candidates looks
-    better than it is, and what was learned is no candidate of a hundred.
+
+def _best(groups: Mapping[str, Tables], learned: Learned | None, target: Target) -> str:
+    """The strategy that serves the target best on held-out queries among these.
+
+    Each counts with what it is worth held out: the best of a hundred candidates looks better than
+    it is, and what was learned is no candidate of a hundred.
     """
     n = len(next(iter(groups.values()))["f1"])
-    honest = {
-        name: _pick(tables, target.held_out(tables, assign_folds(n, INNER))) if n > 1 else tables
+    honest: dict[str, Rows] = {
+        name: _pick(
+            tables,
+            target.held_out(tables, assign_folds(n, INNER)) if n > 1 else np.zeros(1, np.intp),
+        )
         for name, tables in groups.items()
     }
     if learned is not None:
-        honest["calibrated"] = learned.figures
-    columns = {
-        figure: np.stack([rows[figure].ravel()[:n] for rows in honest.values()], axis=1)
-        for figure in CHOSEN_BY
-    }
-    name = list(honest)[target.choose(columns)]
-    return name, target.choose(groups[name]) if name in groups else -1
+        honest["calibrated"] = dict(learned.figures)
+    columns = {f: np.stack([rows[f] for rows in honest.values()], axis=1) for f in CHOSEN_BY}
+    return list(honest)[target.choose(columns)]
 
 
-def candidates(
-    settings: Settings, pools: Iterable[Pool], *, rerank: bool
-) -> dict[str, tuple[Settings, ...]]:
-    """What is tried, by strategy: as the quality layer is set, without it, and always reranked.
-    What a strategy learns is no figure to try."""
-    spread = _spread(pools)
-    return {
-        spec.name: tuple(
-            base.with_values(values)
-            for base in _bases(settings, rerank=rerank, depth=RERANKED)
-            # 1 − rerank score runs from 0 to 1, whatever the space.
-            for values in _grid(
-                spec.name, spec.reads, 1.0 if base.quality.mode == "always" else spread
-            )
-        )
-        for spec in STRATEGIES
-        if spec.weigh is None
-    }
-
-
-def _bases(settings: Settings, *, rerank: bool, depth: int) -> list[Settings]:
-    """What may come before the cutoff."""
-    first = settings.with_values(
-        {"cutoff.enabled": True, "cutoff.calibration": "", "cutoff.tuned_on": ""}
-    )
-    bases = [first]
-    if settings.quality.enabled:
-        bases.append(first.with_values({"quality.enabled": False}))
-    if rerank:
-        bases.append(_reranking(first, depth))
-    return bases
-
-
-def _reranking(settings: Settings, depth: int) -> Settings:
-    """The same, with everything reranked that comes into the quality layer, and nothing dropped."""
-    quality = settings.quality
-    depth = max(depth, quality.max_top_k)
-    return settings.with_values(
-        {
-            "quality.enabled": True,
-            "quality.mode": "always",
-            "quality.reranker": "late_interaction"
-            if quality.reranker == "none"
-            else quality.reranker,
-            "quality.max_top_k": depth,
-            "quality.reranker_top_k": depth,
-            "quality.reranker_threshold": 0.0,
-            # Distances that were tuned without a reranker are refused with one.
-            "cutoff.tuned_on": "",
-        }
-    )
-
-
-def _spread(pools: Iterable[Pool]) -> float:
-    """The usual distance of the background from the best hit."""
-    distances = ([hit.distance for hit in pool.hits if hit.found_by == "query"] for pool in pools)
-    return median([far_end(found) - min(found) for found in distances if found] or [1.0])
-
-
-def _grid(name: str, reads: Sequence[str], spread: float) -> list[dict[str, Any]]:
-    """Every combination of the settings that a strategy reads."""
-    axes: dict[str, tuple[Any, ...]] = {
-        setting: GRID.get(setting) or tuple(_short(spread * s) for s in SHARES[setting])
-        for setting in reads
-        if setting in GRID or setting in SHARES
-    }
-    axes["max_results"] = COARSE_KS if axes else KS
-    return [
-        {"cutoff.strategy": name, "cutoff.min_results": 1}
-        | {f"cutoff.{setting}": value for setting, value in zip(axes, values, strict=True)}
-        for values in product(*axes.values())
-    ]
-
-
-def _short(value: float) -> float:
-    """Two significant digits, within what the settings allow: nothing hangs on the third."""
-    return min(float(f"{value:.2g}"), 4.0)
-
-
-def _tables(made: Sequence[Sequence[Outcome]]) -> dict[str, Table]:
-    """Every figure, with a row a query and a column a candidate."""
-    return {
-        name: np.array([[read(one) for one in row] for row in made], dtype=np.float64)
-        for name, read in READ.items()
-    }
-
-
-def _f2(scores: Scores) -> float:
-    """The weighted harmonic mean in which recall counts twice as much as precision."""
-    weighted = 4 * scores.precision + scores.recall
-    return 5 * scores.precision * scores.recall / weighted if weighted else 0.0
+def _oracle(ranked: Tables, labels: Sequence[Mapping[str, int]], target: Target) -> Rows:
+    """The best prefix of each query; where nothing is relevant, that is the empty one."""
+    empty = nothing(labels)
+    orders = {name: np.hstack([table, empty[name]]) for name, table in ranked.items()}
+    return _pick(orders, np.argmax(orders[target.oracle], axis=1))
 
 
 def _pick(tables: Tables, chosen: Choice) -> Rows:
@@ -403,15 +286,3 @@ def _pick(tables: Tables, chosen: Choice) -> Rows:
 def _means(rows: Rows, target: Target) -> Means:
     means = {name: float(values.mean()) for name, values in rows.items()}
     return Means(**means, of=bootstrap(rows[target.figure]))
-
-
-READ: Mapping[str, Callable[[Outcome], float]] = {
-    "precision": lambda one: one.scores.precision,
-    "recall": lambda one: one.scores.recall,
-    "f1": lambda one: one.scores.f1,
-    "f2": lambda one: _f2(one.scores),
-    "kept": lambda one: one.kept,
-    "tokens": lambda one: one.tokens,
-    "unlabelled": lambda one: one.unlabelled,
-    "f1_most": lambda one: one.f1_most,
-}

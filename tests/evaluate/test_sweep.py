@@ -71,24 +71,26 @@ def test_outcomes_of_a_pool_under_two_settings() -> None:
     first = replace(one, entities=())
     off = {"clearance.enabled": False, "quality.enabled": False, "cutoff.strategy": "fixed"}
     two, four = (FULL.with_values({**off, "cutoff.max_results": k}) for k in (2, 4))
-    ((a, b),) = sweep({"q": first}, {"q": {"c0": 1, "c2": 1, "c4": 0}}, [two, four])
-    assert (a.kept, a.scores.precision, a.scores.recall) == (2, 0.5, 0.5)
-    assert (b.kept, b.scores.precision, b.scores.recall) == (4, 0.5, 1.0)
-    assert a.tokens < b.tokens
+    made = sweep({"q": first}, {"q": {"c0": 1, "c2": 1, "c4": 0}}, [two, four])
+    assert made["kept"].tolist() == [[2, 4]]
+    assert made["precision"].tolist() == [[0.5, 0.5]]
+    assert made["recall"].tolist() == [[0.5, 1.0]]
+    assert made["f2"].tolist() == [[0.5, pytest.approx(5 * 0.5 / (4 * 0.5 + 1))]]
+    assert made["tokens"][0, 0] < made["tokens"][0, 1]
 
 
 def test_prefixes_go_on_where_the_ranking_ends() -> None:
     off = FULL.with_values({"clearance.enabled": False})
-    (row,) = prefixes({"q": pool([1, 2, 3])}, {"q": {"c1": 1}}, off)
-    assert len(row) == DEEPEST
-    assert [one.kept for one in row[:5]] == [1, 2, 3, 3, 3]
-    assert [one.scores.recall for one in row[:3]] == [0, 1, 1]
+    made = prefixes({"q": pool([1, 2, 3])}, {"q": {"c1": 1}}, off)
+    assert made["kept"].shape == (1, DEEPEST)
+    assert made["kept"][0, :5].tolist() == [1, 2, 3, 3, 3]
+    assert made["recall"][0, :3].tolist() == [0, 1, 1]
 
 
 def test_nothing_to_be_seen_is_nothing_kept() -> None:
     hidden = Pool("q", "c", "l2", (Hit(Chunk("a", clearance=5), 0.1, 1),))
-    (row,) = prefixes({"q": hidden}, {"q": {"a": 1}}, FULL)
-    assert (len(row), row[0].kept, row[-1].scores.f1) == (DEEPEST, 0, 0)
+    made = prefixes({"q": hidden}, {"q": {"a": 1}}, FULL)
+    assert made["kept"].tolist() == made["f1"].tolist() == [[0] * DEEPEST]
 
 
 @pytest.mark.parametrize("measured", ["score", "sweep", "prefixes"])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ragfilter.engine.replay import replay
+from ragfilter.evaluate.candidates import candidates, gathering
 from ragfilter.evaluate.learn import DEPTH
 from ragfilter.evaluate.target import Target
-from ragfilter.evaluate.tune import candidates, gathering, tune
+from ragfilter.evaluate.tune import tune
 from ragfilter.layers.strategies.registry import STRATEGIES
 from ragfilter.model import Chunk, Hit, Pool
 from ragfilter.settings.config import load

@@ -11,13 +11,14 @@ import streamlit as st
 
 from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.learn import Provenance
 from ragfilter.evaluate.maps import Map
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.told import NAMES, gain_in, notes, shown, unlabelled, verdict
-from ragfilter.evaluate.tune import Means, Tuning, gathering, tune
+from ragfilter.evaluate.tune import Means, Tuning, tune
 from ragfilter.protocols import Progress
 from ragfilter.ui.look import html, numbers
 from ragfilter.ui.main import problems
