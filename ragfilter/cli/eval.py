@@ -112,7 +112,7 @@ def evaluation_text(evaluation: Evaluation) -> str:
     lines += ["", f"noise reduction {percent(evaluation.noise_reduction)}", "", _QUERY_HEAD]
     lines += [_query_line(row) for row in evaluation.rows]
     if evaluation.unlabelled:
-        lines += ["", f"{len(evaluation.unlabelled)} queries without labels are left out"]
+        lines += ["", f"queries left out, without a label that counts: {len(evaluation.unlabelled)}"]
     waiting = sum(row.waiting for row in evaluation.rows)
     if waiting:
         lines += ["", f"in {waiting} queries a layer lacked scores or verdicts and fell back"]

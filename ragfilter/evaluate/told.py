@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.tune import Tuning
     from ragfilter.stores.runs import Run
 
-UNCHANGED = "Nothing would change: the current settings already suit these labels best."
+UNCHANGED = (
+    "Nothing would change: no tuned settings do better than the current ones on held-out queries."
+)
 NAMES = {"f1": "F1", "f2": "F2", "tokens": "tokens"}
 
 

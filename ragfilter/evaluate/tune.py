@@ -135,11 +135,11 @@ def tune(
     cutoff and the quality layer change. Raises ValueError for fewer than two queries or folds.
     """
     n = len(pools)
+    assigned = assign_folds(n, folds)
     named = candidates(settings, pools.values(), rerank=rerank)
     tried = [settings, *(each for group in named.values() for each in group)]
     swept = sweep(pools, qrels, tried, user, progress=progress)
     ranked = prefixes(pools, qrels, settings, user)
-    assigned = assign_folds(n, folds)
 
     def tuned(tables: Tables) -> Rows:
         return _pick(tables, target.held_out(tables, assigned))
