@@ -9,6 +9,7 @@ from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Json, Labelled, Place
 from ragfilter.cli.table import percent
+from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.run import Evaluation, Kept, Means, QueryRow
@@ -101,9 +102,7 @@ def evaluation_text(evaluation: Evaluation) -> str:
         (f"best fixed k, {best.k}", best.means),
         ("filtered", evaluation.filtered),
     ]
-    n = len(evaluation.rows)
-    count = "1 labelled query" if n == 1 else f"{n} labelled queries"
-    lines = [count, "", _MEANS_HEAD]
+    lines = [counted(len(evaluation.rows), "labelled query"), "", _MEANS_HEAD]
     lines += [_means_line(name, means) for name, means in sides]
     lines += ["", "best fixed k: chosen on these same queries"]
     mean = evaluation.filtered
@@ -112,7 +111,8 @@ def evaluation_text(evaluation: Evaluation) -> str:
     lines += ["", f"noise reduction {percent(evaluation.noise_reduction)}", "", _QUERY_HEAD]
     lines += [_query_line(row) for row in evaluation.rows]
     if evaluation.unlabelled:
-        lines += ["", f"queries left out, without a label that counts: {len(evaluation.unlabelled)}"]
+        bare = counted(len(evaluation.unlabelled), "query")
+        lines += ["", f"left out: {bare} without a usable label"]
     waiting = sum(row.waiting for row in evaluation.rows)
     if waiting:
         lines += ["", f"in {waiting} queries a layer lacked scores or verdicts and fell back"]

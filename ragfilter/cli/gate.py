@@ -127,6 +127,12 @@ def gate(
                 "%d of %d queries in the baseline were not measured, such as %r",
                 len(missing), len(before.queries), missing[0],
             )  # fmt: skip
+        new = [row.id for row in made.rows if row.id not in before.queries]
+        if new:
+            log.warning(
+                "%d of %d queries are not in the baseline, such as %r, so they are not compared",
+                len(new), len(made.rows), new[0],
+            )  # fmt: skip
         drops = baselines.check_drops(before, made.rows, allowed)
     names = {row.id: parts.query_name(row.id, row.query, QUERY_WIDTH) for row in made.rows}
     if junit is not None:
