@@ -21,34 +21,33 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
-from ragfilter.answer.kept import Answers
 from ragfilter.engine.backends import Backends
 from ragfilter.errors import CollectionMissing, SettingsError, StoreError
 from ragfilter.judge import prompts as judge_prompts
 from ragfilter.judge.cache import Judgements
 from ragfilter.layers.quality import Quality, reranker_key
 from ragfilter.model import PUBLIC, User
-from ragfilter.protocols import Reranker
-from ragfilter.rules.draft_book import DraftBook
-from ragfilter.rules.edits import STALE_S, recover
+from ragfilter.protocols import Reranker, Texts
 from ragfilter.rules.journal import Journal
-from ragfilter.rules.templates import Template, packaged, with_folder
 from ragfilter.settings.deployment import Deployment
 from ragfilter.settings.schema import Settings
 from ragfilter.stores.cache import FILE, DiskCache
-from ragfilter.stores.labels import LabelBook
-from ragfilter.stores.preferences import Preferences
-from ragfilter.stores.runs import Runs
 from ragfilter.stores.workspace import Workspace
 
 if TYPE_CHECKING:
+    from ragfilter.answer.kept import Answers
     from ragfilter.filter import Filter
     from ragfilter.models.chat import OpenAIChat
     from ragfilter.models.embedder import SentenceEmbedder
     from ragfilter.models.openai_embedder import OpenAIEmbedder
     from ragfilter.result import Result
+    from ragfilter.rules.draft_book import DraftBook
+    from ragfilter.rules.templates import Template
     from ragfilter.stores.chroma.store import ChromaCollection, CollectionInfo
     from ragfilter.stores.elsewhere import Stores
+    from ragfilter.stores.labels import LabelBook
+    from ragfilter.stores.preferences import Preferences
+    from ragfilter.stores.runs import Runs
 
     NamedEmbedder = SentenceEmbedder | OpenAIEmbedder
 
@@ -61,7 +60,7 @@ class Workbench:
     """The open parts. Made by `open_workbench`. Use it in a `with`, or close it.
 
     `chat` is None if no LLM endpoint is configured. `judgements` has the LLM's earlier verdicts,
-    and `answers` its earlier answers.
+    and `texts` keeps verdicts and answers for later runs.
     """
 
     deployment: Deployment
@@ -70,7 +69,7 @@ class Workbench:
     chat: OpenAIChat | None
     _closing: ExitStack
     judgements: Judgements = field(default_factory=Judgements)
-    answers: Answers = field(default_factory=Answers)
+    texts: Texts | None = None
     _rerankers: dict[str, Reranker] = field(default_factory=dict)
     _books: dict[object, Any] = field(default_factory=dict)
     _embedders: dict[str, NamedEmbedder] = field(default_factory=dict)
@@ -84,27 +83,42 @@ class Workbench:
     @property
     def journal(self) -> Journal:
         """The journal of edits. Raises StoreError if its database fails, and InputError for its
-        URL; so do the four below."""
+        URL; so do the books below."""
         return self._open_book(Journal)
+
+    @property
+    def answers(self) -> Answers:
+        """What the LLM answered before."""
+        from ragfilter.answer.kept import Answers
+
+        return Answers(self.texts, "" if self.chat is None else self.chat.endpoint)
 
     @property
     def labels(self) -> LabelBook:
         """The book of labels."""
+        from ragfilter.stores.labels import LabelBook
+
         return self._open_book(LabelBook)
 
     @property
     def preferences(self) -> Preferences:
         """Which answers people prefer."""
+        from ragfilter.stores.preferences import Preferences
+
         return self._open_book(Preferences)
 
     @property
     def runs(self) -> Runs:
         """The saved evaluations."""
+        from ragfilter.stores.runs import Runs
+
         return self._open_book(Runs)
 
     @property
     def drafts(self) -> DraftBook:
         """The drafts of rules that wait to be looked at."""
+        from ragfilter.rules.draft_book import DraftBook
+
         return self._open_book(DraftBook)
 
     @property
@@ -115,6 +129,8 @@ class Workbench:
 
     def templates(self) -> tuple[Template, ...]:
         """The prompt templates, your own before the packaged ones. Raises InputError."""
+        from ragfilter.rules.templates import packaged, with_folder
+
         own = self.template_folder
         return with_folder(own) if self.deployment.rule_templates or own.exists() else packaged()
 
@@ -322,7 +338,7 @@ def open_workbench(deployment: Deployment, *, kind: str = "ragfilter") -> Workbe
             chat=chat,
             _closing=closing.pop_all(),
             judgements=Judgements(texts=texts, endpoint=endpoint),
-            answers=Answers(texts, endpoint),
+            texts=texts,
         )
     try:
         _settle_edits(bench)
@@ -340,7 +356,11 @@ def lock_workspace(deployment: Deployment, *, kind: str = "ragfilter") -> Worksp
 
         server = Server(deployment.chroma_url, timeout_s=deployment.chroma_timeout_s)
     return Workspace.open(
-        deployment.data_dir, kind=kind, server=server, database_url=deployment.database_url
+        deployment.data_dir,
+        kind=kind,
+        server=server,
+        database_url=deployment.database_url,
+        catalogue_limit=deployment.catalogue_limit,
     )
 
 
@@ -407,12 +427,16 @@ def _settle_edits(bench: Workbench) -> None:
     """Finish or roll back the rule edits that were under way when a process was stopped. If the
     journal fails, this is only logged, since searching does not need it.
     """
-    age = STALE_S if bench.workspace.server is not None else 0.0
     try:
         unfinished = bench.journal.unfinished()
     except StoreError as error:
         log.warning("rules cannot be edited or restored: %s", error)
         return
+    if not unfinished:
+        return
+    from ragfilter.rules.edits import STALE_S, recover
+
+    age = STALE_S if bench.workspace.server is not None else 0.0
     for name in sorted({edit.collection for edit in unfinished}):
         try:
             settled = recover(bench.stores.of(name).collection(name), bench.journal, min_age_s=age)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,31 +45,12 @@ class OneVector:
 
 
 @dataclass
-class NoCatalogue:
-    """A collection that is too large to know all of its chunks."""
-
-    there: ChromaCollection
-    asked: list[Where | None]
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "at_once":
-            raise AttributeError(name)
-        return getattr(self.there, name)
-
-    def catalogue(self) -> Mapping[str, Chunk] | None:
-        return None
-
-    def nearest(self, vector: Vectors, n: int, **given: Any) -> list[tuple[str, float]]:
-        self.asked.append(given.get("where"))
-        return self.there.nearest(vector, n, **given)
-
-
-@dataclass
 class Watched:
-    """A collection that remembers how many searches were made and which chunks were fetched."""
+    """A collection that remembers its searches, their conditions, and which chunks were fetched."""
 
     there: ChromaCollection
     searches: list[int] = field(default_factory=list)
+    conditions: list[Where | None] = field(default_factory=list)
     fetched: list[str] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
@@ -79,6 +60,7 @@ class Watched:
 
     def nearest(self, vector: Vectors, n: int, **given: Any) -> list[tuple[str, float]]:
         self.searches.append(n)
+        self.conditions.append(given.get("where"))
         return self.there.nearest(vector, n, **given)
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
@@ -108,7 +90,11 @@ def collection(store: ChromaStore) -> ChromaCollection:
 @pytest.mark.parametrize("user", USERS, ids=str)
 @pytest.mark.parametrize("profile", [*PROFILES, "relative", "diversity"])
 def test_every_road_keeps_the_same_chunks(
-    collection: ChromaCollection, profile: str, user: User
+    collection: ChromaCollection,
+    store: ChromaStore,
+    monkeypatch: pytest.MonkeyPatch,
+    profile: str,
+    user: User,
 ) -> None:
     settings = load(profile=profile if profile in PROFILES else "full", environ={}).settings
     settings = settings.with_values({"quality.reranker": "none", "clearance.enabled": True})
@@ -120,25 +106,27 @@ def test_every_road_keeps_the_same_chunks(
         settings = settings.with_values(more | {"diversity.enabled": True,
                                                 "diversity.max_similarity": 0.1})  # fmt: skip
     backends = Backends(collection, OneVector())
-    without = NoCatalogue(collection, [])
     roads = {
         "wide": run(QUERY, settings, backends, user, wide=True),
         "narrow": run(QUERY, settings, backends, user),
         "pushed": run(QUERY, settings, backends, user, push_down=True),
-        "no catalogue": run(QUERY, settings, replace(backends, collection=without), user),
+    }
+    monkeypatch.setattr(store, "catalogue_limit", N - 1)
+    large = Watched(collection)
+    roads |= {
+        "large": run(QUERY, settings, Backends(large, OneVector()), user),
+        "large, wide": run(QUERY, settings, Backends(large, OneVector()), user, wide=True),
     }
     kept = {name: [hit.id for hit in result.kept] for name, result in roads.items()}
-    assert kept["narrow"] == kept["wide"]
-    assert kept["pushed"] == kept["wide"]
-    assert kept["no catalogue"] == kept["wide"]
     assert kept["wide"]
+    assert all(ids == kept["wide"] for ids in kept.values()), kept
     # The rules of the whole collection decide as those of the pool alone do.
     for result in roads.values():
         assert result.traces == replay(result.pool, settings, user).traces
     assert all(user.sees(hit.chunk) for result in roads.values() for hit in result.kept)
     assert all(hit.chunk.text for result in roads.values() for hit in result.kept)
     # Without a catalogue nothing hidden leaves the store.
-    assert all(where is not None and where.user == user for where in without.asked)
+    assert all(where is not None and where.user == user for where in large.conditions)
 
 
 @pytest.mark.parametrize(
@@ -236,14 +224,17 @@ def test_a_user_is_searched_for_once_and_nothing_hidden_is_fetched(
     assert all(user.sees(known[i]) for i in watched.fetched)
 
 
-def test_nobody_may_see_anything_is_said_without_a_catalogue_too(store: ChromaStore) -> None:
+def test_nobody_may_see_anything_is_said_without_a_catalogue_too(
+    store: ChromaStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = store.create("secrets", embedder="given")
     made.write(
         [Row(Chunk(f"c{i}", "hush", "Secret", clearance=i + 3), OneVector.vector) for i in range(3)]
     )
     made.mark_content("x")
     settings = load(profile="full", environ={}).settings
-    result = run(QUERY, settings, Backends(NoCatalogue(made, []), OneVector()), User(1))
+    monkeypatch.setattr(store, "catalogue_limit", 0)
+    result = run(QUERY, settings, Backends(made, OneVector()), User(1))
     assert result.status == "insufficient_clearance"
     assert "5" in result.message
     assert not any(hit.chunk.text or hit.chunk.title for hit in result.hits)

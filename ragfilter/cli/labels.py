@@ -63,7 +63,7 @@ def import_(
     given = {} if qrels is None else beir.known(asked, beir.read_qrels(qrels), queries, qrels)
     rows = as_labels(asked, given)
     with place.open("labels") as bench:
-        there = bench.collection(collection).catalogue()
+        there = bench.collection(collection).entries()
         unknown = sorted({chunk for _, chunk, _ in rows if chunk not in there})
         if rows and len(unknown) == len({chunk for _, chunk, _ in rows}):
             raise InputError(
@@ -116,7 +116,7 @@ def export(
 
     user, collection = viewing.viewer, place.collection
     with place.open("labels") as bench:
-        catalogue = bench.collection(collection).catalogue()
+        catalogue = bench.collection(collection).entries()
         found = stored.load(bench.labels, collection, name, llm=llm)
         # Who sees everything takes along the labels of chunks that are gone, too.
         found = found if user.unrestricted else visible(found, catalogue, user)
@@ -136,7 +136,7 @@ def list_(
 
     user, collection = viewing.viewer, place.collection
     with place.open("labels") as bench:
-        catalogue = bench.collection(collection).catalogue()
+        catalogue = bench.collection(collection).entries()
         sets = stored.sets(bench.labels, collection)
         every = bench.labels.standing(collection)
     seen = visible_labels(every, catalogue, user)
@@ -247,7 +247,7 @@ def propose(
         def report() -> None:
             seen = visible_labels(
                 bench.labels.standing(collection),
-                bench.collection(collection).catalogue(),
+                bench.collection(collection).entries(),
                 viewing.viewer,
             )
             agreed = stored.agreed(seen)

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from ragfilter.cli.options import Chosen
     from ragfilter.engine.backends import Backends
     from ragfilter.evaluate.beir import Labels
-    from ragfilter.model import Result
+    from ragfilter.model import Chunk, Result
+    from ragfilter.protocols import Collection
     from ragfilter.settings.config import Config
     from ragfilter.settings.deployment import Deployment
     from ragfilter.settings.schema import Settings
@@ -160,6 +161,13 @@ def tell_learned_elsewhere(settings: Settings, backends: Backends) -> None:
         log.warning("%s", told)
 
 
+def _chunks_of(labels: Labels, collection: Collection) -> Mapping[str, Chunk]:
+    """The labelled chunks that are in the collection, by id, and maybe others."""
+    from ragfilter.engine.complete import known
+
+    return known(collection, {i for grades in labels.qrels.values() for i in grades})
+
+
 def unknown_labels(labels: Labels, backends: Backends, user: User, settings: Settings) -> list[str]:
     """The labelled ids that the collection does not hold for `user`, told on standard error: a
     hidden chunk is spoken of like one that does not exist.
@@ -171,7 +179,7 @@ def unknown_labels(labels: Labels, backends: Backends, user: User, settings: Set
 
     where = backends.collection
     user = viewer(user, settings)
-    there = {i for i, chunk in (where.catalogue() or {}).items() if user.sees(chunk)}
+    there = {i for i, chunk in _chunks_of(labels, where).items() if user.sees(chunk)}
     missing, total = unknown(labels, there, collection=where.name)
     if missing:
         verb = "is" if len(missing) == 1 else "are"
@@ -195,7 +203,8 @@ def visible_labels(
     from ragfilter.layers.clearance import viewer
 
     missing = unknown_labels(labels, backends, user, settings)
-    seen = measurable(labels, backends.collection.catalogue() or {}, viewer(user, settings))
+    there = _chunks_of(labels, backends.collection)
+    seen = measurable(labels, there, viewer(user, settings))
     lost = [i for i in labels.qrels if i not in seen.qrels]
     if lost:
         log.warning(
@@ -235,7 +244,7 @@ def tell_agreement(bench: Workbench, collection: str, user: User, settings: Sett
     from ragfilter.layers.clearance import viewer
     from ragfilter.stores.labels import visible_labels
 
-    catalogue = bench.collection(collection).catalogue()
+    catalogue = bench.collection(collection).entries()
     seen = visible_labels(bench.labels.standing(collection), catalogue, viewer(user, settings))
     tell(stored.agreed(seen).told)
 

@@ -262,7 +262,7 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
     rows, gains = table(records, named), layer_gains(records, named)
     try:
         collection = bench.collection(run.plan.collection)
-        notes = changed_since(run.plan, collection.version, collection.catalogue(), bench.labels)
+        notes = changed_since(run.plan, collection.version, collection.entries(), bench.labels)
     except RagfilterError as error:
         # What was measured can be read without the collection.
         notes = [f"Changes since then are unknown: {error}"]

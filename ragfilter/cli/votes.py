@@ -22,7 +22,7 @@ def preferences(place: Place, viewing: Viewing, as_json: Json = False) -> None:
     """List the votes on pairs of answers. A vote on a hidden chunk is left out."""
     user, collection = viewing.viewer, place.collection
     with place.open("labels") as bench:
-        catalogue = bench.collection(collection).catalogue()
+        catalogue = bench.collection(collection).entries()
         every = bench.preferences.votes(collection)
     votes = [
         each

@@ -16,7 +16,7 @@ from ragfilter.engine.backends import Backends
 from ragfilter.errors import DependencyError, ModelError, RagfilterError
 from ragfilter.judge import cache as judgements
 from ragfilter.judge import call
-from ragfilter.judge.references import Finder, walk
+from ragfilter.judge.references import Finder, finder, walk
 from ragfilter.layers.clean import is_clean
 from ragfilter.layers.judge import question
 from ragfilter.layers.quality import reranker_key
@@ -105,29 +105,17 @@ def _scored(mine: Pool, theirs: Pool) -> Pool:
     return _unfailed(replace(mine, hits=hits, reranker=theirs.reranker), theirs.reranker)
 
 
-def references_of(
-    chunks: Iterable[Chunk], collection: Collection, catalogue: Mapping[str, Chunk] | None
-) -> tuple[Chunk, ...]:
-    """The references of `chunks`, as the store knows them if the collection has no catalogue."""
-    if catalogue is not None:
-        return referred_to(chunks, catalogue)
-    ids = dict.fromkeys(ref for chunk in chunks for ref in chunk.refs)
-    found = collection.chunks(list(ids))
-    return tuple(replace(chunk, text="", title="", loaded=False) for chunk in found.values())
-
-
-def _known(collection: Collection) -> Finder:
-    """A chunk of the collection by its id, bare where there is a catalogue."""
-    catalogue = collection.catalogue()
-    if catalogue is not None:
-        return catalogue.get
-    return lambda chunk_id: collection.chunks([chunk_id]).get(chunk_id)
-
-
-def referred_to(chunks: Iterable[Chunk], catalogue: Mapping[str, Chunk]) -> tuple[Chunk, ...]:
+def references_of(chunks: Iterable[Chunk], collection: Collection) -> tuple[Chunk, ...]:
     """What `chunks` refer to, by clearance, rule and refs alone, each once."""
     ids = dict.fromkeys(ref for chunk in chunks for ref in chunk.refs)
-    return tuple(replace(catalogue[i], title="") for i in ids if i in catalogue)
+    there = known(collection, ids)
+    return tuple(replace(there[i], text="", title="", loaded=False) for i in ids if i in there)
+
+
+def known(collection: Collection, ids: Iterable[str]) -> Mapping[str, Chunk]:
+    """These chunks by id, those that exist: in the catalogue, or where there is none, read now."""
+    catalogue = collection.catalogue()
+    return collection.chunks(list(ids)) if catalogue is None else catalogue
 
 
 def _rerank(pool: Pool, need: Pending, settings: Settings, backends: Backends) -> Pool:
@@ -222,7 +210,7 @@ def _judged(
         pool,
         judgements=judgements.joined(pool.judgements, [judgement]),
         reachable=reachable,
-        references=references_of(chunks, backends.collection, backends.collection.catalogue()),
+        references=references_of(chunks, backends.collection),
     )
 
 
@@ -240,17 +228,17 @@ def _reachable(
     expanding = [v for v in judgement.verdicts if v.action == "EXPAND"]
     if not expanding:
         return ()
-    known = _known(backends.collection)
+    find_any = finder(backends.collection)
     hits = (*pool.hits, *pool.reachable)
     whole = {hit.id: hit.chunk for hit in hits if hit.chunk.loaded}
     discarded = {v.chunk_id for v in judgement.verdicts if v.action == "DISCARD"}
     scan = rule_book(()).scan(pool.query)
 
     def permitted(chunk_id: str) -> Chunk | None:
-        chunk = None if chunk_id in discarded else known(chunk_id)
+        chunk = None if chunk_id in discarded else find_any(chunk_id)
         return chunk if chunk is not None and is_clean(chunk, settings, scan, user) else None
 
-    finders: list[Finder] = [permitted] if push_down else [permitted, known]
+    finders: list[Finder] = [permitted] if push_down else [permitted, find_any]
     most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))
     ids = dict.fromkeys(
         reached.chunk.id

@@ -194,7 +194,7 @@ def _gather(
         space=collection.space,
         hits=hits,
         entities=tuple(entities),
-        references=references_of((hit.chunk for hit in hits), collection, catalogue),
+        references=references_of((hit.chunk for hit in hits), collection),
         embedder=backends.embedder.name,
         source_pattern=settings.retrieval.source_pattern,
         complete=len(plain) >= (collection.count() if catalogue is None else len(catalogue)),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragfilter.errors import InputError, RagfilterError
 from ragfilter.ingest.reading import Reading
 from ragfilter.protocols import Progress
-from ragfilter.rules.edits import edited_rules
-from ragfilter.stores.index import IndexReport, index, rebuild
 from ragfilter.workbench import Workbench
+
+if TYPE_CHECKING:
+    from ragfilter.stores.index import IndexReport
 
 MOST_LISTED = 1000
 """So many records that were left out are listed; the others are counted."""
@@ -95,15 +96,17 @@ def carry_out(order: Order, bench: Workbench, watch: Watch = QUIET) -> Done:
             remedy="Use another name, or close it.",
             action="close",
         )
+    # Imported here: the page starts a worker, and most visits index nothing.
+    from ragfilter.ingest.load import load
+    from ragfilter.rules.edits import edited_rules
+    from ragfilter.stores.index import index, rebuild
+
     rules = edited_rules(bench.journal, name)
     if not order.source:
         report = rebuild(
             name, workspace=bench.workspace, rules=rules, progress=watch.progress("rebuild")
         )
         return Done(report)
-    # Imported here: the page starts a worker, and most visits bring no files to be read.
-    from ragfilter.ingest.load import load
-
     refused: list[Refusal] = []
     left_out = 0
 

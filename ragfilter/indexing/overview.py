@@ -37,8 +37,9 @@ def _facts(bench: Workbench, info: CollectionInfo, user: User) -> Facts:
     rules = labels = None
     with suppress(StoreError):
         known = bench.stores.of(info.name).collection(info.name).catalogue()
-        rules = sum(1 for chunk in known.values() if chunk.rule and user.sees(chunk))
-        labels = len(visible_labels(bench.labels.standing(info.name), known, user))
+        if known is not None:
+            rules = sum(1 for chunk in known.values() if chunk.rule and user.sees(chunk))
+            labels = len(visible_labels(bench.labels.standing(info.name), known, user))
     model = info.embedder or bench.stores.opening(info.name).embedder
     return Facts(info, model, rules, labels, _changed(bench, info))
 

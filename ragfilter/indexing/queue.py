@@ -20,16 +20,18 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragfilter.errors import Action, RagfilterError, StoreError
 from ragfilter.extras import extra
 from ragfilter.indexing.order import Done, Order, Refusal
-from ragfilter.stores.index import IndexReport
 from ragfilter.stores.workspace import taken
 
 with extra("chroma"):
     from filelock import BaseFileLock, FileLock
+
+if TYPE_CHECKING:
+    from ragfilter.stores.index import IndexReport
 
 State = Literal["waiting", "running", "stopped", "failed", "done"]
 ORDER, STANDING, STOP = ".order.json", ".json", ".stop"
@@ -173,6 +175,8 @@ class Queue:
         report, refused = values.pop("report"), values.pop("refused")
         made = None
         if report:
+            from ragfilter.stores.index import IndexReport
+
             made = IndexReport(**{**report, "warnings": tuple(report["warnings"])})
         standing = Standing(**values)
         return replace(standing, report=made, refused=tuple(Refusal(**each) for each in refused))

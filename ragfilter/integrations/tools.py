@@ -15,7 +15,7 @@ from pydantic import Field
 
 from ragfilter import report
 from ragfilter.errors import RagfilterError
-from ragfilter.judge.references import DEPTHS, walk
+from ragfilter.judge.references import DEPTHS, finder, walk
 from ragfilter.model import PUBLIC, Chunk, User
 from ragfilter.settings.config import load
 from ragfilter.settings.profiles import PROFILES
@@ -105,10 +105,10 @@ class ChunkTools:
         collection itself may lack chunks.
         """
         where = self.workspace.collection(collection or self.collection)
-        catalogue = where.catalogue()
+        find_any = finder(where)
 
         def find(chunk_id: str) -> Chunk | None:
-            chunk = catalogue.get(chunk_id)
+            chunk = find_any(chunk_id)
             return chunk if chunk is not None and self.user.sees(chunk) else None
 
         asked = dict.fromkeys(map(whole, ids))

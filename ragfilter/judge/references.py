@@ -6,8 +6,9 @@ with a maximum number of chunks per root, each once and without cycles.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ragfilter.model import Chunk
 
@@ -17,6 +18,14 @@ Finder = Callable[[str], Chunk | None]
 """The chunk with an id, None if it must not be brought or walked through."""
 
 
+class Library(Protocol):
+    """The part of `protocols.Collection` that is asked for what references lead to."""
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]: ...
+
+    def catalogue(self) -> Mapping[str, Chunk] | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Reached:
     """A chunk that `step` references lead to from the root; `via` is the chunk that names it."""
@@ -24,6 +33,14 @@ class Reached:
     chunk: Chunk
     step: int
     via: str
+
+
+def finder(collection: Library) -> Finder:
+    """Finds every chunk of a collection; without its text where there is a catalogue."""
+    catalogue = collection.catalogue()
+    if catalogue is not None:
+        return catalogue.get
+    return lambda chunk_id: collection.chunks([chunk_id]).get(chunk_id)
 
 
 def walk(root: Chunk, *, depth: int, most: int, find: Finder) -> Iterator[Reached]:

@@ -6,14 +6,12 @@ Source: docs/design.md#forecast.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from ragfilter.answer.stream import Prices
 from ragfilter.judge.cache import Judgements
 from ragfilter.judge.call import JudgePrompt
-from ragfilter.judge.references import DEPTHS, Reached, walk
+from ragfilter.judge.references import DEPTHS, Finder, Library, Reached, finder, walk
 from ragfilter.layers.clean import is_clean
 from ragfilter.layers.clearance import viewer
 from ragfilter.layers.judge import question
@@ -21,14 +19,6 @@ from ragfilter.model import PUBLIC, Chunk, Result, User
 from ragfilter.rules.match import rule_book
 from ragfilter.settings.schema import Settings
 from ragfilter.text.tokens import estimate
-
-
-class Library(Protocol):
-    """The part of `protocols.Collection` that is asked for what references lead to."""
-
-    def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]: ...
-
-    def catalogue(self) -> Mapping[str, Chunk]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +113,11 @@ def preview_expansion(
     if not query.strip():
         off = settings.query_must.model_copy(update={"enabled": False})
         settings = settings.model_copy(update={"query_must": off})
-    catalogue = collection.catalogue()
+    find = finder(collection)
     rules = rule_book(()).scan(query)
 
     def permitted(wanted: str) -> Chunk | None:
-        chunk = catalogue.get(wanted)
+        chunk = find(wanted)
         return chunk if chunk is not None and is_clean(chunk, settings, rules, user) else None
 
     root = permitted(chunk_id)
@@ -137,11 +127,11 @@ def preview_expansion(
     found = list(walk(root, depth=max(DEPTHS), most=most, find=permitted))
     whole = collection.chunks([reached.chunk.id for reached in found])
     if not user.unrestricted:
-        whole = {i: _without_hidden_refs(c, catalogue, user) for i, c in whole.items()}
+        whole = {i: _without_hidden_refs(c, find, user) for i, c in whole.items()}
     there = [replace(r, chunk=whole[r.chunk.id]) for r in found if r.chunk.id in whole]
     return {depth: tuple(r for r in there if r.step <= depth) for depth in DEPTHS}
 
 
-def _without_hidden_refs(chunk: Chunk, catalogue: Mapping[str, Chunk], user: User) -> Chunk:
-    refs = tuple(r for r in chunk.refs if r in catalogue and user.sees(catalogue[r]))
+def _without_hidden_refs(chunk: Chunk, find: Finder, user: User) -> Chunk:
+    refs = tuple(r for r in chunk.refs if (there := find(r)) is not None and user.sees(there))
     return replace(chunk, refs=refs)

@@ -14,12 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ragfilter.errors import RuleError
 from ragfilter.model import Chunk
-from ragfilter.rules.lint import Finding, find_shared, lint
 from ragfilter.rules.rule import Rule, parse, shorten
+
+if TYPE_CHECKING:
+    from ragfilter.rules.lint import Finding
 
 State = Literal["invalid", "warning", "none", "valid"]
 STATES: tuple[State, ...] = ("invalid", "warning", "none", "valid")
@@ -80,6 +82,9 @@ class Checks:
         found = self._known.get(key)
         if found is None:
             rule, title, text = ({chunk.id: of} for of in (chunk.rule, chunk.title, chunk.text))
+            # Here and below: the page keeps a `Checks`, and most visits have no rule checked.
+            from ragfilter.rules.lint import lint
+
             found = self._known[key] = lint(rule, title, text)
         return found
 
@@ -153,6 +158,8 @@ def make_listing(
     chunks = tuple(chunks)
     ruled = {chunk.id: chunk for chunk in chunks if chunk.rule}
     texts = {i: chunk.rule or "" for i, chunk in ruled.items()}
+    from ragfilter.rules.lint import find_shared
+
     same = find_shared(texts, {i: chunk.title for i, chunk in ruled.items()})
 
     def state(chunk: Chunk) -> State:

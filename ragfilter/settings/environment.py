@@ -34,6 +34,13 @@ class Places(BaseModel):
         description="sentence-transformers name or path, or openai:NAME for embeddings from the "
         "LLM's endpoint. Empty uses the bundled MiniLM.",
     )
+    catalogue_limit: int = Field(
+        1_000_000,
+        ge=0,
+        description="Largest collection, in chunks, whose rules and clearances are all kept in "
+        "memory for searches, about 0.5 KB each. Above it clearance is a condition of every search "
+        "in the store, and rules are read with the hits.",
+    )
     fetch_models: bool = Field(
         False,
         description="Whether to download a named model from the Hugging Face Hub if it is not on "

@@ -25,7 +25,7 @@ def export(
     workspace: Workspace, collection: ChromaCollection, user: User = UNRESTRICTED
 ) -> Iterator[str]:
     """One line a chunk that `user` may see. Raises StoreError."""
-    known = collection.catalogue()
+    known = collection.entries()
     given = {
         row.chunk.id: row.clearance_as_given
         for row in copies.read_copy(workspace.copy_path(collection.name))

@@ -152,7 +152,7 @@ def check(store: ChromaStore, name: str, embedder: Embedder) -> tuple[Finding, .
         sample = raw.get(limit=SAMPLE, include=["embeddings"])["embeddings"]
     lengths = np.linalg.norm(np.asarray(cast(Any, sample), dtype=np.float32), axis=1)
     unit = bool((np.abs(lengths - 1) < NEAR_ONE).all())
-    known = collection.catalogue()
+    known = collection.entries()
     first = collection.chunks(list(known)[:SAMPLE])
     rules = sum(1 for chunk in known.values() if chunk.rule)
     hidden = sum(1 for c in known.values() if c.clearance != 0 or c.department)

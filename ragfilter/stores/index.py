@@ -244,7 +244,7 @@ def _withhold(store: ChromaStore, name: str, path: Path, given: Mapping[str, Rec
         collection = store.collection(name)
         if not collection.withheld and any(
             _for_whom(chunk) != _for_whom(given[i].chunk)
-            for i, chunk in collection.catalogue().items()
+            for i, chunk in collection.entries().items()
             if i in given
         ):
             collection.withhold()

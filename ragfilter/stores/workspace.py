@@ -24,6 +24,7 @@ import json
 import os
 import threading
 from datetime import datetime
+from math import inf
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -46,10 +47,13 @@ _opening = threading.RLock()
 class Workspace:
     """An open workspace folder. Made by `Workspace.open`; use it in a `with` or close it."""
 
-    def __init__(self, path: Path, *, server: Server | None, database_url: str) -> None:
+    def __init__(
+        self, path: Path, *, server: Server | None, database_url: str, catalogue_limit: float
+    ) -> None:
         self.path = path
         self.server = server
         self.database_url = database_url or f"sqlite:///{path / 'ragfilter.db'}"
+        self._catalogue_limit = catalogue_limit
         self._lock = FileLock(path / ".lock", thread_local=False)
         self._store: ChromaStore | None = None
         self._times_open = 0
@@ -62,17 +66,24 @@ class Workspace:
         kind: str = "ragfilter",
         server: Server | None = None,
         database_url: str = "",
+        catalogue_limit: float = inf,
     ) -> Workspace:
         """Open the folder at `path`, made where it is missing.
 
         `kind` tells others what holds it ("app", "index"). With `server` the vectors live there and
-        the folder is not locked. Raises WorkspaceLocked, and InputError if `path` is unusable.
+        the folder is not locked. Searches keep no catalogue of collections with more chunks than
+        `catalogue_limit`. Raises WorkspaceLocked, and InputError if `path` is unusable.
         """
         folder = _folder(path)
         with _opening:
             workspace = _open.get(folder)
             if workspace is None:
-                workspace = cls(folder, server=server, database_url=database_url)
+                workspace = cls(
+                    folder,
+                    server=server,
+                    database_url=database_url,
+                    catalogue_limit=catalogue_limit,
+                )
                 if server is None:
                     workspace._own(kind)
                 _open[folder] = workspace
@@ -110,6 +121,7 @@ class Workspace:
                     if self.server is not None
                     else ChromaStore.folder(self.chroma_dir)
                 )
+                self._store.catalogue_limit = self._catalogue_limit
             return self._store
 
     def close(self) -> None:

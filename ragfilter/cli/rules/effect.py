@@ -151,7 +151,7 @@ def labels_of(
         return read, settings
     # Nobody named them, so an LLM is not paid for them.
     settings = settings.with_values({"query_must.enabled": True, "judge.enabled": False})
-    catalogue = bench.collection(place.collection).catalogue()
+    catalogue = bench.collection(place.collection).entries()
     seen_by = viewer(user, settings)
     return stored.everything(bench.labels, place.collection, catalogue, seen_by), settings
 

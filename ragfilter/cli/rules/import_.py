@@ -53,7 +53,7 @@ def import_(
 
     with place.open("rules") as bench:
         store = bench.collection(place.collection)
-        stored = {i: c.rule for i, c in store.catalogue().items()}
+        stored = {i: c.rule for i, c in store.entries().items()}
         incomplete = store.incomplete
         parts.tell(incomplete)
         plan = files.plan(file, stored, with_doubts=with_doubts, prune=prune)

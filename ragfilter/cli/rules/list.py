@@ -74,7 +74,7 @@ def list_(
     wanted = Filter(text, tuple(types or ()), tuple(sources or ()), tuple(states or ()))
     with place.open("rules") as bench:
         store = bench.collection(place.collection)
-        every = store.catalogue().values()
+        every = store.entries().values()
         seen = [chunk for chunk in every if user.sees(chunk)]
         exported = bench.journal.edited_since_export(place.collection)
         incomplete = store.incomplete

@@ -77,7 +77,7 @@ def matrix(
                     remedy="Ask some in the app, or pass a file of questions.",
                 )
         backends = parts.backends(bench, place.collection)
-        catalogue = backends.collection.catalogue() or {}
+        catalogue = bench.collection(place.collection).entries()
         if queries is not None:
             labels = parts.read_labels(
                 chosen, queries, qrels, bench, place.collection, user, settings

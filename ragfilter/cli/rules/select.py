@@ -11,7 +11,7 @@ from ragfilter.errors import CollectionMissing, InputError
 from ragfilter.model import Chunk, User
 
 if TYPE_CHECKING:
-    from ragfilter.protocols import Collection
+    from ragfilter.stores.chroma.collection import ChromaCollection
 
 FIELDS = ("type", "source", "id", "title", "rule")
 RULE_VALUES = ("any", "none")
@@ -72,7 +72,7 @@ def condition(text: str) -> Condition:
 
 
 def select(
-    collection: Collection,
+    collection: ChromaCollection,
     where: Sequence[str] = (),
     *,
     user: User,
@@ -84,7 +84,7 @@ def select(
     Raises InputError, StoreError, and CollectionMissing if the collection is empty.
     """
     conditions = [condition(text) for text in where]
-    known = collection.catalogue()
+    known = collection.entries()
     if not known:
         raise CollectionMissing(
             f"The collection {collection.name!r} is empty.", remedy="Index chunks into it first."

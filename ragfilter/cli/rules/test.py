@@ -64,7 +64,7 @@ def run_expectations(
         user = viewing.viewer
         with place.open("rules") as bench:
             store = bench.collection(place.collection)
-            chunks = store.catalogue()
+            chunks = store.entries()
             incomplete = store.incomplete
         parts.tell(incomplete)
         known = {i: chunk.rule for i, chunk in chunks.items() if user.sees(chunk)}

@@ -5,13 +5,17 @@ tables by range and by terrain that crowd out the rule one looks for, and a few 
 that most readers may not see. Everything here was written for this project.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ragfilter.ingest.demo.tables import Record, all_tables
 from ragfilter.model import User
+
+if TYPE_CHECKING:
+    from ragfilter.ingest.demo.tables import Record
 
 _CORPUS_FILES = ("rules.jsonl", "monsters.jsonl", "spells.jsonl", "items.jsonl", "travel.jsonl")
 _LABEL_FILES = (
@@ -25,6 +29,9 @@ USERS = {"Guest": User(), "Player": User(1), "Referee": User(3, ("referee",))}
 
 def records() -> Iterator[Record]:
     """Every chunk of the collection as a plain record, the tables first, in a fixed order."""
+    # Imported here: the page takes its example questions from this package.
+    from ragfilter.ingest.demo.tables import all_tables
+
     yield from all_tables()
     for name in _CORPUS_FILES:
         yield from _json_lines(name)

@@ -159,15 +159,14 @@ class ChromaCollection:
         # Chroma refuses a condition, or a list of ids, that admits one which its index lacks.
         lost = self._lost(raw)
         pushed = None
-        if where is not None:
-            if ids is None and _is_ours(raw) and can_push(where) and not lost:
-                pushed = condition(where)
-            else:
-                ids = self._admitted(ids, where)
-        if ids is not None:
-            known = self.catalogue()
-            ids = [i for i in dict.fromkeys(ids) if i in known and i not in lost]
-            if len(ids) == len(known):
+        if where is not None and ids is None and _is_ours(raw) and can_push(where) and not lost:
+            pushed = condition(where)
+        elif where is not None or ids is not None:
+            known = self._known(ids)
+            admits = admission(where or Where())
+            asked = known if ids is None else dict.fromkeys(ids)
+            ids = [i for i in asked if i in known and i not in lost and admits(known[i])]
+            if isinstance(known, Catalogue) and len(ids) == len(known):
                 ids = None
         hits: list[tuple[str, float]] = []
         for page in [None] if ids is None else _pages(ids, IDS_PAGE):
@@ -195,8 +194,13 @@ class ChromaCollection:
                 found[i] = rows.to_chunk(i, metadata, text)
         return {i: found[i] for i in ids if i in found}
 
-    def catalogue(self) -> Catalogue:
-        """Every chunk by id without text; kept in memory until the version changes."""
+    def catalogue(self) -> Catalogue | None:
+        """Every chunk by id without text; None where the store keeps none that large."""
+        return None if self._is_large(self.raw()) else self.entries()
+
+    def entries(self) -> Catalogue:
+        """Every chunk by id without text, however many there are; kept in memory until the version
+        changes."""
         version = self.version
         kept = self._store.catalogues.get(self._name)
         if kept is not None and kept[0] == version:
@@ -323,14 +327,26 @@ class ChromaCollection:
     def _read_lost(self, raw: RawCollection) -> set[str]:
         probe: Any = np.eye(1, insides.dimension(raw) or 1, dtype=np.float32)
         with guard(self._store.where):
-            ids = raw.get(include=[])["ids"]
+            # What is lost is older than what is found: of a large collection, the first are asked.
+            first = IDS_PAGE if self._is_large(raw) else None
             try:
-                for page in _pages(ids, IDS_PAGE):
+                for page in _pages(raw.get(include=[], limit=first)["ids"], IDS_PAGE):
                     raw.query(query_embeddings=probe, n_results=1, ids=page, include=[])
             except InternalError:
+                ids = raw.get(include=[])["ids"]
                 found = raw.query(query_embeddings=probe, n_results=len(ids), include=[])["ids"]
                 return set(ids).difference(found[0])
         return set()
+
+    def _is_large(self, raw: RawCollection) -> bool:
+        """Whether it has too many chunks for a catalogue. One that others made always gets one:
+        Chroma cannot check conditions on metadata of any form."""
+        if not _is_ours(raw):
+            return False
+        version, kept = self.version, self._store.counts.get(self._name)
+        if kept is None or kept[0] != version:
+            kept = self._store.counts[self._name] = (version, self._count(raw))
+        return kept[1] > self._store.catalogue_limit
 
     def _count(self, raw: RawCollection) -> int:
         with guard(self._store.where):
@@ -391,10 +407,12 @@ class ChromaCollection:
             for i, metadata in zip(got["ids"], cast(Any, got["metadatas"]), strict=True):
                 yield i, rows.to_entry(i, metadata)
 
-    def _admitted(self, ids: Sequence[str] | None, where: Where) -> list[str]:
-        known = self.catalogue()
-        admits = admission(where)
-        return [i for i in (known if ids is None else ids) if i in known and admits(known[i])]
+    def _known(self, ids: Sequence[str] | None) -> Mapping[str, Chunk]:
+        """At least these chunks by id without text; all where `ids` is None."""
+        if ids is None:
+            return self.entries()
+        catalogue = self.catalogue()
+        return dict(self._read_entries(ids)) if catalogue is None else catalogue
 
     def _unknown(self, chunk_id: str) -> StoreError:
         return StoreError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from math import inf
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
@@ -58,7 +59,11 @@ class ChromaStore:
         self.where = where
         self.shared = shared
         self.writing = threading.RLock()
+        self.catalogue_limit = inf
+        """Of our own collections with more chunks than this, searches keep no catalogue."""
         self.catalogues: dict[str, tuple[str, Catalogue]] = {}
+        self.counts: dict[str, tuple[str, int]] = {}
+        """How many chunks a version of a collection has."""
         self.unwritten: set[str] = set()
         """Collections whose catalogue in memory is newer than its file, since rules were edited."""
         self.replaced: set[str] = set()

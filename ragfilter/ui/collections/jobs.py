@@ -10,7 +10,7 @@ from ragfilter.text.pace import in_words
 from ragfilter.ui.look import html, numbers
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.main import problems
-from ragfilter.ui.session import questions
+from ragfilter.ui.session import collections
 from ragfilter.ui.session.resources import Resources
 
 LOOK_S = 1.0
@@ -37,7 +37,7 @@ def _all(queue: Queue) -> None:
     if ended != st.session_state.get("jobs-ended", set()):
         st.session_state["jobs-ended"] = ended
         # There is a new collection, or one holds something else.
-        questions.forget_collections()
+        collections.forget()
         st.rerun()
 
 
@@ -104,7 +104,7 @@ def _buttons(job: Job, queue: Queue) -> None:
                 help="Opens the collection on the Inspect page.",
             ):  # fmt: skip
                 st.session_state.collection = job.order.collection
-                questions.forget_collections()
+                collections.forget()
                 st.switch_page("pages/inspect.py")
         else:
             st.button(

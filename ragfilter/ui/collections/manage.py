@@ -17,7 +17,7 @@ from ragfilter.ui.collections import theirs
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.main import problems
-from ragfilter.ui.session import questions, state
+from ragfilter.ui.session import collections, state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 
@@ -63,7 +63,7 @@ def _table(every: tuple[Facts, ...]) -> None:
         "rules": [facts.rules for facts in every],
         "labels": [facts.labels for facts in every],
         "embedding model": [facts.model or "unknown" for facts in every],
-        "space": [questions.SPACES[facts.info.space] for facts in every],
+        "space": [collections.SPACES[facts.info.space] for facts in every],
         "last change": [f"{facts.changed:%Y-%m-%d %H:%M}" if facts.changed else "unknown"
                         for facts in every],
         "state": [STATES[facts.info.complete] if facts.info.ours else "not made by ragfilter"
@@ -140,4 +140,4 @@ def _do(change: partial[None], name: str, after: str) -> None:
     if st.session_state.collection == name:
         st.session_state.collection = after
     st.session_state["manage-name"] = after
-    questions.forget_collections()
+    collections.forget()

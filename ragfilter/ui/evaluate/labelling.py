@@ -32,7 +32,7 @@ JOB, BILL = "proposing", "bill"
 def draw(visit: Visit, name: str, sets: Mapping[str, int]) -> None:
     """Counts, conflicts, and the LLM's part. Raises StoreError."""
     book, collection = visit.resources.bench.labels, st.session_state.collection
-    catalogue = visit.resources.bench.collection(collection).catalogue()
+    catalogue = visit.resources.bench.collection(collection).entries()
     user = viewer(state.user(), visit.settings)
     seen = visible_labels(book.standing(collection), catalogue, user)
     html.draw(f'<p class="rf-say">{html.text(told(seen))}</p>')

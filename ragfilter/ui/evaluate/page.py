@@ -218,7 +218,7 @@ def draw_llm_note(visit: Visit) -> None:
     if not st.session_state.get("with-llm"):
         return
     bench, collection = visit.resources.bench, st.session_state.collection
-    user, catalogue = viewer(state.user(), visit.settings), bench.collection(collection).catalogue()
+    user, catalogue = viewer(state.user(), visit.settings), bench.collection(collection).entries()
     labels = visible_labels(bench.labels.standing(collection), catalogue, user)
     said = f"LLM labels count here. {stored.agreed(labels).told}"
     html.draw(f'<p class="rf-aside">{html.text(said)}</p>')

@@ -125,7 +125,7 @@ def _notes(measured: Measured, visit: Visit) -> list[str]:
         )
     bench = visit.resources.bench
     collection = bench.collection(run.plan.collection)
-    notes += changed_since(run.plan, collection.version, collection.catalogue(), bench.labels)
+    notes += changed_since(run.plan, collection.version, collection.entries(), bench.labels)
     if len(measured.records) == 1 and run.complete:
         notes.append(
             "Only one question is measured: nothing can be held out, so there is no best fixed k "

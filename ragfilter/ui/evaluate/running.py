@@ -27,7 +27,7 @@ def labels(visit: Visit, name: str, *, llm: bool = False) -> Labels:
     if none is left, and StoreError."""
     bench, chosen = visit.resources.bench, st.session_state.collection
     found = stored.load(bench.labels, chosen, name, llm=llm)
-    catalogue = bench.collection(chosen).catalogue()
+    catalogue = bench.collection(chosen).entries()
     return measurable(found, catalogue, viewer(state.user(), visit.settings))
 
 
@@ -38,7 +38,7 @@ def gone(visit: Visit, name: str, given: Labels, *, llm: bool = False) -> tuple[
     if not viewer(state.user(), visit.settings).unrestricted:
         return [], 0
     bench, chosen = visit.resources.bench, st.session_state.collection
-    known = bench.collection(chosen).catalogue()
+    known = bench.collection(chosen).entries()
     found = stored.load(bench.labels, chosen, name, llm=llm)
     ids = sorted({i for grades in found.qrels.values() for i in grades if i not in known})
     return ids, len(found.qrels) - len(given.qrels)

@@ -202,7 +202,7 @@ def _import(visit: Visit, questions: UploadedFile, qrels: UploadedFile | None) -
     try:
         asked, rows, told = read_files(questions, qrels)
         user = viewer(state.user(), visit.settings)
-        there = {i for i, c in bench.collection(collection).catalogue().items() if user.sees(c)}
+        there = {i for i, c in bench.collection(collection).entries().items() if user.sees(c)}
         if rows and not any(chunk in there for _, chunk, _ in rows):
             raise InputError(
                 f"None of the labelled ids, such as {rows[0][1]!r}, is in the collection "

@@ -13,7 +13,7 @@ from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.main import problems
 from ragfilter.ui.panels import clearance
-from ragfilter.ui.session import build, questions, state
+from ragfilter.ui.session import build, collections, state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
 from ragfilter.ui.sidebar import examples
@@ -55,7 +55,7 @@ def draw(visit: Visit, error: RagfilterError | None, start: Start = INSPECT) -> 
     else:
         built = _no_question(visit, start)
     if built:
-        questions.forget_collections()
+        collections.forget()
         st.rerun()
 
 

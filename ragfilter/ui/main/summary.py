@@ -13,7 +13,7 @@ from ragfilter.ui.curve.points import cut_of
 from ragfilter.ui.look import html, numbers, theme
 from ragfilter.ui.look.prose import literal, quiet
 from ragfilter.ui.panels import judge_words
-from ragfilter.ui.session import questions
+from ragfilter.ui.session import collections
 from ragfilter.ui.session.visit import View
 
 ELSEWHERE = (
@@ -59,7 +59,7 @@ def unnamed(view: View) -> str:
 
 def _fitted(view: View) -> None:
     """One quiet line, where thresholds in force were fitted to something else."""
-    info = questions.collections(view.resources).get(view.result.pool.collection)
+    info = collections.known(view.resources).get(view.result.pool.collection)
     if info is None:
         return
     here = Fit(info.name, info.embedder, info.space)

@@ -58,13 +58,14 @@ class Groups:
 
 
 def groups(resources: Resources) -> Groups:
-    """The levels and departments of the chosen collection, read again once it was changed here."""
+    """The levels and departments of the chosen collection, read again once it was changed here;
+    none of one that is too large for a catalogue."""
     name = st.session_state.collection
     known: dict[str, tuple[str, Groups]] = st.session_state.setdefault("groups", {})
     try:
         if name not in known or resources.bench.stores.of(name).outdated(known[name][0]):
             store = resources.bench.collection(name)
-            known[name] = (store.version, Groups.of(store.catalogue().values()))
+            known[name] = (store.version, Groups.of((store.catalogue() or {}).values()))
     except RagfilterError:
         return Groups(0, {})
     return known[name][1]

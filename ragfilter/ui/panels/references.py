@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ragfilter.judge.references import DEPTHS, Reached, walk
+from ragfilter.judge.references import DEPTHS, Reached, finder, walk
 from ragfilter.model import Chunk, Result, User
 from ragfilter.report.forecast import preview_expansion
 from ragfilter.settings.schema import Settings, field
@@ -86,11 +86,11 @@ def learn(
 ) -> Known:
     """What is known around a chunk: all of it bare, and the texts that an expansion would show now
     or with other settings. Raises StoreError."""
-    catalogue = collection.catalogue()
-    root = catalogue.get(chunk_id)
+    find = finder(collection)
+    root = find(chunk_id)
     if root is None:
         return Known({}, {})
-    around = list(walk(root, depth=max(DEPTHS), most=CLOSURE, find=catalogue.get))
+    around = list(walk(root, depth=max(DEPTHS), most=CLOSURE, find=find))
     bare = {chunk_id: root, **{reached.chunk.id: reached.chunk for reached in around}}
     most = max(settings.judge.max_expansion, int(field("judge.max_expansion").ceiling or 0))
     shown = dict.fromkeys(reached.chunk.id for reached in around[:most])

@@ -44,7 +44,7 @@ class Desk:
         """The workspace's labels of what may be seen, with a demo's own; None if there are none.
         Raises StoreError."""
         bench = self.resources.bench
-        catalogue = bench.collection(self.collection).catalogue()
+        catalogue = bench.collection(self.collection).entries()
         return stored.everything(bench.labels, self.collection, catalogue, self.user)
 
     def chunk(self, chunk_id: str | None) -> Chunk | None:
@@ -76,7 +76,7 @@ def lay(collection: str, settings: Settings, resources: Resources) -> Desk:
     user = UNRESTRICTED if st.session_state.operator else viewer(state.user(), settings)
     store = resources.bench.collection(collection)
     version = store.version
-    every = store.catalogue()
+    every = store.entries()
     seen = every
     if not user.unrestricted:
         seen = Catalogue({i: chunk for i, chunk in every.items() if user.sees(chunk)})

@@ -94,7 +94,7 @@ def _start(collection: str, user: User, resources: Resources) -> None:
         return
     book, templates = resources.bench.drafts, resources.bench.templates()
     timeout_s = resources.deployment.answer_timeout_s
-    known = resources.bench.collection(collection).catalogue()
+    known = resources.bench.collection(collection).entries()
     # What an operator queued counts for those alone who may see it.
     waiting = [i for i in book.waiting(collection) if i in known and user.sees(known[i])]
     made: list[Draft] = []

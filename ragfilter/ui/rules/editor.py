@@ -89,7 +89,7 @@ def draw(
 def _begin(chunk: Chunk, collection: str, user: User, resources: Resources) -> None:
     """Put a rule to begin with into the editor, as a sibling that the user may see has it."""
     catalogue = resources.bench.collection(collection).catalogue()
-    others = (c for c in catalogue.values() if c.rule and c.id != chunk.id and user.sees(c))
+    others = (c for c in (catalogue or {}).values() if c.rule and c.id != chunk.id and user.sees(c))
     found = propose(chunk.name, ((each.name, each.rule or "") for each in others))
     saving.draft(chunk.id, found or template(chunk.name))
 

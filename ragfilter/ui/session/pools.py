@@ -65,6 +65,8 @@ def follow(
     if pool is None or (asked.version, asked.reach) != (before, now.reach):
         return None
     chunks = resources.bench.collection(asked.collection).catalogue()
+    if chunks is None:
+        return None
     pool = renew_rules(pool, chunks, settings, now.reach.user, now.reach.wanted)
     if pool is None:
         return None

@@ -1,4 +1,4 @@
-"""The session's question: when it is asked and gathered, and which collections it can be put to.
+"""The session's question: when it is asked, gathered and completed.
 
 The store is asked when something is submitted (a question, a collection, an edit, a fresh session),
 and never because a setting changed.
@@ -10,7 +10,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, cast
 
 import streamlit as st
 
@@ -19,42 +18,11 @@ from ragfilter.errors import RagfilterError
 from ragfilter.model import Pool
 from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
-from ragfilter.ui.look import numbers
 from ragfilter.ui.session import asking, pools, state
 from ragfilter.ui.session.asking import Wish
 from ragfilter.ui.session.resources import Resources
 
-if TYPE_CHECKING:
-    from ragfilter.stores.chroma.store import CollectionInfo
-
 log = logging.getLogger(__name__)
-
-SPACES = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
-
-
-def collections(resources: Resources) -> dict[str, CollectionInfo]:
-    """The collections by name, as they were when the session began or last looked."""
-    found = st.session_state.get("collections")
-    if found is None:
-        found = {info.name: info for info in resources.bench.collections()}
-        st.session_state["collections"] = found
-    chosen = st.session_state.collection
-    if chosen not in found:
-        if chosen:
-            state.ignore(f"There is no collection {chosen!r}.")
-        st.session_state.collection = "demo" if "demo" in found else next(iter(found), "")
-    return cast("dict[str, CollectionInfo]", found)
-
-
-def forget_collections() -> None:
-    """Look again: one was made."""
-    st.session_state.pop("collections", None)
-
-
-def label(info: CollectionInfo) -> str:
-    """``demo · 431 chunks · l2``."""
-    note = "" if info.complete else " · incomplete"
-    return f"{info.name} · {numbers.chunks(info.count)} · {SPACES[info.space]}{note}"
 
 
 def pool(settings: Settings, resources: Resources) -> Pool | None:

@@ -11,29 +11,30 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from ragfilter.answer.stream import Answer, Prices
 from ragfilter.engine.backends import Backends
 from ragfilter.indexing.worker import Worker
 from ragfilter.layers.quality import Quality, reranker_key
 from ragfilter.model import Chunk, Pool
 from ragfilter.protocols import Reranker, Vectors
-from ragfilter.rules.overview import Checks, Listing
+from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
-from ragfilter.ui.panels.references import Known
-from ragfilter.ui.session.background import Job
 from ragfilter.ui.session.scores import Remembering
 from ragfilter.ui.session.shelf import Shelf
 from ragfilter.ui.session.state import Asked
-from ragfilter.ui.sidebar.examples import Example
 from ragfilter.workbench import Workbench, open_workbench, read_deployment
 
 if TYPE_CHECKING:
+    from ragfilter.answer.stream import Answer, Prices
     from ragfilter.evaluate.effect import Labelled
     from ragfilter.evaluate.proposed import Evidence, Suggested
     from ragfilter.evaluate.rule_matrix import Matrix
     from ragfilter.rules.draft import Draft
+    from ragfilter.rules.overview import Listing
     from ragfilter.ui.evaluate.measured import Measured
+    from ragfilter.ui.panels.references import Known
     from ragfilter.ui.rules.drafting_run import Run
+    from ragfilter.ui.session.background import Job
+    from ragfilter.ui.sidebar.examples import Example
     from ragfilter.ui.tune.gathered import Work
 
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
@@ -46,17 +47,14 @@ class Resources:
 
     bench: Workbench
     deployment: Deployment
-    pools: Shelf[Pool] = field(default_factory=lambda: Shelf[Pool](POOLS))
-    scores: Shelf[float] = field(default_factory=lambda: Shelf[float](SCORES))
-    answers: Shelf[Answer] = field(default_factory=lambda: Shelf[Answer](ANSWERS))
-    vectors: Shelf[Vectors] = field(default_factory=lambda: Shelf[Vectors](VECTORS))
-    chunks: Shelf[Chunk] = field(default_factory=lambda: Shelf[Chunk](CHUNKS))
+    pools: Shelf[Pool] = field(default_factory=lambda: Shelf(POOLS))
+    scores: Shelf[float] = field(default_factory=lambda: Shelf(SCORES))
+    answers: Shelf[Answer] = field(default_factory=lambda: Shelf(ANSWERS))
+    vectors: Shelf[Vectors] = field(default_factory=lambda: Shelf(VECTORS))
+    chunks: Shelf[Chunk] = field(default_factory=lambda: Shelf(CHUNKS))
     drafts: Shelf[Job[Draft]] = field(default_factory=lambda: Shelf(DRAFTS))
-    examples: Shelf[tuple[Example, ...]] = field(
-        default_factory=lambda: Shelf[tuple[Example, ...]](16)
-    )
-
-    jobs: Shelf[Job[Pool]] = field(default_factory=lambda: Shelf[Job[Pool]](JOBS))
+    examples: Shelf[tuple[Example, ...]] = field(default_factory=lambda: Shelf(16))
+    jobs: Shelf[Job[Pool]] = field(default_factory=lambda: Shelf(JOBS))
     listings: Shelf[Listing] = field(default_factory=lambda: Shelf(8))
     labelled: Shelf[Job[Labelled]] = field(default_factory=lambda: Shelf(4))
     renewed: Shelf[tuple[object, Labelled]] = field(default_factory=lambda: Shelf(4))
@@ -66,15 +64,17 @@ class Resources:
     tried: Shelf[Run] = field(default_factory=lambda: Shelf(16))
     matrices: Shelf[Matrix] = field(default_factory=lambda: Shelf(4))
     checks: Checks = field(default_factory=Checks)
-    measuring: Shelf[Job[None]] = field(default_factory=lambda: Shelf[Job[None]](JOBS))
+    measuring: Shelf[Job[None]] = field(default_factory=lambda: Shelf(JOBS))
     gathered: Shelf[Work] = field(default_factory=lambda: Shelf(GATHERED))
     maps: Shelf[Work] = field(default_factory=lambda: Shelf(GATHERED))
     measured: Shelf[Measured] = field(default_factory=lambda: Shelf(MEASURED))
-    neighbours: Shelf[Known] = field(default_factory=lambda: Shelf[Known](NEIGHBOURS))
+    neighbours: Shelf[Known] = field(default_factory=lambda: Shelf(NEIGHBOURS))
 
     @property
     def prices(self) -> Prices | None:
         """What tokens cost, None if no price is set."""
+        from ragfilter.answer.stream import Prices
+
         where = self.deployment
         given = Prices(where.price_prompt, where.price_completion, where.currency)
         return given if given.prompt or given.completion else None

@@ -14,7 +14,7 @@ from ragfilter.model import Result, User
 from ragfilter.report import Row, Summary, rows, summary
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.main import problems
-from ragfilter.ui.session import questions, state
+from ragfilter.ui.session import collections, state
 from ragfilter.ui.session.resources import Resources, open_resources
 from ragfilter.ui.session.state import Asked
 
@@ -95,8 +95,8 @@ def begin() -> Visit:
             # First: the link may name a judge prompt of the workspace.
             resources = open_resources()
             state.begin()
-            collections = questions.collections(resources)
-        return Visit(state.settings(), collections, resources)
+            known = collections.known(resources)
+        return Visit(state.settings(), known, resources)
     except RagfilterError as error:
         problems.show(error)
         st.stop()
@@ -111,6 +111,12 @@ def view(
     """
     if not visit.ready:
         return None, None
+    if not st.session_state.pending and state.asked() is None:
+        state.share(more=more)
+        return None, None
+    # Loaded with the first question.
+    from ragfilter.ui.session import questions
+
     try:
         pool = questions.pool(visit.settings, visit.resources)
         asked = state.asked()

@@ -19,8 +19,8 @@ from ragfilter.settings.config import Config
 from ragfilter.settings.schema import Settings, field, fields
 from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import quiet
-from ragfilter.ui.panels import clearance, costs, judge_words
-from ragfilter.ui.session import questions, state
+from ragfilter.ui.panels import clearance, costs
+from ragfilter.ui.session import collections, state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import View, Visit
 from ragfilter.ui.sidebar import files, setting
@@ -42,7 +42,7 @@ def brand() -> None:
 
 def choose(visit: Visit) -> None:
     """Collection and profile."""
-    labels = {name: questions.label(each) for name, each in visit.collections.items()}
+    labels = {name: collections.label(each) for name, each in visit.collections.items()}
     names = list(labels)
     with st.sidebar:
         with st.container(key="choices", gap="small"):
@@ -117,7 +117,11 @@ def draw(visit: Visit, view: View | None) -> None:
 def _layers(visit: Visit, view: View | None) -> None:
     settings, own, resources = visit.settings, state.own(), visit.resources
     summary = None if view is None else view.summary
-    judged = "" if view is None else judge_words.card(view.result, resources.prices)
+    judged = ""
+    if view is not None:
+        from ragfilter.ui.panels import judge_words
+
+        judged = judge_words.card(view.result, resources.prices)
     lines = {} if summary is None else {layer.name: layer for layer in summary.layers}
     with st.container(key="layers", gap=None):
         st.markdown(quiet("Layers, in order of execution"), help=costs.ORDER)

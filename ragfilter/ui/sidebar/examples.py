@@ -115,7 +115,7 @@ def _titles(collection: str, resources: Resources) -> tuple[Example, ...]:
     try:
         source = resources.bench.collection(collection)
         # Whoever reads the page may not see every chunk: only what all may see is an example.
-        every = source.catalogue().values()
+        every = (source.catalogue() or {}).values()
         ids = sorted(c.id for c in every if c.clearance == 0 and c.department is None)
         picked = ids[:: max(1, len(ids) // MOST)][:MOST]
         titles = [chunk.title for chunk in source.chunks(picked).values() if chunk.title]
