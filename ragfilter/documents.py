@@ -57,8 +57,8 @@ def to_hits(
     read = to_chunks([doc for doc, _ in given])
     seen = [place for place, (chunk, _) in enumerate(read) if user.sees(chunk)]
     places = seen or range(len(read))
-    hidden = [warning for chunk, said in read if not user.sees(chunk) for warning in said]
-    log_all(hidden)
+    known = set(seen)
+    log_all([warning for i, (_, said) in enumerate(read) if i not in known for warning in said])
     numbers = [_number(value, place) for place, value in enumerate(values, start=1)]
     chunks = _with_ids([(i + 1, read[i][0]) for i in places])
     hits, space, warnings = _to_hits(chunks, [numbers[i] for i in places], metric)

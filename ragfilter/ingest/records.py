@@ -21,9 +21,8 @@ import json
 import math
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from ragfilter.errors import InputError, RuleError
 from ragfilter.model import Chunk, readable_level
@@ -35,8 +34,7 @@ FIELDS = frozenset(
 ) | {"department", "query_must", "metadata"}
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A chunk with the place it came from ("rules.jsonl, line 3").
 
     `clearance_as_given` is the text of a clearance or department that could not be read (then the
@@ -67,11 +65,10 @@ def to_record(raw: Mapping[str, Any], *, place: str, source: str = "") -> Record
     """
     warnings: list[str] = []
     clearance, as_given = _clearance(raw.get("clearance"))
-    department = raw.get("department")
+    department, name = raw.get("department"), "clearance"
     if not _is_plain(department):
-        clearance, as_given = None, _words(department)
+        clearance, as_given, department, name = None, _words(department), None, "department"
     if clearance is None:
-        name = "clearance" if _is_plain(department) else "department"
         warnings.append(f"{place}: the {name} {as_given} cannot be read, so the chunk is hidden.")
     rule, complaint = _rule(raw.get("query_must"))
     if complaint:
@@ -85,7 +82,7 @@ def to_record(raw: Mapping[str, Any], *, place: str, source: str = "") -> Record
         page=_page(raw.get("page"), place),
         refs=_refs(raw.get("refs"), place),
         clearance=clearance,
-        department=_words(department) or None if _is_plain(department) else None,
+        department=_words(department) or None,
         rule=rule,
         metadata=_own_fields(raw, place),
     )
@@ -162,6 +159,8 @@ def _kind(value: object) -> str:
 
 def _plain(raw: Mapping[str, Any], key: str, place: str) -> str:
     value = raw.get(key)
+    if value is None:
+        return ""
     if not _is_plain(value):
         _refuse(place, f"{key} is not text", f"Write {key} as text, or leave it out.")
     return _words(value)
@@ -181,12 +180,12 @@ def _refs(value: object, place: str) -> tuple[str, ...]:
         return ()
     if isinstance(value, str):
         value = _split_refs(value)
-    if not isinstance(value, list | tuple) or not all(
-        isinstance(ref, str) or whole_number(ref) is not None for ref in value
-    ):
-        _refuse(place, "refs is not a list of chunk ids", 'Write it like ["id-1", "id-2"].')
-    refs = (whole(str(ref)).strip() for ref in value)
-    return tuple(dict.fromkeys(ref for ref in refs if ref))
+    refs: list[str] = []
+    for ref in value if isinstance(value, list | tuple) else [None]:
+        if not isinstance(ref, str) and whole_number(ref) is None:
+            _refuse(place, "refs is not a list of chunk ids", 'Write it like ["id-1", "id-2"].')
+        refs.append(whole(str(ref)).strip())
+    return tuple(dict.fromkeys(filter(None, refs)))
 
 
 def _split_refs(text: str) -> object:

@@ -109,11 +109,12 @@ def with_visible_refs(hits: Iterable[Hit], pool: Pool, user: User) -> tuple[Hit,
 
 
 def _name_all(hits: Iterable[Hit], named: Callable[[Chunk], tuple[str, ...]]) -> tuple[Hit, ...]:
-    shown = ((hit, _naming(hit.chunk, named(hit.chunk))) for hit in hits)
+    shown = ((hit, _naming(hit.chunk, named)) for hit in hits)
     return tuple(hit if hit.chunk is chunk else replace(hit, chunk=chunk) for hit, chunk in shown)
 
 
-def _naming(chunk: Chunk, refs: tuple[str, ...]) -> Chunk:
+def _naming(chunk: Chunk, named: Callable[[Chunk], tuple[str, ...]]) -> Chunk:
+    refs = named(chunk) if chunk.refs else ()
     return chunk if refs == chunk.refs else replace(chunk, refs=refs)
 
 
@@ -140,7 +141,7 @@ def for_user(result: Result) -> Result:
             pool,
             hits=_name_all(pool.hits, named),
             reachable=_name_all(pool.reachable, named),
-            references=tuple(_naming(chunk, named(chunk)) for chunk in pool.references),
+            references=tuple(_naming(chunk, named) for chunk in pool.references),
             judgements=judgements,
         ),
     )

@@ -147,7 +147,7 @@ def _judge(hits: tuple[Hit, ...], inputs: LayerInput, quality: Quality) -> Layer
         step = _widen(hits, inputs, quality)
         note = f"{quality.reranker} failed ({error}); looked further by distance instead"
         fallback = tuple(
-            replace(d, outcome="fallback", reason=f"{d.reason}; fallback, the reranker failed")
+            d._replace(outcome="fallback", reason=f"{d.reason}; fallback, the reranker failed")
             if d.outcome in ("kept", "fallback")
             else d
             for d in step.decisions

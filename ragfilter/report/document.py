@@ -71,7 +71,7 @@ def _hits(
     for row in listed:
         chunk = kept.get(row.id)
         more = {} if chunk is None else {"text": chunk.text, "metadata": dict(chunk.metadata)}
-        documents.append(asdict(row) | more)
+        documents.append(row._asdict() | more)
     if references:
         refs = refs_of(result, as_operator=as_operator)
         for made in documents:
@@ -82,7 +82,7 @@ def _hits(
 def _decision(decision: Decision) -> dict[str, Any]:
     value = decision.value
     # A similarity where the store gives no distances is not a number.
-    return asdict(decision) | {"value": None if value is None or isnan(value) else value}
+    return decision._asdict() | {"value": None if value is None or isnan(value) else value}
 
 
 def _layer_document(trace: LayerTrace) -> dict[str, Any]:

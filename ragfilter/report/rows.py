@@ -12,9 +12,7 @@ from __future__ import annotations
 import csv as csv_module
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from dataclasses import fields as dataclass_fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragfilter.engine.replay import as_user
 from ragfilter.extras import extra
@@ -45,8 +43,7 @@ EXPLAIN = sorted(LAYERS, key=lambda layer: layer.explains)[::-1]
 """Whose decision explains a plainly kept hit best; of two that do so as well, the later layer's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One hit as tables show it.
 
     `rank` is the 1-based place by distance (0: brought in by an expansion), `place` the 1-based
@@ -80,7 +77,7 @@ class Row:
         return self.place is not None
 
 
-COLUMNS: tuple[str, ...] = tuple(f.name for f in dataclass_fields(Row))
+COLUMNS: tuple[str, ...] = Row._fields
 _INTEGERS = ("rank", "place", "page")
 _FLOATS = ("distance", "similarity", "gap", "rerank_score", "value", "limit")
 _TEXTS = tuple(name for name in COLUMNS if name not in (*_INTEGERS, *_FLOATS))
@@ -105,11 +102,40 @@ def rows(result: Result, *, as_operator: bool = False) -> tuple[Row, ...]:
         for decision in trace.decisions:
             decisions.setdefault(decision.chunk_id, []).append(decision)
     made: list[Row] = []
+    settings, scored = result.settings, result.pool.space != "rank"
+    reranked = result.pool.reranker == reranker_key(settings.quality)
     before: float | None = None
     for hit in sorted(result.hits, key=lambda hit: (hit.rank == 0, hit.rank, hit.distance)):
-        gap = None if before is None or hit.rank == 0 else hit.distance - before
-        before = hit.distance
-        made.append(_row(result, hit, gap, places.get(hit.id), decisions.get(hit.id, [])))
+        distance, chunk = hit.distance, hit.chunk
+        gap = None if before is None or hit.rank == 0 else distance - before
+        before = distance
+        place = places.get(chunk.id)
+        kept = place is not None
+        decision = deciding(decisions.get(chunk.id, ()), kept=kept) or Decision(
+            chunk.id, "context", "kept" if kept else "dropped", "no layer checked it"
+        )
+        made.append(
+            Row(
+                rank=hit.rank,
+                place=place,
+                id=chunk.id,
+                title=chunk.name,
+                type=chunk.type,
+                source=chunk.source,
+                page=chunk.page,
+                distance=distance,
+                similarity=similarity(distance, result.pool.space) if scored else None,
+                gap=gap if scored else None,
+                rerank_score=hit.rerank_score if reranked else None,
+                outcome=decision.outcome,
+                layer=decision.layer,
+                reason=decision.reason,
+                value=decision.value,
+                limit=decision.limit,
+                confidence=confidence(distance, gap, settings.confidence) if scored else "",
+                found_by=hit.found_by,
+            )
+        )
     return tuple(made)
 
 
@@ -124,7 +150,7 @@ def frame(rows: Iterable[Row]) -> pd.DataFrame:
     with extra("eval"):
         import pandas as pd
 
-    table = pd.DataFrame([asdict(row) for row in rows], columns=[*COLUMNS])
+    table = pd.DataFrame([*rows], columns=[*COLUMNS])
     types: dict[str, Any] = dict.fromkeys(_INTEGERS, "Int64")
     types |= dict.fromkeys(_FLOATS, "float64") | dict.fromkeys(_TEXTS, "str")
     return table.astype(types)
@@ -148,7 +174,7 @@ def csv(rows: Iterable[Row], refs: Mapping[str, Sequence[str]] | None = None) ->
     writer = csv_module.writer(made, lineterminator="\n")
     writer.writerow(COLUMNS if refs is None else (*COLUMNS, "refs"))
     for row in rows:
-        cells = [_cell(name, value) for name, value in asdict(row).items()]
+        cells = [_cell(name, value) for name, value in zip(COLUMNS, row, strict=True)]
         if refs is not None:
             cells.append(harmless(" ".join(refs.get(row.id, ()))))
         writer.writerow(cells)
@@ -199,36 +225,6 @@ def rerank_score(result: Result, hit: Hit) -> float | None:
     """The score by the reranker of the settings; None if another one, or none, has scored."""
     mine = result.pool.reranker == reranker_key(result.settings.quality)
     return hit.rerank_score if mine else None
-
-
-def _row(
-    result: Result, hit: Hit, gap: float | None, place: int | None, decisions: Sequence[Decision]
-) -> Row:
-    decision = deciding(decisions, kept=place is not None) or Decision(
-        hit.id, "context", "kept" if place is not None else "dropped", "no layer checked it"
-    )
-    chunk = hit.chunk
-    scored = result.pool.space != "rank"
-    return Row(
-        rank=hit.rank,
-        place=place,
-        id=hit.id,
-        title=chunk.name,
-        type=chunk.type,
-        source=chunk.source,
-        page=chunk.page,
-        distance=hit.distance,
-        similarity=similarity(hit.distance, result.pool.space) if scored else None,
-        gap=gap if scored else None,
-        rerank_score=rerank_score(result, hit),
-        outcome=decision.outcome,
-        layer=decision.layer,
-        reason=decision.reason,
-        value=decision.value,
-        limit=decision.limit,
-        confidence=confidence(hit.distance, gap, result.settings.confidence) if scored else "",
-        found_by=hit.found_by,
-    )
 
 
 def deciding(decisions: Sequence[Decision], *, kept: bool) -> Decision | None:

@@ -23,7 +23,7 @@ def listed(*extra: str) -> list[Row]:
     hits = (Hit(Chunk(i), d, n) for n, (i, d) in enumerate(zip(IDS, distances, strict=True), 1))
     found = list(rows(replay(Pool("q", "c", "l2", tuple(hits)), GAP)))
     brought = [replace(found[0], id=i, rank=0) for i in extra if i not in IDS]
-    return [replace(row, place=9) if row.id in extra else row for row in (*found, *brought)]
+    return [row._replace(place=9) if row.id in extra else row for row in (*found, *brought)]
 
 
 @pytest.mark.parametrize("cut", [[], IDS[:60]])
@@ -46,6 +46,6 @@ def test_blind_offers_the_same_in_an_order_that_rank_does_not_decide() -> None:
     few = listed()[:QUEUE]
     plain = [i for i in order if i in IDS[:QUEUE]]
     assert offered(few, [], mixed_by="q") == plain
-    turned = [replace(row, rank=101 - row.rank, place=None) for row in few]
+    turned = [row._replace(rank=101 - row.rank, place=None) for row in few]
     assert offered(turned[::-1], [], mixed_by="q") == plain
     assert offered(few, [], mixed_by="another") != plain

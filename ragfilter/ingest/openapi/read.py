@@ -8,7 +8,7 @@ type. Nothing else fails.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,7 @@ def records(trees: Trees) -> Iterator[Record]:
         told.setdefault(part.source, []).extend(f"{part.place}: {what}" for what in part.wrong)
         if after is None or after.source != part.source:
             warnings = [*problems[part.source], *told.pop(part.source)]
-            record = replace(record, warnings=record.warnings + _summary(part.source, warnings))
+            record = record._replace(warnings=record.warnings + _summary(part.source, warnings))
         yield record
         part = after
 

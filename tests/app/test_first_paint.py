@@ -1,0 +1,58 @@
+"""The first paint of the page loads what it draws, and nothing of the other pages."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from waiting import PROCESS_S
+
+ROOT = Path(__file__).resolve().parents[2]
+
+OTHERS = (
+    # Other pages, and panels that a result opens.
+    "ragfilter.cli", "ragfilter.evaluate", "ragfilter.filter", "ragfilter.integrations",
+    "ragfilter.publish", "ragfilter.result", "ragfilter.ui.collections", "ragfilter.ui.compare",
+    "ragfilter.ui.curve", "ragfilter.ui.evaluate", "ragfilter.ui.main.stage",
+    "ragfilter.ui.panels.answer", "ragfilter.ui.panels.chunk", "ragfilter.ui.panels.judge",
+    "ragfilter.ui.panels.references", "ragfilter.ui.rules", "ragfilter.ui.tune",
+    # What a question needs.
+    "ragfilter.answer.stream", "ragfilter.engine.complete", "ragfilter.engine.retrieve",
+    "ragfilter.models.chat", "ragfilter.models.rerankers", "ragfilter.ui.session.questions",
+    # What indexes, labels, or edits rules.
+    "ragfilter.ingest.load", "ragfilter.ingest.demo.tables", "ragfilter.rules.draft",
+    "ragfilter.rules.edits", "ragfilter.rules.families", "ragfilter.rules.lint",
+    "ragfilter.rules.templates", "ragfilter.stores.copies", "ragfilter.stores.index",
+    "ragfilter.stores.labels", "ragfilter.stores.preferences", "ragfilter.stores.runs",
+    "openai", "scipy", "scripts", "sentence_transformers", "sklearn", "torch", "transformers",
+)  # fmt: skip
+
+PAINT = f"""
+import json, sys
+from streamlit.testing.v1 import AppTest
+
+at = AppTest.from_file(sys.argv[1], default_timeout={PROCESS_S}).run()
+assert not at.exception, [e.value for e in at.exception]
+print(json.dumps([[button.label for button in at.button], sorted(sys.modules)]))
+"""
+
+
+@pytest.mark.model
+def test_the_first_paint_loads_nothing_of_what_it_does_not_draw(
+    copy_demo: Callable[[], Path], bare_environ: dict[str, str]
+) -> None:
+    made = subprocess.run(
+        [sys.executable, "-c", PAINT, str(ROOT / "app.py")],
+        cwd=ROOT, env={**bare_environ, "RAGFILTER_DATA_DIR": str(copy_demo())},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    buttons, loaded = json.loads(made.stdout)
+    assert "cleric vs AC 6" in buttons
+    assert "ragfilter.ui.sidebar.controls" in loaded
+    parts = {name.rpartition(".")[0] for name in loaded} | set(loaded)
+    assert sorted(parts.intersection(OTHERS)) == []
