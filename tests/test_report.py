@@ -174,7 +174,7 @@ def test_cells_that_a_spreadsheet_would_run(cell: str, harmless: str) -> None:
 def test_csv_is_harmless_in_texts_and_plain_in_numbers() -> None:
     hits = (hit("=evil", 0.1, title="-2+3", source='say "hi", twice'), hit("b", 0.2))
     result = replay(pool(*hits), Settings())
-    first = replace(report.rows(result)[0], value=-0.25, gap=-0.05)
+    first = report.rows(result)[0]._replace(value=-0.25, gap=-0.05)
     cells = list(csv_module.DictReader(io.StringIO(report.csv([first]))))
     assert [*cells[0]] == [*report.COLUMNS]
     shown = {k: cells[0][k] for k in ("id", "title", "source", "value", "gap", "place", "page")}

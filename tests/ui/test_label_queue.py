@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from ragfilter.engine.replay import replay
@@ -22,7 +20,7 @@ def listed(*extra: str) -> list[Row]:
     distances = [0.1 + 0.001 * i + (0.4 if i > 3 else 0.0) for i in range(1, 101)]
     hits = (Hit(Chunk(i), d, n) for n, (i, d) in enumerate(zip(IDS, distances, strict=True), 1))
     found = list(rows(replay(Pool("q", "c", "l2", tuple(hits)), GAP)))
-    brought = [replace(found[0], id=i, rank=0) for i in extra if i not in IDS]
+    brought = [found[0]._replace(id=i, rank=0) for i in extra if i not in IDS]
     return [row._replace(place=9) if row.id in extra else row for row in (*found, *brought)]
 
 
