@@ -260,7 +260,7 @@ class Pending:
 class Decision(NamedTuple):
     """What one layer did with one chunk, and which value it compared with which limit.
 
-    A named tuple: a query makes a thousand, and a frozen dataclass takes four times as long to make.
+    A named tuple, since a query makes a thousand: a frozen dataclass is four times as slow to make.
     """
 
     chunk_id: str
