@@ -415,7 +415,7 @@ def test_progress_goes_to_standard_error(
         (["compare", "FILES", "--vary", "cutoff.max_results"], "--vary cutoff.max_results: there"),
         (["compare", "FILES", "--vary", "a='b"], "--vary a='b: No closing quotation."),
         (["compare", "FILES", "--only", "zz"], "There is no query 'zz'."),
-        (["experiment", "-c", "small", "--queries", "QUERIES"], "--qrels is missing."),
+        (["experiment", "-c", "small", "--queries", "QUERIES"], "The qrels are missing."),
         (["compare", "-c", "small", "--queries", "QUERIES", "--only", "zz"], "There is no query"),
         (["compare", "-c", "small", "--queries", "/nowhere"], "/nowhere cannot be read"),
         (["compare", "-c", "small"], "Missing option '--queries'"),

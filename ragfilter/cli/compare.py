@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Json, Labelled, Limit, Place, Viewing
+from ragfilter.cli.labelled import Labelled
+from ragfilter.cli.options import Json, Limit, Place, Viewing
 from ragfilter.cli.sides import measure_sides
 from ragfilter.errors import SettingsError
+from ragfilter.evaluate.sides import Side, before_and_after
 from ragfilter.settings.profiles import PROFILES
-
-if TYPE_CHECKING:
-    from ragfilter.evaluate.sides import Side
 
 
 @command()
@@ -49,8 +48,6 @@ def compare(
     --set applies to every side.
     """
     made = _sides(profile or (), vary or (), viewing)
-    from ragfilter.evaluate.sides import before_and_after
-
     measure_sides(
         "compare", before_and_after(made), labelled, place, viewing.user,
         limit=limit, as_json=as_json,
@@ -59,8 +56,6 @@ def compare(
 
 def _sides(profiles: Sequence[str], vary: Sequence[str], viewing: Viewing) -> tuple[Side, ...]:
     """One side for every profile and every set of varied settings. Raises SettingsError."""
-    from ragfilter.evaluate.sides import Side
-
     sides: dict[str, Side] = {}
     for name in profiles or (None,):
         for text in vary or ("",):

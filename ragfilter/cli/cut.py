@@ -12,6 +12,8 @@ from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import GapThreshold, Json, help_of
 from ragfilter.errors import InputError
+from ragfilter.layers.cutoff import check_distances
+from ragfilter.layers.cutoff import cut as cut_values
 from ragfilter.model import Cut
 
 LARGEST = 1e9
@@ -54,9 +56,6 @@ def cut(
     as_json: Json = False,
 ) -> None:
     """Apply the cutoff to a list of distances. Needs no collection."""
-    from ragfilter.layers.cutoff import check_distances
-    from ragfilter.layers.cutoff import cut as cut_values
-
     flags = {
         "--strategy": {"cutoff.strategy": strategy},
         "--k": {"cutoff.max_results": k},

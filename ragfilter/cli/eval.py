@@ -3,52 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Filtering, Json, Labelled, Place
+from ragfilter.cli.labelled import Labelled, query_name, warn_few, warn_in_sample
+from ragfilter.cli.options import Filtering, Json, Place
 from ragfilter.cli.table import percent
+from ragfilter.evaluate import run, told
+from ragfilter.evaluate.run import Evaluation, Kept, Means, QueryRow
 from ragfilter.text.numbers import counted
-
-if TYPE_CHECKING:
-    from ragfilter.evaluate.run import Evaluation, Kept, Means, QueryRow
-    from ragfilter.settings.schema import Settings
 
 
 @command(name="eval")
 def evaluate(labelled: Labelled, place: Place, filtering: Filtering, as_json: Json = False) -> None:
     """Compare the filtered with the unfiltered result over labelled queries."""
     loaded = filtering.load()
-    made, head = score(labelled, place, filtering, loaded.settings)
-    if as_json:
-        parts.emit(parts.dumps(head | {"profile": loaded.profile} | document(made)))
-    else:
-        used = f"profile {loaded.profile}{filtering.with_config}"
-        parts.emit(f"{place.collection}, {used}: {evaluation_text(made)}")
-
-
-def score(
-    labelled: Labelled, place: Place, filtering: Filtering, settings: Settings
-) -> tuple[Evaluation, dict[str, Any]]:
-    """The evaluation of the labelled queries, and how its document begins: what collection and
-    labels lack."""
-    user = filtering.user
-    from ragfilter.evaluate import run
-
-    known = labelled.read_files()
-    with place.open("eval") as bench:
-        backends = parts.backends(bench, place.collection)
-        found = known or labelled.read_set(bench, place.collection, user, settings)
+    settings, user = loaded.settings, filtering.user
+    with labelled.open("eval", place, user, settings) as (_, backends, labels, unknown):
         parts.tell_learned_elsewhere(settings, backends)
-        labels, unknown = parts.visible_labels(found, backends, user, settings)
-        parts.warn_few(labels)
-        parts.warn_in_sample(settings, labels, place.collection)
+        warn_few(labels)
+        warn_in_sample(settings, labels, place.collection)
         made = run.evaluate(
             labels.queries, labels.qrels, settings, backends, user,
             progress=parts.progress("queries"),
         )  # fmt: skip
-        return made, place.head(backends.incomplete) | {"unknown_labels": unknown}
+        head = place.head(backends.incomplete)
+    if as_json:
+        head |= {"unknown_labels": unknown, "profile": loaded.profile}
+        parts.emit(parts.dumps(head | document(made)))
+    else:
+        used = f"profile {loaded.profile}{filtering.with_config}"
+        parts.emit(f"{place.collection}, {used}: {evaluation_text(made)}")
 
 
 def document(evaluation: Evaluation) -> dict[str, Any]:
@@ -93,8 +79,6 @@ def _side_document(side: Kept) -> dict[str, Any]:
 
 def evaluation_text(evaluation: Evaluation) -> str:
     """Means, best fixed k and one line a query."""
-    from ragfilter.evaluate import told
-
     k = evaluation.k
     best = evaluation.best_fixed_k
     sides = [
@@ -137,7 +121,7 @@ def _means_line(name: str, means: Means) -> str:
 
 def _query_line(row: QueryRow) -> str:
     scores = row.filtered.scores
-    name = parts.query_name(row.id, row.query, 34)
+    name = query_name(row.id, row.query, 34)
     return (
         f"{name:34s} {len(row.relevant):8d} {row.filtered.kept:5d} "
         f"{scores.precision:6.3f} {scores.recall:6.3f} {scores.f1:6.3f} "

@@ -11,8 +11,11 @@ from typing import Annotated
 import typer
 
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Filtering, Json, Labelled, Limit, Place
+from ragfilter.cli.labelled import Labelled
+from ragfilter.cli.options import Filtering, Json, Limit, Place
 from ragfilter.cli.sides import measure_sides
+from ragfilter.evaluate.sides import prompt_sides
+from ragfilter.judge import prompts as judge_prompts
 
 
 @command()
@@ -33,9 +36,6 @@ def experiment(
 
     The default profile is llm-filter.
     """
-    from ragfilter.evaluate.sides import prompt_sides
-    from ragfilter.judge import prompts as judge_prompts
-
     named = dict.fromkeys(name.strip() for name in variants.split(",") if name.strip())
     prompts = tuple(named) or judge_prompts.names()
     based = replace(filtering, profile=filtering.profile or "llm-filter")

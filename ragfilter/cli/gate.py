@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Filtering, Json, Labelled, Place
+from ragfilter.cli.labelled import Labelled, query_name, warn_few, warn_in_sample
+from ragfilter.cli.options import Filtering, Json, Place
 from ragfilter.errors import InputError
+from ragfilter.evaluate import baseline as baselines
+from ragfilter.evaluate import gate as gating
+from ragfilter.evaluate import told
+from ragfilter.evaluate.baseline import DROPPING, Drop
+from ragfilter.evaluate.gate import Check
+from ragfilter.evaluate.junit import Case
+from ragfilter.evaluate.junit import junit as as_junit
+from ragfilter.evaluate.measuring import labels_version
+from ragfilter.evaluate.run import evaluate
 from ragfilter.files import write_text
 from ragfilter.text.numbers import counted, p_value, signed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ragfilter.evaluate.baseline import Drop
-    from ragfilter.evaluate.gate import Check, Limit
-    from ragfilter.evaluate.junit import Case
-    from ragfilter.workbench import Workbench
 
 log = logging.getLogger(__name__)
 
@@ -80,16 +83,10 @@ def gate(
     Exits with 1 if any does.
     """
     loaded = filtering.load()
-    from ragfilter.evaluate import baseline as baselines
-    from ragfilter.evaluate import gate as gating
-    from ragfilter.evaluate import told
-    from ragfilter.evaluate.measuring import labels_version
-    from ragfilter.evaluate.run import evaluate
-
+    settings, user = loaded.settings, filtering.user
     limits = [gating.read_limit(given, least=True, option="--min") for given in least or ()]
     limits += [gating.read_limit(given, least=False, option="--max") for given in most or ()]
-    given_drops = [_read_drop(given) for given in max_drop or ()]
-    allowed = {limit.figure: limit.value for limit in given_drops} or baselines.DEFAULT_DROPS
+    allowed = dict(map(_read_drop, max_drop or ())) or baselines.DEFAULT_DROPS
     if baseline is None and (max_drop or update):
         raise InputError("The baseline is missing.", remedy="Pass its file with --baseline.")
     if not limits and baseline is None:
@@ -98,26 +95,24 @@ def gate(
         )
     # Before the minutes that measuring takes.
     before = None if baseline is None or update else baselines.read(baseline)
-    user = filtering.user
-    known = labelled.read_files()
-    with place.open("gate") as bench:
-        backends = parts.backends(bench, place.collection)
-        found = known or labelled.read_set(bench, place.collection, user, loaded.settings)
-        parts.tell_learned_elsewhere(loaded.settings, backends)
-        labels, unknown = parts.visible_labels(found, backends, user, loaded.settings)
-        parts.warn_few(labels)
-        parts.warn_in_sample(loaded.settings, labels, place.collection)
+    with labelled.open("gate", place, user, settings) as (bench, backends, labels, unknown):
+        parts.tell_learned_elsewhere(settings, backends)
+        warn_few(labels)
+        warn_in_sample(settings, labels, place.collection)
+        collection = bench.collection(place.collection)
         about = baselines.About(
-            place.collection, _content(bench, place.collection), labels_version(labels),
-            backends.embedder.name, backends.collection.space,
+            place.collection,
+            # The same wherever the same files are indexed; others' collections have a version.
+            collection.content or collection.version,
+            labels_version(labels), backends.embedder.name, collection.space,
         )  # fmt: skip
         made = evaluate(
-            labels.queries, labels.qrels, loaded.settings, backends, user,
+            labels.queries, labels.qrels, settings, backends, user,
             progress=parts.progress("queries"),
         )  # fmt: skip
         incomplete = backends.incomplete
     checks = gating.check(made, limits)
-    drops: tuple[Drop, ...] = ()
+    drops: Sequence[Drop] = ()
     if before is not None:
         for words in baselines.stale(before, about):
             log.warning("the baseline is of %s; renew it with --update-baseline", words)
@@ -134,11 +129,11 @@ def gate(
                 len(new), len(made.rows), new[0],
             )  # fmt: skip
         drops = baselines.check_drops(before, made.rows, allowed)
-    names = {row.id: parts.query_name(row.id, row.query, QUERY_WIDTH) for row in made.rows}
+    every: tuple[Check | Drop, ...] = (*checks, *drops)
+    names = {row.id: query_name(row.id, row.query, QUERY_WIDTH) for row in made.rows}
     if junit is not None:
-        from ragfilter.evaluate.junit import junit as as_junit
-
-        suite = as_junit(f"ragfilter gate {place.collection}", cases(checks, drops, names))
+        cases = [_case(one, names) for one in every]
+        suite = as_junit(f"ragfilter gate {place.collection}", cases)
         write_text(junit, suite, remedy=OTHER_FILE)
     n = len(made.rows)
     mean = made.filtered
@@ -153,35 +148,35 @@ def gate(
         }
         parts.emit(parts.dumps(head | document(checks, drops)))
     else:
-        head_line = (
+        lines = [
             f"{place.collection}, profile {loaded.profile}{filtering.with_config}: "
-            f"{counted(n, 'labelled query')}\n"
-        )
-        range_ = told.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most)
-        broken = text(checks, names) + drops_text(drops, names)
-        parts.emit(head_line + broken + (f"{range_}\n" if range_ else ""))
+            f"{counted(n, 'labelled query')}",
+            *(line for one in every for line in _lines(one, names)),
+            told.unlabelled(mean.mean_kept, mean.unlabelled, mean.f1, mean.f1_most),
+        ]
+        parts.emit("".join(f"{line}\n" for line in lines if line))
     if update and baseline is not None:
         kept = baselines.dumps(baselines.of_rows(made.rows, about))
         write_text(baseline, kept, remedy=OTHER_FILE)
         parts.tell(f"Written to {baseline}: the figures of {counted(n, 'query')}.")
-    return 0 if _passed(checks, drops) else BROKEN
+    return 0 if all(one.passed for one in every) else BROKEN
 
 
-def _content(bench: Workbench, name: str) -> str:
-    """What the collection holds: the same wherever the same files are indexed. Of a collection
-    that others made, its version."""
-    collection = bench.collection(name)
-    return collection.content or collection.version
+def _read_drop(given: str) -> tuple[str, float]:
+    """``recall=0.02``. Raises InputError."""
+    limit = gating.read_limit(given, least=False, option="--max-drop")
+    if limit.figure not in DROPPING:
+        raise InputError(
+            f"--max-drop {given}: {limit.figure} cannot be compared with a baseline.",
+            remedy=f"Use one of: {', '.join(DROPPING)}.",
+        )
+    return limit.figure, limit.value
 
 
-def _passed(checks: tuple[Check, ...], drops: tuple[Drop, ...]) -> bool:
-    return all(one.passed for one in checks) and all(one.passed for one in drops)
-
-
-def document(checks: tuple[Check, ...], drops: tuple[Drop, ...] = ()) -> dict[str, Any]:
+def document(checks: Sequence[Check], drops: Sequence[Drop]) -> dict[str, Any]:
     """What `gate --json` prints, without the collection."""
     return {
-        "passed": _passed(checks, drops),
+        "passed": all(one.passed for one in checks) and all(one.passed for one in drops),
         "drops": [
             {
                 "figure": one.figure,
@@ -209,68 +204,33 @@ def document(checks: tuple[Check, ...], drops: tuple[Drop, ...] = ()) -> dict[st
     }
 
 
-def cases(
-    checks: tuple[Check, ...], drops: tuple[Drop, ...], names: Mapping[str, str]
-) -> list[Case]:
-    """The checks as test cases; `names` are what queries are called, by id."""
-    from ragfilter.evaluate.junit import Case
-
-    made = []
-    for one in checks:
-        at = "at least" if one.limit.least else "at most"
-        why = "" if one.passed else text((one,), names)
-        made.append(Case(f"{one.limit.figure} {at} {one.limit.value:g}", why))
-    for drop in drops:
-        why = "" if drop.passed else drops_text((drop,), names)
-        made.append(Case(f"{drop.figure} against the baseline", why))
-    return made
+def _case(one: Check | Drop, names: Mapping[str, str]) -> Case:
+    why = "" if one.passed else "".join(f"{line}\n" for line in _lines(one, names))
+    if isinstance(one, Drop):
+        return Case(f"{one.figure} against the baseline", why)
+    at = "at least" if one.limit.least else "at most"
+    return Case(f"{one.limit.figure} {at} {one.limit.value:g}", why)
 
 
-def drops_text(drops: tuple[Drop, ...], names: Mapping[str, str]) -> str:
-    """A line a figure; under a broken one the queries that lost most."""
-    lines = []
-    for one in drops:
-        state = "ok" if one.passed else "BROKEN"
+def _lines(one: Check | Drop, names: Mapping[str, str]) -> Iterator[str]:
+    """A check in a line; under a broken one the queries, by `names`, that are farthest beyond it,
+    or lost most."""
+    state = "ok" if one.passed else "BROKEN"
+    if isinstance(one, Drop):
         may = "" if one.allowed is None else f", may drop {one.allowed:g}"
-        lines.append(
+        yield (
             f"{state:6s}  mean {one.figure} {one.now:.3f}, baseline {one.before:.3f}: "
             f"{signed(-one.drop)}{may} ({p_value(one.p_value)})"
         )
         if one.severe:
-            lost = counted(len(one.severe), "query")
-            lines.append(f"        {lost} lost 0.5 or more at once")
-        if not one.passed:
-            lines += [f"        {signed(change)}  {names[i]}" for i, change in one.worst[:SHOWN]]
-            rest = len(one.worst) - SHOWN
-            lines += [f"        … and {rest} more; --json lists them"] if rest > 0 else []
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _read_drop(given: str) -> Limit:
-    """``recall=0.02``. Raises InputError."""
-    from ragfilter.evaluate.baseline import DROPPING
-    from ragfilter.evaluate.gate import read_limit
-
-    limit = read_limit(given, least=False, option="--max-drop")
-    if limit.figure not in DROPPING:
-        raise InputError(
-            f"--max-drop {given}: {limit.figure} cannot be compared with a baseline.",
-            remedy=f"Use one of: {', '.join(DROPPING)}.",
-        )
-    return limit
-
-
-def text(checks: tuple[Check, ...], names: Mapping[str, str]) -> str:
-    """A line a limit; under a broken one the queries that are farthest beyond it."""
-    lines = []
-    for one in checks:
+            yield f"        {counted(len(one.severe), 'query')} lost 0.5 or more at once"
+    else:
         sign = "≥" if one.limit.least else "≤"
-        state = "ok" if one.passed else "BROKEN"
-        lines.append(
-            f"{state:6s}  mean {one.limit.figure} {one.mean:.3f}, wanted {sign} {one.limit.value:g}"
-        )
-        if not one.passed:
-            lines += [f"        {value:.3f}  {names[i]}" for i, value in one.worst[:SHOWN]]
-            rest = len(one.worst) - SHOWN
-            lines += [f"        … and {rest} more; --json lists them"] if rest > 0 else []
-    return "".join(f"{line}\n" for line in lines)
+        wanted = f"wanted {sign} {one.limit.value:g}"
+        yield f"{state:6s}  mean {one.limit.figure} {one.mean:.3f}, {wanted}"
+    if not one.passed:
+        for query_id, value in one.worst[:SHOWN]:
+            figure = signed(value) if isinstance(one, Drop) else f"{value:.3f}"
+            yield f"        {figure}  {names[query_id]}"
+        if len(one.worst) > SHOWN:
+            yield f"        … and {len(one.worst) - SHOWN} more; --json lists them"

@@ -5,6 +5,7 @@ Source: docs/design.md#labels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,15 +16,13 @@ from ragfilter.cli import parts
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import Json, Place, Viewing, in_words
 from ragfilter.errors import InputError
+from ragfilter.evaluate import beir
+from ragfilter.evaluate.agreement import Agreement
+from ragfilter.evaluate.measuring import visible
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ragfilter.evaluate.agreement import Agreement
     from ragfilter.stores.labels import Label, Origin
-
-DEPTH = 10
 
 labels = make_group(
     "labels", "Import, export, list and propose the labels of a collection; rename and remove sets."
@@ -55,7 +54,6 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Import questions as a query set. Labels are credited to a labeller named after the file."""
-    from ragfilter.evaluate import beir
     from ragfilter.evaluate.query_files import as_labels, read_questions
 
     collection = place.collection
@@ -111,7 +109,6 @@ def export(
 ) -> None:
     """Write a query set and its labels as BEIR or TREC files."""
     from ragfilter.evaluate import stored
-    from ragfilter.evaluate.measuring import visible
     from ragfilter.evaluate.query_files import write
 
     user, collection = viewing.viewer, place.collection
@@ -125,11 +122,7 @@ def export(
 
 
 @command(labels, "list")
-def list_(
-    place: Place,
-    viewing: Viewing,
-    as_json: Json = False,
-) -> None:
+def list_(place: Place, viewing: Viewing, as_json: Json = False) -> None:
     """Count a collection's labels and query sets, and show where labellers disagree."""
     from ragfilter.evaluate import stored
     from ragfilter.stores.labels import conflicts, visible_labels
@@ -215,7 +208,7 @@ def propose(
         typer.Option(
             "--depth", min=1, max=200, help="Number of top chunks to label for every question."
         ),
-    ] = DEPTH,
+    ] = 10,
     yes: Annotated[
         bool, typer.Option("--yes", help="Call the LLM. Without this, only the cost is shown.")
     ] = False,

@@ -11,17 +11,16 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.logs import Form
-from ragfilter.errors import InputError
 from ragfilter.judge import prompts as judge_prompts
+from ragfilter.layers.clearance import viewer
 from ragfilter.model import User
+from ragfilter.settings import saved
+from ragfilter.settings.config import Config
 from ragfilter.settings.profiles import DEFAULT, PROFILES
 from ragfilter.settings.schema import field
 from ragfilter.text.characters import whole
 
 if TYPE_CHECKING:
-    from ragfilter.evaluate.beir import Labels
-    from ragfilter.settings.config import Config
-    from ragfilter.settings.schema import Settings
     from ragfilter.workbench import Workbench
 
 
@@ -39,14 +38,7 @@ def in_words(value: Any) -> Any:
 
 
 CollectionName = Annotated[
-    str,
-    typer.Option(
-        "--collection",
-        "-c",
-        help="Name of the collection.",
-        show_default=True,
-        callback=in_words,
-    ),
+    str, typer.Option("--collection", "-c", help="Name of the collection.", callback=in_words)
 ]
 ProfileName = Annotated[
     str | None,
@@ -68,8 +60,6 @@ def settings_file(context: typer.Context, value: Path | None) -> Path | None:
             return value
     except OSError:  # a name too long for a file, which the reader tells
         return value
-    from ragfilter.settings import saved
-
     return saved.find(deployment.data_dir, whole(str(value)))
 
 
@@ -222,8 +212,6 @@ class Viewing:
     @property
     def viewer(self) -> User:
         """As whom the settings in force let the user look."""
-        from ragfilter.layers.clearance import viewer
-
         settings = parts.load_config(None, self.config, self.values, {}).settings
         return viewer(self.user, settings)
 
@@ -237,57 +225,3 @@ class Filtering(Viewing):
     def load(self, flags: Mapping[str, Mapping[str, Any]] | None = None) -> Config:
         """The settings in force; see `parts.load_config`."""
         return parts.load_config(self.profile, self.config, self.values, flags or {})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """Which of the labelled queries."""
-
-    only: Only = None
-    leave_out: Except = None
-
-    def choose(self, known: Labels) -> Labels:
-        """Those of `known`, some of which have labels. Raises InputError."""
-        from ragfilter.evaluate import labels
-
-        return labels.choose(known, only=self.only or (), leave_out=self.leave_out or ())
-
-
-def check_llm(qrels: str | None, *, llm: bool) -> None:
-    """Raises InputError if an LLM's labels shall count beside those of a file."""
-    if llm and qrels is not None:
-        raise InputError(
-            "--with-llm needs a query set of the workspace, and --qrels names a file.",
-            remedy="Leave out --qrels, or import both with `ragfilter labels import`.",
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Labelled(Chosen):
-    """Labelled queries."""
-
-    queries: QueriesFile
-    qrels: QrelsFile = None
-    llm: WithLlm = False
-
-    def read_files(self) -> Labels | None:
-        """The chosen ones of two files or of a demo, which need no workspace; None for a query set,
-        and where an LLM's labels of the workspace count. Raises InputError."""
-        from ragfilter.evaluate import labels
-
-        check_llm(self.qrels, llm=self.llm)
-        if self.llm:
-            return None
-        if labels.are_files(self.queries, self.qrels):
-            return self.choose(labels.load(self.queries, self.qrels))
-        return None
-
-    def read_set(self, bench: Workbench, collection: str, user: User, settings: Settings) -> Labels:
-        """The chosen ones of a query set; where an LLM's labels count, how far they agree with
-        people's is told. Raises InputError and StoreError."""
-        from ragfilter.evaluate import stored
-
-        found = self.choose(stored.load(bench.labels, collection, self.queries, llm=self.llm))
-        if self.llm:
-            parts.tell_agreement(bench, collection, user, settings)
-        return found

@@ -14,25 +14,25 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ragfilter.answer import context
+from ragfilter.answer import stream as answer
+from ragfilter.answer.context import Context
+from ragfilter.answer.stream import Answer, Prices
+from ragfilter.engine import retrieve as gather
+from ragfilter.engine.backends import Backends
 from ragfilter.errors import CollectionMissing, InputError, SettingsError
 from ragfilter.layers.strategies.registry import STRATEGIES, strategy
-from ragfilter.model import User
+from ragfilter.model import Result, User
 from ragfilter.protocols import Progress
+from ragfilter.report.fitted import learned_elsewhere
 from ragfilter.settings import config as configuration
+from ragfilter.settings.config import Config
+from ragfilter.settings.schema import Settings
 from ragfilter.text.characters import whole
 from ragfilter.text.pace import Pace, in_words
 
 if TYPE_CHECKING:
-    from ragfilter.answer.context import Context
-    from ragfilter.answer.stream import Answer, Prices
-    from ragfilter.cli.options import Chosen
-    from ragfilter.engine.backends import Backends
-    from ragfilter.evaluate.beir import Labels
-    from ragfilter.model import Chunk, Result
-    from ragfilter.protocols import Collection
-    from ragfilter.settings.config import Config
     from ragfilter.settings.deployment import Deployment
-    from ragfilter.settings.schema import Settings
     from ragfilter.stores.chroma.store import CollectionInfo
     from ragfilter.workbench import Workbench
 
@@ -56,8 +56,7 @@ def load_config(
 
     `flags`: name → what it sets, by path; a None was not given.
     """
-    settings = [text for text in values or () if not _is_identity(text)]
-    given = [configuration.Given("--set", dict(parse_set(text) for text in settings))]
+    given = [configuration.Given("--set", _set_values(values, identity=False))]
     for name, paths in flags.items():
         there = {path: value for path, value in paths.items() if value is not None}
         given.append(configuration.Given(name, there))
@@ -91,7 +90,7 @@ def user_of(
 ) -> User:
     """Who asks: ``--level`` and ``--department``, or the same as ``--set clearance.level=N``, as
     earlier versions had it. Raises SettingsError, InputError."""
-    own = dict(parse_set(text) for text in values or () if _is_identity(text))
+    own = _set_values(values, identity=True)
     text = own.get("clearance.level", "0")
     try:
         given = int(text)
@@ -104,8 +103,11 @@ def user_of(
     return User(given if level is None else level, tuple(map(whole, names)))
 
 
-def _is_identity(text: str) -> bool:
-    return text.partition("=")[0].strip() in ("clearance.level", "clearance.department")
+def _set_values(values: Sequence[str] | None, *, identity: bool) -> dict[str, str]:
+    """What `--set` gives by path: who asks, or the settings."""
+    own = ("clearance.level", "clearance.department")
+    pairs = map(parse_set, values or ())
+    return {path: value for path, value in pairs if (path in own) == identity}
 
 
 def parse_set(text: str) -> tuple[str, str]:
@@ -145,8 +147,6 @@ def backends(bench: Workbench, name: str) -> Backends:
 
 
 def ask(text: str, loaded: Config, backends: Backends, user: User) -> Result:
-    from ragfilter.engine import retrieve as gather
-
     tell_learned_elsewhere(loaded.settings, backends)
     # Not pushed into the store, whose own filter is slow in a large collection.
     return gather.run(text, loaded.settings, backends, user, wide=True)
@@ -154,134 +154,11 @@ def ask(text: str, loaded: Config, backends: Backends, user: User) -> Result:
 
 def tell_learned_elsewhere(settings: Settings, backends: Backends) -> None:
     """Says where the cutoff was learned on another collection."""
-    from ragfilter.report.fitted import learned_elsewhere
-
-    told = learned_elsewhere(settings, backends.collection.name)
-    if told:
+    if told := learned_elsewhere(settings, backends.collection.name):
         log.warning("%s", told)
 
 
-def _chunks_of(labels: Labels, collection: Collection) -> Mapping[str, Chunk]:
-    """The labelled chunks that are in the collection, by id, and maybe others."""
-    from ragfilter.engine.complete import known
-
-    return known(collection, {i for grades in labels.qrels.values() for i in grades})
-
-
-def unknown_labels(labels: Labels, backends: Backends, user: User, settings: Settings) -> list[str]:
-    """The labelled ids that the collection does not hold for `user`, told on standard error: a
-    hidden chunk is spoken of like one that does not exist.
-
-    Raises InputError if it holds none of them.
-    """
-    from ragfilter.evaluate.labels import unknown
-    from ragfilter.layers.clearance import viewer
-
-    where = backends.collection
-    user = viewer(user, settings)
-    there = {i for i, chunk in _chunks_of(labels, where).items() if user.sees(chunk)}
-    missing, total = unknown(labels, there, collection=where.name)
-    if missing:
-        verb = "is" if len(missing) == 1 else "are"
-        log.warning(
-            "%d of %d labelled ids %s not in the collection %s, such as %r: their labels are left "
-            "out. Index those chunks, or label others",
-            len(missing), total, verb, where.name, missing[0],
-        )  # fmt: skip
-    return list(missing)
-
-
-def visible_labels(
-    labels: Labels, backends: Backends, user: User, settings: Settings
-) -> tuple[Labels, list[str]]:
-    """The labels that `user` may see, and the labelled ids that the collection does not hold for
-    them, which are told, as are the queries that have nothing relevant left.
-
-    Raises InputError if there are labels, and no relevant one is left.
-    """
-    from ragfilter.evaluate.measuring import measurable
-    from ragfilter.layers.clearance import viewer
-
-    missing = unknown_labels(labels, backends, user, settings)
-    there = _chunks_of(labels, backends.collection)
-    seen = measurable(labels, there, viewer(user, settings))
-    lost = [i for i in labels.qrels if i not in seen.qrels]
-    if lost:
-        log.warning(
-            "%d of %d labelled queries, such as %r: none of their relevant chunks is in the "
-            "collection %s, as this user sees it, so they are left out",
-            len(lost), len(labels.qrels), lost[0], backends.collection.name,
-        )  # fmt: skip
-    return seen, missing
-
-
-def read_labels(
-    chosen: Chosen,
-    queries: str,
-    qrels: str | None,
-    bench: Workbench,
-    collection: str,
-    user: User,
-    settings: Settings,
-    *,
-    llm: bool = False,
-) -> Labels:
-    """The labelled queries of two files, of a demo, or of a set that the workspace knows, with the
-    labels that `user` may see. What the collection does not hold is told.
-
-    Raises InputError if no label is left.
-    """
-    from ragfilter.evaluate import labels, stored
-
-    found = stored.find(bench.labels, collection, queries, qrels, llm=llm)
-    found = labels.choose(found, only=chosen.only or (), leave_out=chosen.leave_out or ())
-    return visible_labels(found, backends(bench, collection), user, settings)[0]
-
-
-def tell_agreement(bench: Workbench, collection: str, user: User, settings: Settings) -> None:
-    """Says how far an LLM's labels agree with people's, over what `user` may see."""
-    from ragfilter.evaluate import stored
-    from ragfilter.layers.clearance import viewer
-    from ragfilter.stores.labels import visible_labels
-
-    catalogue = bench.collection(collection).entries()
-    seen = visible_labels(bench.labels.standing(collection), catalogue, viewer(user, settings))
-    tell(stored.agreed(seen).told)
-
-
-def warn_few(labels: Labels) -> None:
-    """Say so where there are too few labelled queries for figures to say much."""
-    from ragfilter.evaluate import told
-
-    said = told.few(len(labels.labelled))
-    if said:
-        log.warning("%s", said)
-
-
-def warn_in_sample(settings: Settings, labels: Labels, collection: str, side: str = "") -> None:
-    """Say so where the cutoff (of a `side`) was learned from these very labels of a collection, or
-    may have been from some of them."""
-    from ragfilter.evaluate import told
-    from ragfilter.evaluate.measuring import labels_version
-
-    said = told.in_sample(settings, labels_version(labels))
-    said = said or told.near_sample(settings, collection)
-    if said:
-        log.warning("%s", f"{side}: {said}" if side else said)
-
-
-def query_name(query_id: str, text: str, width: int) -> str:
-    """What a query is called in a table: its id, or its text where the id is only made of that."""
-    from ragfilter.report import short_title
-    from ragfilter.stores.labels import query_id as made_of
-
-    return short_title(text if query_id == made_of(text) else query_id, width)
-
-
 def answer_of(result: Result, bench: Workbench) -> tuple[Answer, Context]:
-    from ragfilter.answer import context
-    from ragfilter.answer import stream as answer
-
     where = bench.deployment
     packed = context.pack(result.kept, result.settings)
     name = bench.chat.name if bench.chat else ""
@@ -302,8 +179,6 @@ def answer_of(result: Result, bench: Workbench) -> tuple[Answer, Context]:
 
 def prices(where: Deployment) -> Prices | None:
     """What tokens cost, None if no price is set."""
-    from ragfilter.answer.stream import Prices
-
     given = Prices(where.price_prompt, where.price_completion, where.currency)
     return given if given.prompt or given.completion else None
 

@@ -9,9 +9,13 @@ from typing import Annotated
 
 import typer
 
+from ragfilter import report
 from ragfilter.cli import parts
+from ragfilter.cli import text as words
 from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, GapThreshold, Json, Place, help_of
+from ragfilter.cli.why import why_document, why_text
+from ragfilter.judge import call
 
 
 @command()
@@ -80,11 +84,6 @@ def query(
     }
     loaded = filtering.load(flags)
     user = filtering.user
-    from ragfilter import report
-    from ragfilter.cli import text as words
-    from ragfilter.cli.why import why_document, why_text
-    from ragfilter.judge import call
-
     if k is not None:
         loaded = replace(loaded, settings=parts.looking_first_at_k(loaded.settings))
     if rerank is False:

@@ -5,9 +5,11 @@ Source: docs/design.md#reports.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,15 +17,17 @@ from ragfilter.cli import parts
 from ragfilter.cli.app import command, make_group
 from ragfilter.cli.options import OTHER_OUT, DataDir, Filtering, Place
 from ragfilter.cli.runs import OtherId, RunId
+from ragfilter.engine.backends import Backends
+from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import InputError
+from ragfilter.evaluate.variants import IN_FORCE
 from ragfilter.files import write_text
-
-if TYPE_CHECKING:
-    from ragfilter.engine.backends import Backends
-    from ragfilter.model import Result, User
-    from ragfilter.publish.html import Origin
-    from ragfilter.publish.told import Told
-    from ragfilter.workbench import Workbench
+from ragfilter.model import Result
+from ragfilter.publish import question
+from ragfilter.publish.html import Origin
+from ragfilter.publish.question import Called
+from ragfilter.publish.told import Told, told
+from ragfilter.report import seen
 
 report = make_group(
     "report", "Write a self-contained HTML report: of a query, a run, or two runs compared."
@@ -50,42 +54,42 @@ def query(
     out: Out = None,
 ) -> None:
     """Report what the filter does to one question, or how two settings differ on it."""
-    from ragfilter.publish import question
-    from ragfilter.publish.question import Called
-    from ragfilter.report import seen
-
     loaded, user = filtering.load(), filtering.user
     with place.open("report") as bench:
         backends = parts.backends(bench, place.collection)
         prices = parts.prices(bench.deployment)
         result = seen(parts.ask(text, loaded, backends, user))
         origin = _of_result(result, backends)
+
+        def answers(sides: Sequence[tuple[str, Result]]) -> list[Told]:
+            shown = sides if answer else ()
+            return [told(name, *parts.answer_of(each, bench)) for name, each in shown]
+
         if against is None:
-            told = _answers(result, bench) if answer else []
-            made = question.of_query(result, loaded.profile, origin, prices=prices, answers=told)
+            plain = replace(result, kept=unfiltered(result.pool, result.settings, result.user))
+            sides = [("without the filter", plain), ("with the filter", result)]
+            made = question.of_query(
+                result, loaded.profile, origin, prices=prices, answers=answers(sides)
+            )
         else:
             other = parts.load_config(
                 against, None,
                 [f"clearance.enabled={str(loaded.settings.clearance.enabled).lower()}"], {},
             )  # fmt: skip
             first = seen(parts.ask(text, other, backends, user))
-            told = []
-            if answer:
-                told = [_told(name, each, bench) for name, each in (("A", first), ("B", result))]
             names = (
                 Called(against, other.profile, other.settings),
                 Called("these settings", loaded.profile, loaded.settings),
             )
-            made = question.of_two((first, result), names, origin, prices=prices, answers=told)
+            made = question.of_two(
+                (first, result), names, origin, prices=prices,
+                answers=answers([("A", first), ("B", result)]),
+            )  # fmt: skip
     _write(made, out)
 
 
 @command(report, "run")
-def run_(
-    number: RunId,
-    data_dir: DataDir = None,
-    out: Out = None,
-) -> None:
+def run_(number: RunId, data_dir: DataDir = None, out: Out = None) -> None:
     """Report a saved run: every alternative with its interval, the layers, and lost chunks."""
     from ragfilter.evaluate.runs import records_of
     from ragfilter.publish import measured
@@ -103,18 +107,11 @@ def run_(
 
 
 @command(report)
-def compare(
-    run: RunId,
-    other: OtherId,
-    data_dir: DataDir = None,
-    out: Out = None,
-) -> None:
+def compare(run: RunId, other: OtherId, data_dir: DataDir = None, out: Out = None) -> None:
     """Report two runs side by side: wins, losses, ties, and the queries that changed most."""
     from ragfilter.evaluate.matching import duel
     from ragfilter.evaluate.runs import records_of, settings_of
-    from ragfilter.evaluate.variants import IN_FORCE
     from ragfilter.publish import measured
-    from ragfilter.publish.question import Called
 
     with parts.open_for(data_dir, "report") as bench:
         runs = [bench.runs.get(number) for number in (run, other)]
@@ -133,32 +130,11 @@ def compare(
 
 
 def _of_result(result: Result, backends: Backends) -> Origin:
-    from ragfilter.publish.html import Origin
-
     collection = backends.collection
-    user: User = result.user
     return Origin(
-        collection.name, collection.version, backends.embedder.name, collection.space, user,
+        collection.name, collection.version, backends.embedder.name, collection.space, result.user,
         datetime.now(UTC),
     )  # fmt: skip
-
-
-def _answers(result: Result, bench: Workbench) -> list[Told]:
-    from dataclasses import replace
-
-    from ragfilter.engine.replay import unfiltered
-
-    plain = replace(result, kept=unfiltered(result.pool, result.settings, result.user))
-    return [
-        _told("without the filter", plain, bench),
-        _told("with the filter", result, bench),
-    ]
-
-
-def _told(name: str, result: Result, bench: Workbench) -> Told:
-    from ragfilter.publish.told import told
-
-    return told(name, *parts.answer_of(result, bench))
 
 
 def _write(page: str, out: Path | None) -> None:

@@ -12,29 +12,45 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command, make_group
+from ragfilter.cli.labelled import (
+    Chosen,
+    check_llm,
+    query_name,
+    read_labels,
+    tell_agreement,
+    warn_few,
+)
 from ragfilter.cli.options import (
     MOST,
     SET_HELP,
-    Chosen,
     DataDir,
     Filtering,
     Json,
     Place,
     QrelsFile,
     WithLlm,
-    check_llm,
     in_words,
 )
 from ragfilter.cli.table import table as columns
 from ragfilter.errors import RagfilterError
+from ragfilter.evaluate import paired, told
+from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate.paired import Paired
+from ragfilter.evaluate.records import QueryRecord
+from ragfilter.evaluate.table import (
+    ABOUT_LAYERS,
+    MEASURES,
+    Row,
+    cost,
+    figures_of,
+    layer_gains,
+    table,
+)
+from ragfilter.evaluate.variants import IN_FORCE, unmeasured
 from ragfilter.text.numbers import counted, money, p_value, signed
 
 if TYPE_CHECKING:
     from ragfilter.answer.stream import Prices
-    from ragfilter.evaluate.crossval import Interval
-    from ragfilter.evaluate.paired import Paired
-    from ragfilter.evaluate.records import QueryRecord
-    from ragfilter.evaluate.table import Gain, Row
     from ragfilter.stores.runs import Run
     from ragfilter.workbench import Workbench
 
@@ -50,14 +66,7 @@ OtherId = Annotated[
     int,
     typer.Argument(metavar="OTHER", min=1, max=MOST, help="Number of the run to compare it with."),
 ]
-Queries = Annotated[
-    str,
-    typer.Option(
-        "--queries",
-        help=SET_HELP,
-        callback=in_words,
-    ),
-]
+Queries = Annotated[str, typer.Option("--queries", help=SET_HELP, callback=in_words)]
 
 
 @command(runs)
@@ -87,12 +96,12 @@ def new(
 
     with place.open("runs") as bench:
         backends = parts.backends(bench, collection)
-        labels = parts.read_labels(
+        labels = read_labels(
             Chosen(), queries, qrels, bench, collection, user, loaded.settings, llm=llm
         )
-        parts.warn_few(labels)
+        warn_few(labels)
         if llm:
-            parts.tell_agreement(bench, collection, user, loaded.settings)
+            tell_agreement(bench, collection, user, loaded.settings)
         name = stored.title(queries, llm=llm, qrels=qrels)
         plan = running.plan(labels, name, loaded.profile, loaded.settings, backends, user)
         run = bench.runs.begin(plan, who=bench.deployment.user)
@@ -128,11 +137,7 @@ def list_(
 
 
 @command(runs)
-def show(
-    run: RunId,
-    data_dir: DataDir = None,
-    as_json: Json = False,
-) -> None:
+def show(run: RunId, data_dir: DataDir = None, as_json: Json = False) -> None:
     """Show the table of a run."""
     with parts.open_for(data_dir, "runs") as bench:
         shown = _shown(bench.runs.get(run), bench)
@@ -140,10 +145,7 @@ def show(
 
 
 @command(runs)
-def remove(
-    run: RunId,
-    data_dir: DataDir = None,
-) -> None:
+def remove(run: RunId, data_dir: DataDir = None) -> None:
     """Delete a run."""
     with parts.open_for(data_dir, "runs") as bench:
         bench.runs.remove(run)
@@ -151,18 +153,10 @@ def remove(
 
 
 @command(runs)
-def compare(
-    run: RunId,
-    other: OtherId,
-    data_dir: DataDir = None,
-    as_json: Json = False,
-) -> None:
+def compare(run: RunId, other: OtherId, data_dir: DataDir = None, as_json: Json = False) -> None:
     """Compare the settings of two runs, query by query, with a paired permutation test."""
-    from ragfilter.evaluate import told
     from ragfilter.evaluate.matching import duel
-    from ragfilter.evaluate.paired import document
     from ragfilter.evaluate.runs import records_of, settings_of
-    from ragfilter.evaluate.variants import IN_FORCE
 
     with parts.open_for(data_dir, "runs") as bench:
         sides = [bench.runs.get(number) for number in (run, other)]
@@ -174,11 +168,11 @@ def compare(
             letter: head(each) | {name: made.mean(name, side) for name in ("f1", "f1_most")}
             for side, (letter, each) in enumerate(zip("ab", sides, strict=True))
         }
-        parts.emit(parts.dumps(heads | document(made.paired) | {"notes": notes}))
+        parts.emit(parts.dumps(heads | paired.document(made.paired) | {"notes": notes}))
     else:
         lines = "".join(f"{note}\n" for note in notes)
         names = {
-            each.id: parts.query_name(each.id, each.query, QUERY_WIDTH)
+            each.id: query_name(each.id, each.query, QUERY_WIDTH)
             for side in records
             for each in side
         }
@@ -208,24 +202,16 @@ def head(run: Run) -> dict[str, Any]:
 def rows_document(rows: Sequence[Row], prices: Prices | None) -> list[dict[str, Any]]:
     """The table as plain values: a mean and its 95% interval for every measure, null for what was
     not measured; `cost` is that of the prompts of 1,000 questions, null without prices."""
-    from ragfilter.evaluate.table import MEASURES, cost
-
-    def told(found: Interval | None) -> dict[str, Any] | None:
-        return None if found is None else {"mean": found.mean, "ci": [found.low, found.high]}
-
     return [
         {"name": row.name, "group": row.group, "about": row.about}
-        | {measure: told(row.means.get(measure)) for measure in MEASURES}
-        | {"cost": told(cost(row, prices) if prices else None)}
+        | {measure: _interval(row.means.get(measure)) for measure in MEASURES}
+        | {"cost": _interval(cost(row, prices) if prices else None)}
         for row in rows
     ]
 
 
 def queries_document(records: Sequence[QueryRecord]) -> list[dict[str, Any]]:
     """What the settings in force are worth for each query, as plain values."""
-    from ragfilter.evaluate.table import MEASURES, figures_of
-    from ragfilter.evaluate.variants import IN_FORCE
-
     figures = figures_of(records, IN_FORCE)
     return [
         {"id": each.id, "query": each.query, "relevant": each.relevant, "lost": each.lost}
@@ -236,8 +222,6 @@ def queries_document(records: Sequence[QueryRecord]) -> list[dict[str, Any]]:
 
 def paired_text(made: Paired, a: str, b: str, names: Mapping[str, str]) -> str:
     """A comparison for people; `names` say what a query is called, by its id."""
-    from ragfilter.evaluate import told
-
     if not made.queries:
         return "The two runs have no queries in common.\n"
     gain = made.gain
@@ -253,10 +237,7 @@ def paired_text(made: Paired, a: str, b: str, names: Mapping[str, str]) -> str:
 
 
 def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
-    from ragfilter.evaluate import told
     from ragfilter.evaluate.runs import changed_since, records_of, settings_of, variants_of
-    from ragfilter.evaluate.table import ABOUT_LAYERS, layer_gains, table
-    from ragfilter.evaluate.variants import unmeasured
 
     records, named = records_of(run, bench.runs), variants_of(run)
     rows, gains = table(records, named), layer_gains(records, named)
@@ -271,7 +252,11 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
     prices = parts.prices(bench.deployment)
     document = head(run) | {
         "rows": rows_document(rows, prices),
-        "layers": _gains_document(gains),
+        "layers": [
+            {"layer": gain.layer, "group": gain.group}
+            | {name: _interval(getattr(gain, name)) for name in ("f1", "recall", "tokens")}
+            for gain in gains
+        ],
         "per_query": queries_document(records),
         "notes": notes,
     }
@@ -281,10 +266,8 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
     )
     text += "".join(f"{note}\n" for note in notes) + "\n"
     if rows:
-        cost = () if prices is None else ("cost of 1,000",)
-        text += columns(
-            ("", *SHOWN, "chunks", "tokens", *cost, "ms"), [_line(row, prices) for row in rows]
-        )
+        heads = ("", *SHOWN, "chunks", "tokens", *(("cost of 1,000",) if prices else ()), "ms")
+        text += columns(heads, [_line(row, prices) for row in rows])
         text += "".join(f"{row.name}: {row.about}\n" for row in rows if row.about)
         text += f"{unmeasured()}\n"
         text += "\nF1 with 95% interval, and F1 if all unlabelled chunks were relevant\n"
@@ -299,28 +282,20 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
     return document, text
 
 
-def _gains_document(gains: Sequence[Gain]) -> list[dict[str, Any]]:
-    return [
-        {"layer": gain.layer, "group": gain.group}
-        | {
-            name: {"mean": i.mean, "ci": [i.low, i.high]}
-            for name, i in (("f1", gain.f1), ("recall", gain.recall), ("tokens", gain.tokens))
-        }
-        for gain in gains
-    ]
+def _interval(found: Interval | None) -> dict[str, Any] | None:
+    return None if found is None else {"mean": found.mean, "ci": [found.low, found.high]}
 
 
 def _line(row: Row, prices: Prices | None) -> tuple[str, ...]:
     means = row.means
-    cost = () if prices is None else (
-        money(prices.of_thousand(means["tokens"].mean), prices.currency),
-    )  # fmt: skip
+    tokens = means["tokens"].mean
+    price = (money(prices.of_thousand(tokens), prices.currency),) if prices else ()
     return (
         row.name,
         *(f"{means[name].mean:.3f}" for name in SHOWN),
         f"{means['chunks'].mean:.1f}",
-        f"{means['tokens'].mean:,.0f}",
-        *cost,
+        f"{tokens:,.0f}",
+        *price,
         f"{means['ms'].mean:.1f}" if "ms" in means else "–",
     )
 

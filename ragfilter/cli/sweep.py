@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Filtering, Json, Labelled, Place
+from ragfilter.cli.labelled import Labelled, warn_few, warn_in_sample
+from ragfilter.cli.options import Filtering, Json, Place
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
+from ragfilter.evaluate import maps, run, told
+from ragfilter.evaluate.maps import Map
+from ragfilter.evaluate.measuring import PATIENT
+from ragfilter.settings.schema import Settings
 from ragfilter.text.numbers import counted
-
-if TYPE_CHECKING:
-    from ragfilter.evaluate.maps import Map
-    from ragfilter.settings.schema import Settings
 
 MEASURES = ("f1", "f2", "precision", "recall")
 NAMES = {"f1": "F1", "f2": "F2"}
@@ -49,9 +50,6 @@ def sweep(
     """
     loaded = filtering.load()
     settings, user = loaded.settings, filtering.user
-    from ragfilter.evaluate import maps, run
-    from ragfilter.evaluate.measuring import PATIENT
-
     if measure not in MEASURES:
         raise InputError(
             f"There is no measure {measure!r}.", remedy=f"Use one of {', '.join(MEASURES)}."
@@ -71,20 +69,16 @@ def sweep(
             )
     if across == up:
         raise InputError(f"--across and --up both name {up}.", remedy="Leave out --up.")
-    queries = labelled.read_files()
-    with place.open("sweep") as bench:
-        backends = parts.backends(bench, place.collection)
-        found = queries or labelled.read_set(bench, place.collection, user, settings)
-        chosen, _ = parts.visible_labels(found, backends, user, settings)
-        parts.warn_few(chosen)
-        parts.warn_in_sample(settings, chosen, place.collection)
+    with labelled.open("sweep", place, user, settings) as (_, backends, labels, _unknown):
+        warn_few(labels)
+        warn_in_sample(settings, labels, place.collection)
         pools = run.gather_all(
-            chosen.labelled, settings.with_values(PATIENT), backends, user,
+            labels.labelled, settings.with_values(PATIENT), backends, user,
             progress=parts.progress("gathered"),
         )  # fmt: skip
         head = place.head(backends.incomplete)
     made = maps.make(
-        pools, chosen.qrels, settings, user, across, up, progress=parts.progress("replayed")
+        pools, labels.qrels, settings, user, across, up, progress=parts.progress("replayed")
     )
     if as_json:
         head |= {"queries": len(pools), "measure": measure}
@@ -108,8 +102,6 @@ def document(made: Map, settings: Settings, measure: str) -> dict[str, Any]:
 
 def text(made: Map, settings: Settings, measure: str) -> str:
     """The same for people, without the points that no one would choose."""
-    from ragfilter.evaluate import told
-
     paths = [made.x.path, *([made.y.path] if made.y else [])]
     here, best = made.nearest(settings), made.highest(measure)
     rows = [

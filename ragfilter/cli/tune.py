@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Labelled, Place
+from ragfilter.cli.labelled import Labelled, warn_few
+from ragfilter.cli.options import OTHER_OUT, Filtering, Json, Place
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
+from ragfilter.evaluate import run, target, told
+from ragfilter.evaluate import tune as tuning
+from ragfilter.evaluate.candidates import gathering
+from ragfilter.evaluate.crossval import Interval
+from ragfilter.evaluate.learn import Provenance
+from ragfilter.evaluate.measuring import labels_version
+from ragfilter.evaluate.tune import Gain, Means, Tuning
 from ragfilter.files import kind, write_text
+from ragfilter.settings.config import to_toml
 from ragfilter.settings.schema import field
-
-if TYPE_CHECKING:
-    from ragfilter.evaluate.beir import Labels
-    from ragfilter.evaluate.crossval import Interval
-    from ragfilter.evaluate.tune import Gain, Means, Tuning
 
 
 @command()
@@ -64,13 +68,6 @@ def tune(
     """
     loaded = filtering.load()
     user = filtering.user
-    from ragfilter.evaluate import run, target
-    from ragfilter.evaluate import tune as tuning
-    from ragfilter.evaluate.candidates import gathering
-    from ragfilter.evaluate.learn import Provenance
-    from ragfilter.evaluate.measuring import labels_version
-    from ragfilter.settings.config import to_toml
-
     aim = target.read(measure)
     if loaded.settings.judge.enabled:
         raise InputError(
@@ -83,18 +80,16 @@ def tune(
     if out is not None and kind(out.parent) != "folder":
         # Before the minutes that it takes.
         raise InputError(f"{out} cannot be written: the folder does not exist.", remedy=OTHER_OUT)
-    known = labelled.read_files()
-    if known is not None:
-        _check_enough(known)
-    with place.open("tune") as bench:
-        backends = parts.backends(bench, place.collection)
-        found = known or labelled.read_set(bench, place.collection, user, loaded.settings)
-        chosen, _ = parts.visible_labels(found, backends, user, loaded.settings)
-        _check_enough(chosen)
-        parts.warn_few(chosen)
+    with labelled.open("tune", place, user, loaded.settings) as (_, backends, labels, _unknown):
+        if len(labels.labelled) < 2:
+            raise InputError(
+                "Cross-validation needs at least two labelled queries.",
+                remedy="Label more queries, at least 20 for meaningful figures.",
+            )
+        warn_few(labels)
         wide = gathering(loaded.settings, rerank=rerank)
         pools = run.gather_all(
-            chosen.labelled, wide, backends, user, progress=parts.progress("gathered")
+            labels.labelled, wide, backends, user, progress=parts.progress("gathered")
         )
         embedder = backends.embedder.name
         head = place.head(backends.incomplete)
@@ -102,9 +97,9 @@ def tune(
     if failed:
         raise InputError(f"Reranking failed: {failed}", remedy="Tune with --no-rerank.")
     made = tuning.tune(
-        pools, chosen.qrels, loaded.settings, user,
+        pools, labels.qrels, loaded.settings, user,
         target=aim, folds=folds, rerank=rerank,
-        provenance=Provenance(labels_version(chosen), date.today().isoformat()),
+        provenance=Provenance(labels_version(labels), date.today().isoformat()),
         progress=parts.progress("replayed"),
     )  # fmt: skip
     if strategy is not None:
@@ -128,15 +123,6 @@ def tune(
         parts.emit(parts.dumps(head | document(made, changed, file)))
     else:
         parts.emit(text(made, place.collection, changed, file))
-
-
-def _check_enough(labels: Labels) -> None:
-    """Raises InputError."""
-    if len(labels.labelled) < 2:
-        raise InputError(
-            "Cross-validation needs at least two labelled queries.",
-            remedy="Label more queries, at least 20 for meaningful figures.",
-        )
 
 
 def document(made: Tuning, changed: dict[str, Any], file: str | None) -> dict[str, Any]:
@@ -165,7 +151,6 @@ def document(made: Tuning, changed: dict[str, Any], file: str | None) -> dict[st
 
 def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | None) -> str:
     """The same for people."""
-
     rows = [
         (f"best fixed k, {made.k}", made.best_fixed_k),
         ("before", made.before),
@@ -173,8 +158,6 @@ def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | Non
         ("tuned", made.tuned.means),
         ("oracle", made.oracle),
     ]
-    from ragfilter.evaluate import told
-
     figure, tuned = made.target.figure, made.tuned
     head = (
         "", told.NAMES[figure], "95% interval", "precision", "recall", "F1", "F1 at most", "chunks",

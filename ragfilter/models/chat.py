@@ -16,15 +16,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
-from ragfilter.errors import ChatError, SettingsError
+from ragfilter.errors import ChatError
 from ragfilter.extras import extra
 from ragfilter.models import chat_failures as failures
 from ragfilter.models import insides
+from ragfilter.models.endpoint import read_endpoint
 from ragfilter.models.reply import bounded
 from ragfilter.protocols import Delta, Message, Usage
-from ragfilter.text.urls import web_address
 
 with extra("openai"):
     import httpx2
@@ -32,14 +31,11 @@ with extra("openai"):
 
 log = logging.getLogger(__name__)
 
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
 CONNECT_S = 5.0
 MOST_BODY_BYTES = 32 * 1024 * 1024
 """Of one response: every few characters of an answer come in an envelope of hundreds of bytes."""
 MOST_EVENT_BYTES = 2 * 1024 * 1024
 MOST_TOKENS = 1_000_000_000
-NO_KEY = "none"
-"""Sent where no key is set: local servers want none, and the client insists on one."""
 _MISSING = "the endpoint sent no chat completion"
 
 
@@ -51,15 +47,10 @@ class OpenAIChat:
     """
 
     def __init__(self, *, model: str, api_key: str = "", base_url: str = "") -> None:
-        self._model = checked_model(model)
-        self._url = checked_url(base_url)
-        self._key = checked_key(api_key)
+        self._at = read_endpoint(model, api_key=api_key, base_url=base_url)
         self._refused: set[str] = set()
         self._call = threading.local()
-        self._client = openai.OpenAI(
-            api_key=self._key or NO_KEY,
-            base_url=self._url,
-            max_retries=0,
+        self._client = self._at.client(
             # What is compressed may be a thousand times as large when it is read.
             default_headers={"Accept-Encoding": "identity"},
             http_client=openai.DefaultHttpxClient(event_hooks={"response": [self._guard]}),
@@ -67,15 +58,15 @@ class OpenAIChat:
 
     @property
     def name(self) -> str:
-        return self._model
+        return self._at.model
 
     @property
     def endpoint(self) -> str:
         """Its address, which holds no credentials."""
-        return self._url.rstrip("/")
+        return self._at.url.rstrip("/")
 
     def __repr__(self) -> str:
-        return f"OpenAIChat(model={self._model!r}, base_url={self._url!r})"
+        return f"OpenAIChat(model={self._at.model!r}, base_url={self._at.url!r})"
 
     def close(self) -> None:
         """Close the connections."""
@@ -110,14 +101,7 @@ class OpenAIChat:
                         pieces.put(piece)
             except Exception as error:
                 pieces.put(
-                    failures.explain(
-                        error,
-                        model=self._model,
-                        host=urlsplit(self._url).netloc,
-                        answered=answered,
-                        timeout_s=timeout_s,
-                        scrub=self._scrub,
-                    )
+                    failures.explain(error, self._at, answered=answered, timeout_s=timeout_s)
                 )
             else:
                 pieces.put(None)
@@ -161,7 +145,7 @@ class OpenAIChat:
             left = max(0.001, deadline - time.monotonic())
             try:
                 opened: openai.Stream[Any] = self._client.chat.completions.create(
-                    model=self._model,
+                    model=self._at.model,
                     messages=sent,
                     stream=True,
                     timeout=httpx2.Timeout(left, connect=min(left, CONNECT_S)),
@@ -178,7 +162,7 @@ class OpenAIChat:
                 last = blamed or next(iter(optional))
                 if blamed:
                     named.append(blamed)
-                log.info("%s refused %s; asked again without", self._model, last)
+                log.info("%s refused %s; asked again without", self._at.model, last)
                 del optional[last]
 
     def _guard(self, response: httpx2.Response) -> None:
@@ -187,19 +171,10 @@ class OpenAIChat:
         if response.has_redirect_location:
             there = response.url.join(response.headers["location"])
             if _origin(there) != _origin(response.url):
-                raise failures.redirected(self._scrub("{}://{}:{}".format(*_origin(there))))
+                raise failures.redirected(self._at.scrub("{}://{}:{}".format(*_origin(there))))
         coding = response.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
             raise failures.unreadable("it is compressed, which was not asked for")
-
-    def _scrub(self, text: str) -> str:
-        return scrubbed(text, self._key)
-
-
-def scrubbed(text: str, key: str) -> str:
-    """`text` without the key."""
-    # In any case, since a host's name is in lower case.
-    return re.sub(re.escape(key), "***", text, flags=re.IGNORECASE) if key else text
 
 
 class _Body(httpx2.SyncByteStream):
@@ -330,39 +305,3 @@ def _tokens(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if 0 <= value <= MOST_TOKENS else None
-
-
-def checked_model(model: str) -> str:
-    """The name of a model. Raises SettingsError."""
-    if not model.strip():
-        raise SettingsError("No model is named.", remedy="Set OPENAI_MODEL.")
-    return model.strip()
-
-
-def checked_url(base_url: str) -> str:
-    """The address of an endpoint. Raises SettingsError."""
-    url = base_url.strip() or DEFAULT_BASE_URL
-    parts = web_address(url)
-    if parts is None:
-        raise SettingsError(
-            "The base URL of the chat endpoint is not an http or https address.",
-            remedy="Set OPENAI_BASE_URL to an address like http://127.0.0.1:8080/v1.",
-        )
-    if parts.username or parts.password or parts.query or parts.fragment:
-        # It would be shown in messages and logs.
-        raise SettingsError(
-            "The base URL of the chat endpoint contains credentials, a query or a fragment.",
-            remedy="Put the key into OPENAI_API_KEY and the bare address into OPENAI_BASE_URL.",
-        )
-    return url
-
-
-def checked_key(api_key: str) -> str:
-    """The key of an endpoint. Raises SettingsError."""
-    key = api_key.strip()
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise SettingsError(
-            "The key of the chat endpoint contains characters that no key has.",
-            remedy="Copy OPENAI_API_KEY again, without quotes and line breaks.",
-        )
-    return key

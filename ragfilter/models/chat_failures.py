@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from ragfilter.errors import ChatError
 from ragfilter.extras import extra
 from ragfilter.models import insides
+from ragfilter.models.endpoint import Endpoint
 
 with extra("openai"):
     import httpx2
@@ -21,32 +22,21 @@ with extra("openai"):
 DETAIL_CHARS = 300
 
 
-def explain(
-    error: Exception,
-    *,
-    model: str,
-    host: str,
-    answered: bool,
-    timeout_s: float,
-    scrub: Callable[[str], str],
-) -> ChatError:
-    """`error` of the openai client as a ChatError. `answered`: a response had begun.
-
-    `scrub` takes the key out of what the endpoint said.
-    """
+def explain(error: Exception, at: Endpoint, *, answered: bool, timeout_s: float) -> ChatError:
+    """`error` of the openai client as a ChatError. `answered`: a response had begun."""
     ours = next((cause for cause in _causes(error) if isinstance(cause, ChatError)), None)
     if ours is not None:
         return ours
     if isinstance(error, openai.APIStatusError):
-        return _status(error, model, _detail(error, scrub))
+        return _status(error, at.model, _detail(error, at))
     if isinstance(error, openai.APITimeoutError):
         if isinstance(error.__cause__, httpx2.ConnectTimeout):
-            return _unreachable(host, "it did not accept a connection in time")
+            return _unreachable(at.host, "it did not accept a connection in time")
         return timed_out(timeout_s)
     if isinstance(error, openai.APIConnectionError):
-        return _connection(error, host, answered)
+        return _connection(error, at.host, answered)
     if isinstance(error, openai.APIError):
-        said = _detail(error, scrub) or "without a message"
+        said = _detail(error, at) or "without a message"
         return ChatError(
             f"The endpoint reported an error: {said}.",
             kind="server",
@@ -186,14 +176,14 @@ def _unreachable(host: str, why: str) -> ChatError:
     )
 
 
-def _detail(error: openai.APIError, scrub: Callable[[str], str]) -> str:
+def _detail(error: openai.APIError, at: Endpoint) -> str:
     """The endpoint's own message on one line, shortened; empty if it gave none but a page."""
     body = error.body
     said = body.get("error", body) if isinstance(body, dict) else body
     said = said.get("message") if isinstance(said, dict) else said
     if not isinstance(said, str) or said.lstrip().startswith("<"):
         return ""
-    line = scrub("".join(c for c in " ".join(said.split()) if c.isprintable())).rstrip(".")
+    line = at.scrub("".join(c for c in " ".join(said.split()) if c.isprintable())).rstrip(".")
     return line if len(line) <= DETAIL_CHARS else f"{line[:DETAIL_CHARS]}…"
 
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ragfilter.errors import DependencyError, ModelError
+from ragfilter.errors import ModelError
 from ragfilter.extras import extra
 from ragfilter.files import kind
-from ragfilter.models.loading import first_line, is_missing, missing, quiet_loading
+from ragfilter.models.loading import explain_failures, quiet_loading
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.text.characters import whole
 
@@ -153,24 +153,15 @@ def load_model(name: str, *, offline: bool) -> SentenceTransformer:
 
     Code that comes with a model is never run (`trust_remote_code` stays off).
     """
-    try:
+    with explain_failures(
+        "embedding model", name, offline=offline, owner="sentence-transformers", instead=BUNDLED
+    ):
         # Imported here: torch takes seconds, and not every command needs it.
         with extra("models"):
             quiet_loading()
             from sentence_transformers import SentenceTransformer
 
         return SentenceTransformer(name, device="cpu", local_files_only=offline)
-    except DependencyError:
-        raise
-    except Exception as error:
-        if offline and is_missing(error):
-            raise missing(
-                "embedding model", name, owner="sentence-transformers", instead=BUNDLED
-            ) from error
-        raise ModelError(
-            f"The embedding model {name} cannot be loaded: {first_line(error)}.",
-            remedy=f"Use a sentence-transformers name or folder, or use {BUNDLED}.",
-        ) from error
 
 
 def clean_text(text: str, model: SentenceTransformer) -> str:

@@ -6,8 +6,10 @@ Source: docs/design.md#parts. No network is used at run time, unless the user as
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from ragfilter.errors import ModelError
+from ragfilter.errors import DependencyError, ModelError
 
 
 def quiet_loading() -> None:
@@ -28,22 +30,32 @@ def quiet_loading() -> None:
         torch.set_num_threads(cores)
 
 
-def is_missing(error: BaseException) -> bool:
-    """Whether loading failed since the model is not on this machine."""
-    from huggingface_hub.errors import LocalEntryNotFoundError
+@contextmanager
+def explain_failures(
+    kind: str, name: str, *, offline: bool, owner: str, instead: str
+) -> Iterator[None]:
+    """Raises ModelError where the `kind` of model called `name` cannot be loaded.
 
-    return isinstance(error.__cause__, LocalEntryNotFoundError)
+    Names without an owner are those of `owner`, and `instead` needs no fetching.
+    """
+    try:
+        yield
+    except (DependencyError, ModelError):
+        raise
+    except Exception as error:
+        from huggingface_hub.errors import LocalEntryNotFoundError
 
-
-def missing(kind: str, name: str, *, owner: str, instead: str) -> ModelError:
-    """The error for a `kind` of model that is not on this machine; names without an owner are
-    those of `owner`, and `instead` needs no fetching."""
-    full = name if "/" in name else f"{owner}/{name}"
-    return ModelError(
-        f"Not on this machine: the {kind} {name}.",
-        remedy=f"Fetch it once with `hf download {full}`, let ragfilter fetch it with "
-        f"RAGFILTER_FETCH_MODELS=true, or choose {instead}.",
-    )
+        if offline and isinstance(error.__cause__, LocalEntryNotFoundError):
+            full = name if "/" in name else f"{owner}/{name}"
+            raise ModelError(
+                f"Not on this machine: the {kind} {name}.",
+                remedy=f"Fetch it once with `hf download {full}`, let ragfilter fetch it with "
+                f"RAGFILTER_FETCH_MODELS=true, or choose {instead}.",
+            ) from error
+        raise ModelError(
+            f"The {kind} {name} cannot be loaded: {first_line(error)}.",
+            remedy=f"Use the name or folder of a {owner} model, or choose {instead}.",
+        ) from error
 
 
 def first_line(error: BaseException) -> str:

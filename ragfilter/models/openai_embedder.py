@@ -7,16 +7,15 @@ has a deadline, and no part of the key is ever shown.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 import numpy as np
 
 from ragfilter.deadline import within
-from ragfilter.errors import ModelError
+from ragfilter.errors import ChatError, ModelError
 from ragfilter.extras import extra
 from ragfilter.models import chat_failures as failures
-from ragfilter.models.chat import NO_KEY, checked_key, checked_model, checked_url, scrubbed
 from ragfilter.models.embedder import OPENAI
+from ragfilter.models.endpoint import read_endpoint
 from ragfilter.protocols import Progress, Vectors
 from ragfilter.text.characters import whole
 
@@ -39,21 +38,15 @@ class OpenAIEmbedder:
         self, model: str, *, api_key: str = "", base_url: str = "", timeout_s: float = TIMEOUT_S
     ) -> None:
         """`model` is the endpoint's name of it; `timeout_s` bounds each call."""
-        self._model = checked_model(model)
-        self._url = checked_url(base_url)
-        self._key = checked_key(api_key)
+        self._at = read_endpoint(model, api_key=api_key, base_url=base_url)
         self._timeout_s = timeout_s
-        self._client = openai.OpenAI(
-            api_key=self._key or NO_KEY,
-            base_url=self._url,
-            max_retries=0,
-            # The texts go to no other address.
-            http_client=openai.DefaultHttpxClient(follow_redirects=False),
-        )
+        # The texts go to no other address.
+        http_client = openai.DefaultHttpxClient(follow_redirects=False)
+        self._client = self._at.client(http_client=http_client)
 
     @property
     def name(self) -> str:
-        return f"{OPENAI}{self._model}"
+        return f"{OPENAI}{self._at.model}"
 
     def prepare(self) -> None:
         """Nothing has to be loaded."""
@@ -85,14 +78,7 @@ class OpenAIEmbedder:
         except (AttributeError, TypeError, ValueError):
             raise self._unusable("no embeddings") from None
         except Exception as error:
-            said = failures.explain(
-                error,
-                model=self._model,
-                host=urlsplit(self._url).netloc,
-                answered=False,
-                timeout_s=self._timeout_s,
-                scrub=lambda text: scrubbed(text, self._key),
-            )
+            said = failures.explain(error, self._at, answered=False, timeout_s=self._timeout_s)
             raise self._failed(said) from None
         if vectors.ndim != 2 or len(vectors) != len(batch):
             raise self._unusable(f"{len(vectors)} vectors for {len(batch)} texts")
@@ -104,18 +90,16 @@ class OpenAIEmbedder:
 
     def _call(self, batch: list[str]) -> openai.types.CreateEmbeddingResponse:
         return self._client.embeddings.create(
-            model=self._model, input=batch, encoding_format="float", timeout=self._timeout_s
+            model=self._at.model, input=batch, encoding_format="float", timeout=self._timeout_s
         )
 
-    def _failed(self, error: Exception) -> ModelError:
-        message = getattr(error, "message", str(error))
+    def _failed(self, error: ChatError) -> ModelError:
         return ModelError(
-            f"The embedding model {self.name} failed: {message}",
-            remedy=getattr(error, "remedy", ""),
+            f"The embedding model {self.name} failed: {error.message}", remedy=error.remedy
         )
 
     def _unusable(self, what: str) -> ModelError:
         return ModelError(
-            f"The endpoint gave {what} for the embedding model {self._model}.",
+            f"The endpoint gave {what} for the embedding model {self._at.model}.",
             remedy="Check that it serves /embeddings for this model; most base URLs end in /v1.",
         )

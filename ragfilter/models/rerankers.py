@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ragfilter.deadline import within
-from ragfilter.errors import DependencyError, ModelError
+from ragfilter.errors import ModelError
 from ragfilter.extras import extra
 from ragfilter.files import kind
 from ragfilter.models.embedder import SentenceEmbedder, clean_text
-from ragfilter.models.loading import first_line, is_missing, missing, quiet_loading
+from ragfilter.models.loading import explain_failures, first_line, quiet_loading
 from ragfilter.protocols import Vectors
 from ragfilter.text.characters import whole
 
@@ -179,20 +179,12 @@ class CrossEncoderReranker:
             return self._loaded
 
     def _load(self) -> CrossEncoder:
-        try:
+        with explain_failures(
+            "cross-encoder", self._model, offline=self._offline, owner="cross-encoder",
+            instead="late_interaction",
+        ):  # fmt: skip
             model: CrossEncoder = within(self._load_timeout_s, self._open)
             return model
-        except (DependencyError, ModelError):
-            raise
-        except Exception as error:
-            if self._offline and is_missing(error):
-                raise missing(
-                    "cross-encoder", self._model, owner="cross-encoder", instead="late_interaction"
-                ) from error
-            raise ModelError(
-                f"The cross-encoder {self._model} cannot be loaded: {first_line(error)}.",
-                remedy="Use a cross-encoder's name or folder, or choose late_interaction.",
-            ) from error
 
     def _open(self) -> Any:
         # Imported here: torch takes seconds, and not every command needs it.

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from ragfilter.errors import InputError, StoreError
-from ragfilter.files import kind
+from ragfilter.files import kind, write_text
 from ragfilter.protocols import Embedder
 from ragfilter.stores.chroma import insides
 from ragfilter.stores.chroma.client import Server, guard
@@ -67,20 +67,14 @@ def openings(workspace: Path) -> dict[str, Opening]:
 
 
 def keep(workspace: Path, name: str, opening: Opening | None) -> None:
-    """Remember how a collection is opened; with None, forget it. Raises StoreError."""
+    """Remember how a collection is opened; with None, forget it. Raises StoreError,
+    InputError."""
     every = openings(workspace)
     every.pop(name, None)
     if opening is not None:
         every[name] = opening
-    path = workspace / FILE
-    fresh = path.with_suffix(".new")
-    try:
-        fresh.write_text(json.dumps({n: asdict(o) for n, o in every.items()}), encoding="utf-8")
-        fresh.replace(path)
-    except OSError as error:
-        raise StoreError(
-            f"{path} cannot be written: {error.strerror}.", remedy="Make room on its disk."
-        ) from None
+    text = json.dumps({name: asdict(each) for name, each in every.items()})
+    write_text(workspace / FILE, text, remedy="Make room on its disk.")
 
 
 def resolved(folder: str) -> str:
@@ -156,37 +150,34 @@ def check(store: ChromaStore, name: str, embedder: Embedder) -> tuple[Finding, .
     first = collection.chunks(list(known)[:SAMPLE])
     rules = sum(1 for chunk in known.values() if chunk.rule)
     hidden = sum(1 for c in known.values() if c.clearance != 0 or c.department)
-    return (
-        Finding(True, f"{chunks(len(known))}, {there} dimensions, space {collection.space}"),
-        Finding(
+    told = (
+        (
             unit or collection.space == "cosine",
-            "distances compare, since the vectors have unit length or the space is cosine"
-            if unit or collection.space == "cosine"
-            else "the vectors are not of unit length, and queries are: the order of results may "
-            "differ from the collection's own. A collection in cosine space has no such trouble",
+            "distances compare, since the vectors have unit length or the space is cosine",
+            "the vectors are not of unit length, and queries are: the order of results may differ "
+            "from the collection's own. A collection in cosine space has no such trouble",
         ),
-        Finding(
+        (
             all(chunk.text for chunk in first.values()),
-            "texts are stored with the vectors"
-            if all(chunk.text for chunk in first.values())
-            else "some chunks have no document: they are found, but there is nothing to read",
+            "texts are stored with the vectors",
+            "some chunks have no document: they are found, but there is nothing to read",
         ),
-        Finding(
+        (
             any(chunk.title for chunk in first.values()),
-            "titles are in the metadata"
-            if any(chunk.title for chunk in first.values())
-            else "no metadata field is called title: chunks are shown by id",
+            "titles are in the metadata",
+            "no metadata field is called title: chunks are shown by id",
         ),
-        Finding(
+        (
             rules > 0,
-            f"{chunks(rules)} with a rule in the field query_must"
-            if rules
-            else "no chunk has a rule; allow changes to write some",
+            f"{chunks(rules)} with a rule in the field query_must",
+            "no chunk has a rule; allow changes to write some",
         ),
-        Finding(
+        (
             hidden > 0,
-            f"{chunks(hidden)} not for everybody (fields clearance and department)"
-            if hidden
-            else "no chunk has a clearance or department: everybody sees all",
+            f"{chunks(hidden)} not for everybody (fields clearance and department)",
+            "no chunk has a clearance or department: everybody sees all",
         ),
     )
+    size = f"{chunks(len(known))}, {there} dimensions, space {collection.space}"
+    found = (Finding(good, works if good else lacks) for good, works, lacks in told)
+    return (Finding(True, size), *found)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragfilter.cli import parts
-from ragfilter.cli.options import SET_HELP, Chosen, Filtering, Place, QrelsFile
+from ragfilter.cli.labelled import Chosen, read_labels
+from ragfilter.cli.options import SET_HELP, Filtering, Place, QrelsFile
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def labels_of(
 
     queries, qrels = labelled
     if queries is not None:
-        read = parts.read_labels(Chosen(), queries, qrels, bench, place.collection, user, settings)
+        read = read_labels(Chosen(), queries, qrels, bench, place.collection, user, settings)
         return read, settings
     # Nobody named them, so an LLM is not paid for them.
     settings = settings.with_values({"query_must.enabled": True, "judge.enabled": False})

@@ -10,7 +10,8 @@ import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import SET_HELP, Chosen, Filtering, Json, Place, QrelsFile, in_words
+from ragfilter.cli.labelled import Chosen, read_labels
+from ragfilter.cli.options import SET_HELP, Filtering, Json, Place, QrelsFile, in_words
 from ragfilter.cli.rules.group import rules
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
@@ -79,9 +80,7 @@ def matrix(
         backends = parts.backends(bench, place.collection)
         catalogue = bench.collection(place.collection).entries()
         if queries is not None:
-            labels = parts.read_labels(
-                chosen, queries, qrels, bench, place.collection, user, settings
-            )
+            labels = read_labels(chosen, queries, qrels, bench, place.collection, user, settings)
             asked = {"labelled": (labels.labelled, labels.qrels)} | asked
         rule = None
         if chunk is not None:

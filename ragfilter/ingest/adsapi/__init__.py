@@ -6,11 +6,10 @@ errors and limits, and that an answer often needs schemas which no search for it
 the references of what it found. Everything was written for this project.
 """
 
-import json
 from collections.abc import Iterator
-from importlib.resources import files
 from typing import Any
 
+from ragfilter.ingest import packaged
 from ragfilter.ingest.openapi.files import parse
 from ragfilter.ingest.openapi.read import parts
 
@@ -28,7 +27,7 @@ def trees() -> dict[str, dict[str, Any]]:
     """The six descriptions, parsed: file name to tree."""
     found: dict[str, dict[str, Any]] = {}
     for name in FILES:
-        tree = parse(_text(name), ".yaml", name)
+        tree = parse(packaged.read_text(__name__, name), ".yaml", name)
         assert isinstance(tree, dict)
         found[name] = tree
     return found
@@ -42,18 +41,9 @@ def records() -> Iterator[dict[str, object]]:
 
 def queries() -> dict[str, str]:
     """The labelled questions: query id to text."""
-    lines = (json.loads(line) for line in _text("queries.jsonl").splitlines() if line.strip())
-    return {line["_id"]: line["text"] for line in lines}
+    return packaged.read_queries(__name__, "queries.jsonl")
 
 
 def qrels() -> dict[str, dict[str, int]]:
     """The relevance labels: query id to chunk id to score (2 needed, 1 helpful)."""
-    labels: dict[str, dict[str, int]] = {}
-    for line in _text("qrels.tsv").splitlines()[1:]:
-        query_id, chunk_id, score = line.split("\t")
-        labels.setdefault(query_id, {})[chunk_id] = int(score)
-    return labels
-
-
-def _text(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return packaged.read_qrels(__name__, "qrels.tsv")

@@ -1,0 +1,197 @@
+"""The labelled queries of a command: where they come from, and what is told of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ragfilter.cli import parts
+from ragfilter.cli.options import Except, Only, Place, QrelsFile, QueriesFile, WithLlm
+from ragfilter.engine.backends import Backends
+from ragfilter.engine.complete import known
+from ragfilter.errors import InputError
+from ragfilter.evaluate import beir, told
+from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.measuring import labels_version, measurable
+from ragfilter.layers.clearance import viewer
+from ragfilter.model import User
+from ragfilter.report import short_title
+from ragfilter.settings.schema import Settings
+
+if TYPE_CHECKING:
+    from ragfilter.workbench import Workbench
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """Which of the labelled queries."""
+
+    only: Only = None
+    leave_out: Except = None
+
+    def choose(self, labels: Labels) -> Labels:
+        """Those of `labels`, some of which have labels. Raises InputError."""
+        from ragfilter.evaluate.labels import choose
+
+        return choose(labels, only=self.only or (), leave_out=self.leave_out or ())
+
+
+class Opened(NamedTuple):
+    """An open workspace, and the labelled queries of a collection in it that the user may see.
+    `unknown` are the labelled ids that the collection does not hold for them."""
+
+    bench: Workbench
+    backends: Backends
+    labels: Labels
+    unknown: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled(Chosen):
+    """Labelled queries."""
+
+    queries: QueriesFile
+    qrels: QrelsFile = None
+    llm: WithLlm = False
+
+    @contextmanager
+    def open(
+        self, what: str, place: Place, user: User, settings: Settings, *, bare: bool = False
+    ) -> Iterator[Opened]:
+        """The workspace, held by the command `what`, and the chosen queries. What the collection
+        lacks of them is told. `bare`: queries need no labels.
+
+        Raises InputError and StoreError.
+        """
+        read = self.read_files(bare=bare)
+        with place.open(what) as bench:
+            backends = parts.backends(bench, place.collection)
+            found = read or self._read_set(bench, place.collection, user, settings)
+            labels, unknown = visible_labels(found, backends, user, settings)
+            yield Opened(bench, backends, labels, unknown)
+
+    def read_files(self, *, bare: bool = False) -> Labels | None:
+        """The chosen ones of two files or of a demo, which need no workspace; None for a query set,
+        and where an LLM's labels of the workspace count. Raises InputError."""
+        from ragfilter.evaluate import labels
+
+        check_llm(self.qrels, llm=self.llm)
+        if self.llm or not labels.are_files(self.queries, self.qrels):
+            return None
+        if bare and self.qrels is None and self.queries not in labels.DEMOS:
+            asked = Labels(beir.read_queries(Path(self.queries)), {})
+            return labels.pick(asked, only=self.only or (), leave_out=self.leave_out or ())
+        return self.choose(labels.load(self.queries, self.qrels))
+
+    def _read_set(
+        self, bench: Workbench, collection: str, user: User, settings: Settings
+    ) -> Labels:
+        from ragfilter.evaluate import stored
+
+        found = self.choose(stored.load(bench.labels, collection, self.queries, llm=self.llm))
+        if self.llm:
+            tell_agreement(bench, collection, user, settings)
+        return found
+
+
+def check_llm(qrels: str | None, *, llm: bool) -> None:
+    """Raises InputError if an LLM's labels shall count beside those of a file."""
+    if llm and qrels is not None:
+        raise InputError(
+            "--with-llm needs a query set of the workspace, and --qrels names a file.",
+            remedy="Leave out --qrels, or import both with `ragfilter labels import`.",
+        )
+
+
+def read_labels(
+    chosen: Chosen,
+    queries: str,
+    qrels: str | None,
+    bench: Workbench,
+    collection: str,
+    user: User,
+    settings: Settings,
+    *,
+    llm: bool = False,
+) -> Labels:
+    """The labelled queries of two files, of a demo, or of a set that the workspace knows, with the
+    labels that `user` may see. What the collection does not hold is told.
+
+    Raises InputError if no label is left.
+    """
+    from ragfilter.evaluate import stored
+
+    found = chosen.choose(stored.find(bench.labels, collection, queries, qrels, llm=llm))
+    return visible_labels(found, parts.backends(bench, collection), user, settings)[0]
+
+
+def visible_labels(
+    labels: Labels, backends: Backends, user: User, settings: Settings
+) -> tuple[Labels, list[str]]:
+    """The labels that `user` may see, and the labelled ids that the collection does not hold for
+    them: a hidden chunk is spoken of like one that does not exist. Both are told, as are the
+    queries that have nothing relevant left.
+
+    Raises InputError if there are labels, and no relevant one is left.
+    """
+    from ragfilter.evaluate.labels import unknown
+
+    where, user = backends.collection, viewer(user, settings)
+    found = known(where, {i for grades in labels.qrels.values() for i in grades})
+    there = {i for i, chunk in found.items() if user.sees(chunk)}
+    missing, total = unknown(labels, there, collection=where.name)
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        log.warning(
+            "%d of %d labelled ids %s not in the collection %s, such as %r: their labels are left "
+            "out. Index those chunks, or label others",
+            len(missing), total, verb, where.name, missing[0],
+        )  # fmt: skip
+    seen = measurable(labels, found, user)
+    lost = [i for i in labels.qrels if i not in seen.qrels]
+    if lost:
+        log.warning(
+            "%d of %d labelled queries, such as %r: none of their relevant chunks is in the "
+            "collection %s, as this user sees it, so they are left out",
+            len(lost), len(labels.qrels), lost[0], where.name,
+        )  # fmt: skip
+    return seen, list(missing)
+
+
+def tell_agreement(bench: Workbench, collection: str, user: User, settings: Settings) -> None:
+    """Says how far an LLM's labels agree with people's, over what `user` may see."""
+    from ragfilter.evaluate import stored
+    from ragfilter.stores import labels
+
+    catalogue = bench.collection(collection).entries()
+    standing = bench.labels.standing(collection)
+    seen = labels.visible_labels(standing, catalogue, viewer(user, settings))
+    parts.tell(stored.agreed(seen).told)
+
+
+def warn_few(labels: Labels) -> None:
+    """Say so where there are too few labelled queries for figures to say much."""
+    if said := told.few(len(labels.labelled)):
+        log.warning("%s", said)
+
+
+def warn_in_sample(settings: Settings, labels: Labels, collection: str, side: str = "") -> None:
+    """Say so where the cutoff (of a `side`) was learned from these very labels of a collection, or
+    may have been from some of them."""
+    said = told.in_sample(settings, labels_version(labels))
+    said = said or told.near_sample(settings, collection)
+    if said:
+        log.warning("%s", f"{side}: {said}" if side else said)
+
+
+def query_name(query_id: str, text: str, width: int) -> str:
+    """What a query is called in a table: its id, or its text where the id is only made of that."""
+    from ragfilter.stores.labels import query_id as made_of
+
+    return short_title(text if query_id == made_of(text) else query_id, width)
