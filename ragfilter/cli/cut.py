@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
-from ragfilter.cli.options import GapThreshold, Json, help_of
+from ragfilter.cli.options import GapThreshold, Json, setting
 from ragfilter.errors import InputError
-from ragfilter.layers.cutoff import check_distances
+from ragfilter.layers.cutoff import Cutoff, check_distances
 from ragfilter.layers.cutoff import cut as cut_values
 from ragfilter.model import Cut
 
@@ -20,56 +21,52 @@ LARGEST = 1e9
 """Beyond it a sum of two is no longer exact enough to be compared with a threshold."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutoffFlags:
+    """The settings of the cutoff."""
+
+    strategy: Annotated[str | None, setting("cutoff.strategy", "--strategy", "-s")] = None
+    max_results: Annotated[str | None, setting("cutoff.max_results", "--k", "-k", metavar="N")] = (
+        None
+    )
+    min_results: Annotated[
+        str | None, setting("cutoff.min_results", "--min-results", metavar="N")
+    ] = None
+    gap_threshold: GapThreshold = None
+    distance_offset: Annotated[
+        str | None,
+        setting(
+            "cutoff.distance_offset", "--distance-offset", "--distance-threshold", metavar="NUMBER"
+        ),
+    ] = None
+    jumps: Annotated[str | None, setting("cutoff.jumps", "--jumps", metavar="N")] = None
+    b_extra: Annotated[str | None, setting("cutoff.b_extra", "--b-extra", metavar="N")] = None
+    relative_offset: Annotated[
+        str | None, setting("cutoff.relative_offset", "--relative-offset", metavar="SHARE")
+    ] = None
+
+    def load(self) -> Cutoff:
+        """The settings in force. Raises SettingsError."""
+        flags = {
+            "--k" if name == "max_results" else f"--{name.replace('_', '-')}": {
+                f"cutoff.{name}": value
+            }
+            for name, value in asdict(self).items()
+        }
+        return parts.load_config("adaptive-gap", None, None, flags).settings.cutoff
+
+
 @command(context_settings={"ignore_unknown_options": True})
 def cut(
     distances: Annotated[list[str], typer.Argument(help="Distances, best first.")],
-    strategy: Annotated[
-        str | None, typer.Option("--strategy", "-s", help=help_of("cutoff.strategy"))
-    ] = None,
-    k: Annotated[
-        str | None, typer.Option("--k", "-k", metavar="N", help=help_of("cutoff.max_results"))
-    ] = None,
-    min_results: Annotated[
-        str | None,
-        typer.Option("--min-results", metavar="N", help=help_of("cutoff.min_results")),
-    ] = None,
-    gap_threshold: GapThreshold = None,
-    distance_offset: Annotated[
-        str | None,
-        typer.Option(
-            "--distance-offset",
-            "--distance-threshold",
-            metavar="NUMBER",
-            help=help_of("cutoff.distance_offset"),
-        ),
-    ] = None,
-    jumps: Annotated[
-        str | None, typer.Option("--jumps", metavar="N", help=help_of("cutoff.jumps"))
-    ] = None,
-    b_extra: Annotated[
-        str | None, typer.Option("--b-extra", metavar="N", help=help_of("cutoff.b_extra"))
-    ] = None,
-    relative_offset: Annotated[
-        str | None,
-        typer.Option("--relative-offset", metavar="SHARE", help=help_of("cutoff.relative_offset")),
-    ] = None,
+    flags: CutoffFlags,
     as_json: Json = False,
 ) -> None:
     """Apply the cutoff to a list of distances. Needs no collection."""
-    flags = {
-        "--strategy": {"cutoff.strategy": strategy},
-        "--k": {"cutoff.max_results": k},
-        "--min-results": {"cutoff.min_results": min_results},
-        "--gap-threshold": {"cutoff.gap_threshold": gap_threshold},
-        "--distance-offset": {"cutoff.distance_offset": distance_offset},
-        "--jumps": {"cutoff.jumps": jumps},
-        "--b-extra": {"cutoff.b_extra": b_extra},
-        "--relative-offset": {"cutoff.relative_offset": relative_offset},
-    }
     values = [distance(given) for given in distances]
-    settings = parts.load_config("adaptive-gap", None, None, flags).settings
-    check_distances(settings.cutoff)
-    made = cut_values(values, settings.cutoff)
+    settings = flags.load()
+    check_distances(settings)
+    made = cut_values(values, settings)
     parts.emit(parts.dumps(document(made)) if as_json else text(made, values))
 
 

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from ragfilter.workbench import Workbench
 
 
-def help_of(path: str) -> str:
-    """The help of a flag that sets the setting at `path`."""
+def setting(path: str, *names: str, metavar: str | None = None) -> Any:
+    """An option called `names` that sets the setting at `path`."""
     info = field(path)
-    return f"{info.help} Sets {path}: {info.allowed()}."
+    told = f"{info.help} Sets {path}: {info.allowed()}."
+    return typer.Option(*names, metavar=metavar, help=told)
 
 
 def in_words(value: Any) -> Any:
@@ -107,8 +108,7 @@ LogForm = Annotated[
     ),
 ]
 GapThreshold = Annotated[
-    str | None,
-    typer.Option("--gap-threshold", metavar="NUMBER", help=help_of("cutoff.gap_threshold")),
+    str | None, setting("cutoff.gap_threshold", "--gap-threshold", metavar="NUMBER")
 ]
 
 # labelled queries

@@ -13,7 +13,7 @@ from ragfilter import report
 from ragfilter.cli import parts
 from ragfilter.cli import text as words
 from ragfilter.cli.app import command
-from ragfilter.cli.options import Filtering, GapThreshold, Json, Place, help_of
+from ragfilter.cli.options import Filtering, GapThreshold, Json, Place, setting
 from ragfilter.cli.why import why_document, why_text
 from ragfilter.judge import call
 
@@ -35,13 +35,9 @@ def query(
     gap_threshold: GapThreshold = None,
     distance_threshold: Annotated[
         str | None,
-        typer.Option(
-            "--distance-threshold", metavar="NUMBER", help=help_of("cutoff.distance_offset")
-        ),
+        setting("cutoff.distance_offset", "--distance-threshold", metavar="NUMBER"),
     ] = None,
-    files: Annotated[
-        str | None, typer.Option("--files", help=help_of("retrieval.source_pattern"))
-    ] = None,
+    files: Annotated[str | None, setting("retrieval.source_pattern", "--files")] = None,
     rerank: Annotated[
         bool | None,
         typer.Option(

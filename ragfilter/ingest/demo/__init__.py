@@ -6,28 +6,21 @@ that most readers may not see. Everything here was written for this project.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from ragfilter.ingest import packaged
-from ragfilter.ingest.demo.tables import Record, all_tables
 from ragfilter.model import User
 
-if TYPE_CHECKING:
-    from ragfilter.ingest.demo.tables import Record
-
-_CORPUS_FILES = ("rules.jsonl", "monsters.jsonl", "spells.jsonl", "items.jsonl", "travel.jsonl")
+FILES = ("tables", "rules", "monsters", "spells", "items", "travel")
 
 USERS = {"Guest": User(), "Player": User(1), "Referee": User(3, ("referee",))}
 """Who sits at the table: a guest sees the rules, a player a few notes, the referee the secrets."""
 
 
-def records() -> Iterator[Record]:
-    """Every chunk of the collection as a plain record, the tables first, in a fixed order."""
-    # Imported here: the page takes its example questions from this package.
-    from ragfilter.ingest.demo.tables import all_tables
-
-    yield from all_tables()
-    for name in _CORPUS_FILES:
-        yield from packaged.read_json_lines(__name__, name)
+def records() -> Iterator[dict[str, Any]]:
+    """Every chunk of the collection as a plain record, in a fixed order."""
+    for name in FILES:
+        yield from packaged.read_json_lines(__name__, f"{name}.jsonl")
 
 
 def queries() -> dict[str, str]:
