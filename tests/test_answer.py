@@ -9,7 +9,7 @@ import pytest
 
 from ragfilter.answer import prompts
 from ragfilter.answer.context import Context, pack
-from ragfilter.answer.stream import EMPTY, UNFINISHED, Answer, Prices, answer, cited, stream_answer
+from ragfilter.answer.stream import EMPTY, UNFINISHED, Answer, AnswerStream, Prices, answer, cited
 from ragfilter.errors import ChatError, ModelError
 from ragfilter.model import Chunk, Hit
 from ragfilter.protocols import Delta, Embedder, Message, Progress, Usage, Vectors
@@ -176,7 +176,7 @@ def test_an_empty_context_asks_nobody(chat: Chat | None) -> None:
 
 
 def test_streaming_gives_the_pieces_and_the_answer_so_far() -> None:
-    stream = stream_answer("q", packed(*TEXTS), Chat("a ", "[1]"), Letters(), timeout_s=1)
+    stream = AnswerStream("q", packed(*TEXTS), Chat("a ", "[1]"), Letters(), timeout_s=1)
     assert stream.answer.error == UNFINISHED
     pieces = iter(stream)
     assert next(pieces) == "a "

@@ -82,7 +82,10 @@ class Answer:
 
 
 class AnswerStream:
-    """Yields the text in pieces, once; `answer` is the value of what has come so far."""
+    """Yields the text in pieces, once; `answer` is the value of what has come so far.
+
+    Without `chat` it is extractive; an empty context asks no model.
+    """
 
     def __init__(
         self,
@@ -92,7 +95,7 @@ class AnswerStream:
         embedder: Embedder,
         *,
         timeout_s: float,
-        prices: Prices | None,
+        prices: Prices | None = None,
     ) -> None:
         self._query = query
         self._context = context
@@ -183,19 +186,6 @@ class AnswerStream:
         return self._prices.of(used)
 
 
-def stream_answer(
-    query: str,
-    context: Context,
-    chat: ChatModel | None,
-    embedder: Embedder,
-    *,
-    timeout_s: float,
-    prices: Prices | None = None,
-) -> AnswerStream:
-    """The answer in pieces. Without `chat` it is extractive; an empty context asks no model."""
-    return AnswerStream(query, context, chat, embedder, timeout_s=timeout_s, prices=prices)
-
-
 def answer(
     query: str,
     context: Context,
@@ -206,7 +196,7 @@ def answer(
     prices: Prices | None = None,
 ) -> Answer:
     """The whole answer at once."""
-    stream = stream_answer(query, context, chat, embedder, timeout_s=timeout_s, prices=prices)
+    stream = AnswerStream(query, context, chat, embedder, timeout_s=timeout_s, prices=prices)
     for _ in stream:
         pass
     return stream.answer

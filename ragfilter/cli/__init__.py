@@ -9,50 +9,62 @@ with extra("app"):
     import typer as typer
 
 from ragfilter.cli import (
-    cache,
-    collections,
-    compare,
-    cut,
-    eval,
-    experiment,
-    gate,
-    index,
-    labels,
-    mcp,
-    profiles,
-    query,
-    report,
-    rules,
-    runs,
-    settings,
-    sweep,
-    tune,
-    votes,
+    cache as cache,
 )
-from ragfilter.cli.app import app
-from ragfilter.cli.running import main, run
-
-__all__ = [
-    "app",
-    "cache",
-    "collections",
-    "compare",
-    "cut",
-    "eval",
-    "experiment",
-    "gate",
-    "index",
-    "labels",
-    "main",
-    "mcp",
-    "profiles",
-    "query",
-    "report",
-    "rules",
-    "run",
-    "runs",
-    "settings",
-    "sweep",
-    "tune",
-    "votes",
-]
+from ragfilter.cli import (
+    collections as collections,
+)
+from ragfilter.cli import (
+    compare as compare,
+)
+from ragfilter.cli import (
+    cut as cut,
+)
+from ragfilter.cli import (
+    eval as eval,
+)
+from ragfilter.cli import (
+    experiment as experiment,
+)
+from ragfilter.cli import (
+    gate as gate,
+)
+from ragfilter.cli import (
+    index as index,
+)
+from ragfilter.cli import (
+    labels as labels,
+)
+from ragfilter.cli import (
+    mcp as mcp,
+)
+from ragfilter.cli import (
+    profiles as profiles,
+)
+from ragfilter.cli import (
+    query as query,
+)
+from ragfilter.cli import (
+    report as report,
+)
+from ragfilter.cli import (
+    rules as rules,
+)
+from ragfilter.cli import (
+    runs as runs,
+)
+from ragfilter.cli import (
+    settings as settings,
+)
+from ragfilter.cli import (
+    sweep as sweep,
+)
+from ragfilter.cli import (
+    tune as tune,
+)
+from ragfilter.cli import (
+    votes as votes,
+)
+from ragfilter.cli.app import app as app
+from ragfilter.cli.running import main as main
+from ragfilter.cli.running import run as run

@@ -5,7 +5,6 @@ Source: docs/design.md#labels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -136,9 +135,29 @@ def list_(place: Place, viewing: Viewing, as_json: Json = False) -> None:
     agreed = stored.agreed(seen)
     parted = conflicts(seen)
     if as_json:
-        parts.emit(parts.dumps(_document(collection, sets, seen, parted, agreed)))
-    else:
-        parts.emit(_text(collection, sets, seen, parted, agreed))
+        document = {
+            "collection": collection,
+            "sets": sets,
+            "labels": [_label(each) for each in seen],
+            "conflicts": [[_label(each) for each in pair] for pair in parted],
+            "llm": _agreement(agreed),
+        }
+        parts.emit(parts.dumps(document))
+        return
+    people = sorted({each.who for each in seen if each.source == "human"})
+    asked = len({each.query for each in seen})
+    lines = [
+        f"{collection}: {counted(len(seen), 'label')} on {counted(asked, 'question')}"
+        + (f", by {', '.join(people)}" if people else ""),
+        *(f"  set {name}: {counted(count, 'query')}" for name, count in sets.items()),
+    ]
+    for pair in parted:
+        said = ", ".join(f"{each.who} says {each.grade}" for each in pair)
+        lines.append(f"  conflict: {pair[0].chunk_id} for {pair[0].query!r}: {said}")
+    by_llm = sum(each.source == "llm" for each in seen)
+    if by_llm:
+        lines.append(f"  {counted(by_llm, 'label')} by an LLM. {agreed.told}")
+    parts.emit("\n".join(lines) + "\n")
 
 
 SetArgument = Annotated[
@@ -264,22 +283,6 @@ def propose(
                 show(place_, bill.calls + bill.remembered)
 
 
-def _document(
-    collection: str,
-    sets: dict[str, int],
-    seen: Sequence[Label],
-    parted: Sequence[Sequence[Label]],
-    agreed: Agreement,
-) -> dict[str, Any]:
-    return {
-        "collection": collection,
-        "sets": sets,
-        "labels": [_label(each) for each in seen],
-        "conflicts": [[_label(each) for each in pair] for pair in parted],
-        "llm": _agreement(agreed),
-    }
-
-
 def _agreement(agreed: Agreement) -> dict[str, Any]:
     return {"pairs": agreed.pairs, "agreed": agreed.agreed, "kappa": agreed.kappa}
 
@@ -293,26 +296,3 @@ def _label(label: Label) -> dict[str, Any]:
         "source": label.source,
         "at": label.at.isoformat(timespec="seconds"),
     }
-
-
-def _text(
-    collection: str,
-    sets: dict[str, int],
-    seen: Sequence[Label],
-    parted: Sequence[Sequence[Label]],
-    agreed: Agreement,
-) -> str:
-    people = sorted({each.who for each in seen if each.source == "human"})
-    asked = len({each.query for each in seen})
-    lines = [
-        f"{collection}: {counted(len(seen), 'label')} on {counted(asked, 'question')}"
-        + (f", by {', '.join(people)}" if people else ""),
-        *(f"  set {name}: {counted(count, 'query')}" for name, count in sets.items()),
-    ]
-    for pair in parted:
-        said = ", ".join(f"{each.who} says {each.grade}" for each in pair)
-        lines.append(f"  conflict: {pair[0].chunk_id} for {pair[0].query!r}: {said}")
-    by_llm = sum(each.source == "llm" for each in seen)
-    if by_llm:
-        lines.append(f"  {counted(by_llm, 'label')} by an LLM. {agreed.told}")
-    return "\n".join(lines) + "\n"

@@ -232,9 +232,6 @@ def emit(text: str) -> None:
         text = whole(text)
         sys.stdout.write(_OBEYED.sub(UNSHOWN, text) if sys.stdout.isatty() else text)
         sys.stdout.flush()
-    except BrokenPipeError:
-        # Otherwise the interpreter would fail once more when it flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except UnicodeEncodeError as error:
         raise InputError(
             f"Standard output cannot show {error.object[error.start]!r}: it is set to "
@@ -242,10 +239,12 @@ def emit(text: str) -> None:
             remedy="Set PYTHONIOENCODING=utf-8.",
         ) from None
     except OSError as error:
+        # Otherwise the interpreter would fail once more when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise InputError(
-            f"Standard output cannot be written: {error.strerror}.", remedy="Make room there."
-        ) from None
+        if not isinstance(error, BrokenPipeError):
+            raise InputError(
+                f"Standard output cannot be written: {error.strerror}.", remedy="Make room there."
+            ) from None
 
 
 def tell(notice: str) -> None:

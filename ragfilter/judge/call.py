@@ -257,26 +257,26 @@ def no_room(settings: Judge) -> str:
 
 def stats(trace: LayerTrace, judgement: Judgement | None) -> JudgeStats:
     """The figures of one judged replay. `trace` is the judge's."""
+    said = judgement or Judgement(())
     outcomes = [decision.outcome for decision in trace.decisions]
     expanded = outcomes.count("expanded")
     kept = trace.n_out - expanded
-    original = len(judgement.asked) + len(judgement.left_out) if judgement else trace.n_in
+    original = len(said.asked) + len(said.left_out) if judgement else trace.n_in
     fallback = "fallback" in outcomes
-    error = judgement.error if judgement else ""
     return JudgeStats(
         original=original,
         kept=kept,
         expanded=expanded,
         reduction=1 - kept / original if original else 0.0,
         fallback=fallback,
-        ms=judgement.ms if judgement else 0.0,
-        prompt_tokens=judgement.prompt_tokens if judgement else 0,
-        completion_tokens=judgement.completion_tokens if judgement else 0,
-        error=error or (trace.note if fallback else ""),
-        cached=judgement.cached if judgement else False,
-        model=judgement.model if judgement else "",
-        prompt_version=judgement.prompt_version if judgement else "",
-        left_out=len(judgement.left_out) if judgement else 0,
-        remarks=len(judgement.remarks) if judgement else 0,
-        shortened=len(judgement.shortened) if judgement else 0,
+        ms=said.ms,
+        prompt_tokens=said.prompt_tokens,
+        completion_tokens=said.completion_tokens,
+        error=said.error or (trace.note if fallback else ""),
+        cached=said.cached,
+        model=said.model,
+        prompt_version=said.prompt_version,
+        left_out=len(said.left_out),
+        remarks=len(said.remarks),
+        shortened=len(said.shortened),
     )

@@ -10,7 +10,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 
-from ragfilter.errors import ChatError
+from ragfilter.errors import ChatError, ChatErrorKind
 from ragfilter.extras import extra
 from ragfilter.models import insides
 from ragfilter.models.endpoint import Endpoint
@@ -112,43 +112,26 @@ def _status(error: openai.APIStatusError, model: str, detail: str) -> ChatError:
     status = error.status_code
     said = f": {detail}" if detail else ""
     wait = _retry_after(error)
+    kind: ChatErrorKind = "protocol"
+    what = f"refused the request (HTTP {status}){said}"
+    remedy = "Check model and base URL; a prompt may also be too long for the model."
     if status in (401, 403):
-        return ChatError(
-            f"The endpoint refused the key (HTTP {status}).",
-            kind="auth",
-            remedy="Check OPENAI_API_KEY and that it may use this model.",
-        )
-    if status == 429:
-        return ChatError(
-            f"The endpoint's rate limit or quota is reached (HTTP 429){said}.",
-            kind="rate_limit",
-            remedy="Wait, or check the quota." if wait is None else f"Wait {wait:g} s.",
-            retry_after=wait,
-        )
-    if status == 404:
-        return ChatError(
-            f"The endpoint does not know the model {model!r} or the address (HTTP 404){said}.",
-            kind="protocol",
-            remedy="Check the model name, and that the base URL is right; most end in /v1.",
-        )
-    if status in (408, 504):
-        return ChatError(
-            f"The endpoint gave up waiting for the model (HTTP {status}){said}.",
-            kind="timeout",
-            remedy="Try again.",
-        )
-    if status >= 500:
-        return ChatError(
-            f"The endpoint failed (HTTP {status}){said}.",
-            kind="server",
-            remedy="Try again." if wait is None else f"Try again in {wait:g} s.",
-            retry_after=wait,
-        )
-    return ChatError(
-        f"The endpoint refused the request (HTTP {status}){said}.",
-        kind="protocol",
-        remedy="Check model and base URL; a prompt may also be too long for the model.",
-    )
+        # What it says may hold a part of the key.
+        kind, what = "auth", f"refused the key (HTTP {status})"
+        remedy = "Check OPENAI_API_KEY and that it may use this model."
+    elif status == 429:
+        kind, what = "rate_limit", f"has reached its rate limit or quota (HTTP 429){said}"
+        remedy = "Wait, or check the quota." if wait is None else f"Wait {wait:g} s."
+    elif status == 404:
+        what = f"does not know the model {model!r} or the address (HTTP 404){said}"
+        remedy = "Check the model name, and that the base URL is right; most end in /v1."
+    elif status in (408, 504):
+        kind, what = "timeout", f"gave up waiting for the model (HTTP {status}){said}"
+        remedy = "Try again."
+    elif status >= 500:
+        kind, what = "server", f"failed (HTTP {status}){said}"
+        remedy = "Try again." if wait is None else f"Try again in {wait:g} s."
+    return ChatError(f"The endpoint {what}.", kind=kind, remedy=remedy, retry_after=wait)
 
 
 def _connection(error: openai.APIConnectionError, host: str, answered: bool) -> ChatError:

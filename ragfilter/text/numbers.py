@@ -29,19 +29,19 @@ def count(value: int) -> str:
 
 def counted(value: int, what: str) -> str:
     """``1 rule``, ``3 rules``, ``2 queries``."""
-    if value == 1:
-        return f"{value:,} {what}"
-    return f"{value:,} {what[:-1]}ies" if what.endswith("ry") else f"{value:,} {what}s"
+    if value != 1:
+        what = f"{what[:-1]}ies" if what.endswith("ry") else f"{what}s"
+    return f"{value:,} {what}"
 
 
 def chunks(value: int) -> str:
     """``1 chunk``, ``3 chunks``."""
-    return f"{value:,} chunk" if value == 1 else f"{value:,} chunks"
+    return counted(value, "chunk")
 
 
 def tokens(value: int) -> str:
     """``412 tokens``."""
-    return f"{value:,} token" if value == 1 else f"{value:,} tokens"
+    return counted(value, "token")
 
 
 def seconds(value: float) -> str:

@@ -20,7 +20,7 @@ import pytest
 from waiting import PATIENT_S, PROCESS_S, ends_after
 
 from ragfilter.answer import context
-from ragfilter.answer.stream import stream_answer
+from ragfilter.answer.stream import AnswerStream
 from ragfilter.errors import ChatError
 from ragfilter.judge import call
 from ragfilter.layers.judge import Judge
@@ -67,9 +67,7 @@ def chat(local_llm: Any) -> Iterator[OpenAIChat]:
 
 def test_an_answer_is_streamed_and_its_tokens_are_counted(chat: OpenAIChat) -> None:
     packed = context.pack(HITS, Settings())
-    stream = stream_answer(
-        "How do I kill a troll?", packed, chat, NoEmbedder(), timeout_s=TIMEOUT_S
-    )
+    stream = AnswerStream("How do I kill a troll?", packed, chat, NoEmbedder(), timeout_s=TIMEOUT_S)
     pieces = []
     while_running = []
     for piece in stream:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ragfilter.answer import compare, prompts
 from ragfilter.answer.context import Context, pack
 from ragfilter.answer.extractive import Quote
-from ragfilter.answer.stream import EXTRACTIVE, Answer, answer, stream_answer
+from ragfilter.answer.stream import EXTRACTIVE, Answer, AnswerStream, answer
 from ragfilter.engine.replay import unfiltered
 from ragfilter.errors import ModelError
 from ragfilter.model import Hit, Result
@@ -70,7 +70,7 @@ def make(query: str, side: Side, resources: Resources) -> Generator[str]:
     when the reader stops, the next run of the page may begin before this one has ended."""
     embedder = Remembered(resources.bench.embedder, resources.vectors)
     chat, stop = resources.bench.chat, threading.Event()
-    stream = stream_answer(
+    stream = AnswerStream(
         query,
         side.context,
         None if chat is None else Stoppable(chat, stop),
