@@ -426,6 +426,10 @@ def test_a_stale_baseline_is_told(
     assert "another distance metric" not in err
     assert main(["gate", *args, "--baseline", str(file), "--only", "cat-q1"]) == 0
     assert "15 of 16 queries in the baseline were not measured" in capsys.readouterr().err
+    del tree["queries"]["cat-q1"]
+    file.write_text(json.dumps(tree), "utf-8")
+    assert main(["gate", *args, "--baseline", str(file)]) == 0
+    assert "1 of 16 queries are not in the baseline, such as 'cat-q1'" in capsys.readouterr().err
 
 
 def test_a_baseline_is_of_the_same_collection_wherever_the_same_file_is_indexed(
