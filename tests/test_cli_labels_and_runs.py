@@ -216,6 +216,7 @@ def test_a_run_is_made_listed_shown_compared_and_removed(
     assert "paired permutation test" in text
     text = run("runs", "show", numbers[0])[1]
     assert "What each layer contributes" in text
+    assert re.search(r"^The settings in force are .* the best fixed k", text, re.MULTILINE)
     assert re.search(r"^oracle .* –$", text, re.MULTILINE)
     assert "cost of 1,000" not in text
     monkeypatch.setenv("RAGFILTER_PRICE_PROMPT", "2")

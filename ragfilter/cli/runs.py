@@ -264,7 +264,8 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
         f"run {run.id}: {run.plan.collection}, {run.plan.query_set}, {_settings(run)}, "
         f"{run.done} of {counted(run.plan.queries, 'query')}\n"
     )
-    text += "".join(f"{note}\n" for note in notes) + "\n"
+    said = notes if learned else [told.over_fixed_k(records), *notes]
+    text += "".join(f"{each}\n" for each in said if each) + "\n"
     if rows:
         heads = ("", *SHOWN, "chunks", "tokens", *(("cost of 1,000",) if prices else ()), "ms")
         text += columns(heads, [_line(row, prices) for row in rows])

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ragfilter.evaluate import table
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.learn import SHARES
 from ragfilter.evaluate.plotted import BestDistance
-from ragfilter.evaluate.table import ABOUT_ORACLE
 from ragfilter.evaluate.tune import FEW
 from ragfilter.layers.calibration import Calibration
 from ragfilter.layers.cutoff import origin
@@ -17,6 +17,7 @@ from ragfilter.text.numbers import counted, signed
 
 if TYPE_CHECKING:
     from ragfilter.evaluate.matching import Duel
+    from ragfilter.evaluate.records import QueryRecord
     from ragfilter.evaluate.tune import Tuning
     from ragfilter.stores.runs import Run
 
@@ -53,7 +54,18 @@ def compared(of: Interval) -> str:
     """A gain in words, as ``better than``: only what an interval shows."""
     if of.low > 0:
         return "better than"
-    return "worse than" if of.high < 0 else "not told apart from"
+    return "worse than" if of.high < 0 else "not shown to differ from"
+
+
+def over_fixed_k(records: Sequence[QueryRecord]) -> str:
+    """Whether the settings in force beat the best fixed k; empty with fewer than two queries."""
+    if len(records) < 2:
+        return ""
+    found = table.over_fixed_k(records)
+    return (
+        f"The settings in force are {compared(found)} the {table.FIXED} (cross-validated): F1 "
+        f"{gain(found)}."
+    )
 
 
 def unlabelled(kept: float, bare: float, f1: float, most: float) -> str:
@@ -176,7 +188,7 @@ def notes(made: Tuning) -> list[str]:
         if made.seen
         else "If the previous settings were chosen on these labels, their figures look better "
         "than they would elsewhere.",
-        f"Oracle: {ABOUT_ORACLE}.",
+        f"Oracle: {table.ABOUT_ORACLE}.",
     ]
     if made.why_not:
         told.append(f"Nothing was learned: {made.why_not}.")
@@ -197,8 +209,8 @@ def _missing(made: Tuning) -> str:
 
 def shown(path: str, value: Any) -> str:
     """A setting's value in a line: what was learned is longer than that."""
-    table = field(path).table
-    if value and table is not None:
-        return table.read(value).summary
+    holder = field(path).table
+    if value and holder is not None:
+        return holder.read(value).summary
     # As in a settings file.
     return str(value).lower() if isinstance(value, bool) else str(value)

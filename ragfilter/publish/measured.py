@@ -9,17 +9,14 @@ from collections.abc import Sequence
 
 from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import stored, told
-from ragfilter.evaluate.crossval import bootstrap
 from ragfilter.evaluate.matching import Duel
 from ragfilter.evaluate.plotted import best_distance, fixed_line, frontier, kept_counts, marks
 from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.runs import settings_of, variants_of
 from ragfilter.evaluate.table import (
     ABOUT_LAYERS,
-    FIXED,
     cost,
     figures_of,
-    fixed_k_scores,
     layer_gains,
     table,
 )
@@ -122,15 +119,8 @@ def _verdicts(run: Run, records: Sequence[QueryRecord]) -> list[str]:
     learned = told.in_sample(settings_of(run), run.plan.labels_version)
     if learned:
         said.append(learned)
-    elif len(records) > 1:
-        own = figures_of(records, IN_FORCE)["f1"]
-        gain = bootstrap(own - fixed_k_scores(records))
-        said.append(
-            f"The settings are {told.compared(gain)} the {FIXED} (cross-validated): F1 "
-            f"{told.gain(gain)}."
-        )
     else:
-        said.append("One question says little: label more.")
+        said.append(told.over_fixed_k(records) or "One question says little: label more.")
     figures = figures_of(records, IN_FORCE)
     names = ("chunks", "unlabelled", "f1", "f1_most")
     said.append(told.unlabelled(*(float(figures[name].mean()) for name in names)))

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ragfilter.evaluate import told
-from ragfilter.evaluate.crossval import Interval, bootstrap
+from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.records import QueryRecord
 from ragfilter.evaluate.runs import settings_of, variants_of
-from ragfilter.evaluate.table import Gain, Row, fixed_k_scores, layer_gains, table
+from ragfilter.evaluate.table import Gain, Row, layer_gains, over_fixed_k, table
 from ragfilter.evaluate.table import figures_of as figures
 from ragfilter.evaluate.variants import IN_FORCE, UNFILTERED, Variant
 from ragfilter.stores.runs import Run
@@ -68,8 +68,7 @@ class Measured:
         than two queries, and where they were learned from these labels."""
         if len(self.records) < 2 or self.in_sample:
             return None
-        own = figures(self.records, IN_FORCE)["f1"]
-        return bootstrap(own - fixed_k_scores(self.records))
+        return over_fixed_k(self.records)
 
     @cached_property
     def queries(self) -> tuple[QueryRow, ...]:
