@@ -65,6 +65,19 @@ WebSocket.prototype.send = function (message) {
 }
 """
 """Remembers when the page last spoke to the server, and when the server last spoke to it."""
+ONE_BY_ONE = """
+const listen = WebSocket.prototype.addEventListener
+WebSocket.prototype.addEventListener = function (event, act, ...more) {
+  if (event !== "message") return listen.call(this, event, act, ...more)
+  let last = Promise.resolve()
+  const later = message => {
+    last = last.then(() => new Promise(done => setTimeout(done, 15))).then(() => act(message))
+  }
+  return listen.call(this, event, later, ...more)
+}
+"""
+"""Draws each message of the server before the next one, as a busy machine does. A machine that is
+not busy draws those of one run at once, and may not show what is made anew between them."""
 AT_REST = """async () => {
   const idle = () => new Promise(done => requestIdleCallback(done))
   const quiet = () => window.wire.got >= window.wire.sent
@@ -368,6 +381,7 @@ def open_tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[OpenT
         watch: Callable[[Page], None] = lambda _: None,
         newcomer: bool = False,
         moving: bool = False,
+        busy: bool = False,
     ) -> Tab:
         context = browser.new_context(
             viewport={"width": width, "height": height},
@@ -376,7 +390,7 @@ def open_tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[OpenT
             accept_downloads=True,
         )
         context.set_default_timeout(SHOWN_MS)
-        context.add_init_script(WIRE)
+        context.add_init_script(f"{ONE_BY_ONE if busy else ''}{WIRE}")
         if not newcomer:
             context.add_init_script("localStorage.setItem('ragfilter-toured', 'yes')")
         contexts.append(context)

@@ -85,10 +85,12 @@ def hopeless(result: Result) -> Failure | None:
 def notices(found: tuple[list[str], list[str]]) -> None:
     """The values that were ignored, in one message, and whatever else is to be said."""
     ignored, said = found
-    if ignored:
-        listed = "\n".join(f"- {prose.message(each)}" for each in ignored[:MOST])
-        if len(ignored) > MOST:
-            listed += f"\n- and {len(ignored) - MOST} more"
-        st.warning(f"Some values were ignored:\n\n{listed}")
-    for each in said:
-        st.warning(prose.message(each))
+    # One place, whether it holds anything or not, so that what follows keeps its own.
+    with st.container():
+        if ignored:
+            listed = "\n".join(f"- {prose.message(each)}" for each in ignored[:MOST])
+            if len(ignored) > MOST:
+                listed += f"\n- and {len(ignored) - MOST} more"
+            st.warning(f"Some values were ignored:\n\n{listed}")
+        for each in said:
+            st.warning(prose.message(each))

@@ -15,9 +15,12 @@ from ragfilter.ui.session.visit import View
 def begin(view: View) -> DeltaGenerator:
     """Draw what was asked for first: the chunk that was clicked, then the curve. Return the place
     of the panel."""
-    problems.incomplete(view.result.pool.incomplete)
-    html.heading(view.asked.query, level=1)
-    summary.draw(view)
+    # One place for what comes and goes with a setting: it would move the curve, and the browser
+    # would make that anew.
+    with st.container(key="headline"):
+        problems.incomplete(view.result.pool.incomplete)
+        html.heading(view.asked.query, level=1)
+        summary.draw(view)
     with st.container(key="stage"):
         left, right = st.columns((1.28, 1), gap="medium")
     if _clicked():
@@ -34,12 +37,12 @@ def begin(view: View) -> DeltaGenerator:
 
 def finish(view: View, beside: DeltaGenerator) -> None:
     """Draw the rest. An answer may take its time, so the panel that holds it comes last."""
-    problems.failed(view.result)
     html.heading("Chunks")
     # Its place is always there, or the table would be drawn anew whenever it comes or goes. Not
     # before the heading: where something above has gone, a container takes over what stood in its
     # place, and the panel would be seen twice until the run ends.
     with st.container():
+        problems.failed(view.result)
         needs.draw(view)
     if labels.blind():
         labels.draw_hidden()

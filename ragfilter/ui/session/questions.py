@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.engine.replay import replay
 from ragfilter.errors import RagfilterError
@@ -28,10 +29,12 @@ log = logging.getLogger(__name__)
 def pool(settings: Settings, resources: Resources) -> Pool | None:
     """The pool of the question in force, None if there is none. Raises RagfilterError."""
     pending, user = st.session_state.pending, state.user()
+    # In every run: where it came and went, the browser would make all that follows anew.
+    place = st.empty()
     question = _question(pending)
     if pending and question:
         asking.forget()
-        with _waiting("Searching …"):
+        with _waiting(place, "Searching …"):
             # Loaded first, so that the search's time is the search's.
             resources.bench.embedder_of(st.session_state.collection).prepare()
             asked = pools.put(question, st.session_state.collection, settings, user, resources)
@@ -52,11 +55,11 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
         return None
     found = pools.pool_of(asked_before, settings, resources)
     if st.session_state.pop("settle", False):
-        with _waiting("Scoring …"):
+        with _waiting(place, "Scoring …"):
             found = pools.settle(asked_before, found, settings, user, resources)
         st.session_state.fresh = True
     wish = asking.wished()
-    return found if wish is None else _meet(wish, found, asked_before, settings, resources)
+    return found if wish is None else _meet(wish, found, asked_before, settings, resources, place)
 
 
 def follow(collection: str, before: str, resources: Resources) -> None:
@@ -80,7 +83,12 @@ def follow(collection: str, before: str, resources: Resources) -> None:
 
 
 def _meet(
-    wish: Wish, found: Pool, asked: state.Asked, settings: Settings, resources: Resources
+    wish: Wish,
+    found: Pool,
+    asked: state.Asked,
+    settings: Settings,
+    resources: Resources,
+    place: DeltaGenerator,
 ) -> Pool:
     """The pool with what a button asked for."""
     found = asking.before(found, wish)
@@ -90,7 +98,7 @@ def _meet(
         word = "Asking the LLM …" if wish.kind == "judge" else "Scoring …"
         work = partial(pools.meet, asked, found, wanted, settings, user, resources)
         try:
-            with _waiting(word):
+            with _waiting(place, word):
                 found = asking.wait(wish, work, resources.jobs)
         except Exception:
             asking.forget()
@@ -102,9 +110,8 @@ def _meet(
 
 
 @contextmanager
-def _waiting(word: str) -> Iterator[None]:
-    """Say what is being done, and offer to stop it."""
-    place = st.empty()
+def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
+    """Say in `place` what is being done, and offer to stop it."""
     row = place.container(key="waiting", horizontal=True, vertical_alignment="center", gap="small")
     try:
         with row:
