@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ragfilter.ui.look import frame, html
-from ragfilter.ui.main import ask, empty, problems
+from ragfilter.ui.main import ask, copy_link, empty, problems
 from ragfilter.ui.session import state, visit
 from ragfilter.ui.sidebar import controls
 
@@ -20,7 +20,7 @@ if st.session_state.present:
 else:
     controls.choose(here)
     problems.notices(state.notices())
-    ask.draw(here)
+    share = ask.draw(here)
     view, error = visit.view(here)
     if view is not None:
         # Loaded with the first result.
@@ -29,6 +29,8 @@ else:
         beside = stage.begin(view)
     # After the curve, which Enter and a slider are watched by.
     state.show_address()
+    if share is not None:
+        copy_link.draw(share, view)
     controls.draw(here, view)
     if view is not None:
         stage.finish(view, beside)

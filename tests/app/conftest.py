@@ -6,6 +6,7 @@ import contextlib
 import csv
 import functools
 import io
+import json
 import re
 import socket
 from collections import Counter
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from chromadb.api.client import Client
@@ -31,6 +33,7 @@ from ragfilter.models.rerankers import CrossEncoderReranker, LateInteraction
 from ragfilter.settings import config
 from ragfilter.settings.deployment import Deployment
 from ragfilter.stores.chroma.store import ChromaCollection, ChromaStore
+from ragfilter.ui.main import copy_link
 from ragfilter.ui.session import resources
 from ragfilter.ui.sidebar.controls import key
 from ragfilter.workbench import read_deployment
@@ -107,6 +110,14 @@ class Page:
         """Open the chunk at its rule, as for who looked at another's rule before."""
         self.at.session_state["part"] = "Rule"
         return self.open_chunk(chunk_id)
+
+    @property
+    def link(self) -> dict[str, str]:
+        """The parameters of the link that a click copies."""
+        protos = (getattr(node, "proto", None) for node in self.at)
+        sent = [p.json for p in protos if getattr(p, "component_name", "") == copy_link.NAME]
+        assert len(sent) == 1
+        return dict(parse_qsl(json.loads(sent[0])))
 
     @property
     def buttons(self) -> set[str]:

@@ -111,6 +111,35 @@ def test_a_click_anywhere_in_a_row_opens_its_chunk(open_tab: OpenTab) -> None:
         tab.rest()
 
 
+def test_arrow_keys_go_on_from_the_cell_that_was_clicked(open_tab: OpenTab) -> None:
+    tab = open_tab(OWLBEARS).expect_kept(4).rest()
+    for row, column in ((0, "title"), (2, "reason"), (1, "title")):
+        tab.click_row(row, column)
+        expect(tab.chunk.locator(".rf-facts")).to_contain_text(f"rank {row + 1}")
+        tab.rest().page.keyboard.press("ArrowDown")
+        expect(tab.chunk.locator(".rf-facts")).to_contain_text(f"rank {row + 2}")
+        tab.rest()
+
+
+@pytest.mark.parametrize("secure", [True, False])
+def test_one_click_copies_a_link_to_what_is_looked_at(open_tab: OpenTab, secure: bool) -> None:
+    tab = open_tab(OWLBEARS | {"panel": "Rounds", "filter": "owl"}).expect_kept(4).rest()
+    if not secure:
+        # As on a page that is served without HTTPS.
+        tab.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    tab.click("copy-link")
+    said = tab.keyed("copy-link").get_by_role("status")
+    expect(said).to_have_text("Link copied")
+    box = tab.keyed("question", "input")
+    box.fill("")
+    box.press("Control+v")
+    copied = parse_qs(urlsplit(box.input_value()).query)
+    assert {"q": [OWLBEARS["q"]], "panel": ["Rounds"], "filter": ["owl"]}.items() <= copied.items()
+    # It is no longer the link of what is shown.
+    tab.choose("panel-box", "Prompt")
+    expect(said).to_have_text("")
+
+
 def test_the_first_click_after_a_switch_opens_its_chunk(open_tab: OpenTab) -> None:
     tab = open_tab(OWLBEARS).expect_kept(4).rest()
     with_rules = ("retrieved", "query_must", "cutoff", "context")
@@ -122,15 +151,18 @@ def test_the_first_click_after_a_switch_opens_its_chunk(open_tab: OpenTab) -> No
 
 
 def test_the_kept_count_is_read_aloud_when_it_changes(open_tab: OpenTab) -> None:
-    tab = open_tab(OWLBEARS).expect_kept(4).rest()
+    tab = open_tab(OWLBEARS, busy=True).expect_kept(4).rest()
     live = tab.keyed("drag", "").locator("[aria-live='polite']")
     expect(live).to_have_text("4 kept of 200")
+    # Only what changes within an element that stays is read.
+    live.evaluate("element => { element.dataset.stays = 'yes' }")
     slider = tab.keyed("set-cutoff-max_results").get_by_role("slider")
     slider.focus()
     tab.page.keyboard.press("ArrowLeft")
     tab.page.keyboard.press("ArrowLeft")
     tab.expect_kept(3)
     expect(live).to_have_text("3 kept of 200")
+    expect(live).to_have_attribute("data-stays", "yes")
 
 
 def test_a_shared_link_shows_the_same_elsewhere(open_tab: OpenTab) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ragfilter.ui.look import hint
 from ragfilter.ui.look.prose import literal
@@ -12,14 +13,15 @@ from ragfilter.ui.session.visit import Visit
 from ragfilter.ui.sidebar import examples as offered
 
 
-def draw(visit: Visit) -> None:
-    """The box and the examples as chips. Nothing can be asked while the collection is empty."""
+def draw(visit: Visit) -> DeltaGenerator | None:
+    """The box and the examples as chips. Nothing can be asked while the collection is empty.
+    Returns the place for what else can be done with the page, once there is something to ask."""
     if not visit.collections:
-        return
+        return None
     _follow(visit)
     box(visit)
     if not visit.ready:
-        return
+        return None
     with st.container(key="examples", horizontal=True, gap="small"):
         for i, example in enumerate(offered.of(st.session_state.collection, visit.resources)):
             st.button(
@@ -34,6 +36,7 @@ def draw(visit: Visit) -> None:
         )
         switch.draw()
         guide.draw(visit.resources)
+        return st.container(key="share", width="content")
 
 
 def _follow(visit: Visit) -> None:

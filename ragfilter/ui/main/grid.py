@@ -14,6 +14,21 @@ import streamlit as st
 
 from ragfilter.ui.session import state
 
+CLICKS = "table-clicks"
+_take_keys = st.components.v2.component(
+    "ragfilter.table_keys",
+    # Not where one has gone on to something else before the server has selected the cell.
+    js="""let last, within
+    addEventListener("pointerdown", ({ target }) => {
+      within = target instanceof Element && target.closest(".st-key-table")
+    }, true)
+    export default ({ data }) => {
+      if (data !== last) within?.querySelector("canvas")?.focus({ preventScroll: true })
+      last = data
+    }""",
+    isolate_styles=False,
+)
+
 
 def draw(
     table: pd.DataFrame, ids: Sequence[str], *, name: str, height: int, row_height: int,
@@ -81,8 +96,18 @@ def _tick_rows(key: str, ids: Sequence[str], tick: Callable[[list[str]], None]) 
     tick([ids[row] for row in rows if row < len(ids)])
 
 
-def open_clicked(key: str, ids: Sequence[str]) -> None:
-    """Open the chunk whose button was clicked. Unlike a selection, it does not wait 150 ms."""
-    row = st.session_state[key]["row"]
+def open_clicked(button: str, name: str, column: str, ids: Sequence[str]) -> None:
+    """Open the chunk whose `button` in `column` was clicked. Unlike a selection, it does not wait
+    150 ms. The cell is selected as by any other click, so that keys go on from it."""
+    row = st.session_state[button]["row"]
     if row < len(ids):
         state.open_chunk(ids[row])
+        selection = {"rows": [row], "columns": [], "cells": [(row, column)]}
+        st.session_state[key_of(name, ids)] = {"selection": selection}
+        st.session_state[CLICKS] = st.session_state.get(CLICKS, 0) + 1
+
+
+def follow_keys() -> None:
+    """Let keys go on from the cell whose button was clicked: the table itself takes the focus only
+    by a click beside a button. To be drawn in the table's container, after it."""
+    _take_keys(key="table-keys", data=st.session_state.get(CLICKS))

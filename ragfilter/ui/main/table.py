@@ -21,7 +21,7 @@ from ragfilter.ui.rules import signs
 from ragfilter.ui.session import reports
 from ragfilter.ui.session.visit import View
 
-HEIGHT = 400
+NAME, HEIGHT = "rows", 400
 TITLE_WIDTH = 31
 WIDE = "\u2003" * 16
 """A button is as wide as its words; these spaces fill the cell, so that all of it is clicked."""
@@ -111,7 +111,7 @@ def draw(view: View) -> None:
                 edited=edited,
             ),
             [row.id for row in shown],
-            name="rows",
+            name=NAME,
             height=HEIGHT,
             row_height=32,
             columns=_columns(
@@ -120,6 +120,7 @@ def draw(view: View) -> None:
             ticked=labels.ticked(view.asked.query) if several else None,
             tick=partial(labels.tick, view.asked.query),
         )
+        grid.follow_keys()
 
 
 def in_order(view: View) -> tuple[Row, ...]:
@@ -189,7 +190,7 @@ def _columns(
             alignment="left",
             key="rows-open",
             on_click=grid.open_clicked,
-            args=("rows-open", [row.id for row in shown]),
+            args=("rows-open", NAME, "title", [row.id for row in shown]),
         ),
         "rule": column.MultiselectColumn(
             "rule",

@@ -7,13 +7,12 @@ only those that its current choices use.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
 
 from ragfilter.layers.registry import LAYERS, SWITCHES
 from ragfilter.layers.spec import LayerSpec
-from ragfilter.report import LayerSummary, Summary, visible
+from ragfilter.report import LayerSummary, Summary
 from ragfilter.settings import profiles
 from ragfilter.settings.config import Config
 from ragfilter.settings.schema import Settings, field, fields
@@ -140,25 +139,8 @@ def _layers(visit: Visit, view: View | None) -> None:
                 if info.section == section:
                     setting.draw(info, settings, own)
     with st.container(key="settings-actions", horizontal=True, gap="small"):
-        _link(view)
         files.load(resources.deployment.data_dir)
         files.save(settings, resources.deployment.data_dir)
-
-
-def _link(view: View | None) -> None:
-    """The link to copy, where there is something to come back to."""
-    params = state.whole_link(visible(view.result) if view is not None else ())
-    if not params:
-        return
-    with st.popover("Link", key="link", icon=":material/link:", help="A link to this page."):
-        st.markdown(
-            quiet(
-                "It holds question, settings, open chunk and panel, shown places, filter, and whom "
-                "the page is seen as. A chunk that this user may not see is left out."
-            )
-        )
-        address = urlsplit(st.context.url or "")
-        st.code(urlunsplit((*address[:3], urlencode(params), "")), language=None, wrap_lines=True)
 
 
 def _card(

@@ -1,0 +1,56 @@
+"""The button that copies a link to this very page: question, settings and what is looked at."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from ragfilter.report import visible
+from ragfilter.ui.session import state
+from ragfilter.ui.session.visit import View
+
+NAME = "ragfilter.copy_link"
+HELD = (
+    "Copies a link that holds the question, the settings, the open chunk and panel, the ranks "
+    "shown, the filter, and whom the page is seen as. A chunk that this user may not see is left "
+    "out."
+)
+_copy = st.components.v2.component(
+    NAME,
+    html=f'<button type="button" class="rf-copy" title="{HELD}"><i aria-hidden="true">link</i>'
+    '<span>Link</span></button><p class="rf-unseen" role="status"></p>',
+    # A browser lets only a click write to the clipboard. Without HTTPS, it knows only the old way.
+    # The check mark stays for as long as it is the link of what is shown.
+    js="""const write = async text => {
+      if (navigator.clipboard) return navigator.clipboard.writeText(text)
+      document.addEventListener("copy", event => {
+        event.clipboardData.setData("text/plain", text)
+        event.preventDefault()
+      }, { once: true })
+      document.execCommand("copy")
+    }
+    export default ({ parentElement, data }) => {
+      const button = parentElement.querySelector("button")
+      const say = (icon, aloud) => {
+        button.firstChild.textContent = icon
+        parentElement.querySelector("[role=status]").textContent = aloud
+      }
+      button.onclick = async () => {
+        const link = `${location.origin}${location.pathname}?${data}`
+        await write(link).then(
+          () => say("check", "Link copied"), () => say("error", "Link not copied"))
+      }
+      say("link", "")
+    }""",
+    isolate_styles=False,
+)
+
+
+def draw(place: DeltaGenerator, view: View | None) -> None:
+    """Put the button into `place`, where there is something to come back to."""
+    params = state.whole_link(visible(view.result) if view is not None else ())
+    if params:
+        with place:
+            _copy(key="copy-link", data=urlencode(params), width="content")
