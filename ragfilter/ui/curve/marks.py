@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from textwrap import wrap
 from typing import Any
 
 from ragfilter.layers.cutoff import Cutoff
@@ -14,8 +13,6 @@ from ragfilter.ui.look import numbers, theme
 Shapes = list[dict[str, Any]]
 STEPS, LANE, CURVE = 0.2, 0.24, 0.28
 """Where the strip of steps ends and the curve begins, as shares of the height; labels between."""
-BESIDE = 13
-"""Characters that fit to the right of the plot."""
 NARROWEST, CHARACTER, APART = 200, 6, 6
 """Pixels: the plot in a window of 400, a character in the lane at most, and between labels."""
 
@@ -122,10 +119,8 @@ def cut_marks(
         limit = fallback(detail, settings.distance_offset)
         _mark_limit(shapes, notes, text, limit, span, ink, decides=cut.limit is not None)
     elif cut.limit is not None:
-        # The headline says the whole of it.
-        said = strategy(cut.strategy).cliff(settings).lower()
-        text = "<br>".join(wrap(said, BESIDE, max_lines=2, placeholder=" …"))
-        _mark_limit(shapes, notes, text, cut.limit, span, ink, decides=True)
+        # The headline says what it comes from.
+        _mark_limit(shapes, notes, "limit", cut.limit, span, ink, decides=True)
     if "gap_threshold" in reads:
         _mark_threshold(shapes, notes, detail, settings.gap_threshold, ink)
     k_mark(shapes, notes, len(detail.ids), settings.max_results, ink)
@@ -193,13 +188,13 @@ def _mark_limit(
 ) -> None:
     """The line up to which hits stay: strong where it decides, quiet otherwise."""
     colour = ink.kept if decides else ink.muted
-    value = numbers.distance(limit)
+    valued = f"{text}<br>= {numbers.distance(limit)}"
     if limit > span[1]:
-        notes.append(_beside(span[1], f"{text}<br>= {value}, above", colour, yanchor="top"))
+        notes.append(_beside(span[1], f"{valued}, above", colour, yanchor="top"))
         return
     line = {"color": colour, "width": 1.6 if decides else 1, "dash": "solid" if decides else "dot"}
     shapes.append(_level(limit, line))
-    notes.append(_beside(limit, f"<b>{text}</b>" if decides else text, colour))
+    notes.append(_beside(limit, f"<b>{valued}</b>" if decides else text, colour))
 
 
 def fallback(detail: CutoffDetail, offset: float) -> float:
