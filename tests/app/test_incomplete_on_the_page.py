@@ -18,19 +18,40 @@ from ragfilter.ui.session import resources
 pytestmark = pytest.mark.model
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace whose collection `demo` is complete."""
-    with Workspace.open(tmp_path / "ws") as workspace:
+    folder = tmp_path_factory.mktemp("whole") / "ws"
+    with Workspace.open(folder) as workspace:
         index(records(), name="demo", workspace=workspace, embedder=Even())
-    return tmp_path / "ws"
+    return folder
+
+
+@pytest.fixture(scope="module")
+def killed_rebuild(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of it whose rebuild was killed."""
+    folder = tmp_path_factory.mktemp("killed") / "ws"
+    shutil.copytree(whole, folder)
+    killed(folder, "rebuild", "write")
+    return folder
+
+
+@pytest.fixture
+def folder(whole: Path, tmp_path: Path) -> Path:
+    """A copy of the complete workspace, to be changed."""
+    return Path(shutil.copytree(whole, tmp_path / "ws"))
+
+
+@pytest.fixture
+def interrupted(killed_rebuild: Path, tmp_path: Path) -> Path:
+    """A copy of the interrupted workspace, to be changed."""
+    return Path(shutil.copytree(killed_rebuild, tmp_path / "ws"))
 
 
 def test_an_interrupted_rebuild_is_told_above_the_result(
-    open_page: Callable[..., Any], folder: Path
+    open_page: Callable[..., Any], interrupted: Path
 ) -> None:
-    killed(folder, "rebuild", "write")
-    page = open_page({"q": "text 7", "profile": "adaptive-gap"}, workspace=folder)
+    page = open_page({"q": "text 7", "profile": "adaptive-gap"}, workspace=interrupted)
     (warning,) = page.warnings
     assert warning.startswith("Collection 'demo' is incomplete: ")
     assert "of 20 retrieved" in page.strip
@@ -39,10 +60,9 @@ def test_an_interrupted_rebuild_is_told_above_the_result(
 
 @pytest.mark.parametrize("name", ["evaluate", "tune", "rules", "compare"])
 def test_every_page_tells_it_as_it_is_now(
-    open_page: Callable[..., Any], folder: Path, name: str
+    open_page: Callable[..., Any], interrupted: Path, name: str
 ) -> None:
-    killed(folder, "rebuild", "write")
-    page = open_page(workspace=folder)
+    page = open_page(workspace=interrupted)
     page.at.session_state["compared"] = {"set": "labelled"}
     page.at.switch_page(f"pages/{name}.py")
     (warning,) = page.run().warnings
@@ -51,9 +71,8 @@ def test_every_page_tells_it_as_it_is_now(
     assert page.run().warnings == []
 
 
-def test_a_rebuild_is_offered_beside_it(open_page: Callable[..., Any], folder: Path) -> None:
-    killed(folder, "rebuild", "write")
-    page = open_page(workspace=folder)
+def test_a_rebuild_is_offered_beside_it(open_page: Callable[..., Any], interrupted: Path) -> None:
+    page = open_page(workspace=interrupted)
     page.at.switch_page("pages/collections.py")
     (warning,) = page.run().warnings
     assert warning.startswith("Collection 'demo' is incomplete: ")
@@ -72,10 +91,7 @@ def test_withheld_chunks_do_not_reach_the_page(open_page: Callable[..., Any], fo
     assert "text 1" not in page.sent
 
 
-def test_a_whole_collection_carries_no_warning(
-    open_page: Callable[..., Any], folder: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(folder, tmp_path / "other")
-    page = open_page({"q": "text 7", "profile": "adaptive-gap"}, workspace=tmp_path / "other")
+def test_a_whole_collection_carries_no_warning(open_page: Callable[..., Any], folder: Path) -> None:
+    page = open_page({"q": "text 7", "profile": "adaptive-gap"}, workspace=folder)
     assert page.warnings == []
     assert "incomplete" not in page.strip
