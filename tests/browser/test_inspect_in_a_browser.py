@@ -218,12 +218,7 @@ def test_the_downloads(open_tab: OpenTab, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("width", "dark", "ground"),
-    [
-        (1440, False, "rgb(251, 251, 249)"),
-        (1440, True, "rgb(16, 22, 23)"),
-        (900, False, "rgb(251, 251, 249)"),
-        (900, True, "rgb(16, 22, 23)"),
-    ],
+    [(1440, False, "rgb(251, 251, 249)"), (900, True, "rgb(16, 22, 23)")],
 )
 def test_nothing_essential_is_cut_off(
     open_tab: OpenTab, width: int, dark: bool, ground: str

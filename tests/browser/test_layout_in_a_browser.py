@@ -51,15 +51,16 @@ def test_the_strip_stays_where_it_is_while_the_page_searches(open_tab: OpenTab) 
     assert len(tab.page.evaluate("[...window.strips]")) == 1
 
 
-@pytest.mark.parametrize("width", [1440, 900])
-def test_what_waits_for_a_click_covers_nothing(open_tab: OpenTab, width: int) -> None:
-    tab = open_tab(CLERIC | {"quality.mode": "always", "unscored": "true"}, width=width)
+def test_what_waits_for_a_click_covers_nothing(open_tab: OpenTab) -> None:
+    tab = open_tab(CLERIC | {"quality.mode": "always", "unscored": "true"})
     expect(tab.keyed("need-rerank", "button")).to_be_visible()
-    tab.rest()
-    for key in ("table", "panel"):
-        tab.keyed(key).scroll_into_view_if_needed()
-        for part in ("curve", "panel", "table-bar", "table"):
-            assert apart(tab.keyed("needs"), tab.keyed(part)), (key, part)
+    for width in (1440, 900):
+        tab.page.set_viewport_size({"width": width, "height": 900})
+        tab.rest()
+        for key in ("table", "panel"):
+            tab.keyed(key).scroll_into_view_if_needed()
+            for part in ("curve", "panel", "table-bar", "table"):
+                assert apart(tab.keyed("needs"), tab.keyed(part)), (width, key, part)
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (1920, 1080)])
@@ -105,27 +106,30 @@ def test_at_400_pixels_every_tab_is_reached_and_nothing_overlaps(open_tab: OpenT
             assert apart(one, other), (one.inner_text(), other.inner_text())
 
 
-@pytest.mark.parametrize("width", [1920, 1440, 900, 400])
-def test_the_button_that_opens_the_sidebar_is_whole(open_tab: OpenTab, width: int) -> None:
-    page = open_tab(width=width).rest().page
+def test_the_button_that_opens_the_sidebar_is_whole(open_tab: OpenTab) -> None:
+    page = open_tab(width=400).rest().page
     opens = page.get_by_test_id("stExpandSidebarButton")
-    if width > 400:
-        page.get_by_test_id("stSidebarHeader").hover()
-        page.get_by_test_id("stSidebarCollapseButton").locator("button").click()
-    expect(opens).to_be_in_viewport(ratio=1)
-    opens.click()
-    expect(page.locator(".rf-brand")).to_be_in_viewport(ratio=1)
+    for width in (400, 900, 1440, 1920):
+        page.set_viewport_size({"width": width, "height": 900})
+        # At 400 it is closed at first.
+        if width > 400:
+            page.get_by_test_id("stSidebarHeader").hover()
+            page.get_by_test_id("stSidebarCollapseButton").locator("button").click()
+        expect(opens).to_be_in_viewport(ratio=1)
+        opens.click()
+        expect(page.locator(".rf-brand")).to_be_in_viewport(ratio=1)
 
 
-@pytest.mark.parametrize("width", [1440, 900])
-def test_inspect_is_printed_on_one_page_without_the_sidebar(open_tab: OpenTab, width: int) -> None:
-    tab = open_tab(CLERIC, width=width)
+def test_inspect_is_printed_on_one_page_without_the_sidebar(open_tab: OpenTab) -> None:
+    tab = open_tab(CLERIC)
     expect(tab.keyed("answer-unfiltered")).to_be_visible()
-    (page,) = PdfReader(BytesIO(tab.rest().page.pdf(format="A4"))).pages
-    text = " ".join(page.extract_text().split())
-    for said in ("2 kept of 200 retrieved", "Opponent Armor Class 6: Level 7-9: 10"):
-        assert said in text
-    assert "Layers, in order" not in text
+    for width in (1440, 900):
+        tab.page.set_viewport_size({"width": width, "height": 900})
+        (page,) = PdfReader(BytesIO(tab.rest().page.pdf(format="A4"))).pages
+        text = " ".join(page.extract_text().split())
+        for said in ("2 kept of 200 retrieved", "Opponent Armor Class 6: Level 7-9: 10"):
+            assert said in text
+        assert "Layers, in order" not in text
 
 
 @pytest.mark.parametrize("moving", [True, False])
