@@ -171,20 +171,19 @@ def test_a_pattern_for_hidden_files_tells_what_one_for_none_tells(open_tab: Open
     assert told[0] == told[1]
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1440, True), (900, False)])
-def test_the_choice_and_the_costs_are_not_cut_off(
-    open_tab: OpenTab, width: int, dark: bool
-) -> None:
-    tab = open_tab(AS_USER, width=width, dark=dark)
+def test_the_choice_and_the_costs_are_not_cut_off(open_tab: OpenTab) -> None:
+    tab = open_tab(AS_USER)
     expect(tab.kept).to_be_visible()
     tab.rest().choose("view-as", "Operator")
     card = tab.keyed("layer-clearance")
     expect(card).to_contain_text("Prompts, answers and exports keep to the user's view.")
-    tab.rest()
-    for line in card.locator(".rf-line").all():
-        assert line.evaluate("e => e.scrollHeight <= e.clientHeight + 1"), line.inner_text()
-    for layer, word in (("entities", "store query"), ("quality", "local model")):
-        label = tab.keyed(f"set-{layer}-enabled", "label p")
-        expect(label).to_contain_text(word)
-        # In one line, beside its switch.
-        assert label.bounding_box()["height"] < 32
+    for width in (1440, 900):
+        tab.page.set_viewport_size({"width": width, "height": 900})
+        tab.rest()
+        for line in card.locator(".rf-line").all():
+            assert line.evaluate("e => e.scrollHeight <= e.clientHeight + 1"), line.inner_text()
+        for layer, word in (("entities", "store query"), ("quality", "local model")):
+            label = tab.keyed(f"set-{layer}-enabled", "label p")
+            expect(label).to_contain_text(word)
+            # In one line, beside its switch.
+            assert label.bounding_box()["height"] < 32
