@@ -40,7 +40,7 @@ CRANFIELD = Path(__file__).resolve().parents[2] / "shared" / "data" / "cranfield
 
 
 SLOW_FOLDERS = {"app", "browser", "llm", "models", "stores"}
-LONGEST = {"browser": 0, "app": 1, "llm": 2}
+LONGEST = {"llm": 0, "browser": 1, "app": 2}
 SLOW_FIXTURES = {
     "adsapi_workspace",
     "cross_encoders",
@@ -59,7 +59,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that load a model, open a store or install something are marked `slow`. They come
-    first, so that in the end no worker is left with a long file."""
+    first, so that in the end no worker is left with a long file. The LLM's need no demo:
+    another worker indexes it meanwhile."""
     for item in items:
         fixtures = SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ()))
         if _folder(item) in SLOW_FOLDERS or fixtures or item.get_closest_marker("model"):
