@@ -125,8 +125,17 @@ class Page:
 
     @property
     def html(self) -> list[str]:
-        """The page's own HTML as text, piece by piece, without the style sheet."""
-        return [_words(e.value) for e in self.at.html if "<style" not in e.value]
+        """What the page says in its own HTML, Markdown and messages, piece by piece."""
+        said = []
+        for node in self.at:
+            kind = getattr(node, "type", "")
+            if kind == "html" and "<style" not in node.value:
+                said.append(_words(node.value))
+            elif kind in ("markdown", "caption"):
+                said.append(_unmarked(node.value))
+            elif kind in ("info", "success", "warning", "error"):
+                said.append(_unmarked(f"{node.proto.title} {node.value}"))
+        return said
 
     @property
     def strip(self) -> str:
@@ -187,6 +196,12 @@ class Page:
 def _words(body: str) -> str:
     """HTML as a reader gets it: text, one space between words."""
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
+
+
+def _unmarked(markdown: str) -> str:
+    """Markdown as a reader gets it."""
+    plain = re.sub(r"\*\*|`|\u2060", "", markdown)
+    return " ".join(re.sub(r"\\(?=[^\w\s]|_)", "", plain).split())
 
 
 OpenPage = Callable[..., Page]

@@ -83,11 +83,11 @@ def test_a_run_shows_the_honest_rows_and_every_view(measured: Any) -> None:
     assert table["recall 95%"].str.contains(" – ").all()
     assert list(table["ms 95%"])[-1] == "–"
     assert unexplained_here(page) == []
-    page.choose("view-box", "Layers")
+    page.choose("view", "Layers")
     assert list(page.at.dataframe[0].value["layer"]) == ["cutoff", "cutoff"]
     assert any("The judge, which calls an LLM" in text for text in page.html)
-    assert unexplained_here(page.choose("view-box", "Plots")) == []
-    page.choose("view-box", "Questions")
+    assert unexplained_here(page.choose("view", "Plots")) == []
+    page.choose("view", "Questions")
     assert len(page.at.dataframe[0].value) == FEW
     assert unexplained_here(page) == []
 
@@ -151,7 +151,7 @@ def test_of_one_question_nothing_is_held_out_and_it_says_so(page: Any) -> None:
     page.run().press("evaluate")
     assert "best fixed k" not in list(page.at.dataframe[0].value.iloc[:, 0])
     assert any("there is no best fixed k" in text for text in page.html)
-    plots = page.choose("view-box", "Plots")
+    plots = page.choose("view", "Plots")
     assert any("without a label were relevant" in text for text in plots.html)
 
 

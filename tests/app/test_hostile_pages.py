@@ -81,7 +81,7 @@ def evaluate(page: Any) -> Iterator[Any]:
     yield page.run()
     yield page.press("evaluate")
     for view in VIEWS:
-        yield page.choose("view-box", view)
+        yield page.choose("view", view)
     page.at.toggle(key="sets-open").set_value(True)
     for part in EVALUATE_PARTS:
         yield page.run().choose("sets-part", part)

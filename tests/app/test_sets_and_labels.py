@@ -108,8 +108,8 @@ def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
     assert (label.chunk_id, label.grade, label.who) == (chunk, 2, "bakery.tsv")
     assert any("1 labelled id not in the" in toast.value for toast in page.at.toast)
     warned = " ".join(page.warnings)
-    assert "qrels.tsv repeats 1 label, the first in line 2; each counts once." in warned
-    assert "qrels.tsv has labels for 1 query not in queries.csv, such as 'b9'" in warned
+    assert "bakery.tsv repeats 1 label, the first in line 2; each counts once." in warned
+    assert "bakery.tsv has labels for 1 query not in bakery.csv, such as 'b9'" in warned
     notes = " ".join(page.html)
     assert "1 question has no labels and is skipped" in notes
     assert "1 labelled chunk not in the collection (any more), such as gone" in notes
@@ -117,7 +117,7 @@ def test_a_set_and_its_labels_come_from_files(page: Any) -> None:
     questions = file(page, "From a file")
     questions.set_value(("bad.csv", b"name\nx\n", "text/csv"))
     page.run().press("set-import")
-    assert any("queries.csv has no column with questions" in text for text in page.warnings)
+    assert any("bad.csv has no column with questions" in text for text in page.warnings)
 
 
 def test_disagreements_are_listed_and_a_click_opens_the_chunk(page: Any) -> None:
@@ -166,7 +166,7 @@ def test_an_llm_labels_after_its_cost_is_said(
     assert sum(label.grade == 2 for label in made) == len(llm.asked)
     assert "labeller (LLM)" in " ".join(page.html)
     assert not any("LLM labels count here" in words for words in page.html)
-    page.at.toggle(key="with-llm-box").set_value(True)
+    page.at.toggle(key="with-llm").set_value(True)
     assert any("LLM labels count here" in words for words in page.run().html)
     options = page.at.selectbox(key="query-set-box").options
     assert any(option.startswith("one, with LLM labels · ") for option in options)

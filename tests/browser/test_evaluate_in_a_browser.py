@@ -130,7 +130,7 @@ def test_label_evaluate_tune_and_take_the_settings_to_the_command_line(
     tab.rest().keyed("sets-open", "label").click()
     tab.rest().click("evaluate")
     expect(tab.page.locator(".rf-strip[aria-label=Evaluation]")).to_contain_text("Oracle")
-    tab.rest().choose("view-box", "Questions")
+    tab.rest().choose("view", "Questions")
     expect(tab.keyed("queries-bar")).to_contain_text("20 questions")
     tab.open_question()
     # The question opens in Inspect.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -16,7 +17,8 @@ from ragfilter.report import seen, short_title, tokens
 from ragfilter.report.contrast import Contrast, Keeper, Pairing, contrast, reason
 from ragfilter.ui.compare import plot
 from ragfilter.ui.compare.sides import Side
-from ragfilter.ui.look import html, numbers, theme
+from ragfilter.ui.look import html, numbers, say, theme
+from ragfilter.ui.look.say import Fact
 from ragfilter.ui.main import grid, problems
 from ragfilter.ui.panels import answer, preference
 from ragfilter.ui.session import answers, pools, reports, state
@@ -45,9 +47,9 @@ def draw(view: View, sides: tuple[Side, Side]) -> None:
     for side, result in zip(sides, results, strict=True):
         _waiting(side, result)
     if not made.pairings:
-        html.draw(
-            '<p class="rf-empty"><b>Neither side keeps a chunk.</b> Choose a side that filters '
-            "less, such as the profile unfiltered.</p>"
+        say.empty(
+            "Neither side keeps a chunk.",
+            "Choose a side that filters less, such as the profile unfiltered.",
         )
         return
     _lists(made)
@@ -57,7 +59,11 @@ def draw(view: View, sides: tuple[Side, Side]) -> None:
         answers.Side("A", context.pack(a.kept, a.settings)),
         answers.Side("B", context.pack(b.kept, b.settings)),
     )
-    _report(view, (a, b), sides, pair)
+    reports.button(
+        partial(reports.of_two, view, (a, b), (sides[0].called, sides[1].called), pair),
+        "ragfilter-compare.html",
+        key="compare-report",
+    )
     with st.container(key="compare-answers", border=True):
         answer.warm(query, pair, resources)
         found = answer.both(query, pair, resources, _title, _show)
@@ -85,35 +91,27 @@ def result_of(view: View, side: Side) -> Result:
 
 
 def _strip(made: Contrast, results: Sequence[Result]) -> None:
-    facts = [
-        _fact(
+    facts: list[Fact] = [
+        (
             f"{letter} keeps",
             numbers.chunks(len(result.kept)),
             numbers.tokens(tokens(result.kept)),
         )
         for letter, result in zip("AB", results, strict=True)
     ]
-    facts += [_fact(label, str(len(made.only(keeper))), "")
-              for label, keeper in KEEPERS.items()]  # fmt: skip
-    html.draw(f'<section class="rf-strip" aria-label="Comparison">{"".join(facts)}</section>')
-
-
-def _fact(label: str, value: str, more: str) -> str:
-    return (
-        f'<div class="rf-fact"><span>{html.text(label)}</span><b>{html.text(value)} '
-        f"<i>{html.text(more)}</i></b></div>"
-    )
+    facts += [(label, str(len(made.only(keeper))), "") for label, keeper in KEEPERS.items()]
+    say.facts("Comparison", facts)
 
 
 def _waiting(side: Side, result: Result) -> None:
     """What a side still lacks: models are asked on Inspect."""
     letter = side.letter.upper()
     if result.message:
-        html.draw(f'<p class="rf-aside">{letter}: {html.text(result.message)}</p>')
+        say.aside(f"{letter}: {result.message}")
     for need in result.needs:
-        html.draw(
-            f'<p class="rf-aside">{letter} falls back, since {html.text(need.layer)} waits: '
-            f"{html.text(need.why)}. Open Inspect with these settings to ask for it.</p>"
+        say.aside(
+            f"{letter} falls back, since {need.layer} waits: {need.why}. Open Inspect with these "
+            "settings to ask for it."
         )
 
 
@@ -130,7 +128,7 @@ def _lists(made: Contrast) -> None:
     _legend(made)
     longest = max((row.place or 0 for e in made.pairings for row in (e.a, e.b) if row), default=0)
     if longest > plot.MOST:
-        html.draw(f'<p class="rf-aside">The first {plot.MOST} of each; the table has all.</p>')
+        say.aside(f"The first {plot.MOST} of each; the table has all.")
 
 
 def _legend(made: Contrast) -> None:
@@ -159,7 +157,7 @@ def _table(made: Contrast, results: Sequence[Result]) -> None:
     )
     shown = [e for e in made.pairings if wanted in (None, ALL, KEPT_BY[e.keeper])]
     if not shown:
-        html.draw('<p class="rf-empty"><b>There are no chunks of this kind.</b> Choose All.</p>')
+        say.empty("There are no chunks of this kind.", "Choose All.")
         return
     table = pd.DataFrame(
         {
@@ -169,24 +167,19 @@ def _table(made: Contrast, results: Sequence[Result]) -> None:
             "in B": [reason(each.b) for each in shown],
         }
     )
-    config = {
-        "kept by": st.column_config.TextColumn("kept by", width=70),
-        "title": st.column_config.TextColumn("title", width=260),
-        "in A": st.column_config.TextColumn("in A", width=330, help="A's decision and its reason."),
-        "in B": st.column_config.TextColumn("in B", width=330, help="B's decision and its reason."),
-    }
-    with st.container(key="table"):
-        picked = st.dataframe(
-            table,
-            key=f"compare-rows-{wanted}",
-            hide_index=True,
-            row_height=32,
-            height=min(36 + 32 * len(table) + 3, 360),
-            on_select="rerun",
-            selection_mode=("single-row", "single-cell"),
-            column_config=config,
-        )
-    row = grid.clicked(picked, len(shown))
+    text = st.column_config.TextColumn
+    row = grid.picked(
+        table,
+        (each.id for each in shown),
+        name="compare-rows",
+        height=min(36 + 32 * len(table) + 3, 360),
+        columns={
+            "kept by": text(width=70),
+            "title": text(width=260),
+            "in A": text(width=330, help="A's decision and its reason."),
+            "in B": text(width=330, help="B's decision and its reason."),
+        },
+    )
     if row is not None:
         _chunk(shown[row], results)
 
@@ -217,17 +210,4 @@ def _show(
     cited = answer.words(query, side, other, said, resources)
     titles = [hit.chunk.name for hit in side.context.chunks]
     told = " · ".join(f"[{n}] {short_title(titles[n - 1], TITLE_WIDTH)}" for n in cited)
-    html.draw(f'<p class="rf-aside">{html.text(told)}</p>')
-
-
-def _report(
-    view: View,
-    results: tuple[Result, Result],
-    sides: tuple[Side, Side],
-    pair: tuple[answers.Side, answers.Side],
-) -> None:
-    """The comparison to take along."""
-    names = (sides[0].called, sides[1].called)
-    reports.button(
-        reports.of_two(view, results, names, pair), "ragfilter-compare.html", key="compare-report"
-    )
+    say.aside(told)

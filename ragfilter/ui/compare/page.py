@@ -12,8 +12,8 @@ from ragfilter.stores.runs import Run
 from ragfilter.ui.compare import one, queries
 from ragfilter.ui.compare import sides as choosing
 from ragfilter.ui.compare.sides import Side
-from ragfilter.ui.evaluate import page as evaluation
-from ragfilter.ui.look import hint, html, numbers, prose
+from ragfilter.ui.evaluate import chosen
+from ragfilter.ui.look import hint, html, prose, say
 from ragfilter.ui.main import ask, empty, problems
 from ragfilter.ui.session import link, state, visit
 from ragfilter.ui.session.visit import Visit
@@ -26,24 +26,26 @@ REFUSED = "side-refused"
 
 def draw(here: Visit) -> None:
     """The two sides, and what becomes of them."""
-    if not here.ready:
+    try:
+        _draw(here)
+    except RagfilterError as error:
+        problems.show(error)
+
+
+def _draw(here: Visit) -> None:
+    name = choosing.query_set()
+    if name or not here.ready:
+        # Otherwise the question is the heading.
         html.heading("Compare", level=1)
+    if not here.ready:
         controls.draw(here, None)
         empty.draw(here, None)
         return
-    try:
-        runs = evaluation.saved_runs(here)
-        sets = stored.sets(here.resources.bench.labels, st.session_state.collection)
-        name = choosing.query_set()
-        problems.incomplete(here.incomplete if name else "")
-    except RagfilterError as failed:
-        html.heading("Compare", level=1)
-        problems.show(failed)
-        return
+    runs = chosen.saved_runs(here)
+    problems.incomplete(here.incomplete if name else "")
     sides = _bar(here, runs)
-    _mode(sets, name)
+    _mode(stored.sets(here.resources.bench.labels, st.session_state.collection), name)
     if name:
-        html.heading("Compare", level=1)
         state.share(more=choosing.parameters())
         state.show_address()
         controls.draw(here, None)
@@ -91,8 +93,7 @@ def _bar(here: Visit, runs: Mapping[int, Run]) -> tuple[Side, Side]:
         ):  # fmt: skip
             _files()
     told = choosing.differences(a.settings, b.settings)
-    said = f"From A to B: {', '.join(told)}." if told else "A and B have the same settings."
-    html.draw(f'<p class="rf-aside">{html.text(said)}</p>')
+    say.aside(f"From A to B: {', '.join(told)}." if told else "A and B have the same settings.")
     return a, b
 
 
@@ -100,8 +101,7 @@ def _choice(letter: str, here: Visit, runs: Mapping[int, Run]) -> None:
     key, word = f"side-{letter}-box", choosing.chosen(letter)
     words = dict.fromkeys([*choosing.words(letter, here.settings, runs), word])
     labels = {each: choosing.named(each, letter, runs) for each in words}
-    if st.session_state.get(key) != word:
-        st.session_state[key] = word
+    state.show(key, word)
     st.selectbox(
         letter.upper(),
         list(words),
@@ -151,12 +151,10 @@ def _mode(sets: Mapping[str, int], name: str) -> None:
     with st.container(
         key="compare-mode", horizontal=True, vertical_alignment="bottom", gap="small"
     ):
-        mode = SET if name else ONE
-        if st.session_state.get("compare-mode-box") != mode:
-            st.session_state["compare-mode-box"] = mode
+        state.show("compare-mode-box", SET if name else ONE)
         st.segmented_control(
             "Over", (ONE, SET), key="compare-mode-box", required=True,
-            on_change=_choose_mode, args=(evaluation.chosen_set(sets),),
+            on_change=_choose_mode, args=(chosen.usual(sets),),
             label_visibility="collapsed",
         )  # fmt: skip
         hint.beside(
@@ -168,16 +166,14 @@ def _mode(sets: Mapping[str, int], name: str) -> None:
 
 
 def _choose_set(sets: Mapping[str, int], name: str) -> None:
-    llm = bool(st.session_state.get("with-llm"))
-    if st.session_state.get("compare-set-box") != name:
-        st.session_state["compare-set-box"] = name
+    state.show("compare-set-box", name)
+    names = sets if name in sets else [name, *sets]
+    labels = {each: chosen.called(sets, each) for each in names}
     st.selectbox(
         "Questions",
-        list(sets) if name in sets else [name, *sets],
+        list(labels),
         key="compare-set-box",
-        format_func=lambda each: (
-            f"{stored.title(each, llm=llm)} · {numbers.count(sets.get(each, 0))}"
-        ),
+        format_func=lambda each: labels.get(each, each),
         on_change=lambda: choosing.put_query_set(st.session_state["compare-set-box"]),
         width=260,
         help="The query set to compare over.",

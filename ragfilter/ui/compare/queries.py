@@ -9,97 +9,76 @@ import pandas as pd
 import streamlit as st
 
 from ragfilter.answer.stream import Prices
-from ragfilter.errors import RagfilterError
 from ragfilter.evaluate import told
-from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.matching import Duel, Found, duel, find
 from ragfilter.evaluate.variants import IN_FORCE
+from ragfilter.publish.measured import of_duel
 from ragfilter.stores.runs import Run
 from ragfilter.text.numbers import counted
 from ragfilter.ui.compare import sides as choosing
 from ragfilter.ui.compare.sides import Side
-from ragfilter.ui.evaluate import page as evaluation
-from ragfilter.ui.evaluate import plots
-from ragfilter.ui.evaluate import running as measuring
-from ragfilter.ui.look import html, numbers
-from ragfilter.ui.main import grid, problems
+from ragfilter.ui.evaluate import chosen, plots, running
+from ragfilter.ui.evaluate.chosen import Chosen
+from ragfilter.ui.look import numbers, say
+from ragfilter.ui.look.prose import literal
+from ragfilter.ui.look.say import Fact
+from ragfilter.ui.main import grid
 from ragfilter.ui.session import reports, state
 from ragfilter.ui.session.visit import Visit
 
 GOES_ON = "compare-measuring"
 
 
-def draw(
-    visit: Visit, sides: tuple[Side, Side], name: str, runs: Mapping[int, Run]
-) -> None:  # fmt: skip
-    """Everything of a query set, once both sides are measured."""
-    given, why = evaluation.labelled(visit, name)
-    if given is None:
-        said = f"<b>{html.text(why.message)}</b> {html.text(why.remedy)}" if why else ""
-        html.draw(f'<p class="rf-empty">{said}</p>')
+def draw(visit: Visit, sides: tuple[Side, Side], name: str, runs: Mapping[int, Run]) -> None:
+    """Everything of a query set, once both sides are measured. Raises StoreError, InputError."""
+    asked, resources = chosen.read(visit, name), visit.resources
+    chosen.explain(asked)
+    if asked.given is None:
         return
-    try:
-        evaluation.draw_llm_note(visit)
-        found = [_found(side, visit, name, given, runs) for side in sides]
-        missing = [side for side, where in zip(sides, found, strict=True) if where is None]
-        if missing:
-            _measure(missing, visit, name, given)
-            return
-        made = _duel([each for each in found if each is not None], visit)
-    except RagfilterError as error:
-        problems.show(error, retry=False)
+    found = [_found(side, asked, runs) for side in sides]
+    missing = [side for side, where in zip(sides, found, strict=True) if where is None]
+    if missing:
+        _measure(missing, asked, len(asked.given.qrels))
         return
-    measured = [each.run for each in found if each is not None]
-    names = (sides[0].called, sides[1].called)
-    for note in told.between(measured, made, (names[0].settings, names[1].settings)):
-        html.draw(f'<p class="rf-aside">{html.text(note)}</p>')
+    measured = [each for each in found if each is not None]
+    a, b = (running.load(each.run.id, resources).records for each in measured)
+    made = duel(a, measured[0].variant, b, measured[1].variant)
+    runs_of = [each.run for each in measured]
+    for note in told.between(runs_of, made, (sides[0].settings, sides[1].settings)):
+        say.aside(note)
     if not made.paired.queries:
-        html.draw(
-            '<p class="rf-empty"><b>The two sides have no questions in common.</b> Choose runs '
-            "over the same query set.</p>"
+        say.empty(
+            "The two sides have no questions in common.", "Choose runs over the same query set."
         )
         return
-    prices = visit.resources.prices
-    _told(made, prices)
+    _told(made, resources.prices)
     reports.button(
-        reports.of_duel(made, names, measured, prices),
+        partial(of_duel, made, (sides[0].called, sides[1].called), runs_of, resources.prices),
         "ragfilter-compare.html",
         key="compare-set-report",
     )
     _changes(made)
 
 
-def _found(
-    side: Side, visit: Visit, name: str, given: Labels, runs: Mapping[int, Run]
-) -> Found | None:
+def _found(side: Side, asked: Chosen, runs: Mapping[int, Run]) -> Found | None:
+    """Where a side is measured already."""
     if side.run is not None:
         return Found(side.run, IN_FORCE)
-    plan = measuring.plan(visit, name, given, side.profile, side.settings)
-    return next(
-        (each for each in find(side.settings, plan, runs.values()) if _holds(each, visit)), None
-    )
+    plan = running.plan(asked, side.profile, side.settings)
+    for found in find(side.settings, plan, runs.values()):
+        records = running.load(found.run.id, asked.resources).records
+        if all(found.variant in record.kept for record in records):
+            return found
+    return None
 
 
-def _holds(found: Found, visit: Visit) -> bool:
-    records = measuring.load(found.run.id, visit.resources).records
-    return all(found.variant in record.kept for record in records)
-
-
-def _duel(found: Sequence[Found], visit: Visit) -> Duel:
-    a, b = (measuring.load(each.run.id, visit.resources).records for each in found)
-    return duel(a, found[0].variant, b, found[1].variant)
-
-
-def _measure(missing: Sequence[Side], visit: Visit, name: str, given: Labels) -> None:
+def _measure(missing: Sequence[Side], asked: Chosen, count: int) -> None:
     """Offer to measure what no run holds yet; one run after the other."""
     letters = " and ".join(dict.fromkeys(side.letter.upper() for side in missing))
-    said = counted(len(given.qrels), "question")
-    html.draw(
-        f'<p class="rf-empty"><b>{letters} {"is" if len(missing) == 1 else "are"} not measured '
-        f"yet</b> over these questions.</p>"
-    )
+    verb = "is" if len(missing) == 1 else "are"
+    say.empty(f"{letters} {verb} not measured yet over these questions.")
     pressed = st.button(
-        f"Measure {letters} over {said}",
+        f"Measure {letters} over {counted(count, 'question')}",
         key="compare-measure",
         type="primary",
         icon=":material/play_arrow:",
@@ -109,19 +88,16 @@ def _measure(missing: Sequence[Side], visit: Visit, name: str, given: Labels) ->
     if not (pressed or st.session_state.pop(GOES_ON, False)):
         return
     side = missing[0]
-    run = measuring.begin_with(visit, name, given, side.profile, side.settings)
-    failed = measuring.watch(run, visit.resources)
-    if failed is not None:
-        problems.show(failed, retry=False)
-        return
-    st.session_state[GOES_ON] = len(missing) > 1
-    st.rerun()
+    run = running.begin(asked, side.profile, side.settings)
+    if running.watch(run, asked.resources):
+        st.session_state[GOES_ON] = len(missing) > 1
+        st.rerun()
 
 
 def _told(made: Duel, prices: Prices | None) -> None:
     paired, gain = made.paired, made.paired.gain
     sure = "B is better" if gain.low > 0 else "B is worse" if gain.high < 0 else "not told apart"
-    facts = [
+    facts: list[Fact] = [
         (f"F1 of B minus A: {sure}", numbers.signed(gain.mean), told.ends(gain)),
         ("B better", str(paired.wins), ""),
         ("B worse", str(paired.losses), ""),
@@ -136,20 +112,15 @@ def _told(made: Duel, prices: Prices | None) -> None:
             for side in (0, 1)
         ]
         facts.append(("prompts of 1,000 questions, A and B", " → ".join(costs), ""))
-    body = "".join(
-        f'<div class="rf-fact"><span>{html.text(word)}</span><b>{html.text(value)} '
-        f"<i>{html.text(more)}</i></b></div>"
-        for word, value, more in facts
-    )
-    html.draw(f'<section class="rf-strip" aria-label="Comparison">{body}</section>')
+    say.facts("Comparison", facts)
     worst = made.worst
     if worst is None:
-        html.draw('<p class="rf-aside">No question is worse with B.</p>')
+        say.aside("No question is worse with B.")
         return
     with st.container(key="compare-worst", horizontal=True, vertical_alignment="center"):
-        html.draw(
-            f'<p class="rf-verdict">Largest loss: <b>{numbers.signed(worst.gain)}</b> '
-            f"{html.text(worst.query)}</p>"
+        st.markdown(
+            f"Largest loss: **{numbers.signed(worst.gain)}** {literal(worst.query)}",
+            width="content",
         )
         st.button(
             "Open",
@@ -165,7 +136,7 @@ def _changes(made: Duel) -> None:
     """The questions that changed, those that changed most first."""
     rows = [each for each in made.changes if each.gain or len(set(each.chunks)) > 1]
     if not rows:
-        html.draw('<p class="rf-empty"><b>No question changes.</b> Choose another side.</p>')
+        say.empty("No question changes.", "Choose another side.")
         return
     with st.container(key="compare-gains"):
         st.plotly_chart(
@@ -188,27 +159,17 @@ def _changes(made: Duel) -> None:
         }
     )
     number = st.column_config.NumberColumn
-    config = {"question": st.column_config.TextColumn("question", width=420)}
-    config["ΔF1"] = number("ΔF1", format="%+.3f", help="F1 of B minus F1 of A.")
-    config |= {name: number(name, format="%.3f") for name in ("F1 A", "F1 B")}
-    key = grid.key_of("compare-questions", (each.id for each in rows))
-    with st.container(key="table"):
-        st.dataframe(
-            table,
-            key=key,
-            hide_index=True,
-            height=min(36 + 32 * len(table) + 3, 460),
-            row_height=32,
-            on_select=partial(_pick, key, [each.query for each in rows]),
-            selection_mode=("single-row", "single-cell"),
-            column_config=config,
-        )
-
-
-def _pick(key: str, queries: list[str]) -> None:
-    row = grid.clicked(st.session_state[key], len(queries))
+    config = {
+        "question": st.column_config.TextColumn(width=420),
+        "ΔF1": number(format="%+.3f", help="F1 of B minus F1 of A."),
+        **{name: number(format="%.3f") for name in ("F1 A", "F1 B")},
+    }
+    ids = (each.id for each in rows)
+    height = min(36 + 32 * len(table) + 3, 460)
+    row = grid.picked(table, ids, name="compare-questions", columns=config, height=height)
     if row is not None:
-        _open(queries[row])
+        _open(rows[row].query)
+        st.rerun()
 
 
 def _open(query: str) -> None:

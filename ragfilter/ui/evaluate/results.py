@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from ragfilter.answer.stream import Prices
 from ragfilter.evaluate import told
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.plotted import DEEP, best_distance, within
@@ -14,12 +16,16 @@ from ragfilter.evaluate.runs import changed_since
 from ragfilter.evaluate.sweep import DEEPEST
 from ragfilter.evaluate.table import ABOUT_LAYERS, FIXED, ORACLE, cost
 from ragfilter.evaluate.variants import IN_FORCE, unmeasured
+from ragfilter.publish.measured import of_run
 from ragfilter.text.numbers import counted
 from ragfilter.ui.evaluate import opening, plots
 from ragfilter.ui.evaluate.measured import FILTERS, Measured, QueryRow, matching
-from ragfilter.ui.look import hint, html, numbers, prose
+from ragfilter.ui.look import hint, numbers, prose, say
+from ragfilter.ui.look.prose import literal, message
+from ragfilter.ui.look.say import Fact
+from ragfilter.ui.main import grid
 from ragfilter.ui.session import reports
-from ragfilter.ui.session.visit import Visit
+from ragfilter.ui.session.resources import Resources
 
 VIEWS = ROWS, LAYERS, QUESTIONS, PLOTS = "Rows", "Layers", "Questions", "Plots"
 LABELS = {
@@ -44,20 +50,17 @@ WIDTH = 68
 """Of a column with a figure, in pixels."""
 
 
-def draw(measured: Measured, visit: Visit) -> None:
+def draw(measured: Measured, resources: Resources) -> None:
     """One view of the run's results."""
     if not measured.records:
-        html.draw(
-            '<p class="rf-empty"><b>No question of this run has been measured yet.</b> Evaluate '
-            "continues it.</p>"
-        )
+        say.empty("No question of this run has been measured yet.", "Evaluate continues it.")
         return
-    _head(measured, visit)
+    _facts(measured)
+    for note in _notes(measured, resources):
+        say.aside(note)
     with st.container(key="views-bar", horizontal=True, vertical_alignment="center", gap="small"):
-        if st.session_state.get("view-box") != _view():
-            st.session_state["view-box"] = _view()
-        st.segmented_control(
-            "View", VIEWS, key="view-box", required=True, on_change=_choose_view,
+        view = st.segmented_control(
+            "View", VIEWS, key="view", default=ROWS, required=True, persist_state="session",
             label_visibility="collapsed",
         )  # fmt: skip
         hint.beside(
@@ -75,11 +78,11 @@ def draw(measured: Measured, visit: Visit) -> None:
         ):
             opening.compare(measured.run)
         reports.button(
-            reports.of_run(measured, visit.resources.prices),
+            partial(of_run, measured.run, measured.records, resources.prices),
             f"ragfilter-run-{measured.run.id}.html",
             key="run-report",
         )
-    match _view():
+    match view:
         case "Layers":
             _layers(measured)
         case "Questions":
@@ -87,35 +90,26 @@ def draw(measured: Measured, visit: Visit) -> None:
         case "Plots":
             _plots(measured)
         case _:
-            _rows(measured, visit)
+            _rows(measured, resources.prices)
 
 
-def _head(measured: Measured, visit: Visit) -> None:
+def _facts(measured: Measured) -> None:
     """The settings in force in one line, beside the best fixed k and the oracle."""
-    facts = []
+    facts: list[Fact] = []
     own = "Settings of this run" + (", in sample" if measured.in_sample else "")
-    for name, label in ((IN_FORCE, own), (FIXED, "Best fixed k"),
-                        (ORACLE, "Oracle")):  # fmt: skip
+    for name, label in ((IN_FORCE, own), (FIXED, "Best fixed k"), (ORACLE, "Oracle")):
         row = measured.row(name)
         if row is not None:
             f1 = row.means["f1"]
-            facts.append(
-                f'<div class="rf-fact"><span>{label}</span><b>F1 {f1.mean:.3f} '
-                f"<i>{f1.low:.3f} to {f1.high:.3f}</i></b></div>"
-            )
+            facts.append((label, f"F1 {f1.mean:.3f}", f"{f1.low:.3f} to {f1.high:.3f}"))
     gain = measured.over_fixed_k
     if gain is not None:
         verdict = f"{told.compared(gain)} the best fixed k".capitalize()
-        facts.append(
-            f'<div class="rf-fact"><span>{verdict}</span><b>{numbers.signed(gain.mean)} '
-            f"<i>{told.ends(gain)}</i></b></div>"
-        )
-    html.draw(f'<section class="rf-strip" aria-label="Evaluation">{"".join(facts)}</section>')
-    for note in _notes(measured, visit):
-        html.draw(f'<p class="rf-aside">{html.text(note)}</p>')
+        facts.append((verdict, numbers.signed(gain.mean), told.ends(gain)))
+    say.facts("Evaluation", facts)
 
 
-def _notes(measured: Measured, visit: Visit) -> list[str]:
+def _notes(measured: Measured, resources: Resources) -> list[str]:
     """What a reader must know of the figures."""
     run, notes = measured.run, [measured.in_sample]
     if not run.complete:
@@ -123,7 +117,7 @@ def _notes(measured: Measured, visit: Visit) -> list[str]:
             f"{run.done} of {counted(run.plan.queries, 'question')} measured. Evaluate continues "
             "if settings, labels and collection are still the same."
         )
-    bench = visit.resources.bench
+    bench = resources.bench
     collection = bench.collection(run.plan.collection)
     notes += changed_since(run.plan, collection.version, collection.entries(), bench.labels)
     if len(measured.records) == 1 and run.complete:
@@ -141,18 +135,15 @@ def _notes(measured: Measured, visit: Visit) -> list[str]:
     return [note for note in notes if note]
 
 
-def _rows(measured: Measured, visit: Visit) -> None:
-    prices = visit.resources.prices
-    # A separate column, so that the figures are numbers that can be sorted.
+def _rows(measured: Measured, prices: Prices | None) -> None:
+    # A column of its own, so that the figures are numbers that can be sorted.
     shown = st.pills(
         "95% interval of", [name for name in INTERVALS if prices or name != "cost"],
         key="intervals", selection_mode="multi", default=["f1"],
         persist_state="session", format_func=lambda name: LABELS[name],
         help="The bootstrap intervals to show, each beside its mean.",
     )  # fmt: skip
-    columns: dict[str, list[Any]] = {
-        "settings": [row.name for row in measured.rows],
-    }
+    columns: dict[str, list[Any]] = {"settings": [row.name for row in measured.rows]}
     config: dict[str, Any] = {
         "settings": st.column_config.TextColumn(width=150, pinned=True),
         "kind": st.column_config.TextColumn(width=110, help="What the name means."),
@@ -162,9 +153,7 @@ def _rows(measured: Measured, visit: Visit) -> None:
         if name == "cost" and prices is not None and prices.currency:
             about = f"{about} In {prices.currency}."
         # Narrow, so that a window of 900 shows the measures.
-        config[label] = st.column_config.NumberColumn(
-            label, help=about, format=_format(name), width=WIDTH
-        )
+        config[label] = st.column_config.NumberColumn(help=about, format=_format(name), width=WIDTH)
         found = [row.means.get(name) for row in measured.rows]
         if name == "cost":
             if prices is None:
@@ -185,8 +174,8 @@ def _rows(measured: Measured, visit: Visit) -> None:
             height=36 + 32 * len(table) + 3, column_config=config, placeholder="–",
         )  # fmt: skip
     # Below the table: in its last column it would be cut off.
-    notes = [f"<b>{html.text(r.name)}</b>: {html.text(r.about)}" for r in measured.rows if r.about]
-    html.draw(f'<p class="rf-aside">{"<br>".join([*notes, html.text(unmeasured())])}</p>')
+    notes = [f"**{literal(r.name)}**: {message(r.about)}" for r in measured.rows if r.about]
+    st.caption("  \n".join([*notes, message(unmeasured())]))
 
 
 def _layers(measured: Measured) -> None:
@@ -201,16 +190,13 @@ def _layers(measured: Measured) -> None:
         }
     )
     if table.empty:
-        html.draw(
-            '<p class="rf-empty"><b>No layer is on</b> except clearance, which always applies.</p>'
-        )
+        say.empty("No layer is on except clearance, which always applies.")
         return
     with st.container(key="table"):
         st.dataframe(table, key="evaluation-layers", hide_index=True, row_height=32)
-    html.draw(
-        '<p class="rf-aside">What each layer adds to the settings, with the 95% interval: '
-        "positive is more. Clearance depends on the user, so it is not varied. "
-        f"{ABOUT_LAYERS}</p>"
+    say.aside(
+        "What each layer adds to the settings, with the 95% interval: positive is more. Clearance "
+        f"depends on the user, so it is not varied. {ABOUT_LAYERS}"
     )
 
 
@@ -228,10 +214,24 @@ def _questions(measured: Measured) -> None:
             "Click a row to open the question in Inspect with these settings."
         )
     if not rows:
-        html.draw('<p class="rf-empty"><b>There are no questions of this kind.</b> Choose All.</p>')
+        say.empty("There are no questions of this kind.", "Choose All.")
         return
-    with st.container(key="table"):
-        opening.draw_questions(_frame(rows), rows, measured.run)
+    name = f"questions-{measured.run.id}"
+    ids = (row.id for row in rows)
+    clicked = grid.picked(_frame(rows), ids, name=name, columns=_COLUMNS, height=460)
+    if clicked is not None:
+        plan = measured.run.plan
+        opening.inspect(rows[clicked].query, plan.profile, plan.changes)
+
+
+_number = st.column_config.NumberColumn
+_COLUMNS: dict[str, Any] = {
+    "question": st.column_config.TextColumn(width=420),
+    "lost": _number(help="Relevant chunks in the pool that the filter drops."),
+    "ΔF1": _number(format="%+.3f", help="F1 minus that of the unfiltered first k."),
+    **{name: _number(format="%.3f") for name in ("F1", "precision", "recall")},
+    "no label": _number(help="Kept chunks without a label."),
+}
 
 
 def _frame(rows: tuple[QueryRow, ...]) -> pd.DataFrame:
@@ -280,23 +280,14 @@ def _plots(measured: Measured) -> None:
             config=CHART, alt="Distances of all questions by rank, relevant chunks marked",
         )  # fmt: skip
         found = within(records, threshold)
-        html.draw(
-            f'<p class="rf-say">Up to {numbers.distance(threshold)}: precision '
-            f"<b>{found['precision']:.3f}</b>, recall <b>{found['recall']:.3f}</b>, F1 "
-            f"<b>{found['f1']:.3f}</b> ({found['f1_most']:.3f} if all {found['unlabelled']:.1f} "
-            f"without a label were relevant), <b>{found['chunks']:.1f}</b> chunks of the first "
-            f"{DEEPEST}.</p>"
+        st.markdown(
+            f"Up to {numbers.distance(threshold)}: precision **{found['precision']:.3f}**, recall "
+            f"**{found['recall']:.3f}**, F1 **{found['f1']:.3f}** ({found['f1_most']:.3f} if all "
+            f"{found['unlabelled']:.1f} without a label were relevant), **{found['chunks']:.1f}** "
+            f"chunks of the first {DEEPEST}."
         )
         if best is not None:
-            html.draw(f'<p class="rf-aside">{html.text(told.best_distance(best))}</p>')
-
-
-def _view() -> str:
-    return str(st.session_state.get("view", ROWS))
-
-
-def _choose_view() -> None:
-    st.session_state["view"] = st.session_state["view-box"]
+            say.aside(told.best_distance(best))
 
 
 def _format(name: str) -> str:

@@ -17,24 +17,23 @@ from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate import beir, stored
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.query_files import as_labels, read_questions, write
-from ragfilter.layers.clearance import viewer
 from ragfilter.stores.labels import ASKED, LABELLED, query_id
 from ragfilter.text.numbers import counted
-from ragfilter.ui.look import prose
-from ragfilter.ui.session import state
-from ragfilter.ui.session.visit import Visit
+from ragfilter.ui.evaluate.chosen import SET, Chosen
+from ragfilter.ui.look.prose import message
+from ragfilter.ui.session import state, uploads
 
 HEIGHT = 260
 
 
-def draw(visit: Visit, name: str, sets: Mapping[str, int], given: Labels | None) -> None:
-    """The questions of the set `name`, to be edited and saved; `given` are its labelled ones."""
-    book, collection = visit.resources.bench.labels, st.session_state.collection
+def draw(asked: Chosen) -> None:
+    """The questions of the set, to be edited and saved. Raises StoreError."""
+    book, collection, name, given = asked.book, asked.collection, asked.name, asked.given
     # A saved set, and another one, begin with what is stored.
     turn = f"{collection}-{name}-{st.session_state.get('set-saved', 0)}"
     # A demo's own questions are not in the label book.
     own = name in (LABELLED, ASKED) or not book.queries(collection, name)
-    there = stored.questions(book, collection, name) if sets[name] else {}
+    there = stored.questions(book, collection, name) if asked.sets[name] else {}
     left, right = st.columns((1.6, 1), gap="medium")
     with left:
         title = st.text_input(
@@ -55,7 +54,7 @@ def draw(visit: Visit, name: str, sets: Mapping[str, int], given: Labels | None)
                 key="set-save",
                 type="primary",
                 on_click=_save,
-                args=(visit, None if own else name, turn, there),
+                args=(asked, None if own else name, turn, there),
                 disabled=not lines(text) or not title.strip(),
                 help="Saves these questions under this name."
                 if title.strip()
@@ -65,18 +64,18 @@ def draw(visit: Visit, name: str, sets: Mapping[str, int], given: Labels | None)
                 "Add asked questions",
                 key="set-from-history",
                 on_click=_add_asked,
-                args=(visit, f"set-text-{turn}"),
-                disabled=not sets[ASKED] or name == ASKED,
+                args=(asked, f"set-text-{turn}"),
+                disabled=not asked.sets[ASKED] or name == ASKED,
                 help="Adds questions asked on Inspect that are not in the list yet. Nothing is "
                 "saved."
-                if sets[ASKED]
+                if asked.sets[ASKED]
                 else "No questions have been asked yet, or the history is off (More).",
             )
             st.button(
                 "Remove set",
                 key="set-remove",
                 on_click=_remove,
-                args=(visit, name),
+                args=(asked,),
                 disabled=own,
                 help="Deletes the set. Labels stay with their questions."
                 if not own
@@ -94,7 +93,7 @@ def draw(visit: Visit, name: str, sets: Mapping[str, int], given: Labels | None)
                     "TREC (qrels.txt) have them.",
                 )
     with right:
-        _files(visit)
+        _files(asked)
 
 
 def one_line(text: str) -> str:
@@ -130,7 +129,7 @@ def packed(labels: Labels) -> bytes:
     return out.getvalue()
 
 
-def _files(visit: Visit) -> None:
+def _files(asked: Chosen) -> None:
     """A set from files."""
     emptied = st.session_state.get("set-saved", 0)
     questions = st.file_uploader(
@@ -151,58 +150,59 @@ def _files(visit: Visit) -> None:
         "Import" if questions is None else f"Import questions{' and labels' if qrels else ''}",
         key="set-import",
         on_click=_import,
-        args=(visit, questions, qrels),
+        args=(asked, questions, qrels),
         disabled=questions is None,
         help="Saves the file's questions as a set." if questions else "Drop a file first.",
     )
 
 
-def _save(visit: Visit, name: str | None, turn: str, before: Mapping[str, str]) -> None:
-    book, collection = visit.resources.bench.labels, st.session_state.collection
+def _save(asked: Chosen, name: str | None, turn: str, before: Mapping[str, str]) -> None:
     title = str(st.session_state[f"set-name-{turn}"]).strip()
     questions = lines(st.session_state[f"set-text-{turn}"])
     try:
-        if title != name and title in stored.sets(book, collection):
-            raise InputError(
-                f"There is already a set {title!r}.",
-                remedy="Choose another name, or remove that set.",
-            )
-        book.put_set(collection, title, with_ids(questions, before))
+        if title != name:
+            _check_new(title, asked, "Choose another name, or remove that set.")
+        asked.book.put_set(asked.collection, title, with_ids(questions, before))
         if name is not None and title != name:
-            book.remove_set(collection, name)
+            asked.book.remove_set(asked.collection, name)
     except RagfilterError as error:
         state.notice(str(error))
         return
     _saved(title)
-    st.toast(prose.message(f"Saved {title} with {counted(len(questions), 'question')}."))
+    st.toast(message(f"Saved {title} with {counted(len(questions), 'question')}."))
 
 
-def _add_asked(visit: Visit, key: str) -> None:
+def _check_new(title: str, asked: Chosen, remedy: str) -> None:
+    """Raises InputError where there is a set of this name."""
+    if title in stored.sets(asked.book, asked.collection):
+        raise InputError(f"There is already a set {title!r}.", remedy=remedy)
+
+
+def _add_asked(asked: Chosen, key: str) -> None:
     try:
-        asked = visit.resources.bench.labels.queries(st.session_state.collection, ASKED)
+        history = asked.book.queries(asked.collection, ASKED)
     except RagfilterError as error:
         state.notice(str(error))
         return
     text = str(st.session_state.get(key) or "")
-    st.session_state[key] = "\n".join(lines("\n".join([text, *map(one_line, asked.values())])))
+    st.session_state[key] = "\n".join(lines("\n".join([text, *map(one_line, history.values())])))
 
 
-def _remove(visit: Visit, name: str) -> None:
+def _remove(asked: Chosen) -> None:
     try:
-        visit.resources.bench.labels.remove_set(st.session_state.collection, name)
+        asked.book.remove_set(asked.collection, asked.name)
     except RagfilterError as error:
         state.notice(str(error))
         return
     _saved(None)
-    st.toast(prose.message(f"Removed the set {name}. The labels of its questions stay."))
+    st.toast(message(f"Removed the set {asked.name}. The labels of its questions stay."))
 
 
-def _import(visit: Visit, questions: UploadedFile, qrels: UploadedFile | None) -> None:
-    bench, collection = visit.resources.bench, st.session_state.collection
+def _import(asked: Chosen, questions: UploadedFile, qrels: UploadedFile | None) -> None:
+    collection = asked.collection
     try:
-        asked, rows, told = read_files(questions, qrels)
-        user = viewer(state.user(), visit.settings)
-        there = {i for i, c in bench.collection(collection).entries().items() if user.sees(c)}
+        found, rows, told = read_files(questions, qrels)
+        there = {i for i, chunk in asked.chunks.items() if asked.user.sees(chunk)}
         if rows and not any(chunk in there for _, chunk, _ in rows):
             raise InputError(
                 f"None of the labelled ids, such as {rows[0][1]!r}, is in the collection "
@@ -210,13 +210,10 @@ def _import(visit: Visit, questions: UploadedFile, qrels: UploadedFile | None) -
                 remedy="Check that the labels belong to this collection.",
             )
         title = Path(questions.name).stem
-        if title in stored.sets(bench.labels, collection):
-            raise InputError(
-                f"There is already a set {title!r}.", remedy="Rename the file, or remove the set."
-            )
-        bench.labels.put_set(collection, title, asked)
+        _check_new(title, asked, "Rename the file, or remove the set.")
+        asked.book.put_set(collection, title, found)
         if qrels is not None:
-            bench.labels.add(collection, rows, who=qrels.name)
+            asked.book.add(collection, rows, who=qrels.name)
     except RagfilterError as error:
         state.notice(str(error))
         return
@@ -225,8 +222,8 @@ def _import(visit: Visit, questions: UploadedFile, qrels: UploadedFile | None) -
     _saved(title)
     for each in told:
         state.notice(f"{each}.")
-    made = f"{counted(len(asked), 'question')} and {counted(len(rows), 'label')}"
-    st.toast(prose.message(f"Imported {title} with {made}.{lost}"))
+    made = f"{counted(len(found), 'question')} and {counted(len(rows), 'label')}"
+    st.toast(message(f"Imported {title} with {made}.{lost}"))
 
 
 def read_files(
@@ -235,24 +232,15 @@ def read_files(
     """The questions and labels of dropped files, and what is to be told of them. Raises InputError
     that names file and line."""
     told: list[str] = []
-    with tempfile.TemporaryDirectory() as folder:
-        paths = []
-        for kind, file in (("queries", questions), ("qrels", qrels)):
-            if file is not None:
-                paths.append(Path(folder, kind + Path(file.name).suffix))
-                paths[-1].write_bytes(file.getvalue())
-        try:
-            asked = read_questions(paths[0])
-            if qrels is None:
-                return asked, [], []
-            given = beir.read_qrels(paths[1], tell=told.append)
-            found = beir.known(asked, given, paths[0], paths[1], tell=told.append)
-        except InputError as error:
-            message = error.message.replace(f"{folder}/", "")
-            raise InputError(message, remedy=error.remedy) from None
-    return asked, as_labels(asked, found), [each.replace(f"{folder}/", "") for each in told]
+    with uploads.as_files(questions, qrels) as paths:
+        found = read_questions(paths[0])
+        if qrels is None:
+            return found, [], []
+        given = beir.read_qrels(paths[1], tell=told.append)
+        known = beir.known(found, given, *paths, tell=told.append)
+        return found, as_labels(found, known), [uploads.by_name(each, paths) for each in told]
 
 
 def _saved(name: str | None) -> None:
-    st.session_state["query-set"] = name
+    st.session_state[SET] = name
     st.session_state["set-saved"] = st.session_state.get("set-saved", 0) + 1

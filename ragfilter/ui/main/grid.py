@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 from zlib import crc32
 
 import pandas as pd
@@ -65,6 +65,26 @@ def draw(
         column_config=columns,
         placeholder="–",
     )
+
+
+def picked(
+    table: pd.DataFrame, ids: Iterable[str], *, name: str, columns: dict[str, Any],
+    height: int | Literal["auto"] = "auto",
+) -> int | None:  # fmt: skip
+    """Draw `table`, whose rows are called `ids`; the row that was clicked."""
+    with st.container(key="table"):
+        found = st.dataframe(
+            table,
+            key=key_of(name, ids),
+            hide_index=True,
+            height=height,
+            row_height=32,
+            on_select="rerun",
+            selection_mode=("single-row", "single-cell"),
+            column_config=columns,
+            placeholder="–",
+        )
+    return clicked(found, len(table))
 
 
 def key_of(name: str, ids: Iterable[str]) -> str:

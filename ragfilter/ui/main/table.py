@@ -97,7 +97,11 @@ def draw(view: View) -> None:
             help="Download these chunks in this order, as the user may see them. Cells that a "
             "spreadsheet would run as formulas are escaped.",
         )
-        reports.button(reports.of_view(view), "ragfilter.html", key="download-report")
+        reports.button(
+            partial(reports.of_query, view, str(st.session_state.profile)),
+            "ragfilter.html",
+            key="download-report",
+        )
     refs = references(result, as_operator=view.operator) if with_refs else None
     edited = signs.edited(view)
     if several:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from importlib.resources import files
 
 import streamlit as st
@@ -61,7 +62,11 @@ def _head(view: View, told: Story) -> None:
         if view.result.settings.clearance.enabled:
             with st.container(key="present-user", width=240):
                 people.choose("presented-to", people.offered(people.groups(view.resources)))
-        reports.button(reports.of_view(view), "ragfilter.html", key="present-report")
+        reports.button(
+            partial(reports.of_query, view, str(st.session_state.profile)),
+            "ragfilter.html",
+            key="present-report",
+        )
         switch.draw()
     prices = view.resources.prices
     said = sentences(told, prices.prompt, prices.currency) if prices else sentences(told)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 from uuid import uuid4
 
 import streamlit as st
@@ -56,9 +56,11 @@ def before(pool: Pool, wish: Wish) -> Pool:
     return unfailed(pool, wish.kind) if wish.again else pool
 
 
-def wait(wish: Wish, work: Callable[[], Pool], jobs: Shelf[Job[Pool]]) -> Pool:
+def wait(wish: Wish, work: Callable[[], Pool], jobs: Shelf[Job[Any]]) -> Pool:
     """What `work` makes, begun once a wish. Raises what it raises."""
-    job = jobs.get(wish.token) or jobs.put(wish.token, background.start(lambda _: work()))
+    job: Job[Pool] = jobs.get(wish.token) or jobs.put(
+        wish.token, background.start(lambda _: work())
+    )
     tick = st.empty()
     while not job.wait(TICK_S):
         # Streamlit ends the run here where Stop was pressed or something was changed.

@@ -14,19 +14,25 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Generic, TypeVar
 
-from ragfilter.errors import ChatError
+from ragfilter.errors import ChatError, RagfilterError
 from ragfilter.protocols import ChatModel, Delta, Message
 
 V = TypeVar("V")
 
 
-@dataclass(frozen=True, slots=True)
+class Stopped(RagfilterError):
+    """The job was asked to stop."""
+
+
+@dataclass(slots=True)
 class Job(Generic[V]):
     """One piece of work in its own thread. `stop` asks it to end, which may take a while."""
 
-    future: Future[V]
-    stop: threading.Event
+    future: Future[V] = field(default_factory=Future)
+    stop: threading.Event = field(default_factory=threading.Event)
     began: float = field(default_factory=monotonic)
+    at: tuple[int, int, str] = (0, 0, "")
+    """How far the work is, as it tells: done and all, and what it is doing."""
 
     @property
     def done(self) -> bool:
@@ -37,6 +43,24 @@ class Job(Generic[V]):
         """How long it has been under way."""
         return monotonic() - self.began
 
+    @property
+    def failure(self) -> str:
+        """What it failed with, in words; empty while it is under way, and where it did not fail."""
+        error = self.future.exception() if self.done else None
+        if error is None:
+            return ""
+        return str(error) if isinstance(error, RagfilterError) else "An unexpected error."
+
+    def tell(self, done: int, total: int, what: str = "") -> bool:
+        """For the work: say how far it is; whether it should go on."""
+        self.at = (done, total, what)
+        return not self.stop.is_set()
+
+    def step(self, done: int, total: int, what: str = "") -> None:
+        """For the work: the same, but it ends here where it was asked to stop. Raises Stopped."""
+        if not self.tell(done, total, what):
+            raise Stopped("It was stopped.")
+
     def wait(self, seconds: float) -> bool:
         """Whether it is done, after at most so long."""
         return bool(wait((self.future,), seconds).done)
@@ -46,13 +70,13 @@ class Job(Generic[V]):
         return self.future.result()
 
 
-def start(work: Callable[[threading.Event], V]) -> Job[V]:
-    """Begin `work` in a thread; it is handed the event that asks it to stop."""
-    job: Job[V] = Job(Future(), threading.Event())
+def start(work: Callable[[Job[V]], V]) -> Job[V]:
+    """Begin `work` in a thread; it is handed its job, to tell how far it is and when to stop."""
+    job: Job[V] = Job()
 
     def run() -> None:
         try:
-            value = work(job.stop)
+            value = work(job)
         except BaseException as error:
             job.future.set_exception(error)
         else:
@@ -69,7 +93,7 @@ def pieces(source: Iterator[str], tick_s: float) -> Iterator[str]:
     one, since each is drawn with all before it. Raises what `source` raises."""
     came: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
-    def read(_: threading.Event) -> None:
+    def read(_: Job[None]) -> None:
         try:
             for piece in source:
                 came.put(piece)

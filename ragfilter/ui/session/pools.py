@@ -40,7 +40,7 @@ def put(query: str, collection: str, settings: Settings, user: User, resources: 
 
 def pool_of(asked: Asked, settings: Settings, resources: Resources) -> Pool:
     """The pool of a question: the remembered one, else gathered. Raises RagfilterError."""
-    pool = resources.pool(asked)
+    pool = resources.pools.get(asked)
     if pool is None:
         reach = asked.reach
         wide = settings.with_values({"retrieval.pool_size": reach.pool_size,
@@ -61,7 +61,7 @@ def follow(
     """The question after an edit of rules to the collection, which was at the version `before`:
     its pool has the new rules. None if it has to be put again. Raises StoreError."""
     now = put(asked.query, asked.collection, settings, user, resources)
-    pool = resources.pool(asked)
+    pool = resources.pools.get(asked)
     if pool is None or (asked.version, asked.reach) != (before, now.reach):
         return None
     chunks = resources.bench.collection(asked.collection).catalogue()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -20,7 +20,6 @@ from ragfilter.rules.overview import Checks
 from ragfilter.settings.deployment import Deployment
 from ragfilter.ui.session.scores import Remembering
 from ragfilter.ui.session.shelf import Shelf
-from ragfilter.ui.session.state import Asked
 from ragfilter.workbench import Workbench, open_workbench, read_deployment
 
 if TYPE_CHECKING:
@@ -28,17 +27,14 @@ if TYPE_CHECKING:
     from ragfilter.evaluate.effect import Labelled
     from ragfilter.evaluate.proposed import Evidence, Suggested
     from ragfilter.evaluate.rule_matrix import Matrix
-    from ragfilter.rules.draft import Draft
     from ragfilter.rules.overview import Listing
     from ragfilter.ui.evaluate.measured import Measured
     from ragfilter.ui.panels.references import Known
-    from ragfilter.ui.rules.drafting_run import Run
     from ragfilter.ui.session.background import Job
     from ragfilter.ui.sidebar.examples import Example
-    from ragfilter.ui.tune.gathered import Work
 
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
-DRAFTS, JOBS, NEIGHBOURS, MEASURED, GATHERED = 256, 64, 64, 8, 4
+JOBS, NEIGHBOURS, MEASURED, TUNING = 128, 64, 8, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +48,20 @@ class Resources:
     answers: Shelf[Answer] = field(default_factory=lambda: Shelf(ANSWERS))
     vectors: Shelf[Vectors] = field(default_factory=lambda: Shelf(VECTORS))
     chunks: Shelf[Chunk] = field(default_factory=lambda: Shelf(CHUNKS))
-    drafts: Shelf[Job[Draft]] = field(default_factory=lambda: Shelf(DRAFTS))
     examples: Shelf[tuple[Example, ...]] = field(default_factory=lambda: Shelf(16))
-    jobs: Shelf[Job[Pool]] = field(default_factory=lambda: Shelf(JOBS))
-    listings: Shelf[Listing] = field(default_factory=lambda: Shelf(8))
+
+    jobs: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(JOBS))
+    """What buttons asked of a model, drafts, and runs that are measured."""
+    tuning: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(TUNING))
+    """What the Tune page gathered, mapped and suggested."""
     labelled: Shelf[Job[Labelled]] = field(default_factory=lambda: Shelf(4))
-    renewed: Shelf[tuple[object, Labelled]] = field(default_factory=lambda: Shelf(4))
     suggested: Shelf[Job[Suggested]] = field(default_factory=lambda: Shelf(4))
+
+    listings: Shelf[Listing] = field(default_factory=lambda: Shelf(8))
+    renewed: Shelf[tuple[object, Labelled]] = field(default_factory=lambda: Shelf(4))
     evidence: Shelf[Evidence] = field(default_factory=lambda: Shelf(4))
-    drafting: Shelf[Run] = field(default_factory=lambda: Shelf(64))
-    tried: Shelf[Run] = field(default_factory=lambda: Shelf(16))
     matrices: Shelf[Matrix] = field(default_factory=lambda: Shelf(4))
     checks: Checks = field(default_factory=Checks)
-    measuring: Shelf[Job[None]] = field(default_factory=lambda: Shelf(JOBS))
-    gathered: Shelf[Work] = field(default_factory=lambda: Shelf(GATHERED))
-    maps: Shelf[Work] = field(default_factory=lambda: Shelf(GATHERED))
     measured: Shelf[Measured] = field(default_factory=lambda: Shelf(MEASURED))
     neighbours: Shelf[Known] = field(default_factory=lambda: Shelf(NEIGHBOURS))
 
@@ -90,10 +85,6 @@ class Resources:
             return Remembering(make(quality), reranker_key(quality), self.scores)
 
         return replace(plain, reranker=reranker)
-
-    def pool(self, asked: Asked) -> Pool | None:
-        """The pool of a question, None if it is not (any more) remembered."""
-        return self.pools.get(asked)
 
 
 def open_resources() -> Resources:

@@ -10,7 +10,7 @@ import streamlit as st
 from ragfilter.evaluate.changes import Change, changes
 from ragfilter.settings.schema import Settings
 from ragfilter.ui.evaluate.opening import inspect
-from ragfilter.ui.look import html
+from ragfilter.ui.look import say
 from ragfilter.ui.main import grid
 from ragfilter.ui.session import state
 from ragfilter.ui.tune.gathered import Gathered
@@ -26,34 +26,28 @@ def draw(found: Gathered, settings: Settings) -> None:
     a row opens it."""
     before = st.session_state.get("before_click")
     if before is None or before == settings:
-        html.draw(
-            '<p class="rf-empty"><b>No click yet.</b> Click the map to list the questions whose '
-            "kept chunks change.</p>"
-        )
+        say.empty("No click yet.", "Click the map to list the questions whose kept chunks change.")
         return
     made = changes(found.pools, found.labels.qrels, before, settings, state.user())
     every = len(found.pools)
     if not made:
-        html.draw(f'<p class="rf-empty">All {every} questions keep the same chunks as before.</p>')
+        say.empty(f"All {every} questions keep the same chunks as before.")
         return
     better = sum(each.gain > 0 for each in made)
     worse = sum(each.gain < 0 for each in made)
-    html.draw(
-        f'<p class="rf-say"><b>{len(made)} of {every} questions change</b> since the click: '
-        f"{better} better, {worse} worse.</p>"
+    st.markdown(
+        f"**{len(made)} of {every} questions change** since the click: {better} better, {worse} "
+        "worse."
     )
-    picked = st.dataframe(
+    row = grid.picked(
         pd.DataFrame([_row(found.labels.queries[each.id], each) for each in made]),
-        key=grid.key_of("changed", (each.id for each in made)),
-        hide_index=True,
-        on_select="rerun",
-        selection_mode=("single-row", "single-cell"),
-        column_config={
-            "question": st.column_config.TextColumn("question", width=420),
-            "ΔF1": st.column_config.NumberColumn("ΔF1", format="%+.3f"),
+        (each.id for each in made),
+        name="changed",
+        columns={
+            "question": st.column_config.TextColumn(width=420),
+            "ΔF1": st.column_config.NumberColumn(format="%+.3f"),
         },
     )
-    row = grid.clicked(picked, len(made))
     if row is not None:
         query = found.labels.queries[made[row].id]
         inspect(query, st.session_state.profile, st.session_state.changes)

@@ -1,84 +1,79 @@
-"""What the Tune page computes in the background and caches, and the pools that it needs."""
+"""The labelled questions with all that the settings need: gathered beside the page, remembered."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from threading import Event
 
 import streamlit as st
 
 from ragfilter.engine.backends import Backends
 from ragfilter.engine.retrieve import run
 from ragfilter.evaluate.beir import Labels
-from ragfilter.evaluate.maps import Map
-from ragfilter.evaluate.tune import Tuning
+from ragfilter.evaluate.measuring import PATIENT, labels_version
+from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk, Pool, User
 from ragfilter.protocols import Progress
 from ragfilter.settings.schema import Settings
-from ragfilter.text.pace import Pace, in_words
-from ragfilter.ui.session.background import Job
+from ragfilter.ui.session import background, state, waiting
+from ragfilter.ui.session.visit import Visit
 
-TURN_S = 0.3
+STOP = "Stops after the current question. Nothing is changed."
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The labelled questions of a set with their pools, as of one version of the collection."""
+    """The labelled questions of a set with their pools. `key` is what they hold for."""
 
+    key: Hashable
     labels: Labels
     pools: Mapping[str, Pool]
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A job with how far it has come: done and all, and what is being done."""
-
-    job: Job[Gathered | Tuning | Map]
-    progress: list[tuple[int, int, str]]
-
-
-class Stopped(Exception):
-    """The job was asked to stop."""
-
-
 def gather(
-    labels: Labels, settings: Settings, backends: Backends, user: User, stop: Event, step: Progress
-) -> Gathered:
-    """Every labelled question with all that the settings need. Chunks that several pools hold are
-    kept once. Raises what `run` raises, and Stopped."""
+    labels: Labels, settings: Settings, backends: Backends, user: User, step: Progress
+) -> dict[str, Pool]:
+    """The pool of every labelled question. Chunks that several pools hold are kept once. Raises
+    what `run` and `step` raise."""
     chunks: dict[str, Chunk] = {}
     pools: dict[str, Pool] = {}
     for query_id in labels.qrels:
-        if stop.is_set():
-            raise Stopped
+        step(len(pools), len(labels.qrels))
         pool = run(labels.queries[query_id], settings, backends, user, wide=True).pool
         hits = tuple(replace(h, chunk=chunks.setdefault(h.id, h.chunk)) for h in pool.hits)
         pools[query_id] = replace(pool, hits=hits)
-        step(len(pools), len(labels.qrels))
-    return Gathered(labels, pools)
+    return pools
 
 
-def wait(work: Work, key: str) -> None:
-    """Show how far a job has come, with a way to stop it, until it ends. A run of the page may wait
-    for several jobs: each has its own `key`."""
-    if work.job.wait(TURN_S):
+def begin(visit: Visit, given: Labels) -> None:
+    """Begin to gather, unless that is done or under way."""
+    key, jobs = _key(visit, given), visit.resources.tuning
+    known = jobs.get(key)
+    if known is not None and not known.failure:
         return
-    place = st.empty()
-    row = place.container(key=key, horizontal=True, vertical_alignment="center", gap="small")
-    with row:
-        st.button(
-            "Stop",
-            key=f"{key}-stop",
-            icon=":material/stop:",
-            on_click=work.job.stop.set,
-            help="Stops after the current question. Nothing is changed.",
-        )
-        bar = st.progress(0.0, text="Gathering …")
-    pace = Pace()
-    while not work.job.wait(TURN_S):
-        done, total, what = work.progress[-1] if work.progress else (0, 1, "Gathering")
-        share = min(done / max(total, 1), 1.0)
-        when = in_words(pace.left(done, total))
-        bar.progress(share, text=f"{what}: {done} of {total} questions {when}")
-    place.empty()
+    backends = visit.resources.backends(st.session_state.collection)
+    settings, user = visit.settings.with_values(PATIENT), state.user()
+    jobs.put(
+        key,
+        background.start(
+            lambda job: Gathered(key, given, gather(given, settings, backends, user, job.step))
+        ),
+    )
+
+
+def of(visit: Visit, given: Labels) -> Gathered | None:
+    """The pools, waited for where they are under way; None where they are not there."""
+    job = visit.resources.tuning.get(_key(visit, given))
+    return waiting.result(job, "gathering", "Gathering", stop=STOP)
+
+
+def _key(visit: Visit, given: Labels) -> Hashable:
+    """What gathered pools hold for: collection, labels, user, and what decides how far a search
+    goes and how it is reranked."""
+    settings, quality = visit.settings, visit.settings.quality
+    version = visit.resources.bench.collection(st.session_state.collection).version
+    return (
+        "pools", st.session_state.collection, version, labels_version(given),
+        viewer(state.user(), settings), settings.retrieval, quality.enabled, quality.mode,
+        quality.reranker, quality.reranker_model,
+    )  # fmt: skip

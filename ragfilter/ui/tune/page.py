@@ -2,99 +2,93 @@
 
 from __future__ import annotations
 
-from threading import Event
 from typing import Any
 
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.evaluate import stored
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.maps import NONE, OFFSET, Map, axes, usual
-from ragfilter.evaluate.measuring import PATIENT, labels_version
+from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.told import in_sample, unlabelled
-from ragfilter.evaluate.tune import FEW, Tuning
-from ragfilter.layers.clearance import viewer
+from ragfilter.evaluate.tune import FEW
 from ragfilter.settings.schema import Settings, field
 from ragfilter.text.numbers import counted
-from ragfilter.ui.evaluate.page import choose_set, chosen_set, draw_llm_note, labelled
-from ragfilter.ui.look import hint, html, numbers
+from ragfilter.ui.evaluate import chosen
+from ragfilter.ui.look import hint, numbers, say
+from ragfilter.ui.look.say import Fact
 from ragfilter.ui.main import empty, problems
-from ragfilter.ui.session import background, state
+from ragfilter.ui.session import state
 from ragfilter.ui.session.visit import Visit
-from ragfilter.ui.tune import changed, mapping, plots, suggesting
-from ragfilter.ui.tune.gathered import Gathered, Stopped, Work, gather, wait
+from ragfilter.ui.tune import changed, gathered, mapping, plots, suggesting
+from ragfilter.ui.tune.gathered import Gathered
 
 CHART = {"displayModeBar": False}
 
 
 def draw(visit: Visit) -> None:
-    """The bar, then the map and what a point of it changes; below, the suggestion."""
+    """The bar, then the suggestion, the map and what a point of it changes."""
     if not visit.ready:
         empty.draw(visit, None)
         return
     try:
-        sets = stored.sets(visit.resources.bench.labels, st.session_state.collection)
         problems.incomplete(visit.incomplete)
+        asked = chosen.read(visit)
+        judged = visit.settings.judge.enabled
+        with st.container(
+            key="tune-bar", horizontal=True, vertical_alignment="bottom", gap="small"
+        ):
+            chosen.choose(asked)
+            x, y, measure = _axes(visit.settings)
+            pressed = st.button(
+                "Map",
+                key="map",
+                type="primary",
+                icon=":material/grid_on:",
+                disabled=asked.given is None or judged,
+                help="Gathers every labelled question once; the map is then replayed.",
+            )
+        chosen.explain(asked)
+        if asked.given is None:
+            return
+        if judged:
+            say.empty(
+                "The judge is on, and tuning cannot replay LLM answers.",
+                "Switch it off to tune the rest.",
+            )
+            return
+        suggesting.ask(visit, asked.given)
+        _warn(visit.settings, asked.given)
+        suggesting.draw(visit, asked.given)
+        if pressed:
+            gathered.begin(visit, asked.given)
+        found = gathered.of(visit, asked.given)
+        if found is None:
+            say.empty(
+                "No map yet.",
+                "Map replays all labelled questions under many values of the settings chosen "
+                "above. A click on the map then sets the sliders. Suggest settings tries "
+                "strategies and thresholds itself, and shows their gain on questions that they "
+                "were not tuned on.",
+            )
+            return
+        made = mapping.of(visit, found, (x, y), again=pressed)
+        if made is not None:
+            _draw_map(visit.settings, found, made, measure)
     except RagfilterError as error:
         problems.show(error)
-        return
-    name = chosen_set(sets)
-    given, why = labelled(visit, name)
-    judged = visit.settings.judge.enabled
-    with st.container(key="tune-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
-        choose_set(sets, name)
-        x, y, measure = _axes(visit.settings)
-        ready = given is not None and not judged
-        pressed = st.button(
-            "Map",
-            key="map",
-            type="primary",
-            icon=":material/grid_on:",
-            disabled=not ready,
-            help="Gathers every labelled question once; the map is then replayed.",
-        )
-        if pressed and given is not None:
-            _gather(visit, given)
-    if ready and given is not None:
-        suggesting.ask(visit, given)
-    if why is not None:
-        html.draw(
-            f'<p class="rf-empty"><b>{html.text(why.message)}</b> {html.text(why.remedy)}</p>'
-        )
-        return
-    assert given is not None
-    draw_llm_note(visit)
-    if judged:
-        html.draw(
-            '<p class="rf-empty"><b>The judge is on,</b> and tuning cannot replay LLM answers. '
-            "Switch it off to tune the rest.</p>"
-        )
-        return
+
+
+def _warn(settings: Settings, given: Labels) -> None:
+    """What must be known before figures of these labels are believed."""
     if len(given.qrels) < FEW:
-        html.draw(
-            f'<p class="rf-aside">Only {counted(len(given.qrels), "labelled question")}, so the '
-            f"best setting on the map may be chance. Label at least {FEW}.</p>"
+        say.aside(
+            f"Only {counted(len(given.qrels), 'labelled question')}, so the best setting on the "
+            f"map may be chance. Label at least {FEW}."
         )
-    learned = in_sample(visit.settings, labels_version(given))
+    learned = in_sample(settings, labels_version(given))
     if learned:
-        html.draw(f'<p class="rf-aside">{html.text(learned)}</p>')
-    suggesting.draw(visit, given)
-    found = _gathered(visit, given)
-    if found is None:
-        html.draw(
-            '<p class="rf-empty"><b>No map yet.</b> Map replays all labelled questions under '
-            "many values of the settings chosen above. A click on the map then sets the sliders. "
-            "<b>Suggest settings</b> tries strategies and thresholds itself, and shows their "
-            "gain on questions that they were not tuned on.</p>"
-        )
-        return
-    made = mapping.of(
-        found, _key(visit, given), visit.settings, state.user(), (x, y), visit.resources,
-        again=pressed,
-    )  # fmt: skip
-    if made is not None:
-        _draw_map(visit, found, made, measure)
+        say.aside(learned)
 
 
 def _axes(settings: Settings) -> tuple[str, str, str]:
@@ -122,57 +116,7 @@ def _label(path: str) -> str:
     return f"{path.partition('.')[0]}: {field(path).label}"
 
 
-def _key(visit: Visit, given: Labels) -> tuple[object, ...]:
-    """What gathered pools hold for: collection, labels, user, and what decides how far a search
-    goes and how it is reranked."""
-    settings = visit.settings
-    version = visit.resources.bench.collection(st.session_state.collection).version
-    return (
-        "pools", st.session_state.collection, version, labels_version(given),
-        viewer(state.user(), settings), settings.retrieval, settings.quality.enabled,
-        settings.quality.mode, settings.quality.reranker, settings.quality.reranker_model,
-    )  # fmt: skip
-
-
-def _gather(visit: Visit, given: Labels) -> None:
-    """Begin to gather, unless that is done or under way."""
-    key = _key(visit, given)
-    shelf = visit.resources.gathered
-    known = shelf.get(key)
-    if known is not None and not (known.job.done and known.job.future.exception()):
-        return
-    backends = visit.resources.backends(st.session_state.collection)
-    settings, user = visit.settings.with_values(PATIENT), state.user()
-    progress: list[tuple[int, int, str]] = []
-
-    def step(done: int, total: int) -> None:
-        progress.append((done, total, "Gathering"))
-
-    def work(stop: Event) -> Gathered | Tuning | Map:
-        return gather(given, settings, backends, user, stop, step)
-
-    shelf.put(key, Work(background.start(work), progress))
-
-
-def _gathered(visit: Visit, given: Labels) -> Gathered | None:
-    """The pools, waited for where they are under way; None if they are not there."""
-    work = visit.resources.gathered.get(_key(visit, given))
-    if work is None:
-        return None
-    wait(work, "gathering")
-    try:
-        made = work.job.value()
-    except Stopped:
-        return None
-    except RagfilterError as error:
-        problems.show(error, retry=False)
-        return None
-    assert isinstance(made, Gathered)
-    return made
-
-
-def _draw_map(visit: Visit, found: Gathered, made: Map, measure: str) -> None:
-    settings = visit.settings
+def _draw_map(settings: Settings, found: Gathered, made: Map, measure: str) -> None:
     here, best = made.nearest(settings), made.highest(measure)
     dark = st.context.theme.type == "dark"
     left, right = st.columns((1.15, 1), gap="medium")
@@ -194,27 +138,25 @@ def _draw_map(visit: Visit, found: Gathered, made: Map, measure: str) -> None:
 
 def _told(made: Map, measure: str, here: int, best: int) -> None:
     """The figures of the settings in force and of the highest place, and a button to go there."""
-    facts = []
-    for word, place in (("In force", here), ("Highest on these questions", best)):
-        flat = made.at(place)
+    places = (("In force", here), ("Highest on these questions", best))
+    facts: list[Fact] = []
+    for word, place in places:
+        at = made.at(place)
         set_to = ", ".join(f"{field(path).label.lower()} {value:g}"
                            for path, value in made.values(place).items())  # fmt: skip
-        facts.append(
-            f'<div class="rf-fact"><span>{word}: {html.text(set_to)}</span><b>'
-            f"{plots.SHOWN[measure]} {flat[measure]:.3f} <i>{flat['kept']:.1f} chunks, "
-            f"{numbers.tokens(round(flat['tokens']))}</i></b></div>"
-        )
-    html.draw(f'<section class="rf-strip" aria-label="Map">{"".join(facts)}</section>')
+        size = f"{at['kept']:.1f} chunks, {numbers.tokens(round(at['tokens']))}"
+        facts.append((f"{word}: {set_to}", f"{plots.SHOWN[measure]} {at[measure]:.3f}", size))
+    say.facts("Map", facts)
     if made.refused:
-        html.draw(
-            f'<p class="rf-aside">{made.refused} of {made.refused + len(made.places)} points are '
-            "left out, because their values contradict each other.</p>"
+        say.aside(
+            f"{made.refused} of {made.refused + len(made.places)} points are left out, because "
+            "their values contradict each other."
         )
-    for word, place in (("In force", here), ("Highest", best)):
+    for word, place in places:
         at = made.at(place)
         said = unlabelled(at["kept"], at["unlabelled"], at["f1"], at["f1_most"])
         if said:
-            html.draw(f'<p class="rf-aside">{word}: {said[0].lower()}{said[1:]}</p>')
+            say.aside(f"{word}: {said[0].lower()}{said[1:]}")
     with st.container(key="map-actions", horizontal=True, vertical_alignment="center", gap="small"):
         st.button(
             "Use the highest",

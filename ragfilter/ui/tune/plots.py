@@ -8,6 +8,7 @@ from ragfilter.evaluate.maps import Map
 from ragfilter.ui.curve.marks import Ink
 from ragfilter.ui.evaluate.plots import layout
 
+HIGHEST = "#e0457b"
 SHOWN = {"f1": "F1", "f2": "F2", "precision": "precision", "recall": "recall"}
 
 
@@ -36,16 +37,8 @@ def heatmap(made: Map, measure: str, here: int, best: int, *, dark: bool) -> dic
             "hoverinfo": "text",
             "selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}},
         },
-        *(
-            {"type": "scatter", "mode": "markers", "name": name, "x": [pairs[place][0]],
-             "y": [ys[place]], "hoverinfo": "skip", "showlegend": True,
-             "marker": {"symbol": symbol, "size": 17, "color": colour,
-                        "line": {"width": 2.4, "color": colour}}}
-            for name, place, symbol, colour in (
-                ("in force", here, "circle-open", "#ffffff" if two else ink.text),
-                ("highest", best, "x-thin", "#e0457b"),
-            )
-        ),
+        _mark("in force", pairs[here][0], ys[here], "circle-open", "#ffffff" if two else ink.text),
+        _mark("highest", pairs[best][0], ys[best], "x-thin", HIGHEST),
     ]  # fmt: skip
     y = (made.y.label if made.y is not None else SHOWN[measure]) or ""
     figure = layout(ink, made.x.label, y) | {
@@ -72,21 +65,23 @@ def front(made: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
          "marker": {"size": 8, "color": ink.kept},
          "text": [_told(made, i, "recall") for i in line], "hoverinfo": "text",
          "selected": {"marker": {"opacity": 1}}, "unselected": {"marker": {"opacity": 1}}},
-        *(
-            {"type": "scatter", "mode": "markers", "name": name, "x": [float(tokens[place])],
-             "y": [float(recall[place])], "hoverinfo": "skip",
-             "marker": {"symbol": symbol, "size": 14, "color": colour,
-                        "line": {"width": 2.4, "color": colour}}}
-            for name, place, symbol, colour in (
-                ("in force", here, "circle-open", ink.text), ("highest", best, "x-thin", "#e0457b"),
-            )
-        ),
+        _mark("in force", float(tokens[here]), float(recall[here]), "circle-open", ink.text),
+        _mark("highest", float(tokens[best]), float(recall[best]), "x-thin", HIGHEST),
     ]  # fmt: skip
     figure = layout(ink, "context tokens", "recall") | {
         "clickmode": "event+select", "showlegend": True, "height": 430,
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
     }  # fmt: skip
     return {"data": data, "layout": figure}
+
+
+def _mark(name: str, x: float, y: float, symbol: str, colour: str) -> dict[str, Any]:
+    return {
+        "type": "scatter", "mode": "markers", "name": name, "x": [x], "y": [y],
+        "hoverinfo": "skip", "showlegend": True,
+        "marker": {"symbol": symbol, "size": 16, "color": colour,
+                   "line": {"width": 2.4, "color": colour}},
+    }  # fmt: skip
 
 
 def _told(made: Map, place: int, measure: str) -> str:

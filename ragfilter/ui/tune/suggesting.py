@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from threading import Event
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
-from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate.beir import Labels
 from ragfilter.evaluate.candidates import gathering
 from ragfilter.evaluate.crossval import Interval
 from ragfilter.evaluate.learn import Provenance
-from ragfilter.evaluate.maps import Map
 from ragfilter.evaluate.measuring import labels_version
 from ragfilter.evaluate.target import Target
 from ragfilter.evaluate.told import NAMES, gain_in, notes, shown, unlabelled, verdict
 from ragfilter.evaluate.tune import Means, Tuning, tune
-from ragfilter.protocols import Progress
-from ragfilter.ui.look import html, numbers
-from ragfilter.ui.main import problems
-from ragfilter.ui.session import background, state
+from ragfilter.ui.look import numbers, say
+from ragfilter.ui.look.prose import message
+from ragfilter.ui.look.say import Fact
+from ragfilter.ui.session import background, state, waiting
+from ragfilter.ui.session.background import Job
 from ragfilter.ui.session.visit import Visit
-from ragfilter.ui.tune.gathered import Gathered, Stopped, Work, gather, wait
+from ragfilter.ui.tune.gathered import STOP, gather
 
 FIGURES: Mapping[str, str] = {"f1": "F1", "f2": "F2", "tokens": "fewest tokens"}
 BEST = "the best of all"
@@ -66,67 +65,42 @@ def ask(visit: Visit, given: Labels) -> None:
 def _begin(visit: Visit, given: Labels) -> None:
     """Begin to tune, unless that is under way. What was suggested before compared with the settings
     then in force."""
-    key = _key(visit, given)
-    shelf = visit.resources.gathered
-    known = shelf.get(key)
     if len(given.qrels) < 2:
-        problems.show(
-            InputError(
-                "Cross-validation needs at least two labelled questions.",
-                remedy="Label more questions on Inspect.",
-            ),
-            retry=False,
-        )
+        st.error("Cross-validation needs at least two labelled questions. Label more on Inspect.")
         return
-    if known is not None and not known.job.done:
+    key, jobs = _key(visit, given), visit.resources.tuning
+    known = jobs.get(key)
+    if known is not None and not known.done:
         return
     backends = visit.resources.backends(st.session_state.collection)
     settings, user = visit.settings, state.user()
     target, rerank = st.session_state.tune_as
     provenance = Provenance(labels_version(given), date.today().isoformat())
-    progress: list[tuple[int, int, str]] = []
 
-    def work(stop: Event) -> Gathered | Tuning | Map:
-        def step(what: str) -> Progress:
-            def told(done: int, total: int) -> None:
-                progress.append((done, total, what))
-                if stop.is_set():
-                    raise Stopped
-
-            return told
-
+    def work(job: Job[Tuning]) -> Tuning:
         wide = gathering(settings, rerank=rerank)
-        found = gather(given, wide, backends, user, stop, step("Gathering"))
+        pools = gather(given, wide, backends, user, job.step)
         return tune(
-            found.pools, given.qrels, settings, user,
-            target=target, rerank=rerank, provenance=provenance, progress=step("Replaying"),
+            pools, given.qrels, settings, user, target=target, rerank=rerank,
+            provenance=provenance, progress=partial(job.step, what="Replaying"),
         )  # fmt: skip
 
-    shelf.put(key, Work(background.start(work), progress))
+    jobs.put(key, background.start(work))
 
 
 def draw(visit: Visit, given: Labels) -> None:
     """The suggestion, where one was asked for."""
-    work = visit.resources.gathered.get(_key(visit, given))
-    if work is None:
-        return
-    wait(work, "tuning")
-    try:
-        made = work.job.value()
-    except Stopped:
-        return
-    except RagfilterError as error:
-        problems.show(error, retry=False)
-        return
-    assert isinstance(made, Tuning)
-    _draw(made, visit)
+    job = visit.resources.tuning.get(_key(visit, given))
+    made = waiting.result(job, "tuning", "Gathering", stop=STOP)
+    if made is not None:
+        _draw(made, visit)
 
 
 def _draw(found: Tuning, visit: Visit) -> None:
     with st.container(key="suggestion", border=True, gap="small"):
         strip, said = st.empty(), st.empty()
         for note in notes(found):
-            html.draw(f'<p class="rf-aside">{html.text(note)}</p>')
+            say.aside(note)
         _table(found)
         with st.container(
             key="apply-bar", horizontal=True, vertical_alignment="bottom", gap="small"
@@ -161,8 +135,7 @@ def _facts(made: Tuning) -> None:
         ("Tuned", made.tuned.means),
         ("Oracle", made.oracle),
     )
-    facts = "".join(_fact(name, means, made.target) for name, means in rows)
-    html.draw(f'<section class="rf-strip" aria-label="Suggestion">{facts}</section>')
+    say.facts("Suggestion", (_fact(name, means, made.target) for name, means in rows))
 
 
 def _say(made: Tuning, changed: Mapping[str, Any]) -> None:
@@ -171,11 +144,11 @@ def _say(made: Tuning, changed: Mapping[str, Any]) -> None:
     figure, tuned = made.target.figure, made.tuned
     means = tuned.means
     bare = unlabelled(means.kept, means.unlabelled, means.f1, means.f1_most)
-    html.draw(
-        f'<p class="rf-say"><b>{verdict(made)}</b>: {gain_in(figure, tuned.gain.of)}; against the '
-        f"settings before {gain_in(figure, tuned.gain_over_before.of)}. "
+    st.markdown(
+        f"**{message(verdict(made))}**: {message(gain_in(figure, tuned.gain.of))}; against the "
+        f"settings before {message(gain_in(figure, tuned.gain_over_before.of))}. "
         f"{made.queries} questions, {made.folds}-fold cross-validation, {made.candidates} "
-        f"candidates. {html.text(told)} {bare}</p>"
+        f"candidates. {message(told)} {message(bare)}"
     )
 
 
@@ -210,16 +183,14 @@ def _table(made: Tuning) -> None:
         )
 
 
-def _fact(name: str, means: Means, target: Target) -> str:
+def _fact(name: str, means: Means, target: Target) -> Fact:
     of = means.of
     extra = "" if target.figure == "f1" else f"recall {means.recall:.3f}, "
     if means.unlabelled:
         extra = f"F1 at most {means.f1_most:.3f}, {extra}"
-    return (
-        f'<div class="rf-fact"><span>{html.text(name)}</span><b>{NAMES[target.figure]} '
-        f"{_number(of.mean, target)} <i>{_range(of, target)}, {extra}{means.kept:.1f} chunks, "
-        f"{numbers.tokens(round(means.tokens))}</i></b></div>"
-    )
+    size = f"{means.kept:.1f} chunks, {numbers.tokens(round(means.tokens))}"
+    value = f"{NAMES[target.figure]} {_number(of.mean, target)}"
+    return name, value, f"{_range(of, target)}, {extra}{size}"
 
 
 def _number(value: float, target: Target) -> str:

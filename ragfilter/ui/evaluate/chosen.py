@@ -1,0 +1,136 @@
+"""The questions to measure with: one value that Evaluate, Tune and Compare share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import streamlit as st
+
+from ragfilter.errors import InputError
+from ragfilter.evaluate import stored
+from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.measuring import measurable
+from ragfilter.layers.clearance import viewer
+from ragfilter.model import Chunk, User
+from ragfilter.stores.labels import Label, LabelBook, visible_labels
+from ragfilter.stores.runs import Run
+from ragfilter.ui.look import numbers, say
+from ragfilter.ui.session import state
+from ragfilter.ui.session.resources import Resources
+from ragfilter.ui.session.visit import Visit
+
+SET, LLM = "query-set", "with-llm"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A query set of the visit's collection. `given` are its labelled questions, as far as the user
+    may see their chunks; None where there are none, and `why` then says so."""
+
+    visit: Visit
+    collection: str
+    sets: Mapping[str, int]
+    name: str
+    given: Labels | None
+    why: InputError | None
+
+    @property
+    def resources(self) -> Resources:
+        return self.visit.resources
+
+    @property
+    def book(self) -> LabelBook:
+        """The labels of the workspace."""
+        return self.resources.bench.labels
+
+    @property
+    def user(self) -> User:
+        """Whom the questions are measured for."""
+        return viewer(state.user(), self.visit.settings)
+
+    @property
+    def chunks(self) -> Mapping[str, Chunk]:
+        """All chunks of the collection. Raises StoreError."""
+        return self.resources.bench.collection(self.collection).entries()
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """Everybody's labels of what the user may see. Raises StoreError."""
+        return visible_labels(self.book.standing(self.collection), self.chunks, self.user)
+
+    def gone(self) -> tuple[list[str], int]:
+        """The labelled chunks of the set that are no longer in the collection, and how many of its
+        labelled questions are therefore not among the `given` ones. Only for who may see all:
+        others must not learn which chunks are hidden. Raises InputError, StoreError."""
+        if not self.user.unrestricted or self.given is None:
+            return [], 0
+        found, known = stored.load(self.book, self.collection, self.name, llm=llm()), self.chunks
+        ids = sorted({i for grades in found.qrels.values() for i in grades if i not in known})
+        return ids, len(found.qrels) - len(self.given.qrels)
+
+
+def llm() -> bool:
+    """Whether an LLM's labels count."""
+    return bool(st.session_state.get(LLM))
+
+
+def read(visit: Visit, name: str = "") -> Chosen:
+    """The query set `name`; else the one in force: the first with questions, until one is chosen.
+    Raises StoreError."""
+    collection, book = st.session_state.collection, visit.resources.bench.labels
+    sets = stored.sets(book, collection)
+    name = name or usual(sets)
+    found = Chosen(visit, collection, sets, name, None, None)
+    try:
+        labels = stored.load(book, collection, name, llm=llm())
+        return replace(found, given=measurable(labels, found.chunks, found.user))
+    except InputError as error:
+        return replace(found, why=error)
+
+
+def usual(sets: Mapping[str, int]) -> str:
+    """The query set in force."""
+    chosen = st.session_state.get(SET)
+    if chosen not in sets:
+        chosen = next((name for name, count in sets.items() if count), next(iter(sets)))
+    return str(chosen)
+
+
+def choose(asked: Chosen) -> None:
+    """The list of query sets. Its labels tell counts, which change: a browser names what is chosen
+    by its label, so the choice itself is kept apart."""
+    state.show(f"{SET}-box", asked.name)
+    labels = {each: called(asked.sets, each) for each in asked.sets}
+    st.selectbox(
+        "Questions",
+        list(labels),
+        key=f"{SET}-box",
+        format_func=lambda each: labels.get(each, each),
+        on_change=lambda: st.session_state.update({SET: st.session_state[f"{SET}-box"]}),
+        width=260,
+        help="The query set to measure with. labelled: every question with labels. asked: "
+        "questions asked on Inspect. Add others under Questions and labels.",
+    )
+
+
+def called(sets: Mapping[str, int], name: str) -> str:
+    """A set with its count; it says where an LLM's labels count."""
+    return f"{stored.title(name, llm=llm())} · {numbers.count(sets.get(name, 0))}"
+
+
+def explain(asked: Chosen) -> None:
+    """Why nothing can be measured; and where an LLM's labels count, that they do, and how far they
+    agree with people's. Raises StoreError."""
+    if asked.why is not None:
+        say.empty(asked.why.message, asked.why.remedy)
+    elif llm():
+        say.aside(f"LLM labels count here. {stored.agreed(asked.labels).told}")
+
+
+def saved_runs(visit: Visit) -> dict[int, Run]:
+    """The saved runs of this collection that were made for this user, newest first."""
+    user = viewer(state.user(), visit.settings)
+    user = replace(user, departments=tuple(sorted(user.departments)))
+    found = visit.resources.bench.runs.saved(st.session_state.collection)
+    return {run.id: run for run in found if run.plan.viewer == user}

@@ -1,0 +1,60 @@
+"""Waiting for a job: how far it is, how long it will take, and a way to stop it.
+
+Using the page ends the waiting, never the job: the next run finds it under way and waits on.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import streamlit as st
+
+from ragfilter.errors import RagfilterError
+from ragfilter.text.pace import Pace, in_words
+from ragfilter.ui.main import problems
+from ragfilter.ui.session.background import Job, Stopped
+
+V = TypeVar("V")
+TURN_S = 0.3
+
+
+def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
+    """Show the progress of a job until it ends. `what` is what it does unless it says otherwise;
+    `stop` explains the Stop button, which is shown only then. A run of the page may wait for
+    several jobs: each has a `key` of its own."""
+    if job.wait(TURN_S):
+        return
+    place = st.empty()
+    with place.container(key=key, horizontal=True, vertical_alignment="center", gap="small"):
+        if stop:
+            st.button(
+                "Stop", key=f"{key}-stop", icon=":material/stop:", on_click=job.stop.set, help=stop
+            )
+        bar = st.progress(0.0, text=f"{what} …")
+    pace = Pace()
+    while not job.wait(TURN_S):
+        done, total, now = job.at
+        if total:
+            left = in_words(pace.left(done, total))
+            bar.progress(
+                min(done / total, 1.0),
+                text=f"{now or what}: {done:,} of {total:,}{left and ', '}{left}",
+            )
+        else:
+            bar.progress(0.0, text=f"{what} … {job.seconds:.0f} s")
+    place.empty()
+
+
+def result(job: Job[V] | None, key: str, what: str, *, stop: str = "") -> V | None:
+    """What a job came to, waited for; None where there is none, and where it was stopped or failed,
+    which is shown."""
+    if job is None:
+        return None
+    until_done(job, key, what, stop=stop)
+    try:
+        return job.value()
+    except Stopped:
+        return None
+    except RagfilterError as error:
+        problems.show(error, retry=False)
+        return None
