@@ -13,7 +13,6 @@ Source: docs/design.md#drafting. The decisions:
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -78,7 +77,7 @@ def forget(chunk_id: str) -> None:
 def job(chunk_id: str, collection: str, resources: Resources) -> Job[Draft] | None:
     """The request that is under way for this chunk."""
     name = _jobs().get(_place(collection, chunk_id))
-    return None if name is None else resources.drafts.get(name)
+    return None if name is None else resources.jobs.get(name)
 
 
 def collect(chunk: Chunk, collection: str, resources: Resources) -> bool:
@@ -115,11 +114,11 @@ def begin(chunk_id: str, collection: str) -> None:
         return
     timeout_s = resources.deployment.answer_timeout_s
 
-    def work(stop: threading.Event) -> Draft:
-        return suggest(chunk, Stoppable(chat, stop), timeout_s=timeout_s, templates=templates)
+    def work(job: Job[Draft]) -> Draft:
+        return suggest(chunk, Stoppable(chat, job.stop), timeout_s=timeout_s, templates=templates)
 
     name = uuid4().hex
-    resources.drafts.put(name, background.start(work))
+    resources.jobs.put(name, background.start(work))
     _jobs()[_place(collection, chunk_id)] = name
 
 

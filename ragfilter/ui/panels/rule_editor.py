@@ -10,6 +10,7 @@ from ragfilter.report import short_title
 from ragfilter.rules.match import rule_book
 from ragfilter.ui.look import html
 from ragfilter.ui.rules import desk, editor, effect
+from ragfilter.ui.rules.editor import Editing
 from ragfilter.ui.session import state
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.state import Asked
@@ -19,14 +20,9 @@ TITLE_WIDTH = 44
 
 def draw(result: Result, chunk: Chunk, asked: Asked, resources: Resources) -> None:
     """The editor of one chunk's rule."""
-    editor.draw(
-        chunk,
-        asked.collection,
-        result.user,
-        resources,
-        preview=partial(_preview, result, chunk),
-        guard=partial(_guard, asked.collection, resources),
-    )
+    preview = partial(_preview, result, chunk)
+    guard = partial(_guard, asked.collection, resources)
+    editor.draw(Editing(chunk, asked.collection, result.user, resources, preview, guard))
 
 
 def _guard(collection: str, resources: Resources, chunk_id: str, text: str) -> str:

@@ -16,8 +16,9 @@ from ragfilter.rules import bulk, steps
 from ragfilter.rules.bulk import Change, Plan
 from ragfilter.rules.lint import Finding, by_severity
 from ragfilter.text.numbers import counted
-from ragfilter.ui.look import html
-from ragfilter.ui.rules import desk, diff, effect, labelled
+from ragfilter.ui.look import say
+from ragfilter.ui.look.prose import message
+from ragfilter.ui.rules import desk, diff, effect, labelled, outcome
 from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.session import state
 
@@ -25,18 +26,19 @@ KINDS = GROUP, SPELLINGS, REPLACE, MEND, SET, REMOVE = (
     "Add a group", "Add spellings", "Replace a term", "Mend findings", "Set a rule",
     "Remove the rule",
 )  # fmt: skip
-KIND, TERM, TERMS, RULE, SURE = "bulk-kind", "bulk-term", "bulk-terms", "bulk-rule", "bulk-sure"
-MEND_KINDS, NEW, SAID = "bulk-kinds", "bulk-new", "bulk-said"
-LEFT_OUT = "bulk-left-out"
+KIND, TERM, TERMS, RULE = "bulk-kind", "bulk-term", "bulk-terms", "bulk-rule"
+MEND_KINDS, NEW, LEFT_OUT = "bulk-kinds", "bulk-new", "bulk-left-out"
 MOST_FINDINGS, MOST_LEFT_OUT = 500, 1_000
+Rules = Mapping[str, str | None]
+"""Rules by chunk id, None for no rule."""
 
 
 def draw(work: Desk) -> None:
     """Choice, preview and save."""
     rows = desk.selected(work)
-    html.draw(
-        f'<p class="rf-aside">Acts on the {counted(len(rows), "chunk")} that the filter under '
-        "Chunks shows. You see what would change before anything is saved.</p>"
+    say.aside(
+        f"Acts on the {counted(len(rows), 'chunk')} that the filter under Chunks shows. You see "
+        "what would change before anything is saved."
     )
     kind = st.segmented_control(
         "Change",
@@ -51,21 +53,19 @@ def draw(work: Desk) -> None:
     if kind == MEND:
         whole = list(work.read(chunk.id for chunk in chunks if chunk.rule).values())
         kinds = _findings(work, whole)
-        if kinds is None:
-            said()
-            return
-        say, plan = "mend findings", bulk.plan_mends(whole, kinds)
-    else:
-        try:
-            change = _change(str(kind))
-        except InputError as error:
-            said()
-            if any(st.session_state.get(name) for name in (TERM, TERMS, NEW, RULE)):
-                html.draw(f'<p class="rf-verdict">{html.text(error)}</p>')
-            return
-        say, plan = change.say, bulk.plan(change, chunks)
-    said()
-    _preview(work, say, plan)
+        outcome.draw()
+        if kinds is not None:
+            _preview(work, "mend findings", bulk.plan_mends(whole, kinds))
+        return
+    try:
+        change = _change(str(kind))
+    except InputError as error:
+        outcome.draw()
+        if any(st.session_state.get(name) for name in (TERM, TERMS, NEW, RULE)):
+            say.aside(str(error))
+        return
+    outcome.draw()
+    _preview(work, change.say, bulk.plan(change, chunks))
 
 
 def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
@@ -80,14 +80,12 @@ def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
         )
     )
     if len(chunks) > desk.MOST_READ:
-        html.draw(
-            f'<p class="rf-aside">Texts are read for up to {desk.MOST_READ:,} rules. With a '
-            "narrower filter the linter may find more.</p>"
+        say.aside(
+            f"Texts are read for up to {desk.MOST_READ:,} rules. With a narrower filter the linter "
+            "may find more."
         )
     if not found:
-        html.draw(
-            '<p class="rf-empty"><b>No findings.</b> The linter found nothing to question.</p>'
-        )
+        say.empty("No findings.", "The linter found nothing to question.")
         return None
     counts = Counter(finding.kind for finding in found)
     kinds = st.multiselect(
@@ -118,10 +116,10 @@ def _findings(work: Desk, chunks: Sequence[Chunk]) -> list[str] | None:
         key="bulk-findings",
         hide_index=True,
         height=min(36 * (len(listed) + 1), 320),
-        column_config={"finding": st.column_config.TextColumn("finding", width="large")},
+        column_config={"finding": st.column_config.TextColumn(width="large")},
     )
     if len(listed) > MOST_FINDINGS:
-        html.draw(f'<p class="rf-aside">and {len(listed) - MOST_FINDINGS:,} more</p>')
+        say.aside(f"and {len(listed) - MOST_FINDINGS:,} more")
     return list(kinds)
 
 
@@ -176,33 +174,35 @@ def _terms(label: str) -> list[str]:
     )
 
 
-def _preview(work: Desk, say: str, plan: Plan) -> None:
+def _preview(work: Desk, what: str, plan: Plan) -> None:
     if plan.refused:
         first, why = next(iter(plan.refused.items()))
-        html.draw(
-            f'<p class="rf-verdict rf-bad" role="alert">{counted(len(plan.refused), "rule")} '
-            f"cannot be changed, such as {html.text(first)}: {html.text(why)}</p>"
-        )
+        refused = counted(len(plan.refused), "rule")
+        st.error(message(f"{refused} cannot be changed, such as {first}: {why}"))
     plan = _leave_out(work, plan)
     if not plan.after:
-        html.draw(
-            '<p class="rf-empty"><b>Nothing would change.</b> The rules already have this '
-            "change, or the filter shows no chunk that it applies to.</p>"
+        say.empty(
+            "Nothing would change.",
+            "The rules already have this change, or the filter shows no chunk that it applies to.",
         )
         return
-    sure = effect.confirm(work, plan.after, SURE)
+    offer(work, plan.after, plan.before, what, key="bulk")
+
+
+def offer(work: Desk, after: Rules, before: Rules, what: str, *, key: str) -> None:
+    """What storing the rules `after` would do, the button that does, and every change."""
+    sure = effect.confirm(work, after, f"{key}-sure")
     st.button(
-        f"Save {counted(len(plan.after), 'rule')}",
-        key="bulk-save",
+        f"Save {counted(len(after), 'rule')}",
+        key=f"{key}-save",
         type="primary",
         on_click=save,
-        args=(work, plan.after, plan.before, say),
+        args=(work, after, before, what),
         disabled=not sure,
         help="Saves all of them as one step, which can be undone under History.",
     )
     diff.draw_all(
-        [(work.chunks[i].name, plan.before[i], after) for i, after in plan.after.items()],
-        "bulk-changes",
+        [(work.chunks[i].name, before[i], rule) for i, rule in after.items()], f"{key}-changes"
     )
     labelled.wait(work)
 
@@ -230,24 +230,8 @@ def _leave_out(work: Desk, plan: Plan) -> Plan:
     return replace(plan, after=after, before=before)
 
 
-def forget() -> None:
-    """Something else is being done: what came of the last change is history."""
-    st.session_state.pop(SAID, None)
-
-
-def said() -> None:
-    """What came of the last change of many rules."""
-    message: tuple[str, str] | None = st.session_state.get(SAID)
-    if message is not None:
-        look, words = message
-        role = "alert" if look == "rf-bad" else "status"
-        html.draw(f'<p class="rf-verdict {look}" role="{role}">{html.text(words)}</p>')
-
-
-def save(
-    work: Desk, rules: Mapping[str, str | None], expected: Mapping[str, str | None], say: str
-) -> None:
-    """Store `rules` as one step; `said` reports the outcome."""
+def save(work: Desk, rules: Rules, expected: Rules, what: str) -> None:
+    """Store `rules` as one step."""
     bench = work.resources.bench
     try:
         made = steps.save_all(
@@ -258,7 +242,7 @@ def save(
             who=work.resources.deployment.user,
         )
     except RagfilterError as error:
-        st.session_state[SAID] = ("rf-bad", f"Not saved: {error}")
+        outcome.put(f"Not saved: {error}", good=False)
     else:
-        st.session_state[SAID] = ("rf-good", f"Saved: {counted(len(made), 'rule')}, {say}.")
+        outcome.put(f"Saved: {counted(len(made), 'rule')}, {what}.", good=True)
         state.renew()

@@ -14,26 +14,28 @@ from ragfilter import toml_files
 from ragfilter.errors import InputError, RagfilterError
 from ragfilter.model import Chunk
 from ragfilter.rules import templates
+from ragfilter.rules.draft import Draft
 from ragfilter.rules.drafting import total
 from ragfilter.rules.templates import Template
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
 from ragfilter.toml_files import SUFFIX
-from ragfilter.ui.look import html, numbers
+from ragfilter.ui.look import say
+from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.panels.draft_note import NO_LLM
-from ragfilter.ui.rules import desk, drafting_run
+from ragfilter.ui.rules import desk, drafting_run, outcome
 from ragfilter.ui.rules.desk import Desk
-from ragfilter.ui.rules.drafting_run import Run
+from ragfilter.ui.rules.drafting_run import Drafting
+from ragfilter.ui.session import waiting
 from ragfilter.ui.session.resources import open_resources
 
-CHOSEN, NAME, TEXT, SAID, TRIED = (
-    "category-chosen", "category-name", "category-text", "category-said", "category-tried",
+CHOSEN, NAME, TEXT, TRIED = (
+    "category-chosen", "category-name", "category-text", "category-tried",
 )  # fmt: skip
 NEW = "New category …"
 TRIES = 3
 LOOKED_AT = 2_000
 """Of a selection so many chunks are sorted into categories."""
-LOOK_S = 0.5
 SKELETON = """\
 # Which chunks, and what their rules hold. The first category that fits is taken.
 version = 1
@@ -59,15 +61,14 @@ rule = '''
 def draw(work: Desk) -> None:
     """The categories, and one of them to be written."""
     bench = work.resources.bench
-    html.draw(
-        '<p class="rf-aside">A template says which chunks it is for and what their rules hold. '
-        f"Your own are kept in <code>{html.text(bench.template_folder)}</code>, where "
-        "<code>ragfilter rules suggest --llm</code> finds them too.</p>"
+    say.aside(
+        "A template says which chunks it is for and what their rules hold. Your own are kept in "
+        f"`{bench.template_folder}`, where `ragfilter rules suggest --llm` finds them too."
     )
     try:
         known = bench.templates()
     except InputError as error:
-        html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(error)}</p>')
+        st.error(message(str(error)))
         known = templates.packaged()
     chunks = [row.chunk for row in desk.selected(work)]
     left, right = st.columns((1, 1.2), gap="medium")
@@ -97,7 +98,6 @@ def _table(known: Sequence[Template], chunks: Sequence[Chunk]) -> None:
         placeholder="–",
         column_config={
             "chunks": st.column_config.NumberColumn(
-                "chunks",
                 help="Chunks that the filter under Chunks shows and this template is for"
                 + (f", of the first {LOOKED_AT:,}." if len(chunks) > len(looked_at) else "."),
             )
@@ -153,13 +153,11 @@ def _editor(work: Desk, known: Sequence[Template], chunks: Sequence[Chunk]) -> N
             disabled=template is None,
             help="Keeps the template as a file.",
         )
-    said: tuple[str, str] | None = st.session_state.get(SAID)
-    if said is not None:
-        role = "alert" if said[0] == "rf-bad" else "status"
-        html.draw(f'<p class="rf-verdict {said[0]}" role="{role}">{html.text(said[1])}</p>')
-    tried: Run | None = work.resources.tried.get(st.session_state.get(TRIED, ""))
-    if tried is not None:
-        st.fragment(_tried, run_every=None if tried.job.done else LOOK_S)(work, tried)
+    outcome.draw()
+    job: Drafting | None = st.session_state.get(TRIED)
+    made = waiting.result(job, "category-trying", "Drafting")
+    if made is not None:
+        _tried(work, made)
 
 
 def _read(name: str, text: str, chunks: Sequence[Chunk]) -> tuple[Template | None, list[Chunk]]:
@@ -167,15 +165,15 @@ def _read(name: str, text: str, chunks: Sequence[Chunk]) -> tuple[Template | Non
     try:
         template = templates.read(text, name=f"{name}{SUFFIX}")
     except InputError as error:
-        html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(error)}</p>')
+        st.error(message(str(error)))
         return None, []
     sender = drafting_run.sender()
     fits = (chunk for chunk in chunks if sender.sees(chunk) and template.fits(chunk))
     fitting = list(islice(fits, TRIES))
     if not fitting:
-        html.draw(
-            '<p class="rf-verdict">No chunk that the filter under Chunks shows fits it. Widen the '
-            "patterns, or clear the filter.</p>"
+        say.aside(
+            "No chunk that the filter under Chunks shows fits it. Widen the patterns, or clear the "
+            "filter."
         )
     return template, fitting
 
@@ -192,7 +190,7 @@ def _open() -> None:
     try:
         text = toml_files.read_text(own if own.exists() else packaged)
     except InputError as error:
-        st.session_state[SAID] = ("rf-bad", str(error))
+        outcome.put(str(error), good=False)
         return
     st.session_state[NAME], st.session_state[TEXT] = name, text
 
@@ -202,9 +200,9 @@ def _save(name: str, text: str) -> None:
     try:
         path = templates.write(open_resources().bench.template_folder, name, text)
     except InputError as error:
-        st.session_state[SAID] = ("rf-bad", f"Not saved: {error}")
+        outcome.put(f"Not saved: {error}", good=False)
     else:
-        st.session_state[SAID] = ("rf-good", f"Saved as {path}.")
+        outcome.put(f"Saved as {path}.", good=True)
 
 
 def _try(collection: str, ids: Sequence[str], template: Template) -> None:
@@ -213,46 +211,24 @@ def _try(collection: str, ids: Sequence[str], template: Template) -> None:
     try:
         chunks = list(resources.bench.collection(collection).chunks(ids).values())
     except RagfilterError as error:
-        st.session_state[SAID] = ("rf-bad", str(error))
+        outcome.put(str(error), good=False)
         return
-    run = drafting_run.try_template(chunks, template, resources)
-    if run is not None:
-        st.session_state[TRIED] = f"{id(run.job)}"
-        resources.tried.put(st.session_state[TRIED], run)
+    st.session_state[TRIED] = drafting_run.try_template(chunks, template, resources)
 
 
 def _forget() -> None:
-    for name in (SAID, TRIED):
-        st.session_state.pop(name, None)
+    outcome.forget()
+    st.session_state.pop(TRIED, None)
 
 
-def _tried(work: Desk, run: Run) -> None:
+def _tried(work: Desk, made: Sequence[Draft]) -> None:
     """What the template made of the chunks it was tried on."""
-    if not run.job.done:
-        html.draw(
-            f'<p class="rf-aside" role="status">{len(run.made)} of {run.total} drafted … '
-            f"{run.job.seconds:.0f} s</p>"
-        )
-        return
-    failed = run.job.future.exception()
-    made = list(run.made)
-    listed = ""
+    used = drafting_run.tokens(total(made, 0).usage, work.resources.prices)
+    say.aside(f"Tried; nothing is saved · {used}")
     for draft in made:
         chunk = work.chunks.get(draft.chunk_id)
-        if chunk is None:
-            continue
-        doubts = "".join(f"<br><b>Doubt:</b> {html.text(doubt)}" for doubt in draft.remarks)
-        listed += (
-            f"<li><b>{html.text(chunk.name)}</b><br>"
-            f"{html.text(draft.text or f'No draft: {draft.error}')}{doubts}</li>"
-        )
-    usage = total(made, run.job.seconds).usage
-    why = ""
-    if failed is not None:
-        said = str(failed) if isinstance(failed, RagfilterError) else "An unexpected error."
-        why = f'<p class="rf-verdict rf-bad" role="alert">{html.text(said)}</p>'
-    html.draw(
-        f'{why}<div class="rf-effect"><p class="rf-caption">Tried; nothing is saved · '
-        f"{usage.prompt_tokens:,} + {numbers.tokens(usage.completion_tokens)}</p>"
-        f"<ul>{listed}</ul></div>"
-    )
+        if chunk is not None:
+            st.markdown(f"**{literal(chunk.name)}**")
+            st.code(draft.text or f"No draft: {draft.error}", language="json", wrap_lines=True)
+            for doubt in draft.remarks:
+                st.caption(f"**Doubt:** {message(doubt)}")

@@ -14,14 +14,19 @@ import streamlit as st
 from ragfilter.evaluate.rule_matrix import Matrix
 from ragfilter.report import short_title
 from ragfilter.rules.overview import WORDS, Listing, Row, brief
-from ragfilter.ui.look import html, numbers
+from ragfilter.ui.look import numbers, say
 from ragfilter.ui.main import grid
-from ragfilter.ui.rules import desk, labelled, matrix, open_chunk, signs
+from ragfilter.ui.rules import desk, labelled, matrix, open_chunk, pages, signs
 from ragfilter.ui.rules.desk import OPEN, PAGE, SOURCES, TEXT, TYPES, Desk
 
 MEASURE = "rules-measuring"
 HEIGHT, ROW = 640, 32
 ONE_STATE, TWO_STATES = 92, 162
+FIGURES = {
+    "conflicts": 66, "ΔF1 without": 80, "blocks": 60, "queries": 66, "passes": 60,
+    "precision": 72, "Δrecall without": 104, "fires": 80,
+}  # fmt: skip
+"""Those of the matrix, with the widths of their columns in pixels."""
 TITLE_WIDTH = 31
 """What the column shows of a title in capitals."""
 
@@ -93,50 +98,11 @@ HELP = {
 
 
 def _table(rows: Listing, ids: Sequence[str], made: Matrix | None) -> None:
-    pages = max(1, -(-len(ids) // PAGE))
-    page = min(int(st.session_state.get(desk.PAGE_AT, 0)), pages - 1)
-    shown = ids[page * PAGE : (page + 1) * PAGE]
-    _pager(page, pages, len(ids), len(rows.rows))
-    if not shown:
-        html.draw(
-            '<p class="rf-empty"><b>No chunk matches the filter.</b> Use fewer words or states.</p>'
-        )
-        return
-    by_id = rows.by_id
-    found = [by_id[i] for i in shown if i in by_id]
-    with st.container(key="table"):
-        grid.draw(
-            _frame(found, made),
-            [row.id for row in found],
-            name="rules",
-            height=min(HEIGHT, ROW * (len(found) + 1) + 6),
-            row_height=ROW,
-            columns=_columns(TWO_STATES if any("," in row.words for row in found) else ONE_STATE),
-            chosen=st.session_state.get(OPEN),
-            pick=desk.open_,
-        )
-
-
-def _pager(page: int, pages: int, found: int, total: int) -> None:
     with st.container(key="rules-pager", horizontal=True, vertical_alignment="center", gap="small"):
-        html.draw(
-            f'<p class="rf-aside">{numbers.count(found)} of {numbers.chunks(total)}, page '
-            f"{page + 1:,} of {pages:,}</p>",
-            width="content",
+        shown = ids[pages.choose(desk.PAGE_AT, len(ids), PAGE)]
+        st.caption(
+            f"{numbers.count(len(ids))} of {numbers.chunks(len(rows.rows))}", width="content"
         )
-        for label, key, to, off in (
-            ("Previous page", "rules-page-back", page - 1, page == 0),
-            ("Next page", "rules-page-on", page + 1, page >= pages - 1),
-        ):
-            st.button(
-                label,
-                key=key,
-                type="tertiary",
-                on_click=desk.turn,
-                args=(to,),
-                disabled=off,
-                help=f"Shows {PAGE} rows per page.",
-            )
         st.button(
             "Measure",
             key="rules-measure",
@@ -151,6 +117,22 @@ def _pager(page: int, pages: int, found: int, total: int) -> None:
             type="tertiary",
             on_click=desk.forget_order,
             help="The order stays fixed while you edit. Click to re-sort by urgency.",
+        )
+    if not shown:
+        say.empty("No chunk matches the filter.", "Use fewer words or states.")
+        return
+    by_id = rows.by_id
+    found = [by_id[i] for i in shown if i in by_id]
+    with st.container(key="table"):
+        grid.draw(
+            _frame(found, made),
+            [row.id for row in found],
+            name="rules",
+            height=min(HEIGHT, ROW * (len(found) + 1) + 6),
+            row_height=ROW,
+            columns=_columns(TWO_STATES if any("," in row.words for row in found) else ONE_STATE),
+            chosen=st.session_state.get(OPEN),
+            pick=desk.open_,
         )
 
 
@@ -188,43 +170,21 @@ def _frame(rows: Sequence[Row], made: Matrix | None) -> pd.DataFrame:
 
 
 def _columns(state: int) -> dict[str, Any]:
-    column = st.column_config
     chips = signs.chips(dark=st.context.theme.type == "dark")
+    text = st.column_config.TextColumn
     return {
-        "state": column.MultiselectColumn(
-            "state",
-            width=state,
-            options=list(chips),
-            color=list(chips.values()),
-            help=HELP["State"],
+        "state": st.column_config.MultiselectColumn(
+            width=state, options=list(chips), color=list(chips.values()), help=HELP["State"]
         ),
-        "title": column.TextColumn(
-            "title", width=207, help="Long titles are shortened before their end."
-        ),
-        "rule": column.TextColumn(
-            "rule", width=146, help="The first term of each part, and how many others it has."
-        ),
-        "conflicts": column.NumberColumn("conflicts", width=66, help=matrix.HELP["conflicts"]),
-        "ΔF1 without": column.NumberColumn(
-            "ΔF1 without", width=80, format="%+.4f", help=matrix.HELP["ΔF1 without"]
-        ),
-        "kept wrongly": column.NumberColumn(
-            "kept wrongly",
+        "title": text(width=207, help="Long titles are shortened before their end."),
+        "rule": text(width=146, help="The first term of each part, and how many others it has."),
+        "kept wrongly": st.column_config.NumberColumn(
             width=88,
             help="Labelled questions that keep the chunk, which has no rule, though it is labelled "
             "irrelevant.",
         ),
-        "blocks": column.NumberColumn("blocks", width=60, help=matrix.HELP["blocks"]),
-        "type": column.TextColumn("type", width=60),
-        "source": column.TextColumn("source", width=100),
-        "id": column.TextColumn("id", width=150),
-        "queries": column.NumberColumn("queries", width=66, help=matrix.HELP["queries"]),
-        "passes": column.NumberColumn("passes", width=60, help=matrix.HELP["passes"]),
-        "precision": column.NumberColumn(
-            "precision", width=72, format="%.2f", help=matrix.HELP["precision"]
-        ),
-        "Δrecall without": column.NumberColumn(
-            "Δrecall without", width=104, format="%+.4f", help=matrix.HELP["Δrecall without"]
-        ),
-        "fires": column.TextColumn("fires", width=80, help=matrix.HELP["fires"]),
+        "type": text(width=60),
+        "source": text(width=100),
+        "id": text(width=150),
+        **matrix.columns(FIGURES),
     }

@@ -21,7 +21,7 @@ from ragfilter.ui.session.resources import Resources
 
 TITLE_WIDTH = 44
 """Of a title in a table; a longer one is shortened before its telling end."""
-OPEN, ORDER, PAGE_AT = "rules-open", "rules-order", "rules-page"
+PART, OPEN, ORDER, PAGE_AT = "rules-part", "rules-open", "rules-order", "rules-page"
 PAGE = 50
 """Rows that are sent at once."""
 MANY, SHOWN_EVERY, MOST_READ = 2_000, 500, 1_000
@@ -151,11 +151,17 @@ def selected(desk: Desk) -> tuple[Row, ...]:
     return listing(desk).find(wanted())
 
 
-def turn(page: int) -> None:
-    """Show this page of the table, from 0."""
-    st.session_state[PAGE_AT] = page
+def turn(place: int) -> None:
+    """Show the page of the table that holds this row, counted from 0."""
+    st.session_state[PAGE_AT] = place // PAGE + 1
 
 
 def open_(chunk_id: str) -> None:
     """Open a chunk in the editor."""
     st.session_state[OPEN] = chunk_id
+
+
+def edit(chunk_id: str) -> None:
+    """Go to the editor of a chunk from another part of the page."""
+    open_(chunk_id)
+    st.session_state[PART] = "Chunks"

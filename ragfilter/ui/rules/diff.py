@@ -5,45 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import ndiff
 
-import streamlit as st
-
 from ragfilter.ui.look import html
-from ragfilter.ui.rules import saving
+from ragfilter.ui.rules import pages, saving
 
 PAGE = 20
 
 
 def draw_all(changes: Sequence[tuple[str, str | None, str | None]], key: str) -> None:
     """Title, rule before and rule after of every change, one page of them at a time."""
-    pages = max(1, -(-len(changes) // PAGE))
-    at, of = f"{key}-page", f"{key}-of"
-    if st.session_state.get(of) != (now := hash(tuple(changes))):
-        st.session_state.update({at: 0, of: now})
-    page = min(int(st.session_state.get(at, 0)), pages - 1)
-    first, shown = page * PAGE, changes[page * PAGE : (page + 1) * PAGE]
-    if pages > 1:
-        with st.container(
-            key=f"{key}-pager", horizontal=True, vertical_alignment="center", gap="small"
-        ):
-            html.draw(
-                f'<p class="rf-aside">Changes {first + 1:,} to {first + len(shown):,} of '
-                f"{len(changes):,}</p>",
-                width="content",
-            )
-            for label, name, to in (
-                ("Previous page", "back", page - 1),
-                ("Next page", "on", page + 1),
-            ):
-                st.button(
-                    label,
-                    key=f"{key}-{name}",
-                    type="tertiary",
-                    on_click=st.session_state.update,
-                    args=({at: to},),
-                    disabled=not 0 <= to < pages,
-                    help=f"Shows {PAGE} changes per page.",
-                )
-    for change in shown:
+    for change in changes[pages.choose(key, len(changes), PAGE)]:
         draw(*change)
 
 

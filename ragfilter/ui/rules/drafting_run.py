@@ -7,37 +7,32 @@ if the *user* may see it, even if an operator looks: hidden chunks are sent to n
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import streamlit as st
 
+from ragfilter.answer.stream import Prices
 from ragfilter.errors import RagfilterError
 from ragfilter.layers.clearance import viewer
 from ragfilter.model import Chunk, User
+from ragfilter.protocols import Usage
 from ragfilter.rules.draft import Draft
-from ragfilter.rules.drafting import drafts
+from ragfilter.rules.drafting import drafts, total
 from ragfilter.rules.templates import Template
+from ragfilter.ui.look import numbers
 from ragfilter.ui.session import background, state
 from ragfilter.ui.session.background import Job, Stoppable
 from ragfilter.ui.session.resources import Resources, open_resources
 
 TROUBLE = "drafts-trouble"
+Drafting = Job[list[Draft]]
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A run of this process: `made` grows while it is under way."""
-
-    job: Job[None]
-    total: int
-    made: list[Draft] = field(default_factory=list)
-
-
-def of(collection: str, resources: Resources) -> Run | None:
+def of(collection: str, resources: Resources) -> Drafting | None:
     """The last run over this collection since the server started."""
-    return resources.drafting.get(collection)
+    found: Drafting | None = resources.jobs.get(("drafts", collection))
+    return found
 
 
 def sender() -> User:
@@ -61,7 +56,7 @@ def pause(collection: str) -> None:
     """Stop after what is kept; the draft under way is made again later."""
     running = of(collection, open_resources())
     if running is not None:
-        running.job.stop.set()
+        running.stop.set()
 
 
 def forget(collection: str, chunk_ids: Sequence[str]) -> None:
@@ -69,53 +64,65 @@ def forget(collection: str, chunk_ids: Sequence[str]) -> None:
     _try(lambda resources: resources.bench.drafts.forget(collection, chunk_ids))
 
 
-def try_template(chunks: Sequence[Chunk], template: Template, resources: Resources) -> Run | None:
+def try_template(
+    chunks: Sequence[Chunk], template: Template, resources: Resources
+) -> Drafting | None:
     """Drafts for these chunks by a template that may not be kept yet; None without an LLM."""
-    chat, user = resources.bench.chat, sender()
-    if chat is None:
-        return None
-    timeout_s = resources.deployment.answer_timeout_s
-    made: list[Draft] = []
+    user = sender()
     seen = [chunk for chunk in chunks if user.sees(chunk)]
-
-    def work(stop: threading.Event) -> None:
-        found = drafts(
-            seen, Stoppable(chat, stop), timeout_s=timeout_s, templates=(template,), wait=stop.wait
-        )
-        for draft in found:
-            made.append(draft)
-
-    return Run(background.start(work), len(seen), made)
+    return _begin(seen, len(seen), (template,), resources, lambda draft: None)
 
 
 def _start(collection: str, user: User, resources: Resources) -> None:
-    running, chat = of(collection, resources), resources.bench.chat
-    if chat is None or (running is not None and not running.job.done):
+    running = of(collection, resources)
+    if running is not None and not running.done:
         return
-    book, templates = resources.bench.drafts, resources.bench.templates()
-    timeout_s = resources.deployment.answer_timeout_s
-    known = resources.bench.collection(collection).entries()
+    book, known = resources.bench.drafts, resources.bench.collection(collection).entries()
     # What an operator queued counts for those alone who may see it.
     waiting = [i for i in book.waiting(collection) if i in known and user.sees(known[i])]
-    made: list[Draft] = []
+    chunks = _seen(collection, waiting, user, resources)
+    templates, keep = resources.bench.templates(), partial(book.keep, collection)
+    begun = _begin(chunks, len(waiting), templates, resources, keep)
+    if begun is not None:
+        resources.jobs.put(("drafts", collection), begun)
 
-    def work(stop: threading.Event) -> None:
-        found = drafts(
-            _seen(collection, waiting, user, resources),
-            Stoppable(chat, stop),
-            timeout_s=timeout_s,
-            templates=templates,
-            wait=stop.wait,
-        )
-        for draft in found:
-            if stop.is_set() and draft.rule is None:
-                return
-            book.keep(collection, draft)
+
+def _begin(
+    chunks: Iterable[Chunk],
+    count: int,
+    templates: Sequence[Template],
+    resources: Resources,
+    keep: Callable[[Draft], None],
+) -> Drafting | None:
+    """Draft beside the page, and `keep` each draft as it is made; None without an LLM."""
+    chat, timeout_s = resources.bench.chat, resources.deployment.answer_timeout_s
+    if chat is None:
+        return None
+
+    def work(job: Drafting) -> list[Draft]:
+        made: list[Draft] = []
+        job.tell(0, count)
+        for draft in drafts(
+            chunks, Stoppable(chat, job.stop), timeout_s=timeout_s, templates=templates,
+            wait=job.stop.wait,
+        ):  # fmt: skip
+            if job.stop.is_set() and draft.rule is None:
+                break
+            keep(draft)
             made.append(draft)
-            if stop.is_set():
-                return
+            if not job.tell(len(made), count, tokens(total(made, 0).usage, resources.prices)):
+                break
+        return made
 
-    resources.drafting.put(collection, Run(background.start(work), len(waiting), made))
+    return background.start(work)
+
+
+def tokens(usage: Usage, prices: Prices | None) -> str:
+    """``5,000 + 700 tokens, cost 0.0123``."""
+    cost = ""
+    if prices is not None:
+        cost = f", cost {numbers.money(prices.of(usage), prices.currency)}"
+    return f"{usage.prompt_tokens:,} + {numbers.tokens(usage.completion_tokens)}{cost}"
 
 
 def _seen(collection: str, ids: Sequence[str], user: User, resources: Resources) -> Iterator[Chunk]:

@@ -10,21 +10,20 @@ from zlib import crc32
 
 import streamlit as st
 
-from ragfilter.answer.stream import Prices
 from ragfilter.errors import RagfilterError
 from ragfilter.evaluate.proposed import Evidence, weigh
 from ragfilter.model import Chunk
-from ragfilter.protocols import Usage
 from ragfilter.rules.draft import Draft
 from ragfilter.rules.drafting import foresee, total
 from ragfilter.rules.lint import lint
 from ragfilter.text.numbers import counted
 from ragfilter.text.pace import in_words
-from ragfilter.ui.look import html, numbers
+from ragfilter.ui.look import say
+from ragfilter.ui.look.prose import message
 from ragfilter.ui.panels.draft_note import NO_LLM, NO_LLM_MORE
 from ragfilter.ui.rules import desk, drafting_run, labelled, offers
 from ragfilter.ui.rules.desk import Desk
-from ragfilter.ui.rules.drafting_run import TROUBLE, Run
+from ragfilter.ui.rules.drafting_run import TROUBLE, Drafting, tokens
 from ragfilter.ui.rules.offers import Offer
 from ragfilter.ui.session import models
 
@@ -38,12 +37,12 @@ MOST_REASONS = 8
 def draw(work: Desk) -> None:
     """Cost, progress, drafts."""
     running = drafting_run.of(work.collection, work.resources)
-    under_way = running if running is not None and not running.job.done else None
+    under_way = running if running is not None and not running.done else None
     if work.resources.bench.chat is None:
-        html.draw(f'<p class="rf-verdict">{html.text(NO_LLM)} {html.prose(NO_LLM_MORE)}</p>')
+        say.empty(NO_LLM, NO_LLM_MORE)
     elif under_way is not None:
         # Looked at again by itself as long as there is something to see.
-        st.fragment(_progress, run_every=LOOK_S)(under_way, work.collection, work.resources.prices)
+        st.fragment(_progress, run_every=LOOK_S)(under_way, work.collection)
     else:
         _told(running)
         _begin(work)
@@ -77,14 +76,15 @@ def _begin(work: Desk) -> None:
         and not (bare and row.chunk.rule)
     ]
     if not chosen and not waiting:
-        html.draw(
-            '<p class="rf-empty"><b>Nothing to draft.</b> The filter under Chunks shows no chunk '
-            "that lacks a draft. Clear it, or take chunks that have a rule as well.</p>"
+        say.empty(
+            "Nothing to draft.",
+            "The filter under Chunks shows no chunk that lacks a draft. Clear it, or take chunks "
+            "that have a rule as well.",
         )
         return
     for each in ([work.chunks[i] for i in waiting], chosen):
         if each:
-            html.draw(f'<p class="rf-say">{_cost(work, each)}</p>')
+            st.markdown(message(_cost(work, each)))
     with st.container(key="drafts-buttons", horizontal=True, gap="small"):
         if waiting:
             st.button(
@@ -117,33 +117,23 @@ def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
         whole = list(resources.bench.collection(work.collection).chunks(ids).values())
         usage = foresee(whole, len(chosen), resources.bench.templates())
     except RagfilterError as error:
-        return html.text(error)
+        return str(error)
     name = models.called(chat.name) if chat is not None else ""
     return (
-        f"{counted(len(chosen), 'chunk')}: about "
-        f"<b>{html.text(_tokens(usage, resources.prices))}</b>, read and written by "
-        f"{html.text(name)}; up to three times as much if first answers have faults. A faulty "
+        f"{counted(len(chosen), 'chunk')}: about {tokens(usage, resources.prices)}, read and "
+        f"written by {name}; up to three times as much if first answers have faults. A faulty "
         "answer is returned once, with the fault named."
     )
 
 
-def _tokens(usage: Usage, prices: Prices | None) -> str:
-    """``5,000 + 700 tokens, cost 0.0123``."""
-    cost = ""
-    if prices is not None:
-        cost = f", cost {numbers.money(prices.of(usage), prices.currency)}"
-    return f"{usage.prompt_tokens:,} + {numbers.tokens(usage.completion_tokens)}{cost}"
-
-
-def _progress(running: Run, collection: str, prices: Prices | None) -> None:
-    if running.job.done:
+def _progress(running: Drafting, collection: str) -> None:
+    if running.done:
         st.rerun()
-    done = len(running.made)
-    used = total(running.made, running.job.seconds).usage
-    left = in_words(running.job.seconds / done * (running.total - done) if done else None)
-    said = f"{done:,} of {running.total:,} drafted · {_tokens(used, prices)}"
-    st.progress(min(1.0, done / max(1, running.total)), text=f"{said}{left and ' · '}{left}")
-    stopping = running.job.stop.is_set()
+    done, count, used = running.at
+    left = in_words(running.seconds / done * (count - done) if done else None)
+    said = " · ".join(filter(None, (f"{done:,} of {count:,} drafted", used, left)))
+    st.progress(min(1.0, done / max(1, count)), text=said)
+    stopping = running.stop.is_set()
     st.button(
         "Pausing …" if stopping else "Pause",
         key="drafts-pause",
@@ -155,26 +145,20 @@ def _progress(running: Run, collection: str, prices: Prices | None) -> None:
     )
 
 
-def _told(running: Run | None) -> None:
+def _told(running: Drafting | None) -> None:
     """What went wrong."""
-    trouble = st.session_state.get(TROUBLE)
-    failed = None if running is None else running.job.future.exception()
-    if failed is not None:
-        trouble = str(failed) if isinstance(failed, RagfilterError) else "An unexpected error."
+    trouble = st.session_state.get(TROUBLE) or ("" if running is None else running.failure)
     if trouble:
-        html.draw(
-            f'<p class="rf-verdict rf-bad" role="alert"><b>Drafting stopped.</b> '
-            f"{html.text(trouble)} What was drafted is kept.</p>"
-        )
+        st.error(message(f"{trouble} What was drafted is kept."), title="Drafting stopped.")
 
 
 def _review(work: Desk, made: Sequence[Draft], *, busy: bool) -> None:
     """The drafts, and what accepting them does."""
     figures = total(made, sum(draft.ms for draft in made) / 1000)
-    html.draw(
-        f'<p class="rf-verdict">{counted(figures.drafted, "draft")}, {figures.repaired} by a '
-        f"second answer, {figures.doubtful} with remarks; {figures.without} without a draft. "
-        f"{html.text(_tokens(figures.usage, work.resources.prices))}</p>"
+    st.markdown(
+        f"{counted(figures.drafted, 'draft')}, {figures.repaired} by a second answer, "
+        f"{figures.doubtful} with remarks; {figures.without} without a draft. "
+        f"{message(tokens(figures.usage, work.resources.prices))}"
     )
     _without(made)
     drafted = [draft for draft in made if draft.rule is not None]
@@ -206,16 +190,13 @@ def _without(made: Sequence[Draft]) -> None:
     for draft in made:
         if draft.rule is None:
             reasons.setdefault(draft.error, []).append(draft.chunk_id)
-    listed = "".join(
-        f"<li>{html.text(ids[0])}{f' and {len(ids) - 1:,} more' if len(ids) > 1 else ''}: "
-        f"{html.text(reason)}</li>"
+    listed = [
+        f"- {message(ids[0])}{f' and {len(ids) - 1:,} more' if len(ids) > 1 else ''}: "
+        f"{message(reason)}"
         for reason, ids in list(reasons.items())[:MOST_REASONS]
-    )
+    ]
     if listed:
-        html.draw(
-            '<div class="rf-effect"><p class="rf-caption">Without a draft; drafting again '
-            f"retries them</p><ul>{listed}</ul></div>"
-        )
+        st.warning("\n".join(listed), title="Without a draft; drafting again retries them")
 
 
 def _offers(work: Desk, drafted: Sequence[Draft], evidence: Evidence) -> list[Offer]:

@@ -5,6 +5,7 @@ their place, findings with their fix, save, undo and redo.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 
@@ -40,22 +41,25 @@ Preview = Callable[[str | None], None]
 """Draws what a rule, as it would be stored, does."""
 
 
-def draw(
-    chunk: Chunk,
-    collection: str,
-    user: User,
-    resources: Resources,
-    *,
-    preview: Preview,
-    guard: Guard | None = None,
-    both: bool = False,
-    more: Sequence[Finding] = (),
-) -> None:
-    """The editor. `both`: form and JSON at once, where there is room; else one at a time. `more`
-    are findings about the stored rule that take other rules to be found."""
+@dataclass(frozen=True, slots=True)
+class Editing:
+    """A chunk whose rule is edited, as `user`. `more` are findings about the stored rule that take
+    other rules to be found."""
+
+    chunk: Chunk
+    collection: str
+    user: User
+    resources: Resources
+    preview: Preview
+    guard: Guard
+    more: Sequence[Finding] = ()
+
+
+def draw(it: Editing, *, both: bool = False) -> None:
+    """The editor. `both`: form and JSON at once, where there is room; else one at a time."""
+    chunk, collection, resources = it.chunk, it.collection, it.resources
     busy = drafting.collect(chunk, collection, resources)
-    drafts: dict[str, str] = state.drafts()
-    text = drafts.get(chunk.id, saving.shown(saving.base(chunk)))
+    text = state.drafts().get(chunk.id, saving.shown(saving.base(chunk)))
     so_far = saving.unfinished(chunk.id, text)
     view = None if both else _view()
     if view != JSON:
@@ -72,24 +76,25 @@ def draw(
         if trouble is not None:
             _bad(f"<b>Not saved:</b> {html.text(trouble.message)}")
         sound = trouble is None and _is_sound(text)
-        _doubt(chunk, collection)
-        said = saving.said(chunk.id) if sound else ""
-        _buttons(chunk, collection, user, resources, guard, busy=busy, said=said)
+        _doubt(it)
+        _buttons(it, busy=busy, said=saving.said(chunk.id) if sound else "")
     kept.draw(chunk, text)
     if trouble is not None and trouble.conflict:
-        _conflict(trouble, collection, guard)
+        _conflict(it, trouble)
     elif sound:
-        _findings(chunk, saving.as_stored(text), more)
-        preview(saving.as_stored(text))
-    place = draft_note.draw(chunk, collection, text, user, resources, busy=busy)
+        _findings(it, saving.as_stored(text))
+        it.preview(saving.as_stored(text))
+    place = draft_note.draw(chunk, collection, text, it.user, resources, busy=busy)
     if place is not None:
         draft_note.wait(place, chunk, collection, resources)
 
 
-def _begin(chunk: Chunk, collection: str, user: User, resources: Resources) -> None:
+def _begin(it: Editing) -> None:
     """Put a rule to begin with into the editor, as a sibling that the user may see has it."""
-    catalogue = resources.bench.collection(collection).catalogue()
-    others = (c for c in (catalogue or {}).values() if c.rule and c.id != chunk.id and user.sees(c))
+    chunk, catalogue = it.chunk, it.resources.bench.collection(it.collection).catalogue()
+    others = (
+        c for c in (catalogue or {}).values() if c.rule and c.id != chunk.id and it.user.sees(c)
+    )
     found = propose(chunk.name, ((each.name, each.rule or "") for each in others))
     saving.draft(chunk.id, found or template(chunk.name))
 
@@ -133,20 +138,9 @@ def _json(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
     _paint(key="rule-painting")
 
 
-def _buttons(
-    chunk: Chunk,
-    collection: str,
-    user: User,
-    resources: Resources,
-    guard: Guard | None,
-    *,
-    busy: bool,
-    said: str,
-) -> None:
+def _buttons(it: Editing, *, busy: bool, said: str) -> None:
     """What can be done with the rule, and `said`, what came of the last of it."""
-    journal = resources.bench.journal
-    can_undo = journal.undoable(collection, chunk.id) is not None
-    can_redo = journal.redoable(collection, chunk.id) is not None
+    chunk, journal = it.chunk, it.resources.bench.journal
     changed = chunk.id in state.drafts()
     with st.container(key="rule-actions", horizontal=True, gap="small"):
         st.button(
@@ -154,34 +148,31 @@ def _buttons(
             key="rule-save",
             type="primary",
             on_click=saving.act,
-            args=("save", chunk.id, saving.base(chunk), collection, guard),
+            args=("save", chunk.id, saving.base(chunk), it.collection, it.guard),
             help="Saves the rule.",
         )
         st.button("Preview", key="rule-preview", help="Check the rule and show what would change.")
-        draft_note.button(chunk, collection, user, resources, busy=busy)
-        st.button(
-            "Undo",
-            key="rule-undo",
-            on_click=saving.act,
-            args=("undo", chunk.id, chunk.rule, collection, guard),
-            disabled=not can_undo,
-            help="Undo the last saved edit of this chunk." if can_undo else "Nothing to undo.",
-        )
-        st.button(
-            "Redo",
-            key="rule-redo",
-            on_click=saving.act,
-            args=("redo", chunk.id, chunk.rule, collection, guard),
-            disabled=not can_redo,
-            help="Redo the edit that was undone." if can_redo else "Nothing to redo.",
-        )
+        draft_note.button(chunk, it.collection, it.user, it.resources, busy=busy)
+        for act, can, about in (
+            ("undo", journal.undoable, "Undo the last saved edit of this chunk."),
+            ("redo", journal.redoable, "Redo the edit that was undone."),
+        ):
+            possible = can(it.collection, chunk.id) is not None
+            st.button(
+                act.capitalize(),
+                key=f"rule-{act}",
+                on_click=saving.act,
+                args=(act, chunk.id, chunk.rule, it.collection, it.guard),
+                disabled=not possible,
+                help=about if possible else f"Nothing to {act}.",
+            )
         # Last, so that no button moves when it comes and goes.
         if not chunk.rule and not changed:
             st.button(
                 "Template",
                 key="rule-template",
                 on_click=_begin,
-                args=(chunk, collection, user, resources),
+                args=(it,),
                 help="A valid rule to start from: that of a chunk whose title differs in a number "
                 "or a name, with this chunk's own in it; else the words of the title.",
             )
@@ -212,9 +203,9 @@ def _is_sound(text: str) -> bool:
     return True
 
 
-def _doubt(chunk: Chunk, collection: str) -> None:
+def _doubt(it: Editing) -> None:
     """What has to be confirmed before it is saved, undone or redone."""
-    found = saving.doubt(chunk.id)
+    found = saving.doubt(it.chunk.id)
     if found is None:
         return
     _bad(f"<b>Not {saving.DONE[found.act]} yet.</b> {html.text(found.spoilt)}")
@@ -222,18 +213,19 @@ def _doubt(chunk: Chunk, collection: str) -> None:
         f"{found.act.capitalize()} anyway",
         key="rule-confirm",
         on_click=saving.act,
-        args=(found.act, chunk.id, found.expected, collection),
+        args=(found.act, it.chunk.id, found.expected, it.collection),
         help="Saves it even though labelled questions would lose relevant chunks.",
     )
 
 
-def _findings(chunk: Chunk, rule: str | None, more: Sequence[Finding]) -> None:
+def _findings(it: Editing, rule: str | None) -> None:
     """What the linter says of the rule in the editor, each with its mend in one click."""
     if not rule:
         return
+    chunk = it.chunk
     found = (
         *lint({chunk.id: rule}, {chunk.id: chunk.title}, {chunk.id: chunk.text}),
-        *(() if is_changed(chunk, rule) else more),
+        *(() if is_changed(chunk, rule) else it.more),
     )
     for number, finding in enumerate(found[:MOST_FINDINGS]):
         _finding(chunk, number, finding)
@@ -262,7 +254,7 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
             )
 
 
-def _conflict(trouble: Trouble, collection: str, guard: Guard | None) -> None:
+def _conflict(it: Editing, trouble: Trouble) -> None:
     """Both versions of a rule that somebody else stored meanwhile."""
     by = f" (by {html.text(trouble.by)})" if trouble.by else ""
     html.draw(f'<p class="rf-caption">Stored rule{by}; yours is still in the editor</p>')
@@ -279,7 +271,7 @@ def _conflict(trouble: Trouble, collection: str, guard: Guard | None) -> None:
             "Overwrite with mine",
             key="rule-overwrite",
             on_click=saving.act,
-            args=("save", trouble.chunk_id, trouble.stored, collection, guard),
+            args=("save", trouble.chunk_id, trouble.stored, it.collection, it.guard),
             help="Replace the stored rule with the text in the editor.",
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import streamlit as st
 
@@ -140,8 +140,7 @@ def _headline(effect: Effect) -> str:
 def _rows(work: Desk, effect: Effect) -> str:
     if not effect.rows:
         return ""
-    name = _namer(work)
-    rows = [_row(row, name) for row in effect.rows]
+    rows = [_row(work, row) for row in effect.rows]
     first, rest = "".join(rows[:MOST_ROWS]), "".join(rows[MOST_ROWS:])
     if not rest:
         return f"<ul>{first}</ul>"
@@ -149,10 +148,10 @@ def _rows(work: Desk, effect: Effect) -> str:
     return f"<ul>{first}</ul><details>{more}</details>"
 
 
-def _row(row: QueryEffect, name: Callable[[str], str]) -> str:
+def _row(work: Desk, row: QueryEffect) -> str:
     others = [i for i in row.lost if i not in row.lost_relevant]
     said = [
-        f'<span class="{look}">{word} {_names(ids, name, len(ids) if look else MOST_NAMES)}</span>'
+        f'<span class="{look}">{word} {_names(work, ids, len(ids) if look else MOST_NAMES)}</span>'
         for word, look, ids in (
             ("loses relevant", "rf-lost", row.lost_relevant),
             ("gains relevant", "rf-gained", row.gained_relevant),
@@ -164,16 +163,7 @@ def _row(row: QueryEffect, name: Callable[[str], str]) -> str:
     return f"<li>{html.text(row.query)}<br>{'; '.join(said)}</li>"
 
 
-def _names(ids: Sequence[str], name: Callable[[str], str], most: int) -> str:
-    more = f" and {len(ids) - most} more" if len(ids) > most else ""
-    return html.text(", ".join(map(name, ids[:most]))) + more
-
-
-def _namer(work: Desk) -> Callable[[str], str]:
-    """Titles, where the chunk may be seen; all hits here may."""
-
-    def name(chunk_id: str) -> str:
-        chunk = work.chunks.get(chunk_id)
-        return chunk.name if chunk is not None else "a chunk that is gone"
-
-    return name
+def _names(work: Desk, ids: Sequence[str], most: int) -> str:
+    chunks = [work.chunks.get(i) for i in ids[:most]]
+    names = ", ".join("a chunk that is gone" if c is None else c.name for c in chunks)
+    return html.text(names) + (f" and {len(ids) - most} more" if len(ids) > most else "")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 import pandas as pd
 import streamlit as st
 
@@ -13,14 +10,15 @@ from ragfilter.evaluate.expectations import (
     FORM,
     NO_CHUNK,
     Broken,
-    Expectation,
     check_rules,
     read_expectations,
 )
 from ragfilter.report import short_title
 from ragfilter.text.numbers import counted
-from ragfilter.ui.look import html
+from ragfilter.ui.look import say
+from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules.desk import TITLE_WIDTH, Desk
+from ragfilter.ui.session import uploads
 
 FILE = "tester-expected"
 MOST_ROWS = 500
@@ -38,9 +36,10 @@ def draw(work: Desk) -> None:
     if file is None:
         return
     try:
-        expected = _read(file.name, file.getvalue())
+        with uploads.as_files(file) as (path,):
+            expected = read_expectations(path)
     except InputError as error:
-        html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(error)}</p>')
+        st.error(message(str(error)))
         return
     hidden: set[str] = set()
     if not work.user.unrestricted:
@@ -53,25 +52,11 @@ def draw(work: Desk) -> None:
         if checked.skipped
         else ""
     )
-    look = "rf-bad" if checked.broken else "rf-good"
-    html.draw(
-        f'<p class="rf-verdict {look}" role="status">{counted(checked.questions, "question")}, '
-        f"{counted(checked.tested, 'expectation')}: <b>{len(checked.broken):,} broken.</b>"
-        f"{skipped}</p>"
-    )
+    told = f"{counted(checked.questions, 'question')}, {counted(checked.tested, 'expectation')}"
+    verdict = st.error if checked.broken else st.success
+    verdict(f"{told}: **{len(checked.broken):,} broken.**{skipped}")
     if checked.broken:
         _table(work, checked.broken)
-
-
-def _read(name: str, content: bytes) -> tuple[Expectation, ...]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "expectations.jsonl")
-        path.write_bytes(content)
-        try:
-            return read_expectations(path)
-        except InputError as error:
-            message = error.message.replace(str(path), name)
-            raise InputError(message, remedy=error.remedy) from None
 
 
 def _table(work: Desk, broken: tuple[Broken, ...]) -> None:
@@ -92,7 +77,7 @@ def _table(work: Desk, broken: tuple[Broken, ...]) -> None:
         height="content" if len(shown) < 10 else 400,
     )
     if len(broken) > MOST_ROWS:
-        html.draw(f'<p class="rf-aside">The first {MOST_ROWS} of {len(broken):,}.</p>')
+        say.aside(f"The first {MOST_ROWS} of {len(broken):,}.")
 
 
 def _name(work: Desk, chunk_id: str) -> str:

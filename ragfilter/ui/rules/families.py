@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import threading
-
 import streamlit as st
 
 from ragfilter.evaluate.proposed import Suggested, likeness_of, suggest
 from ragfilter.stores.labels import ASKED
-from ragfilter.ui.look import html
+from ragfilter.ui.look import say
 from ragfilter.ui.rules import labelled, offers
 from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.rules.offers import Offer
-from ragfilter.ui.session import background
+from ragfilter.ui.session import background, waiting
 from ragfilter.ui.session.background import Job
 
 WANTED, FAMILY = "suggest-wanted", "suggest-family"
-TICK_S = 0.3
 
 
 def draw(work: Desk) -> None:
     """Families, their proposals, and the buttons that accept them."""
-    html.draw(
-        '<p class="rf-aside">A family is a set of chunks whose titles differ in a few numbers that '
-        "words say something about, or in one name or two, and whose texts resemble each other. No "
-        "LLM is asked.</p>"
+    say.aside(
+        "A family is a set of chunks whose titles differ in a few numbers that words say something "
+        "about, or in one name or two, and whose texts resemble each other. No LLM is asked."
     )
     if st.session_state.get(WANTED) != work.collection:
         st.button(
@@ -39,21 +35,14 @@ def draw(work: Desk) -> None:
         if labelled.told(work):
             labelled.wait(work)
         return
-    job = _job(work)
-    if not job.done:
-        place = st.empty()
-        while not job.done:
-            place.html(
-                f'<p class="rf-aside" role="status">Looking for families … {job.seconds:.0f} s</p>'
-            )
-            job.wait(TICK_S)
-        st.rerun()
-    made = job.value()
+    made = waiting.result(_job(work), "suggest-looking", "Looking for families")
+    if made is None:
+        return
     if not made.families:
-        html.draw(
-            '<p class="rf-empty"><b>No families.</b> No three chunks have titles that differ in '
-            "numbers or a name only, such as “Armor Class 6” and “Armor Class 7”, and texts "
-            "alike.</p>"
+        say.empty(
+            "No families.",
+            "No three chunks have titles that differ in numbers or a name only, such as “Armor "
+            "Class 6” and “Armor Class 7”, and texts alike.",
         )
         return
     _family(work, made)
@@ -72,7 +61,7 @@ def _job(work: Desk) -> Job[Suggested]:
         ids, user = list(work.chunks), work.user
         asked = list(resources.bench.labels.queries(work.collection, ASKED).values())
 
-        def look(_: threading.Event) -> Suggested:
+        def look(_: Job[Suggested]) -> Suggested:
             chunks = [c for c in collection.chunks(ids).values() if user.sees(c)]
             return suggest(chunks, asked, known, likeness_of(resources.bench.embedder))
 
@@ -109,8 +98,8 @@ def _family(work: Desk, made: Suggested) -> None:
     left, right = st.columns((1.2, 1), gap="medium")
     with left:
         if family.names:
-            names = html.text(" and one of these: ".join(map(", ".join, family.places)))
-            html.draw(f'<p class="rf-aside">Each rule also asks for one of these: {names}.</p>')
+            names = " and one of these: ".join(map(", ".join, family.places))
+            say.aside(f"Each rule also asks for one of these: {names}.")
         offers.table(work, offered, made.evidence, {"value": [p.value for p in proposals]})
     with right:
         offers.accept(work, offered, "of this family")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 import streamlit as st
 
 from ragfilter.errors import InputError
 from ragfilter.rules import rule_files
 from ragfilter.rules.rule_files import Change, Plan, Refusal
 from ragfilter.text.numbers import counted
-from ragfilter.ui.look import html
-from ragfilter.ui.rules import bulk, desk, diff, effect, labelled
+from ragfilter.ui.look.prose import message
+from ragfilter.ui.rules import bulk, desk, outcome
 from ragfilter.ui.rules.desk import Desk
+from ragfilter.ui.session import uploads
 
-FILE, DOUBTS, PRUNE, SURE = "files-file", "files-doubts", "files-prune", "files-sure"
+FILE, DOUBTS, PRUNE = "files-file", "files-doubts", "files-prune"
 MOST_SHOWN = 20
 
 
@@ -33,10 +31,9 @@ def _export(work: Desk) -> None:
     last_edit = work.resources.bench.journal.last_edit(work.collection)
     work = desk.lay(work.collection, work.settings, work.resources)
     chunks = [chunk for chunk in work.chunks.values() if chunk.rule]
-    html.draw(
-        f'<p class="rf-say"><b>Export</b> {counted(len(chunks), "rule")}, by chunk id. The file is '
-        "meant for version control: <code>ragfilter rules lint</code> and <code>rules test</code> "
-        "check it there.</p>"
+    st.markdown(
+        f"**Export** {counted(len(chunks), 'rule')}, by chunk id. The file is meant for version "
+        "control: `ragfilter rules lint` and `rules test` check it there."
     )
     with st.container(key="files-export", horizontal=True, gap="small"):
         for name, kind, make in (
@@ -67,11 +64,11 @@ def _exported(work: Desk, last_edit: int) -> None:
 
 
 def _import(work: Desk) -> None:
-    html.draw(
-        '<p class="rf-say"><b>Import</b> JSONL or CSV with id and query_must, or drafts. You see '
-        "what would change before anything is saved.</p>"
+    st.markdown(
+        "**Import** JSONL or CSV with id and query_must, or drafts. You see what would change "
+        "before anything is saved."
     )
-    bulk.said()
+    outcome.draw()
     file = st.file_uploader(
         "File of rules", type=["jsonl", "csv"], key=FILE, help="Read as UTF-8, up to 200 MB."
     )
@@ -86,63 +83,33 @@ def _import(work: Desk) -> None:
         help="Also removes the rules of chunks that the file does not name, as for going back to "
         "an earlier version of it.",
     )
+    stored = {i: chunk.rule for i, chunk in work.chunks.items()}
     try:
-        plan = _plan(work, file.name, file.getvalue(), with_doubts=with_doubts, prune=prune)
+        with uploads.as_files(file) as (path,):
+            plan = rule_files.plan(path, stored, with_doubts=with_doubts, prune=prune)
     except InputError as error:
-        html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(error)}</p>')
+        st.error(message(str(error)))
         return
     _planned(work, plan)
-
-
-def _plan(work: Desk, name: str, content: bytes, *, with_doubts: bool, prune: bool) -> Plan:
-    stored = {i: chunk.rule for i, chunk in work.chunks.items()}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "rules.csv" if name.lower().endswith(".csv") else "rules.jsonl")
-        path.write_bytes(content)
-        try:
-            return rule_files.plan(path, stored, with_doubts=with_doubts, prune=prune)
-        except InputError as error:
-            message = error.message.replace(str(path), name)
-            raise InputError(message, remedy=error.remedy) from None
 
 
 def _planned(work: Desk, plan: Plan) -> None:
     pruned = (
         f" ({plan.pruned} of them removals, as the file lacks these rules)" if plan.pruned else ""
     )
-    html.draw(
-        f'<p class="rf-verdict">{counted(len(plan.changes), "rule")} to save{pruned}, '
-        f"{plan.unchanged} unchanged, {len(plan.held)} held back for doubts, {len(plan.refusals)} "
-        "refused.</p>"
+    st.markdown(
+        f"{counted(len(plan.changes), 'rule')} to save{pruned}, {plan.unchanged} unchanged, "
+        f"{len(plan.held)} held back for doubts, {len(plan.refusals)} refused."
     )
-    refused = "".join(
-        f"<li>{_where(each)}: {html.text(each.error)}</li>" for each in plan.refusals[:MOST_SHOWN]
-    )
-    held = "".join(
-        f"<li>{_where(each)}: {html.text('; '.join(each.doubts))}</li>"
-        for each in plan.held[:MOST_SHOWN]
-    )
+    refused = [f"{_where(each)}: {each.error}" for each in plan.refusals[:MOST_SHOWN]]
+    held = [f"{_where(each)}: {'; '.join(each.doubts)}" for each in plan.held[:MOST_SHOWN]]
     if refused or held:
-        html.draw(f'<div class="rf-effect"><ul>{refused}{held}</ul></div>')
-    if not plan.changes:
-        return
-    after = {change.chunk_id: change.after for change in plan.changes}
-    before = {change.chunk_id: change.before for change in plan.changes}
-    sure = effect.confirm(work, after, SURE)
-    st.button(
-        f"Save {counted(len(after), 'rule')}",
-        key="files-save",
-        type="primary",
-        on_click=bulk.save,
-        args=(work, after, before, "import"),
-        disabled=not sure,
-        help="Saves all of them as one step, which can be undone under History.",
-    )
-    diff.draw_all(
-        [(work.chunks[c.chunk_id].name, c.before, c.after) for c in plan.changes], "files-changes"
-    )
-    labelled.wait(work)
+        st.warning("\n".join(f"- {message(each)}" for each in (*refused, *held)))
+    if plan.changes:
+        after = {change.chunk_id: change.after for change in plan.changes}
+        before = {change.chunk_id: change.before for change in plan.changes}
+        bulk.offer(work, after, before, "import", key="files")
 
 
 def _where(each: Change | Refusal) -> str:
-    return f"line {each.line} {html.text(each.chunk_id)}".rstrip()
+    return f"line {each.line} {each.chunk_id}".rstrip()

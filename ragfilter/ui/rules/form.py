@@ -12,8 +12,9 @@ import streamlit as st
 from ragfilter.errors import RuleError
 from ragfilter.rules.rule import MODES, Rule, canonical, parse, pretty
 from ragfilter.text.characters import whole
-from ragfilter.ui.look import html
+from ragfilter.ui.look import say
 from ragfilter.ui.rules import saving
+from ragfilter.ui.session import state
 
 ALL, NONE, MODE, FIELDS = "rule-all", "rule-none", "rule-mode", "rule-fields"
 TYPE = "Type a term and press Enter"
@@ -25,9 +26,7 @@ def draw(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> Non
     try:
         rule = parse(text) if text.strip() else Rule()
     except RuleError:
-        html.draw(
-            '<p class="rf-aside">The form shows the rule as soon as the JSON can be read.</p>'
-        )
+        say.aside("The form shows the rule as soon as the JSON can be read.")
         return
     fields = _fields(chunk_id, rule.contain_one_of)
     write: Given = {
@@ -48,7 +47,7 @@ def draw(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> Non
         single = () if rule.contain is None else (rule.contain,)
         _chips(ALL, (*single, *rule.contain_all_of), "All of", write)
         _chips(NONE, rule.contain_none_of, "None of", write)
-        _show(MODE, rule.match)
+        state.show(MODE, rule.match)
         st.segmented_control(
             "Match",
             MODES,
@@ -74,7 +73,7 @@ def _fields(chunk_id: str, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[s
 
 def _chips(key: str, terms: Sequence[str], label: str, write: Given) -> None:
     chosen = list(dict.fromkeys(terms))
-    _show(key, chosen)
+    state.show(key, chosen)
     st.multiselect(
         label,
         # A term that was removed would be offered, and could come back with the next key.
@@ -96,11 +95,6 @@ HELP = {
     ALL: "The question must contain each of these.",
     NONE: "The question must contain none of these.",
 }
-
-
-def _show(key: str, value: object) -> None:
-    if st.session_state.get(key) != value:
-        st.session_state[key] = value
 
 
 def _write(chunk_id: str, n_fields: int, stored: str | None) -> None:

@@ -14,15 +14,15 @@ from ragfilter.errors import RagfilterError
 from ragfilter.rules import steps
 from ragfilter.rules.journal_rows import Step
 from ragfilter.text.numbers import counted
-from ragfilter.ui.look import html
+from ragfilter.ui.look import say
+from ragfilter.ui.look.prose import message
 from ragfilter.ui.main import grid
-from ragfilter.ui.rules import diff, effect, labelled
+from ragfilter.ui.rules import diff, effect, labelled, outcome
 from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.session import state
 
-PAGE = 50
-MOST_SHOWN = 20
-AT, OPEN, SAID, DOUBT = "history-page", "history-open", "history-said", "history-doubt"
+MOST_LISTED, MOST_SHOWN = 5_000, 20
+OPEN, DOUBT = "history-open", "history-doubt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,33 +36,18 @@ class Doubt:
 
 def draw(work: Desk) -> None:
     """The list, and the step that is chosen in it."""
-    page = int(st.session_state.get(AT, 0))
     found = work.resources.bench.journal.steps(
-        work.collection, among=_among(work), limit=PAGE + 1, offset=page * PAGE
+        work.collection, among=_among(work), limit=MOST_LISTED
     )
     if not found:
-        html.draw(
-            '<p class="rf-empty"><b>No rule has been edited yet.</b> Every change that is saved '
-            "is listed here, with who made it and what it changed.</p>"
+        say.empty(
+            "No rule has been edited yet.",
+            "Every change that is saved is listed here, with who made it and what it changed.",
         )
         return
     left, right = st.columns((1.2, 1), gap="medium")
     with left:
-        with st.container(key="history-pager", horizontal=True, gap="small"):
-            for label, name, to, off in (
-                ("Newer", "history-back", page - 1, page == 0),
-                ("Older", "history-on", page + 1, len(found) <= PAGE),
-            ):
-                st.button(
-                    label,
-                    key=name,
-                    type="tertiary",
-                    on_click=_turn,
-                    args=(to,),
-                    disabled=off,
-                    help=f"Shows {PAGE} changes a page, the latest first.",
-                )
-        _table(work, found[:PAGE])
+        _table(work, found)
     with right, st.container(key="history-panel", border=True, gap="small"):
         _step(work, st.session_state.get(OPEN))
 
@@ -73,8 +58,8 @@ def _among(work: Desk) -> Container[str] | None:
 
 
 def _table(work: Desk, found: Sequence[Step]) -> None:
-    key = f"history-{found[0].edit.id if found else 0}-{len(found)}"
-    st.dataframe(
+    column = st.column_config
+    row = grid.picked(
         pd.DataFrame(
             {
                 "edit": [step.edit.id for step in found],
@@ -84,19 +69,21 @@ def _table(work: Desk, found: Sequence[Step]) -> None:
                 "chunk": [_chunk(work, step) for step in found],
             }
         ),
-        key=key,
-        hide_index=True,
+        (str(step.edit.id) for step in found),
+        name="history",
         height=560,
-        on_select=lambda: _pick(key, [step.edit.id for step in found]),
-        selection_mode=("single-row", "single-cell"),
-        column_config={
-            "edit": st.column_config.NumberColumn("edit", width=50),
-            "when": st.column_config.DatetimeColumn("when", format="YYYY-MM-DD HH:mm", width=120),
-            "who": st.column_config.TextColumn("who", width=80),
-            "what": st.column_config.TextColumn("what", width=120),
-            "chunk": st.column_config.TextColumn("chunk", width=260),
+        columns={
+            "edit": column.NumberColumn(width=50),
+            "when": column.DatetimeColumn(format="YYYY-MM-DD HH:mm", width=120),
+            "who": column.TextColumn(width=80),
+            "what": column.TextColumn(width=120),
+            "chunk": column.TextColumn(width=260),
         },
     )
+    chosen = st.session_state.get(OPEN) if row is None else found[row].edit.id
+    if chosen != st.session_state.get(OPEN):
+        st.session_state[OPEN] = chosen
+        _forget()
 
 
 def _what(step: Step) -> str:
@@ -117,21 +104,10 @@ def _chunk(work: Desk, step: Step) -> str:
     return chunk.name if chunk is not None else step.edit.chunk_id
 
 
-def _pick(key: str, ids: list[int]) -> None:
-    row = grid.clicked(st.session_state[key], len(ids))
-    if row is not None:
-        st.session_state[OPEN] = ids[row]
-        _forget()
-
-
 def _forget() -> None:
     """Something else is being done: what came of the last undo or redo is history."""
-    for name in (SAID, DOUBT):
-        st.session_state.pop(name, None)
-
-
-def _turn(page: int) -> None:
-    st.session_state[AT] = page
+    outcome.forget()
+    st.session_state.pop(DOUBT, None)
 
 
 def _step(work: Desk, edit_id: int | None) -> None:
@@ -146,19 +122,13 @@ def _step(work: Desk, edit_id: int | None) -> None:
         if edit.collection == work.collection and (among is None or edit.chunk_id in among)
     ]
     if not seen:
-        html.draw(
-            '<p class="rf-empty"><b>No change is open.</b> Click a row to see what it changed, and '
-            "to undo or redo it.</p>"
+        say.empty(
+            "No change is open.", "Click a row to see what it changed, and to undo or redo it."
         )
         return
     first = seen[0]
-    html.draw(
-        f'<p class="rf-verdict">Edit {first.id} by {html.text(first.who)}: '
-        f"{counted(len(seen), 'rule')}.</p>"
-    )
-    message: tuple[str, str] | None = st.session_state.get(SAID)
-    if message is not None:
-        html.draw(f'<p class="rf-verdict {message[0]}" role="alert">{html.text(message[1])}</p>')
+    st.markdown(message(f"Edit {first.id} by {first.who}: {counted(len(seen), 'rule')}."))
+    outcome.draw()
     _doubt(work, first.id)
     own = first.kind == "edit"
     with st.container(key="history-actions", horizontal=True, gap="small"):
@@ -185,7 +155,7 @@ def _step(work: Desk, edit_id: int | None) -> None:
         chunk = work.chunks.get(edit.chunk_id)
         diff.draw(edit.chunk_id if chunk is None else chunk.name, edit.before, edit.after)
     if len(seen) > MOST_SHOWN:
-        html.draw(f'<p class="rf-aside">and {len(seen) - MOST_SHOWN:,} more</p>')
+        say.aside(f"and {len(seen) - MOST_SHOWN:,} more")
 
 
 def _doubt(work: Desk, edit_id: int) -> None:
@@ -219,13 +189,11 @@ def _go(work: Desk, edit_id: int, again: bool, sure: bool = False) -> None:
         spoilt = "" if sure else effect.guard_changes(work, changes)
         if spoilt:
             st.session_state[DOUBT] = Doubt(edit_id, again, changes)
-            st.session_state[SAID] = ("rf-bad", f"Not {word} yet. {spoilt}")
+            outcome.put(f"Not {word} yet. {spoilt}", good=False)
             return
         made = act(store, journal, edit_id=edit_id, who=work.resources.deployment.user, among=among)
     except RagfilterError as error:
-        st.session_state[SAID] = ("rf-bad", f"Not done: {error}")
+        outcome.put(f"Not done: {error}", good=False)
     else:
-        st.session_state[SAID] = (
-            "rf-good", f"{word.capitalize()}: {counted(len(made), 'rule')}.",
-        )  # fmt: skip
+        outcome.put(f"{word.capitalize()}: {counted(len(made), 'rule')}.", good=True)
         state.renew()

@@ -5,26 +5,23 @@ background, without the judge.
 
 from __future__ import annotations
 
-import tempfile
-import threading
 from dataclasses import replace
-from pathlib import Path
 from zlib import crc32
 
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from ragfilter.errors import InputError, RagfilterError
 from ragfilter.evaluate import run
 from ragfilter.evaluate.beir import Labels, read
 from ragfilter.evaluate.effect import Labelled, make_labelled
 from ragfilter.stores.labels import ASKED
-from ragfilter.ui.look import html
+from ragfilter.ui.look import say
+from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules.desk import Desk
-from ragfilter.ui.session import background
+from ragfilter.ui.session import background, uploads, waiting
 from ragfilter.ui.session.background import Job
 
 DROPPED, TRIES = "rules-labels", "rules-tries"
-TICK_S = 0.3
 MOST_ASKED, MOST_LABELLED = 200, 500
 """Of the questions asked the last so many are taken, of the labelled ones the first."""
 NONE = (
@@ -56,25 +53,17 @@ def mark(work: Desk) -> int:
     return 0 if found is None else crc32(repr((found.queries, found.qrels)).encode())
 
 
-def drop(collection: str, queries: bytes, qrels: bytes) -> None:
+def drop(collection: str, queries: UploadedFile, qrels: UploadedFile) -> None:
     """Use the labels of two files. Raises InputError that names file and line."""
-    with tempfile.TemporaryDirectory() as folder:
-        paths = Path(folder, "queries.jsonl"), Path(folder, "qrels.tsv")
-        for path, content in zip(paths, (queries, qrels), strict=True):
-            path.write_bytes(content)
-        try:
-            read_ = read(*paths)
-        except InputError as error:
-            message = str(error.message).replace(f"{folder}/", "")
-            raise InputError(message, remedy=error.remedy) from None
-    st.session_state.setdefault(DROPPED, {})[collection] = read_
+    with uploads.as_files(queries, qrels) as paths:
+        st.session_state.setdefault(DROPPED, {})[collection] = read(*paths)
 
 
 def gathered(work: Desk, *, asked: bool = False) -> Labelled | None:
     """The labelled questions, or those `asked`, with the rules as they are now; None while they are
     being gathered, and where there are none or they cannot be."""
     job = _job(work, asked=asked)
-    if job is None or not job.done or job.future.exception() is not None:
+    if job is None or not job.done or job.failure:
         return None
     made = job.value()
     key = ("renewed", id(job), work.version)
@@ -105,37 +94,25 @@ def wait(work: Desk, *, asked: bool = False) -> None:
     job = _job(work, asked=asked)
     if job is None or job.done:
         return
-    place = st.empty()
     which = "questions asked" if asked else "labelled questions"
-    while not job.done:
-        place.html(
-            f'<p class="rf-aside" role="status">Gathering the {which}, once … '
-            f"{job.seconds:.0f} s</p>"
-        )
-        job.wait(TICK_S)
+    waiting.until_done(job, "rules-gathering", f"Gathering the {which}, once")
     st.rerun()
 
 
 def told(work: Desk, *, asked: bool = False) -> bool:
     """Whether there are such questions; where not, how to get some is drawn."""
     if (history(work) if asked else labels(work)) is None:
-        html.draw(f'<p class="rf-aside">{NONE_ASKED if asked else NONE}</p>')
+        say.aside(NONE_ASKED if asked else NONE)
         return False
     job = _job(work, asked=asked)
-    error = job.future.exception() if job is not None and job.done else None
-    if error is not None:
-        why = str(error) if isinstance(error, RagfilterError) else "An unexpected error."
-        html.draw(
-            '<p class="rf-verdict rf-bad" role="alert"><b>The questions could not be '
-            f"gathered.</b> {html.text(why)}</p>"
-        )
+    if job is not None and job.failure:
+        st.error(message(job.failure), title="The questions could not be gathered")
         st.button("Gather again", key="rules-gather", on_click=_again, help="Tries again.")
         return False
     found = None if asked else labels(work)
     if found is not None and len(found.qrels) > MOST_LABELLED:
-        html.draw(
-            f'<p class="rf-aside">Measured on the first {MOST_LABELLED} of '
-            f"{len(found.qrels):,} labelled questions.</p>"
+        say.aside(
+            f"Measured on the first {MOST_LABELLED} of {len(found.qrels):,} labelled questions."
         )
     return True
 
@@ -161,12 +138,8 @@ def _job(work: Desk, *, asked: bool) -> Job[Labelled] | None:
     if job is None:
         backends = work.resources.backends(work.collection)
 
-        def gather(stop: threading.Event) -> Labelled:
-            def going_on(done: int, total: int) -> None:
-                if stop.is_set():
-                    raise RagfilterError("It was stopped.")
-
-            pools = run.gather_all(wanted, settings, backends, work.user, progress=going_on)
+        def gather(job: Job[Labelled]) -> Labelled:
+            pools = run.gather_all(wanted, settings, backends, work.user, progress=job.step)
             return make_labelled(pools, found.qrels, settings, work.user)
 
         job = work.resources.labelled.put(key, background.start(gather))

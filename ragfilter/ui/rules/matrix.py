@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -15,11 +15,12 @@ from ragfilter.report import short_title
 from ragfilter.rules.overview import brief
 from ragfilter.rules.rule import parse, written
 from ragfilter.text.numbers import counted
-from ragfilter.ui.look import html, numbers
+from ragfilter.ui.look import numbers, say
+from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import desk, labelled
 from ragfilter.ui.rules.desk import Desk
 
-CHOSEN, MISTAKE, SOURCE = "matrix-rule", "matrix-mistake", "matrix-source"
+CHOSEN, SOURCE = "matrix-rule", "matrix-source"
 SOURCES = LABELLED, ASKED = ("Labelled questions", "Questions asked")
 HELP = {
     "queries": "Questions for which the rule decides a chunk that was retrieved.",
@@ -32,8 +33,20 @@ HELP = {
     "Δrecall without": "How much the mean recall would gain without the rule.",
     "fires": "never: it blocks no retrieved chunk. always: it lets none pass.",
 }
-WIDTHS = {"conflicts": 66, "ΔF1 without": 84, "Δrecall without": 104}
+FORMATS = {"precision": "%.2f", "ΔF1 without": "%+.4f", "Δrecall without": "%+.4f"}
+WIDTHS = {**dict.fromkeys(HELP), "conflicts": 66, "ΔF1 without": 84, "Δrecall without": 104}
 """In pixels, so that a window of 900 shows what a rule harms."""
+
+
+def columns(widths: Mapping[str, int | None]) -> dict[str, Any]:
+    """The figures of the matrix as columns of a table."""
+    config = st.column_config
+    return {
+        name: config.TextColumn(width=width, help=HELP[name])
+        if name == "fires"
+        else config.NumberColumn(width=width, help=HELP[name], format=FORMATS.get(name))
+        for name, width in widths.items()
+    }
 
 
 def last(work: Desk) -> Matrix | None:
@@ -83,10 +96,7 @@ def draw(work: Desk) -> None:
         labelled.wait(work, asked=from_history)
         return
     if not made.rules:
-        html.draw(
-            '<p class="rf-empty"><b>No rules yet.</b> Write one under Chunks, or let Suggest '
-            "propose some.</p>"
-        )
+        say.empty("No rules yet.", "Write one under Chunks, or let Suggest propose some.")
     else:
         over = (
             counted(made.queries, "question") + " asked"
@@ -94,18 +104,13 @@ def draw(work: Desk) -> None:
             else counted(made.queries, "labelled question") + ", the most harmful first"
         )
         fell = f"; {made.waiting:,} fell back for lack of rerank scores" if made.waiting else ""
-        html.draw(
-            f'<p class="rf-aside">{numbers.count(len(made.rules))} rules over {over}{fell}.</p>'
-        )
+        say.aside(f"{numbers.count(len(made.rules))} rules over {over}{fell}.")
         names = [_chunks(work, row.chunk_ids) for row in made.rules]
         briefs = [brief(row.rule) for row in made.rules]
         _table("matrix-table", "chunk", names, made.rules, briefs)
         _parts(work, made, asked)
     if made.crowding:
-        html.draw(
-            '<p class="rf-caption">Chunks without a rule that crowd results: often retrieved, '
-            "labelled irrelevant</p>"
-        )
+        say.aside("Chunks without a rule that crowd results: often retrieved, labelled irrelevant")
         st.dataframe(
             pd.DataFrame(
                 {
@@ -127,33 +132,27 @@ def _key(work: Desk) -> tuple[object, ...]:
 
 
 def _labels(work: Desk) -> None:
-    with st.expander("Labelled questions", key="matrix-labels"):
-        with st.form("labels", border=False):
-            queries = st.file_uploader(
-                "queries.jsonl",
-                type=["jsonl"],
-                key="labels-queries",
-                help='One {"_id": "…", "text": "…"} a line, as in BEIR.',
-            )
-            qrels = st.file_uploader(
-                "qrels.tsv",
-                type=["tsv", "txt", "qrels"],
-                key="labels-qrels",
-                help="query-id, corpus-id and score a line, as in BEIR or TREC.",
-            )
-            sent = st.form_submit_button("Use these labels", help="For this session.")
-        if sent:
-            st.session_state.pop(MISTAKE, None)
+    with st.expander("Labelled questions", key="matrix-labels"), st.form("labels", border=False):
+        queries = st.file_uploader(
+            "queries.jsonl",
+            type=["jsonl"],
+            key="labels-queries",
+            help='One {"_id": "…", "text": "…"} a line, as in BEIR.',
+        )
+        qrels = st.file_uploader(
+            "qrels.tsv",
+            type=["tsv", "txt", "qrels"],
+            key="labels-qrels",
+            help="query-id, corpus-id and score a line, as in BEIR or TREC.",
+        )
+        if st.form_submit_button("Use these labels", help="For this session."):
             if queries is None or qrels is None:
-                st.session_state[MISTAKE] = "Both files are needed. Choose queries and qrels."
-            else:
-                try:
-                    labelled.drop(work.collection, queries.getvalue(), qrels.getvalue())
-                except InputError as error:
-                    st.session_state[MISTAKE] = str(error)
-        mistake = st.session_state.get(MISTAKE)
-        if mistake:
-            html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(mistake)}</p>')
+                st.error("Both files are needed. Choose queries and qrels.")
+                return
+            try:
+                labelled.drop(work.collection, queries, qrels)
+            except InputError as error:
+                st.error(message(str(error)))
 
 
 def _chunks(work: Desk, ids: Sequence[str]) -> str:
@@ -165,9 +164,8 @@ def _chunks(work: Desk, ids: Sequence[str]) -> str:
 def _table(
     key: str, first: str, names: Sequence[str], rows: Sequence[RuleRow], rules: Sequence[str]
 ) -> None:
-    column = st.column_config
     # What harms first: a narrow window shows the first columns.
-    columns: dict[str, Sequence[Any]] = {
+    table: dict[str, Sequence[Any]] = {
         first: names,
         "conflicts": [len(row.conflicts) for row in rows],
         "ΔF1 without": [row.delta_f1 for row in rows],
@@ -180,26 +178,15 @@ def _table(
         "precision": [row.precision for row in rows],
         "fires": [row.fires for row in rows],
     }
-    forms = {"precision": "%.2f", "ΔF1 without": "%+.4f", "Δrecall without": "%+.4f"}
+    text = st.column_config.TextColumn
     st.dataframe(
-        pd.DataFrame(columns),
+        pd.DataFrame(table),
         key=key,
         hide_index=True,
         height=400,
         placeholder="–",
-        # A group may be long, and figures follow it.
-        column_config={
-            first: column.TextColumn(first, width=200),
-            "rule": column.TextColumn("rule", width="medium"),
-            "fires": column.TextColumn("fires", help=HELP["fires"]),
-        }
-        | {
-            name: column.NumberColumn(
-                name, help=HELP[name], format=forms.get(name), width=WIDTHS.get(name)
-            )
-            for name in columns
-            if name not in (first, "rule", "fires")
-        },
+        # A group may be long, and figures stand behind it.
+        column_config={first: text(width=200), "rule": text(width="medium"), **columns(WIDTHS)},
     )
 
 
@@ -219,7 +206,7 @@ def _parts(work: Desk, made: Matrix, asked: Labelled) -> None:
             st.button(
                 "Edit",
                 key="matrix-edit",
-                on_click=_edit,
+                on_click=desk.edit,
                 args=(chosen,),
                 help="Opens the chunk under Chunks.",
             )
@@ -234,7 +221,7 @@ def _parts(work: Desk, made: Matrix, asked: Labelled) -> None:
     _table("matrix-parts", "part", places, parts, [written(rule, place) for place in places])
     conflicts = by_id[chosen].conflicts
     if conflicts:
-        html.draw('<p class="rf-caption">Questions whose relevant chunk the rule blocks</p>')
+        say.aside("Questions whose relevant chunk the rule blocks")
         st.dataframe(
             pd.DataFrame(
                 {
@@ -246,8 +233,3 @@ def _parts(work: Desk, made: Matrix, asked: Labelled) -> None:
             hide_index=True,
             height="content",
         )
-
-
-def _edit(chunk_id: str) -> None:
-    desk.open_(chunk_id)
-    st.session_state["rules-part"] = "Chunks"

@@ -15,12 +15,13 @@ from ragfilter.model import Chunk
 from ragfilter.report import short_title
 from ragfilter.rules.rule import parse, pretty
 from ragfilter.text.numbers import counted
-from ragfilter.ui.look import html
-from ragfilter.ui.rules import bulk, desk, diff, effect, matrix, saving
+from ragfilter.ui.look import say
+from ragfilter.ui.look.prose import message
+from ragfilter.ui.rules import bulk, desk, diff, effect, matrix, outcome, saving
 from ragfilter.ui.rules.desk import Desk
 
 ONE, DOUBTS = "suggest-one", "suggest-doubts"
-FIGURES = ("blocks", "passes", "overlap", "conflicts")
+FIGURES = ("blocks", "passes", "overlap", "conflicts", "ΔF1 without", "Δrecall without")
 SURE, ONE_SURE = "suggest-sure", "suggest-one-sure"
 
 
@@ -39,7 +40,6 @@ def table(
 ) -> None:
     """The offers with their row of the matrix; `more` are further columns."""
     rows = [evidence.rows.get(each.rule) for each in offers]
-    column = st.column_config
     st.dataframe(
         pd.DataFrame(
             {
@@ -64,13 +64,9 @@ def table(
         hide_index=True,
         placeholder="–",
         column_config={
-            **{name: column.NumberColumn(name, help=matrix.HELP[name]) for name in FIGURES},
-            **{
-                name: column.NumberColumn(name, help=matrix.HELP[name], format="%+.4f")
-                for name in ("ΔF1 without", "Δrecall without")
-            },
-            "would drop": column.NumberColumn(
-                "would drop", help="Labelled questions that would lose this chunk."
+            **matrix.columns(dict.fromkeys(FIGURES)),
+            "would drop": st.column_config.NumberColumn(
+                help="Labelled questions that would lose this chunk."
             ),
         },
     )
@@ -78,7 +74,7 @@ def table(
 
 def accept(work: Desk, offers: Sequence[Offer], whose: str) -> None:
     """What accepting them does, and the buttons. `whose` names the rules: ``of this family``."""
-    bulk.said()
+    outcome.draw()
     new = [each for each in offers if work.chunks[each.chunk.id].rule != each.rule]
     sure = [each for each in new if not each.doubts]
     with_doubts = len(sure) < len(new) and st.checkbox(
@@ -89,8 +85,8 @@ def accept(work: Desk, offers: Sequence[Offer], whose: str) -> None:
     taken = new if with_doubts else sure
     replaced = sum(bool(work.chunks[each.chunk.id].rule) for each in taken)
     if replaced:
-        has = "has a rule, which is" if replaced == 1 else "have a rule, which is"
-        html.draw(f'<p class="rf-aside"><b>{counted(replaced, "chunk")}</b> {has} replaced.</p>')
+        has = "has" if replaced == 1 else "have"
+        say.aside(f"{counted(replaced, 'chunk')} {has} a rule, which is replaced.")
     sure_of_it = effect.confirm(work, {each.chunk.id: each.rule for each in taken}, SURE)
     st.button(
         f"Accept {counted(len(taken), 'rule')} {whose}",
@@ -126,7 +122,7 @@ def _one(work: Desk, offers: Sequence[Offer]) -> None:
     stored = work.chunks[each.chunk.id].rule
     spoilt = effect.spoilt(work, {each.chunk.id: each.rule}) if stored != each.rule else ""
     if spoilt:
-        html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(spoilt)}</p>')
+        st.error(message(spoilt))
     # By chunk: what was confirmed of one holds for no other.
     sure = not spoilt or st.checkbox("Accept it anyway", key=f"{ONE_SURE}-{chosen}")
     with st.container(key="suggest-actions", horizontal=True, gap="small"):
@@ -146,7 +142,7 @@ def _one(work: Desk, offers: Sequence[Offer]) -> None:
             help="Puts it into the editor under Chunks. Nothing is saved.",
         )
     for doubt in each.doubts:
-        html.draw(f'<p class="rf-aside"><b>Doubt:</b> {html.text(doubt)}</p>')
+        st.caption(f"**Doubt:** {message(doubt)}")
     diff.draw(each.chunk.name, stored, each.rule)
 
 
@@ -161,5 +157,4 @@ def _accept(work: Desk, offers: Sequence[Offer]) -> None:
 
 def _edit(each: Offer, stored: str | None) -> None:
     saving.put(each.chunk.id, pretty(parse(each.rule)), stored)
-    desk.open_(each.chunk.id)
-    st.session_state["rules-part"] = "Chunks"
+    desk.edit(each.chunk.id)

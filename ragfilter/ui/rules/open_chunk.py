@@ -9,9 +9,9 @@ import streamlit as st
 
 from ragfilter.model import Chunk
 from ragfilter.rules.overview import Listing
-from ragfilter.ui.look import html
+from ragfilter.ui.look import html, say
 from ragfilter.ui.rules import desk, editor, effect, labelled
-from ragfilter.ui.rules.desk import OPEN, PAGE, Desk
+from ragfilter.ui.rules.desk import OPEN, Desk
 
 TEXT_HEIGHT = 150
 
@@ -23,22 +23,15 @@ def draw(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
     with st.container(key="rules-panel", border=True, gap="small"):
         _steps(place, ids)
         if chunk is None:
-            html.draw(
-                '<p class="rf-empty"><b>No chunk is open.</b> Click a row, or press Next to begin '
-                "with the first.</p>"
-            )
+            say.empty("No chunk is open.", "Click a row, or press Next to begin with the first.")
             return
         _head(chunk)
-        editor.draw(
-            chunk,
-            work.collection,
-            work.user,
-            work.resources,
-            preview=partial(effect.preview, work, chunk),
-            guard=partial(effect.guard, work),
-            both=True,
-            more=[rows.shared[chunk.id]] if chunk.id in rows.shared else (),
+        shared = [rows.shared[chunk.id]] if chunk.id in rows.shared else []
+        preview, guard = partial(effect.preview, work, chunk), partial(effect.guard, work)
+        here = editor.Editing(
+            chunk, work.collection, work.user, work.resources, preview, guard, shared
         )
+        editor.draw(here, both=True)
         labelled.wait(work)
 
 
@@ -61,12 +54,12 @@ def _steps(place: int | None, ids: Sequence[str]) -> None:
                 else "Opens the row before.",
             )
         if place is not None:
-            html.draw(f'<p class="rf-aside">{place + 1:,} of {len(ids):,}</p>', width="content")
+            st.caption(f"{place + 1:,} of {len(ids):,}", width="content")
 
 
 def _go(place: int, chunk_id: str) -> None:
     desk.open_(chunk_id)
-    desk.turn(place // PAGE)
+    desk.turn(place)
 
 
 def _head(chunk: Chunk) -> None:

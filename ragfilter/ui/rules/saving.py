@@ -106,16 +106,14 @@ def act(
             _warn(f"Not {DONE[act]} yet. {spoilt}")
             return
         if act == "save":
-            made = edits.save(
+            made: object = edits.save(
                 store, journal, chunk_id=chunk_id, rule=text, expected=expected, who=who
             )
-            st.session_state[SAID] = (chunk_id, "Saved." if made else "Nothing to save.")
-        elif act == "undo":
-            edits.undo(store, journal, who=who, chunk_id=chunk_id, expected=expected)
-            st.session_state[SAID] = (chunk_id, "Undone.")
         else:
-            edits.redo(store, journal, who=who, chunk_id=chunk_id, expected=expected)
-            st.session_state[SAID] = (chunk_id, "Redone.")
+            again = edits.undo if act == "undo" else edits.redo
+            made = again(store, journal, who=who, chunk_id=chunk_id, expected=expected)
+        said = f"{DONE[act].capitalize()}." if made else "Nothing to save."
+        st.session_state[SAID] = (chunk_id, said)
     except ConflictError as error:
         st.session_state[TROUBLE] = _conflict(error, chunk_id, collection, resources)
         _warn(f"Not saved: {error}")
@@ -125,24 +123,20 @@ def act(
     else:
         _drop(chunk_id)
         drafting.forget(chunk_id)
-        _follow(collection, version, resources)
-
-
-def _follow(collection: str, version: str, resources: Resources) -> None:
-    try:
-        questions.follow(collection, version, resources)
-    except RagfilterError:
-        # Putting the question again says what is wrong.
-        state.renew()
+        try:
+            questions.follow(collection, version, resources)
+        except RagfilterError:
+            # Putting the question again says what is wrong.
+            state.renew()
 
 
 def _brought_back(act: Act, store: RuleStore, journal: Journal, chunk_id: str) -> str | None:
-    """The rule as undo or redo would bring it back; None if there is nothing to bring back."""
-    if act == "undo":
-        edit = edits.can_undo(store, journal, chunk_id)
-        return None if edit is None else edit.before or ""
-    edit = edits.can_redo(store, journal, chunk_id)
-    return None if edit is None else edit.after or ""
+    """The rule as undo or redo would bring it back; None where there is nothing to bring back."""
+    find = edits.can_undo if act == "undo" else edits.can_redo
+    edit = find(store, journal, chunk_id)
+    if edit is None:
+        return None
+    return (edit.before if act == "undo" else edit.after) or ""
 
 
 def _warn(message: str) -> None:

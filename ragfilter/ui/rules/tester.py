@@ -15,7 +15,8 @@ from ragfilter.rules.explain import Explanation, Part, explain
 from ragfilter.rules.match import rule_book
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
-from ragfilter.ui.look import html
+from ragfilter.ui.look import html, say
+from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import expected
 from ragfilter.ui.rules.desk import OPEN, Desk
 
@@ -47,27 +48,28 @@ def _questions(work: Desk) -> None:
     every = [line.strip() for line in whole(text or "").splitlines() if line.strip()]
     questions = every[:MOST]
     if not questions:
-        html.draw(
-            '<p class="rf-empty"><b>No questions yet.</b> Paste some to see which rules let '
-            "their chunk pass, which block it, and which never block.</p>"
+        say.empty(
+            "No questions yet.",
+            "Paste some to see which rules let their chunk pass, which block it, and which never "
+            "block.",
         )
         return
     if len(every) > MOST:
-        html.draw(f'<p class="rf-aside">Only the first {MOST:,} are read.</p>')
+        say.aside(f"Only the first {MOST:,} are read.")
     of_rule: dict[str, list[str]] = defaultdict(list)
     for chunk in work.chunks.values():
         if chunk.rule:
             of_rule[chunk.rule].append(chunk.id)
     if not of_rule:
-        html.draw('<p class="rf-empty"><b>No rules yet.</b> Every chunk passes.</p>')
+        say.empty("No rules yet.", "Every chunk passes.")
         return
     book = rule_book(tuple(of_rule))
     passes = book.count_passes(questions)
     if book.errors:
         left_out = counted(len(book.errors), "rule")
-        html.draw(
-            f'<p class="rf-verdict rf-bad" role="alert">Left out: {left_out} that cannot be read, '
-            "so that every question passes. Filter Chunks by the state invalid.</p>"
+        st.error(
+            f"Left out: {left_out} that cannot be read, so that every question passes. Filter "
+            "Chunks by the state invalid."
         )
     readable = {rule: ids for rule, ids in of_rule.items() if rule not in book.errors}
     _table(work, readable, passes, len(questions))
@@ -87,9 +89,9 @@ def _table(work: Desk, of_rule: dict[str, list[str]], passes: dict[str, int], as
     }
     never = len(of_kind[NEVER])
     always = len(rows) - len(of_kind[PASS])
-    html.draw(
-        f'<p class="rf-verdict">{counted(asked, "question")}, {counted(len(rows), "rule")}: '
-        f"{len(rows) - never - always} block some, {always} block all, {never} never act.</p>"
+    st.markdown(
+        f"{counted(asked, 'question')}, {counted(len(rows), 'rule')}: "
+        f"{len(rows) - never - always} block some, {always} block all, {never} never act."
     )
     kind = st.segmented_control(
         "Rules",
@@ -119,16 +121,12 @@ def _table(work: Desk, of_rule: dict[str, list[str]], passes: dict[str, int], as
         hide_index=True,
         height=260,
         column_config={
-            "passes": st.column_config.NumberColumn(
-                "passes", help="Questions that meet the rule.", width=80
-            ),
-            "blocks": st.column_config.NumberColumn(
-                "blocks", help="Questions that do not.", width=80
-            ),
+            "passes": st.column_config.NumberColumn(help="Questions that meet the rule.", width=80),
+            "blocks": st.column_config.NumberColumn(help="Questions that do not.", width=80),
         },
     )
     if len(chosen) > MOST_ROWS:
-        html.draw(f'<p class="rf-aside">The first {MOST_ROWS} rules of {len(chosen):,}.</p>')
+        say.aside(f"The first {MOST_ROWS} rules of {len(chosen):,}.")
 
 
 def _one(work: Desk, questions: list[str], rules: dict[str, str]) -> None:
@@ -163,7 +161,7 @@ def _one(work: Desk, questions: list[str], rules: dict[str, str]) -> None:
     try:
         made = explain(rules[chunk_id], questions[at])
     except RuleError as error:
-        html.draw(f'<p class="rf-verdict rf-bad" role="alert">{html.text(error)}</p>')
+        st.error(message(str(error)))
         return
     html.draw(_explained(made, whole(questions[at])))
 

@@ -5,14 +5,25 @@ from __future__ import annotations
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
-from ragfilter.ui.look import hint, html
+from ragfilter.ui.look import hint, say
 from ragfilter.ui.main import problems
 from ragfilter.ui.panels import clearance
-from ragfilter.ui.rules import bulk, chunks, desk, files, history, matrix, suggestions, tester
+from ragfilter.ui.rules import (
+    bulk,
+    categories,
+    chunks,
+    desk,
+    drafts,
+    families,
+    files,
+    history,
+    matrix,
+    outcome,
+    tester,
+)
 from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.session.visit import Visit
 
-PARTS = CHUNKS, *_ = ("Chunks", "Bulk", "Suggest", "Matrix", "Tester", "Files", "History")
 PART_WAS = "rules-part-was"
 ABOUT = (
     "Chunks: find a chunk and edit its rule. Bulk: one change over all chunks that the filter "
@@ -27,9 +38,9 @@ def draw(visit: Visit) -> None:
     with st.container(key="rules-bar", horizontal=True, vertical_alignment="center", gap="small"):
         part = st.segmented_control(
             "Part",
-            PARTS,
-            key="rules-part",
-            default=CHUNKS,
+            list(PARTS),
+            key=desk.PART,
+            default="Chunks",
             required=True,
             persist_state="session",
             label_visibility="collapsed",
@@ -38,42 +49,38 @@ def draw(visit: Visit) -> None:
     try:
         work = desk.lay(st.session_state.collection, visit.settings, visit.resources)
         problems.incomplete(visit.incomplete)
-        _hidden(work)
+        if not work.user.unrestricted:
+            say.aside(
+                f"Seen as {clearance.called(work.user)}. What this user may not see is left out as "
+                "if it did not exist. View as on the Inspect page changes that."
+            )
         # Of another part nothing stays while this one is made.
         fresh = st.session_state.get(PART_WAS) != part
         st.session_state[PART_WAS] = part
         if fresh:
-            bulk.forget()
+            outcome.forget()
         with (st.empty() if fresh else st).container(key="rules-work"):
             desk.check(work)
-            _part(str(part), work)
+            PARTS[str(part)](work)
     except RagfilterError as error:
         problems.show(error)
 
 
-def _part(part: str, work: Desk) -> None:
-    match part:
-        case "Bulk":
-            bulk.draw(work)
-        case "Suggest":
-            suggestions.draw(work)
-        case "Matrix":
-            matrix.draw(work)
-        case "Tester":
-            tester.draw(work)
-        case "Files":
-            files.draw(work)
-        case "History":
-            history.draw(work)
-        case _:
-            chunks.draw(work)
+def _suggest(work: Desk) -> None:
+    way = st.segmented_control(
+        "Way",
+        list(WAYS),
+        key="suggest-way",
+        default="Families",
+        required=True,
+        persist_state="session",
+        label_visibility="collapsed",
+    )
+    WAYS[str(way)](work)
 
 
-def _hidden(work: Desk) -> None:
-    """Say as whom the page is seen, where that may hide something."""
-    if not work.user.unrestricted:
-        html.draw(
-            f'<p class="rf-aside">Seen as {html.text(clearance.called(work.user))}. What this '
-            "user may not see is left out as if it did not exist. <b>View as</b> on the Inspect "
-            "page changes that.</p>"
-        )
+WAYS = {"Families": families.draw, "LLM drafts": drafts.draw, "Templates": categories.draw}
+PARTS = {
+    "Chunks": chunks.draw, "Bulk": bulk.draw, "Suggest": _suggest, "Matrix": matrix.draw,
+    "Tester": tester.draw, "Files": files.draw, "History": history.draw,
+}  # fmt: skip
