@@ -15,7 +15,7 @@ from ragfilter.ingest.uploads import SUFFIXES
 from ragfilter.stores.chroma.store import check_name
 from ragfilter.ui.collections import draft as drafts
 from ragfilter.ui.collections.draft import Draft
-from ragfilter.ui.look import html
+from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import literal, message
 from ragfilter.ui.session.resources import Resources
 from ragfilter.ui.session.visit import Visit
@@ -39,7 +39,7 @@ MOST_TOLD = 5
 
 def draw(visit: Visit) -> None:
     """The files, their preview, and the button that indexes them. Raises InputError."""
-    html.draw('<h2 class="rf-head">Add data</h2>')
+    say.heading("Add data")
     resources = visit.resources
     limit = resources.deployment.max_upload_mb
     folder = st.segmented_control(
@@ -63,9 +63,9 @@ def draw(visit: Visit) -> None:
         _refusals(refused)
         _discard_button()
     if draft is None:
-        html.draw(
-            '<p class="rf-empty">Drop Markdown, text, PDF, CSV, JSONL or OpenAPI files, or a zip '
-            "of them. You see how they would be cut before anything is indexed.</p>"
+        say.aside(
+            "Drop Markdown, text, PDF, CSV, JSONL or OpenAPI files, or a zip of them. You see how "
+            "they would be cut before anything is indexed."
         )
         return
     _refusals(draft.refused)
@@ -107,7 +107,7 @@ def _columns(names: Mapping[str, int]) -> dict[str, str]:
     """Which column holds which field; empty if the header already names them."""
     if not names:
         return {}
-    html.draw('<p class="rf-caption">Columns of the CSV files. Others are kept as metadata.</p>')
+    say.aside("Columns of the CSV files. Others are kept as metadata.")
     chosen: dict[str, str] = {}
     with st.container(key="columns", horizontal=True, gap="small"):
         for field, (label, about) in MAPPED.items():
@@ -137,20 +137,15 @@ def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> st
 
 def _chunks(records: Sequence[Record]) -> None:
     """The first chunks as they would be stored."""
-    html.draw('<p class="rf-caption">The first chunks</p>')
-    cards = "".join(_card(record) for record in records)
-    html.draw(f'<div class="rf-chunks" tabindex="0">{cards}</div>')
-
-
-def _card(record: Record) -> str:
-    chunk = record.chunk
-    facts = [chunk.source, f"page {chunk.page}" if chunk.page is not None else ""]
-    facts += [f"{len(chunk.text):,} characters"]
-    told = html.text(" · ".join(filter(None, facts)))
-    return (
-        f"<article><h3>{html.text(chunk.title or chunk.id)}</h3><small>{told}</small>"
-        f"<p>{html.text(chunk.text)}</p></article>"
-    )
+    say.aside("The first chunks")
+    with st.container(key="first-chunks", height=416, gap="xsmall"):
+        for record in records:
+            chunk = record.chunk
+            facts = [chunk.source, f"page {chunk.page}" if chunk.page is not None else ""]
+            facts += [f"{len(chunk.text):,} characters"]
+            st.markdown(f"**{literal(chunk.title or chunk.id)}**")
+            say.aside(" · ".join(filter(None, facts)))
+            st.text(chunk.text)
 
 
 def _refusals(refused: Sequence[InputError]) -> None:
@@ -192,7 +187,7 @@ def _index(visit: Visit, draft: Draft, reading: Reading) -> None:
         " For another one, start the app with RAGFILTER_EMBEDDING_MODEL set: a name or path of "
         "sentence-transformers, or openai:NAME."
     )  # fmt: skip
-    html.draw(f'<p class="rf-aside">Embedding model: {html.text(embedder)}.{other}</p>')
+    say.aside(f"Embedding model: {embedder}.{other}")
 
 
 def _discard_button() -> None:

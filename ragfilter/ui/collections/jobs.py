@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from ragfilter.errors import RagfilterError
 from ragfilter.indexing.queue import Job, Queue
 from ragfilter.text.pace import in_words
-from ragfilter.ui.look import html, numbers
+from ragfilter.ui.look import numbers, say
 from ragfilter.ui.look.prose import literal, message
-from ragfilter.ui.main import problems
-from ragfilter.ui.session import collections
+from ragfilter.ui.session import collections, state
 from ragfilter.ui.session.resources import Resources
 
 LOOK_S = 1.0
@@ -23,7 +24,7 @@ def draw(resources: Resources) -> None:
     jobs = queue.jobs()
     if not jobs:
         return
-    html.draw('<h2 class="rf-head">Indexing</h2>')
+    say.heading("Indexing")
     # Looked at again by itself only while there is something to see.
     st.fragment(_all, run_every=LOOK_S if any(job.standing.open for job in jobs) else None)(queue)
 
@@ -94,7 +95,7 @@ def _buttons(job: Job, queue: Queue) -> None:
         if at.open:
             st.button(
                 "Stop", key=f"stop-{job.id}", icon=":material/stop:", on_click=_try,
-                args=(queue, "stop", job.id), help="Stops after the current batch. What is "
+                args=(queue.stop, job.id), help="Stops after the current batch. What is "
                 "embedded is kept.",
             )  # fmt: skip
             return
@@ -109,16 +110,16 @@ def _buttons(job: Job, queue: Queue) -> None:
         else:
             st.button(
                 "Go on", key=f"go-on-{job.id}", icon=":material/play_arrow:", on_click=_try,
-                args=(queue, "go_on", job.id), help="Indexes what is still missing.",
+                args=(queue.go_on, job.id), help="Indexes what is still missing.",
             )  # fmt: skip
         st.button(
-            "Dismiss", key=f"dismiss-{job.id}", on_click=_try, args=(queue, "remove", job.id),
+            "Dismiss", key=f"dismiss-{job.id}", on_click=_try, args=(queue.remove, job.id),
             help="Takes this off the list. A collection stays as it is.",
         )  # fmt: skip
 
 
-def _try(queue: Queue, what: str, job_id: str) -> None:
+def _try(act: Callable[[str], None], job_id: str) -> None:
     try:
-        getattr(queue, what)(job_id)
+        act(job_id)
     except RagfilterError as error:
-        problems.show(error, retry=False)
+        state.notice(str(error))

@@ -14,7 +14,7 @@ from ragfilter.model import User
 from ragfilter.stores import manage
 from ragfilter.stores.export import export
 from ragfilter.ui.collections import theirs
-from ragfilter.ui.look import html
+from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import literal
 from ragfilter.ui.main import problems
 from ragfilter.ui.session import collections, state
@@ -26,11 +26,10 @@ STATES = {True: "complete", False: "incomplete"}
 
 def draw(visit: Visit, user: User) -> None:
     """A table of what there is, and the actions for one of them. Raises StoreError."""
-    html.draw('<h2 class="rf-head">Collections</h2>')
+    say.heading("Collections")
     if not visit.collections:
-        html.draw(
-            '<p class="rf-empty">No collection yet. Add files on the left, or build a sample on '
-            "the Inspect page.</p>"
+        say.empty(
+            "No collection yet.", "Add files on the left, or build a sample on the Inspect page."
         )
         theirs.elsewhere(visit.resources)
         return
