@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -11,11 +11,12 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Json, Place, Where, in_words
 from ragfilter.cli.rules.effect import Saving, effect_document, effect_text
 from ragfilter.cli.rules.group import FOUND, rules
+from ragfilter.cli.rules.select import select
 from ragfilter.errors import InputError
+from ragfilter.rules import bulk as changes
+from ragfilter.rules.bulk import Change, Plan
+from ragfilter.rules.bulk import plan as make_plan
 from ragfilter.text.numbers import counted
-
-if TYPE_CHECKING:
-    from ragfilter.rules.bulk import Change, Plan
 
 ONE = "Pass one of --set-rule, --add-group, --spellings-of, --replace and --remove."
 
@@ -57,8 +58,6 @@ def bulk(
     """
     change = _change(set_rule, group, anchor, spellings, swap, remove=remove)
     viewer = filtering.viewer
-    from ragfilter.cli.rules.select import select
-    from ragfilter.rules.bulk import plan as make_plan
 
     with place.open("rules") as bench:
         selected = select(bench.collection(place.collection), where or (), user=viewer)
@@ -86,7 +85,6 @@ def _change(
     *,
     remove: bool,
 ) -> Change:
-    from ragfilter.rules import bulk as changes
 
     given = [set_rule is not None, bool(group), anchor is not None, swap is not None, remove]
     if sum(given) != 1:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,11 +16,11 @@ from ragfilter.cli.options import Json, Place, Viewing, Where, in_words
 from ragfilter.cli.rules.group import rules, select_rules
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
+from ragfilter.ingest.files import read_lines
+from ragfilter.rules.explain import Explanation, explain
+from ragfilter.rules.match import RuleBook
 from ragfilter.text.characters import whole
 from ragfilter.text.numbers import counted
-
-if TYPE_CHECKING:
-    from ragfilter.rules.explain import Explanation
 
 SHOWN_TERMS = 4
 FIRES = ("always", "sometimes", "never")
@@ -58,8 +58,6 @@ def check(
     for one in chosen.chunks:
         of_rule.setdefault(one.rule or "", []).append(one.id)
     if chunk is None:
-        from ragfilter.rules.match import RuleBook
-
         book = RuleBook(of_rule)
         counts = book.count_passes(questions)
         rows = [
@@ -70,7 +68,6 @@ def check(
         document = place.head(chosen.incomplete) | {"questions": len(questions), "rules": rows}
         parts.emit(parts.dumps(document) if as_json else _text(rows, len(questions)))
         return
-    from ragfilter.rules.explain import explain
 
     rule = next((r for r, ids in of_rule.items() if chunk in ids), None)
     if rule is None:
@@ -85,8 +82,6 @@ def check(
 
 def _questions(file: Path | None) -> list[str]:
     if file is not None:
-        from ragfilter.ingest.files import read_lines
-
         lines = list(read_lines(file))
     else:
         lines = sys.stdin.read().splitlines()

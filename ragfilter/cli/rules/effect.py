@@ -14,12 +14,14 @@ import typer
 from ragfilter.cli import parts
 from ragfilter.cli.labelled import Chosen, read_labels
 from ragfilter.cli.options import SET_HELP, Filtering, Place, QrelsFile
+from ragfilter.evaluate import run
+from ragfilter.evaluate.beir import Labels
+from ragfilter.evaluate.effect import Effect, document, measure_effect
+from ragfilter.layers.clearance import viewer
+from ragfilter.model import User
 from ragfilter.text.numbers import counted
 
 if TYPE_CHECKING:
-    from ragfilter.evaluate.beir import Labels
-    from ragfilter.evaluate.effect import Effect
-    from ragfilter.model import User
     from ragfilter.settings.schema import Settings
     from ragfilter.workbench import Workbench
 
@@ -120,8 +122,6 @@ def _effect_of(
 ) -> Effect | None:
     """What changes (chunk id to rule) do to labelled queries; what the labels lack is told. None
     if no queries were named and the workspace has no labels."""
-    from ragfilter.evaluate import run
-    from ragfilter.evaluate.effect import measure_effect
 
     settings, user = filtering.load().settings, filtering.user
     known, settings = labels_of(labelled, bench, place, user, settings)
@@ -144,7 +144,6 @@ def labels_of(
     """The labelled queries that were named, else all that the workspace has, None if it has
     none; and the settings to gather them with. What named labels lack is told."""
     from ragfilter.evaluate import stored
-    from ragfilter.layers.clearance import viewer
 
     queries, qrels = labelled
     if queries is not None:
@@ -161,7 +160,6 @@ def effect_document(effect: Effect | None) -> dict[str, Any]:
     """The key `effect`, where one was measured."""
     if effect is None:
         return {}
-    from ragfilter.evaluate.effect import document
 
     return {"effect": document(effect)}
 

@@ -12,6 +12,7 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import OTHER_OUT, Place, Viewing, Where
 from ragfilter.cli.rules.group import rules, select_rules
 from ragfilter.files import write_text
+from ragfilter.rules import rule_files as files
 
 
 @command(rules)
@@ -29,7 +30,6 @@ def export(
         # Read before the rules, so that no edit counts as exported that the file lacks.
         last_edit = bench.journal.last_edit(place.collection)
     chosen = select_rules(place, viewing, where)
-    from ragfilter.rules import rule_files as files
 
     if files.is_csv(out):
         text = files.csv_text(chosen.chunks)

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragfilter.cli import parts
 from ragfilter.cli.options import OTHER_OUT, Filtering, Place
 from ragfilter.cli.rules.effect import effect_document, effect_text, labels_of
+from ragfilter.cli.rules.select import select
 from ragfilter.errors import InputError
+from ragfilter.evaluate import run
+from ragfilter.evaluate.effect import make_labelled
+from ragfilter.evaluate.proposed import Suggested, likeness_of, suggest
+from ragfilter.evaluate.rule_matrix import RuleRow, row_document
 from ragfilter.files import kind, write_text
+from ragfilter.rules.families import Proposal
 from ragfilter.text.numbers import counted, signed
-
-if TYPE_CHECKING:
-    from ragfilter.evaluate.proposed import Suggested
-    from ragfilter.evaluate.rule_matrix import RuleRow
-    from ragfilter.rules.families import Proposal
 
 
 def suggest_families(
@@ -34,10 +35,6 @@ def suggest_families(
     as_json: bool,
 ) -> None:
     """Print the proposals, or write them to `out`. Raises InputError."""
-    from ragfilter.cli.rules.select import select
-    from ragfilter.evaluate import run
-    from ragfilter.evaluate.effect import make_labelled
-    from ragfilter.evaluate.proposed import likeness_of, suggest
     from ragfilter.stores.labels import ASKED
 
     if out is not None and kind(out):
@@ -70,7 +67,6 @@ def suggest_families(
 
 def record(each: Proposal, made: Suggested) -> dict[str, Any]:
     """A proposal as a line of drafts, with its evidence."""
-    from ragfilter.evaluate.rule_matrix import row_document
 
     row = made.evidence.rows.get(each.rule)
     lost = made.evidence.losses.get(each.chunk.id, ())

@@ -8,16 +8,14 @@ the owner of the workspace.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ragfilter.cli import parts
 from ragfilter.cli.app import make_group
 from ragfilter.cli.options import Place, Viewing, in_words
-
-if TYPE_CHECKING:
-    from ragfilter.cli.rules.select import Selection
+from ragfilter.cli.rules.select import Selection, select
 
 FOUND = 1
 rules = make_group(
@@ -35,7 +33,6 @@ OneChunk = Annotated[
 def select_rules(place: Place, viewing: Viewing, where: Sequence[str] | None) -> Selection:
     """The selected chunks that have a rule. Missing ones are reported."""
     user = viewing.viewer
-    from ragfilter.cli.rules.select import select
 
     with place.open("rules") as bench:
         selected = select(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,11 +13,10 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Json, Place
 from ragfilter.cli.rules.effect import Saving, effect_document, effect_text
 from ragfilter.cli.rules.group import FOUND, rules
+from ragfilter.rules import rule_files as files
+from ragfilter.rules.rule_files import Change, Plan
 from ragfilter.text.characters import in_one_line
 from ragfilter.text.numbers import counted
-
-if TYPE_CHECKING:
-    from ragfilter.rules.rule_files import Change, Plan
 
 HELD = (
     "Correct the drafts held back and remove their remarks from the file, or add --with-doubts "
@@ -49,7 +48,6 @@ def import_(
     Lines that cannot be used are listed and left out; drafts with remarks are held back. Exits
     with 1 if there are any, or if nothing was saved because labelled queries would lose recall.
     """
-    from ragfilter.rules import rule_files as files
 
     with place.open("rules") as bench:
         store = bench.collection(place.collection)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,11 +15,13 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import Filtering, Json, Place, Where
 from ragfilter.cli.rules.effect import Saved, Saving, effect_document, effect_text
 from ragfilter.cli.rules.group import FOUND, rules
+from ragfilter.cli.rules.select import select
 from ragfilter.errors import InputError
+from ragfilter.rules.lint import SEVERITIES, Finding, by_severity
+from ragfilter.rules.lint import lint as find
+from ragfilter.rules.mend import mend
+from ragfilter.rules.rule_files import read
 from ragfilter.text.numbers import counted
-
-if TYPE_CHECKING:
-    from ragfilter.rules.lint import Finding
 
 
 @command(rules)
@@ -63,9 +65,6 @@ def lint(
             )
         return _lint_file(rules_file, as_json=as_json)
     viewer = filtering.viewer
-    from ragfilter.cli.rules.select import select
-    from ragfilter.rules.lint import lint as find
-    from ragfilter.rules.mend import mend
 
     mended: Mapping[str, str] = {}
     saved = Saved(None, wanted=True, done=False)
@@ -102,8 +101,6 @@ def lint(
 
 
 def _lint_file(path: Path, *, as_json: bool) -> int:
-    from ragfilter.rules.lint import lint as find
-    from ragfilter.rules.rule_files import read
 
     read_chunks, refusals = read(path)
     chunks = {i: chunk for i, chunk in read_chunks.items() if chunk.rule}
@@ -121,7 +118,6 @@ def _lint_file(path: Path, *, as_json: bool) -> int:
 
 def lint_document(name: str, rules: int, findings: Sequence[Finding]) -> dict[str, Any]:
     """`name` is that of a collection or file."""
-    from ragfilter.rules.lint import SEVERITIES
 
     counts = Counter(finding.severity for finding in findings)
     return {
@@ -134,7 +130,6 @@ def lint_document(name: str, rules: int, findings: Sequence[Finding]) -> dict[st
 
 def lint_text(collection: str, rules: int, findings: Sequence[Finding]) -> str:
     """Errors first, each with what a better rule would be, where one can be offered."""
-    from ragfilter.rules.lint import SEVERITIES, by_severity
 
     lines: list[str] = []
     for finding in by_severity(findings):

@@ -5,7 +5,7 @@ Rules page.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,12 +13,12 @@ from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import MOST, Json, Place, Viewing, in_words
 from ragfilter.cli.rules.group import rules
+from ragfilter.cli.rules.select import Selection
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
+from ragfilter.report import short_title
+from ragfilter.rules.overview import STATES, Checks, Filter, Row, brief, make_listing
 from ragfilter.text.numbers import chunks as counted_chunks
-
-if TYPE_CHECKING:
-    from ragfilter.rules.overview import Row
 
 TITLE_WIDTH = 44
 
@@ -62,8 +62,6 @@ def list_(
 ) -> None:
     """List chunks with their rules, most urgent first."""
     user = viewing.viewer
-    from ragfilter.cli.rules.select import Selection
-    from ragfilter.rules.overview import STATES, Checks, Filter, make_listing
 
     known = (*STATES, "changed")
     unknown = next((state for state in states or () if state not in known), None)
@@ -93,7 +91,6 @@ def list_(
 
 
 def _document(row: Row) -> dict[str, Any]:
-    from ragfilter.rules.overview import brief
 
     chunk = row.chunk
     return {
@@ -109,8 +106,6 @@ def _document(row: Row) -> dict[str, Any]:
 
 
 def _text(rows: Sequence[Row]) -> str:
-    from ragfilter.report import short_title
-    from ragfilter.rules.overview import brief
 
     if not rows:
         return ""

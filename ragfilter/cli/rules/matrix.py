@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,10 +15,12 @@ from ragfilter.cli.options import SET_HELP, Filtering, Json, Place, QrelsFile, i
 from ragfilter.cli.rules.group import rules
 from ragfilter.cli.table import table
 from ragfilter.errors import InputError
+from ragfilter.evaluate import rule_matrix, run
+from ragfilter.evaluate.rule_matrix import Matrix, RuleRow
+from ragfilter.ingest.files import read_lines
+from ragfilter.layers.clearance import viewer
+from ragfilter.rules.rule import parse, shorten, written
 from ragfilter.text.numbers import counted, signed
-
-if TYPE_CHECKING:
-    from ragfilter.evaluate.rule_matrix import Matrix, RuleRow
 
 MOST_CROWDING = 10
 
@@ -54,9 +56,6 @@ def matrix(
     # Gathered with rules in force, so that the pools are wide enough for what passes them.
     settings = settings.with_values({"query_must.enabled": True})
     user = filtering.user
-    from ragfilter.evaluate import rule_matrix, run
-    from ragfilter.ingest.files import read_lines
-    from ragfilter.layers.clearance import viewer
     from ragfilter.stores.labels import ASKED
 
     asked: dict[str, tuple[Mapping[str, str], Any]] = {}
@@ -108,7 +107,6 @@ def matrix(
 
 
 def _document(made: dict[str, Matrix | tuple[RuleRow, ...]]) -> dict[str, Any]:
-    from ragfilter.evaluate import rule_matrix
 
     return {
         name: [rule_matrix.row_document(row) for row in one]
@@ -120,8 +118,6 @@ def _document(made: dict[str, Matrix | tuple[RuleRow, ...]]) -> dict[str, Any]:
 
 def _text(one: Matrix | tuple[RuleRow, ...]) -> str:
     if isinstance(one, tuple):
-        from ragfilter.rules.rule import parse, shorten, written
-
         named = [f"{row.place} {shorten(written(parse(row.rule), row.place))}" for row in one]
         return _rows(one, "part", named)
     text = _rows(one.rules, "chunks", [_named(row.chunk_ids) for row in one.rules])

@@ -19,11 +19,13 @@ from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import SET_HELP, Filtering, Json, Place, QrelsFile, Where
 from ragfilter.cli.rules.group import rules
+from ragfilter.cli.rules.select import select
 from ragfilter.errors import InputError, SettingsError
+from ragfilter.rules import drafting as runs
+from ragfilter.rules.draft import Draft
 
 if TYPE_CHECKING:
     from ragfilter.models.chat import OpenAIChat
-    from ragfilter.rules.draft import Draft
     from ragfilter.settings.deployment import Deployment
 
 SAMPLE = 40
@@ -88,8 +90,6 @@ def suggest(
         )
     user = viewing.viewer
     from ragfilter.cli.rules import drafting
-    from ragfilter.cli.rules.select import select
-    from ragfilter.rules import drafting as runs
     from ragfilter.rules.templates import with_folder
 
     done = drafting.drafted_before(out, place.collection) if out else set()

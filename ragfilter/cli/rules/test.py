@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,10 +14,9 @@ from ragfilter.cli.app import command
 from ragfilter.cli.options import Json, Place, Viewing
 from ragfilter.cli.rules.group import FOUND, rules
 from ragfilter.errors import InputError
+from ragfilter.evaluate.expectations import Checked, Expectation, check_rules, read_expectations
+from ragfilter.rules import rule_files as files
 from ragfilter.text.numbers import counted
-
-if TYPE_CHECKING:
-    from ragfilter.evaluate.expectations import Checked, Expectation
 
 
 @command(rules, name="test")
@@ -36,15 +35,12 @@ def run_expectations(
     as_json: Json = False,
 ) -> int:
     """Check that rules keep and drop the chunks that a file expects. Exits with 1 if not."""
-    from ragfilter.evaluate.expectations import check_rules, read_expectations
 
     expected: Sequence[Expectation] = read_expectations(file)
     known: Mapping[str, str | None]
     hidden: frozenset[str] = frozenset()
     incomplete = ""
     if rules_file is not None:
-        from ragfilter.rules import rule_files as files
-
         named = {i: None for expectation in expected for i, _ in expectation.wanted}
         in_file, refusals = files.read(rules_file)
         for each in refusals:
