@@ -86,26 +86,25 @@ def test_two_settings_are_compared_and_taken_along(
     assert "set=" not in page.url
 
 
-@pytest.mark.parametrize(("width", "dark"), [(400, False), (1440, True)])
 def test_inspect_hands_out_a_report_that_fits_and_prints(
-    open_tab: OpenTab, browser: Browser, tmp_path: Path, width: int, dark: bool
+    open_tab: OpenTab, browser: Browser, tmp_path: Path
 ) -> None:
     tab = open_tab({"profile": "full", "q": CLERIC, "collection": "demo"})
     tab.rest().expect_kept(2)
     with tab.page.expect_download() as offered:
         tab.keyed("download-report", "button").click()
-    told = read(browser, offered.value, tmp_path / "report.html", width=width, dark=dark)
-    expect(told.locator("h1")).to_have_text(CLERIC)
-    expect(told.locator(".chunk")).to_have_count(2)
-    assert told.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    light = told.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert light is not dark
-    # On paper it is always light, and nothing is cut off at the right.
-    told.emulate_media(media="print")
-    ground = told.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert ground == "rgb(255, 255, 255)"
-    assert told.pdf(format="A4").startswith(b"%PDF")
-    told.context.close()
+    for width, dark in ((400, False), (1440, True)):
+        told = read(browser, offered.value, tmp_path / "report.html", width=width, dark=dark)
+        expect(told.locator("h1")).to_have_text(CLERIC)
+        expect(told.locator(".chunk")).to_have_count(2)
+        assert told.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        ground = "getComputedStyle(document.body).backgroundColor"
+        assert (told.evaluate(ground) == "rgb(255, 255, 255)") is not dark
+        # On paper it is always light, and nothing is cut off at the right.
+        told.emulate_media(media="print")
+        assert told.evaluate(ground) == "rgb(255, 255, 255)"
+        assert told.pdf(format="A4").startswith(b"%PDF")
+        told.context.close()
 
 
 def read(browser: Browser, offered: Any, to: Path, *, width: int = 1100, dark: bool = False) -> Any:
