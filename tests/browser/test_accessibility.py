@@ -1,0 +1,53 @@
+"""axe-core over every page in a real browser, light and dark: no critical or serious finding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from ragfilter.ingest import demo
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+CLERIC = {"q": demo.queries()["cleric-ac6"], "profile": "full", "collection": "demo"}
+CHUNK = CLERIC | {"chunk": "attack-matrix-clerics-ac-7", "panel": "Chunk"}
+GRAVE = ("critical", "serious")
+
+
+def pages(tab: Any) -> Iterator[str]:
+    """Bring every page and mode before `tab` in turn; the name of each, once it stands."""
+    expect(tab.chunk).to_be_visible()
+    tab.edit_rule()
+    yield "rule editor"
+    tab.choose("panel-box", "Answer")
+    expect(tab.keyed("answer-unfiltered")).to_be_visible()
+    tab.rest()
+    yield "Inspect"
+    for page in ("Rules", "Evaluate", "Tune", "Compare", "Collections"):
+        tab.page.get_by_test_id("stTopNavLink").get_by_text(page, exact=True).click()
+        expect(tab.page).to_have_url(re.compile(rf"/{page.lower()}\b"))
+        tab.rest()
+        yield page
+    tab.page.get_by_test_id("stTopNavLink").get_by_text("Inspect", exact=True).click()
+    tab.rest().click("present-button")
+    expect(tab.page.locator(".rf-used")).to_have_count(2)
+    tab.rest()
+    yield "Present"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_no_page_has_a_grave_fault(open_tab: Callable[..., Any], dark: bool) -> None:
+    tab = open_tab(CHUNK, dark=dark)
+    found = [
+        (page, fault["id"], node["html"])
+        for page in pages(tab)
+        for fault in Axe().run(tab.page).response["violations"]
+        if fault["impact"] in GRAVE
+        for node in fault["nodes"]
+    ]
+    assert not found
