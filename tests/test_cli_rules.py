@@ -775,7 +775,7 @@ def test_an_import_is_one_step_that_is_undone_whole(run: Run, tmp_path: Path) ->
     file = write(tmp_path / "in.jsonl", *given, {"id": "nobody", "query_must": None})
     run("import", file, code=1)
     assert [run.rule(i) for i in ("cleric-7", "troll", "boat")] == [GOOD] * 3
-    assert len(run.json("undo")) == 3
+    assert len(run.json("undo")["edits"]) == 3
     assert [run.rule(i) for i in ("cleric-7", "troll", "boat")] == [None, OTHER, None]
 
 
@@ -879,7 +879,8 @@ def test_history_undo_and_redo(run: Run, tmp_path: Path, monkeypatch: pytest.Mon
     run("import", file)
     assert run("undo") == "undo of edit 1: the rule of boat is none\n"
     assert run.rule("boat") is None
-    assert run.json("redo", "boat")["kind"] == "redo"
+    (redone,) = run.json("redo", "boat")["edits"]
+    assert redone["kind"] == "redo"
     assert run.rule("boat") == '{"contain":"boat"}'
     head, *rows = run("history").splitlines()
     assert head.split() == ["edit", "when", "who", "kind", "state", "chunk", "rule"]

@@ -185,7 +185,9 @@ def test_an_undo_or_redo_that_loses_labelled_recall_asks_once_more(
             printed = run(what, *which, *named, code=1)
             assert "Nothing was saved" in run.err
             assert "loses relevant troll" in printed
-        assert run.json(what, *named, code=1) == []
+        refused = run.json(what, *named, code=1)
+        assert (refused["saved"], refused["edits"]) == (False, [])
+        assert "troll" in refused["effect"]["changed"][0]["lost_relevant"]
         assert run.rule("troll") == OTHER
         run(what, *named, "--yes")
         assert run.rule("troll") == bad

@@ -9,7 +9,7 @@ import typer
 from ragfilter.cli import parts
 from ragfilter.cli.app import command
 from ragfilter.cli.options import MOST, Filtering, Json, Place
-from ragfilter.cli.rules.effect import Asking, effect_text
+from ragfilter.cli.rules.effect import Asking, effect_document, effect_text
 from ragfilter.cli.rules.group import FOUND, OneChunk, rules
 from ragfilter.cli.rules.history import edit_document
 from ragfilter.errors import InputError
@@ -101,8 +101,8 @@ def _change(
             one = edits.redo if again else edits.undo
             made = (one(store, journal, who=who, chunk_id=chunk),)
     if as_json:
-        documents = [edit_document(each) for each in made]
-        parts.emit(parts.dumps(documents[0] if len(documents) == 1 else documents))
+        document = {"saved": wanted, "edits": [edit_document(each) for each in made]}
+        parts.emit(parts.dumps(document | effect_document(effect)))
     else:
         parts.emit("".join(map(_text, made[:MOST_TOLD])))
         if len(made) > MOST_TOLD:
