@@ -10,9 +10,7 @@ conflicts    blocks of chunks that are labelled relevant
 precision    of its blocks, how many are not labelled relevant
 delta_f1     mean F1 without the rule less mean F1 with it; `delta_recall` alike. Above 0 it harms.
 
-*Retrieved* is what a search for the next chunks whose rules hold goes through: the hits down to the
-last that a later layer can look at, and those behind it that their rule pins. What else lies there
-a rule may block as well, to no effect.
+What is *retrieved* is told in `ragfilter.evaluate.asked`.
 
 A rule is a rule text: chunks that share one share a row. A part of a rule (a group, a term) decides
 a chunk where the rule without that part would decide otherwise, or no longer pin it.
@@ -21,22 +19,16 @@ a chunk where the rule without that part would decide otherwise, or no longer pi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
-from itertools import accumulate
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ragfilter.engine.replay import keep, replay, retrieved, with_rules
-from ragfilter.engine.retrieve import used
+from ragfilter.evaluate.asked import Asked, ready
 from ragfilter.evaluate.beir import Qrels
-from ragfilter.evaluate.metrics import Scores, precision_recall_f1, relevant_of
-from ragfilter.layers.base import LayerInput
-from ragfilter.layers.clearance import viewer, visible
-from ragfilter.layers.registry import LAYERS
-from ragfilter.layers.spec import LayerSpec
-from ragfilter.model import PUBLIC, Chunk, Hit, Pool, User
-from ragfilter.rules.match import RuleBook, Scan
+from ragfilter.evaluate.metrics import precision_recall_f1
+from ragfilter.layers.clearance import viewer
+from ragfilter.model import PUBLIC, Chunk, Pool, User
+from ragfilter.rules.match import RuleBook
 from ragfilter.rules.rule import parse, parts, without
 from ragfilter.settings.schema import Settings
 
@@ -108,57 +100,6 @@ class Matrix:
         return {chunk_id: cost for chunk_id, cost in costs.items() if cost}
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A question made ready: `seen` are the hits retrieved that the user sees, `passing` the ids of
-    those that pass. `kept` and `scores` are those with every rule in force.
-
-    A rule that blocks and is removed lets its chunks join the `survivors` of the rules, and changes
-    nothing else: what is pinned, and what the layers `behind` may look at, stays. `blocked` has
-    by id how many survivors stand before a chunk, and the chunk without its rule.
-    """
-
-    id: str
-    pool: Pool
-    settings: Settings
-    user: User
-    scan: Scan
-    seen: tuple[Hit, ...]
-    passing: frozenset[str]
-    survivors: tuple[Hit, ...]
-    blocked: Mapping[str, tuple[int, Hit]]
-    behind: tuple[LayerSpec, ...]
-    inputs: LayerInput
-    relevant: frozenset[str]
-    kept: tuple[str, ...] = ()
-    scores: Scores | None = None
-    waiting: bool = False
-
-    def let_pass(self, freed: Sequence[str]) -> tuple[tuple[str, ...], bool]:
-        """What is kept where the rules of `freed`, blocked and in the order retrieved, do not
-        count, and whether a layer waits for something."""
-        if self.settings.judge.enabled:
-            # Its expansions reach what was not retrieved, where rules count as well.
-            return self.with_rules(dict.fromkeys(freed))
-        hits = list(self.survivors)
-        for place, hit in reversed([self.blocked[i] for i in freed]):
-            hits.insert(place, hit)
-        kept, needs = keep(self.behind, tuple(hits), self.inputs)
-        return _ids(kept), bool(needs)
-
-    def with_rules(self, rules: Mapping[str, str | None]) -> tuple[tuple[str, ...], bool]:
-        """The same with other rules on some chunks: a rule that holds may pin its chunks."""
-        changed = with_rules(self.pool, rules)
-        result = replay(changed, self.settings, self.user, self.scan)
-        return _ids(result.kept), bool(result.needs)
-
-    def ruled_by(self, rule: str) -> frozenset[str]:
-        """The ids of all that has this rule, also of what lies behind: where the first of them are
-        no longer pinned, the next would be."""
-        hits = (*self.pool.hits, *self.pool.reachable)
-        return frozenset(hit.id for hit in hits if hit.chunk.rule == rule)
-
-
 @dataclass(slots=True)
 class _Tally:
     """A row while it is counted."""
@@ -171,7 +112,7 @@ class _Tally:
     f1: float = 0.0
     recall: float = 0.0
 
-    def add(self, asked: _Asked, freed: frozenset[str], passes: int, kept: Sequence[str]) -> None:
+    def add(self, asked: Asked, freed: frozenset[str], passes: int, kept: Sequence[str]) -> None:
         """Count a question: without the rule or part, `freed` would pass and `kept` be kept."""
         self.queries += 1
         self.blocks += len(freed)
@@ -213,7 +154,7 @@ def build_matrix(
     those alone: the rest is a matrix of its own, with empty `qrels`. What `user` may not see is
     left out, of the chunks too.
     """
-    asked = _ready(pools, qrels, settings, user)
+    asked = ready(pools, qrels, settings, user)
     viewed = viewer(user, settings)
     ids: dict[str, list[str]] = defaultdict(list)
     for chunk in chunks:
@@ -262,7 +203,7 @@ def build_parts(
     ids = [chunk.id for chunk in chunks if chunk.rule == rule and viewed.sees(chunk)]
     labelled = sum(i in qrels for i in pools)
     met = {i: p for i, p in pools.items() if any(hit.chunk.rule == rule for hit in p.hits)}
-    asked = _ready(met, qrels, settings, user)
+    asked = ready(met, qrels, settings, user)
     rests = {place: without(read, place) for place in parts(read)}
     tallies = {place: _Tally() for place in rests}
     book = RuleBook(rests.values())
@@ -301,89 +242,7 @@ def row_document(row: RuleRow) -> dict[str, Any]:
     return asdict(row) | {"fires": row.fires}
 
 
-def _ready(pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User) -> list[_Asked]:
-    settings = settings.with_values({"query_must.enabled": True})
-    user = viewer(user, settings)
-    if not settings.judge.enabled:
-        # Nothing hidden is left, so that clearance need not be asked over and over. A judge's
-        # prompt tells what it was made of, so there the pool stays as it was asked about.
-        pools = {i: visible(pool, user) for i, pool in pools.items()}
-        settings = settings.with_values({"clearance.enabled": False})
-        user = viewer(user, settings)
-    rules = {hit.chunk.rule: None for pool in pools.values() for hit in pool.hits}
-    book = RuleBook(filter(None, rules))
-    unruled: dict[str, Chunk] = {}
-
-    def without_rule(chunk: Chunk) -> Chunk:
-        return unruled.get(chunk.id) or unruled.setdefault(chunk.id, replace(chunk, rule=None))
-
-    ask = partial(_prepare, book=book, settings=settings, user=user, without_rule=without_rule)
-    return [ask(i, pool, qrels.get(i)) for i, pool in pools.items()]
-
-
-def _prepare(
-    query_id: str,
-    pool: Pool,
-    labels: Mapping[str, int] | None,
-    *,
-    book: RuleBook,
-    settings: Settings,
-    user: User,
-    without_rule: Callable[[Chunk], Chunk],
-) -> _Asked:
-    scan = book.scan(pool.query)
-    sides = {i for e in pool.entities for i in e.ids} if settings.entities.enabled else set()
-    seen: list[Hit] = []
-    passing: set[str] = set()
-    wanted = used(settings)
-    hits = tuple(hit for hit in retrieved(pool, settings, user) if user.sees(hit.chunk))
-    for hit in hits:
-        if wanted or hit.id in sides:
-            seen.append(hit)
-            if scan.passes(hit.chunk.rule):
-                passing.add(hit.id)
-                # The sides of a comparison may be pinned, and then take no other chunk's place.
-                wanted -= bool(wanted) and hit.id not in sides
-    on = [layer for layer in LAYERS if layer.enabled(settings)]
-    at = [layer.name for layer in on].index("query_must")
-    inputs = LayerInput(settings, pool, scan, user, explain=False)
-    step = on[at].apply(hits, inputs)
-    # No layer looks at the rest, except for pins, which later layers put first.
-    found = {hit.id for hit in seen}
-    seen += [hit for hit in step.hits if hit.id in step.pinned and hit.id not in found]
-    found.update(step.pinned)
-    passing.update(step.pinned)
-    survivors = tuple(hit for hit in step.hits if hit.id in found)
-    stays = {hit.id for hit in survivors}
-    survived = accumulate((hit.id in stays for hit in hits), initial=0)
-    asked = _Asked(
-        id=query_id,
-        pool=pool,
-        settings=settings,
-        user=user,
-        scan=scan,
-        seen=tuple(seen),
-        passing=frozenset(passing),
-        survivors=survivors,
-        blocked={
-            hit.id: (before, replace(hit, chunk=without_rule(hit.chunk)))
-            for hit, before in zip(hits, survived, strict=False)
-            if hit.id in found and hit.id not in passing
-        },
-        behind=tuple(on[at + 1 :]),
-        inputs=inputs.after(step),
-        relevant=relevant_of(labels or {}),
-    )
-    kept, waiting = asked.let_pass(())
-    scores = None if labels is None else precision_recall_f1(kept, asked.relevant)
-    return replace(asked, kept=kept, scores=scores, waiting=waiting)
-
-
-def _ids(hits: Iterable[Hit]) -> tuple[str, ...]:
-    return tuple(hit.id for hit in hits)
-
-
-def _crowding(asked: Iterable[_Asked]) -> tuple[CrowdRow, ...]:
+def _crowding(asked: Iterable[Asked]) -> tuple[CrowdRow, ...]:
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
     for question in asked:
         if question.scores is None:
