@@ -23,9 +23,12 @@ from ragfilter.evaluate.proposed import likeness_of, suggest
 from ragfilter.ingest import demo
 from ragfilter.ingest.records import to_record
 from ragfilter.model import Chunk
-from ragfilter.rules.families import find_families, propose
+from ragfilter.protocols import Embedder
+from ragfilter.rules.families import find_families
+from ragfilter.rules.proposals import propose
 from ragfilter.settings.config import load
 from ragfilter.stores import index
+from ragfilter.stores.chroma.collection import ChromaCollection
 from ragfilter.workbench import open_workspace
 
 PROFILES = ("query-must", "full")
@@ -37,7 +40,7 @@ def noise_reduction(labelled: Labelled) -> float:
     return found.noise_reduction
 
 
-def of_profile(profile: str, backends: Backends) -> None:
+def of_profile(profile: str, backends: Backends, collection: ChromaCollection) -> None:
     settings = load(profile=profile, environ={}).settings
     # A busy machine must not make the reranker fall back.
     values = {"clearance.enabled": False, "quality.reranker_timeout_ms": 60_000}
@@ -50,7 +53,8 @@ def of_profile(profile: str, backends: Backends) -> None:
     bare = written.with_changes(none)
     chunks = backends.collection.chunks(list(catalogue)).values()
     start = time.perf_counter()
-    made = suggest(chunks, queries.values(), bare, likeness_of(backends.embedder))
+    likeness = likeness_of(backends.embedder)
+    made = suggest(chunks, queries.values(), bare, likeness, collection.vectors)
     took = time.perf_counter() - start
     every = {each.chunk.id: each.rule for each in made.proposals if not each.doubt}
     sure = {i: rule for i, rule in every.items() if i not in made.evidence.losses}
@@ -66,12 +70,15 @@ def of_profile(profile: str, backends: Backends) -> None:
               f"relevant chunks lost: {len(lost)} {lost}")  # fmt: skip
 
 
-def of_corpus(folder: Path) -> None:
+def of_corpus(folder: Path, embedder: Embedder) -> None:
     lines = (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
     records = [json.loads(line) for line in lines if line.strip()]
     chunks = [Chunk(r["_id"], r.get("text", ""), r.get("title", "")) for r in records]
+    passages = {chunk.id: chunk.passage for chunk in chunks}
     start = time.perf_counter()
-    made = propose(find_families(chunks), [chunk.text for chunk in chunks])
+    # Those alone are embedded that may belong to a family.
+    families = find_families(chunks, lambda ids: embedder.embed([passages[i] for i in ids]))
+    made = propose(families, [chunk.text for chunk in chunks])
     took = time.perf_counter() - start
     share = len(made) / len(chunks)
     named = f"{len(made)} of {len(chunks):,} chunks ({share:.1%})"
@@ -83,9 +90,9 @@ def main() -> None:
         records = [to_record(record, place="demo") for record in demo.records()]
         index.index(records, name="demo", workspace=bench.workspace, embedder=bench.embedder)
         for profile in PROFILES:
-            of_profile(profile, bench.backends("demo"))
-    for name in sys.argv[1:]:
-        of_corpus(Path(name))
+            of_profile(profile, bench.backends("demo"), bench.collection("demo"))
+        for name in sys.argv[1:]:
+            of_corpus(Path(name), bench.embedder)
 
 
 if __name__ == "__main__":

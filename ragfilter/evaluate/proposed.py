@@ -21,9 +21,11 @@ from ragfilter.evaluate.metrics import relevant_of
 from ragfilter.evaluate.rule_matrix import RuleRow, build_matrix
 from ragfilter.model import Chunk
 from ragfilter.protocols import Embedder
-from ragfilter.rules.families import Family, Proposal, find_families, propose
+from ragfilter.rules.close import VectorsOf
+from ragfilter.rules.families import Family, find_families
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.plurals import forms
+from ragfilter.rules.proposals import Proposal, propose
 from ragfilter.rules.rule import Rule, canonical, parse
 from ragfilter.rules.values import COMMON, NUMBERS, tokens
 from ragfilter.text.normalise import normalise
@@ -60,11 +62,13 @@ def suggest(
     questions: Iterable[str] = (),
     labelled: Labelled | None = None,
     likeness: Likeness | None = None,
+    vectors_of: VectorsOf | None = None,
 ) -> Suggested:
     """Rules for the families among `chunks` (whole). `questions` are those asked; with `labelled`
-    ones the proposals are also measured, and with `likeness` learn further names from them."""
+    ones the proposals are also measured, and with `likeness` learn further names from them. With
+    `vectors_of`, families are also found by their vectors."""
     chunks = list(chunks)
-    families = find_families(chunks)
+    families = find_families(chunks, vectors_of)
     asked = list(questions)
     if labelled is not None:
         asked += [pool.query for pool in labelled.pools.values()]
@@ -78,8 +82,11 @@ def suggest(
         synonyms = _synonyms(families, proposals, labelled, likeness)
         proposals = propose(families, texts, synonyms)
     changes = {each.chunk.id: each.rule for each in proposals}
-    losses = _losses(labelled.effect(changes), changes)
-    others = [normalise(chunk.text) for chunk in chunks if chunk.id not in own]
+    # Those without doubts are accepted alone, and what the others drop must not hide their losses.
+    sure = {each.chunk.id: each.rule for each in proposals if not each.doubt}
+    losses = _losses(labelled.effect(changes), changes) | _losses(labelled.effect(sure), sure)
+    titled = {i for i, family in own.items() if not family.of_texts}
+    others = [normalise(chunk.text) for chunk in chunks if chunk.id not in titled]
     proposals = tuple(
         _weakened(_widened(each, lost, own[each.chunk.id], others), lost) if lost else each
         for each in proposals
@@ -186,6 +193,7 @@ def _synonyms(
     counted = {
         word
         for family in families
+        if not family.of_texts
         for member in family.members
         for value in member.values
         for word in value.words

@@ -9,9 +9,10 @@ import pytest
 
 from ragfilter.ingest import demo
 from ragfilter.model import Chunk
-from ragfilter.rules.families import NAME_ALONE, NO_NAME, SAME, find_families, propose
+from ragfilter.rules.families import find_families
 from ragfilter.rules.match import RuleBook
 from ragfilter.rules.named import find_crossed
+from ragfilter.rules.proposals import NAME_ALONE, NO_NAME, SAME, propose
 
 
 def table(who: str, number: int) -> Chunk:

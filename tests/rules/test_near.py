@@ -9,8 +9,9 @@ from itertools import permutations
 import pytest
 
 from ragfilter.model import Chunk
-from ragfilter.rules.families import NO_NAME, find_families, propose
+from ragfilter.rules.families import find_families
 from ragfilter.rules.near import find_near
+from ragfilter.rules.proposals import NO_NAME, propose
 
 LEAVE = (
     "Employees in {} receive {} days of annual leave. Leave is requested two weeks ahead from the "

@@ -1,4 +1,4 @@
-"""`ragfilter rules suggest --families`: rules for chunks whose titles differ in a value.
+"""`ragfilter rules suggest --families`: rules that tell similar chunks apart.
 
 Nothing is written to the collection. `ragfilter rules import` reads the file, and holds back
 proposals that would lose relevant chunks.
@@ -20,7 +20,7 @@ from ragfilter.evaluate.effect import make_labelled
 from ragfilter.evaluate.proposed import Suggested, likeness_of, suggest
 from ragfilter.evaluate.rule_matrix import RuleRow, row_document
 from ragfilter.files import kind, write_text
-from ragfilter.rules.families import Proposal
+from ragfilter.rules.proposals import Proposal
 from ragfilter.text.numbers import counted, signed
 
 
@@ -54,7 +54,7 @@ def suggest_families(
             known = make_labelled(pools, read.qrels, given, user)
             likeness = likeness_of(bench.embedder)
         asked = bench.labels.queries(place.collection, ASKED).values()
-        made = suggest(selected.chunks, asked, known, likeness)
+        made = suggest(selected.chunks, asked, known, likeness, store.vectors)
     records = [record(each, made) for each in made.proposals]
     if out is not None:
         lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in records)

@@ -194,6 +194,19 @@ class ChromaCollection:
                 found[i] = rows.to_chunk(i, metadata, text)
         return {i: found[i] for i in ids if i in found}
 
+    def vectors(self, ids: Sequence[str]) -> Vectors:
+        """The vectors of these chunks, row by row. Raises StoreError where one is unknown."""
+        raw = self._readable()
+        found: dict[str, Vectors] = {}
+        for page in _pages(list(dict.fromkeys(ids)), PAYLOAD_PAGE):
+            with guard(self._store.where):
+                got = raw.get(ids=page, include=["embeddings"])
+            found.update(zip(got["ids"], cast(Any, got["embeddings"]), strict=True))
+        for chunk_id in ids:
+            if chunk_id not in found:
+                raise self._unknown(chunk_id)
+        return np.array([found[i] for i in ids], dtype=np.float32)
+
     def catalogue(self) -> Catalogue | None:
         """Every chunk by id without text; None where the store keeps none that large."""
         return None if self._is_large(self.raw()) else self.entries()

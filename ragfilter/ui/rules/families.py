@@ -19,8 +19,9 @@ WANTED, FAMILY = "suggest-wanted", "suggest-family"
 def draw(work: Desk) -> None:
     """Families, their proposals, and the buttons that accept them."""
     say.aside(
-        "A family is a set of chunks whose titles differ in a few numbers that words say something "
-        "about, or in one name or two, and whose texts resemble each other. No LLM is asked."
+        "A family is a set of similar chunks that differ in a few values: titles of one pattern, "
+        "texts nearly the same, or chunks close in meaning that state the same kinds of values, "
+        "such as stat blocks. No LLM is asked."
     )
     if st.session_state.get(WANTED) != work.collection:
         st.button(
@@ -41,8 +42,8 @@ def draw(work: Desk) -> None:
     if not made.families:
         say.empty(
             "No families.",
-            "No three chunks have titles that differ in numbers or a name only, such as “Armor "
-            "Class 6” and “Armor Class 7”, and texts alike.",
+            "No three chunks are similar and differ in a few values only, such as “Armor Class 6” "
+            "and “Armor Class 7”.",
         )
         return
     _family(work, made)
@@ -63,7 +64,8 @@ def _job(work: Desk) -> Job[Suggested]:
 
         def look(_: Job[Suggested]) -> Suggested:
             chunks = [c for c in collection.chunks(ids).values() if user.sees(c)]
-            return suggest(chunks, asked, known, likeness_of(resources.bench.embedder))
+            likeness = likeness_of(resources.bench.embedder)
+            return suggest(chunks, asked, known, likeness, collection.vectors)
 
         job = resources.suggested.put(key, background.start(look))
     return job
@@ -77,8 +79,8 @@ def _family(work: Desk, made: Suggested) -> None:
         key=FAMILY,
         persist_state="session",
         format_func=lambda name: f"{by_pattern[name].title} · {len(by_pattern[name].members)}",
-        help="The title, or words of the text; # stands for the number, * for the name in which "
-        "they differ.",
+        help="The title, words of the text, or what the first are called; # stands for the number, "
+        "* for the name in which they differ.",
     )
     family = by_pattern[pattern]
     proposals = [p for p in made.proposals if p.family == pattern and p.chunk.id in work.chunks]
