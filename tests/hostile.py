@@ -48,6 +48,7 @@ HOSTILE = (
     '<a href="//zqx.example">zqx</a>',
     "[^zqx]",
     "::zqx[zqx]",
+    "`zqx\n\n[zqx](http://zqx.example)\n\nzqx`",
     "zqx 6 -> 7 -- (c) <- 8 <-> 9 >= 1 <= 2 ~= 3 --",
 )
 """Texts from outside that try to be more; each holds the word ``zqx``, which nobody else writes."""

@@ -125,7 +125,7 @@ def gate(
         new = [row.id for row in made.rows if row.id not in before.queries]
         if new:
             log.warning(
-                "%d of %d queries are not in the baseline, such as %r, so they are not compared",
+                "not compared, since the baseline lacks them: %d of %d queries, such as %r",
                 len(new), len(made.rows), new[0],
             )  # fmt: skip
         drops = baselines.check_drops(before, made.rows, allowed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,15 +62,25 @@ class Labelled(Chosen):
 
     @contextmanager
     def open(
-        self, what: str, place: Place, user: User, settings: Settings, *, bare: bool = False
+        self,
+        what: str,
+        place: Place,
+        user: User,
+        settings: Settings,
+        *,
+        bare: bool = False,
+        check: Callable[[Workbench], None] | None = None,
     ) -> Iterator[Opened]:
-        """The workspace, held by the command `what`, and the chosen queries. What the collection
-        lacks of them is told. `bare`: queries need no labels.
+        """The workspace, held by the command `what`, and the chosen queries. Says which of them the
+        collection lacks. `bare`: queries need no labels. `check` may refuse before anything is
+        read.
 
         Raises InputError and StoreError.
         """
         read = self.read_files(bare=bare)
         with place.open(what) as bench:
+            if check is not None:
+                check(bench)
             backends = parts.backends(bench, place.collection)
             found = read or self._read_set(bench, place.collection, user, settings)
             labels, unknown = visible_labels(found, backends, user, settings)
@@ -101,7 +111,7 @@ class Labelled(Chosen):
 
 
 def check_llm(qrels: str | None, *, llm: bool) -> None:
-    """Raises InputError if an LLM's labels shall count beside those of a file."""
+    """Raises InputError if an LLM's labels are to count beside those of a file."""
     if llm and qrels is not None:
         raise InputError(
             "--with-llm needs a query set of the workspace, and --qrels names a file.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragfilter.cli import parts
 from ragfilter.cli.labelled import Labelled, query_name, warn_few, warn_in_sample
@@ -19,6 +19,9 @@ from ragfilter.evaluate.sides import Measured, Side, SideMeans, check, means, me
 from ragfilter.model import User
 from ragfilter.report import short_title
 from ragfilter.text.numbers import counted
+
+if TYPE_CHECKING:
+    from ragfilter.workbench import Workbench
 
 HEAD = (
     "side", "kept", "P", "R", "F1", "F1 at most", "noise cut", "context tokens", "LLM tokens",
@@ -49,8 +52,11 @@ def measure_sides(
     show = parts.progress("measurements")
     # If clearance is on for one side, nothing that it hides is mentioned.
     strictest = max((s.settings for s in sides), key=lambda each: each.clearance.enabled)
-    with labelled.open(what, place, user, strictest, bare=not needs_labels) as opened:
-        check(sides, opened.bench.chat)
+
+    def refuse(bench: Workbench) -> None:
+        check(sides, bench.chat)
+
+    with labelled.open(what, place, user, strictest, bare=not needs_labels, check=refuse) as opened:
         if opened.labels.qrels:
             warn_few(opened.labels)
             for side in sides:

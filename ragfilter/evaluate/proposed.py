@@ -84,13 +84,14 @@ def suggest(
     changes = {each.chunk.id: each.rule for each in proposals}
     # Those without doubts are accepted alone, and what the others drop must not hide their losses.
     sure = {each.chunk.id: each.rule for each in proposals if not each.doubt}
-    losses = _losses(labelled.effect(changes), changes) | _losses(labelled.effect(sure), sure)
+    of_all, of_sure = (_losses(labelled.effect(some), some) for some in (changes, sure))
     titled = {i for i, family in own.items() if not family.of_texts}
     others = [normalise(chunk.text) for chunk in chunks if chunk.id not in titled]
     proposals = tuple(
         _weakened(_widened(each, lost, own[each.chunk.id], others), lost) if lost else each
         for each in proposals
-        for lost in (losses.get(each.chunk.id, ()),)
+        for i in (each.chunk.id,)
+        for lost in (tuple(dict.fromkeys((*of_all.get(i, ()), *of_sure.get(i, ())))),)
     )
     return Suggested(families, proposals, weigh(map(_with_rule, proposals), labelled))
 

@@ -81,8 +81,8 @@ def unlabelled(kept: float, bare: float, f1: float, most: float) -> str:
 def best_distance(best: BestDistance) -> str:
     """What a plain threshold on the distance is worth."""
     return (
-        f"A single threshold serves these questions best at {best.distance:.3f}, with F1 "
-        f"{best.f1:.3f} on held-out questions."
+        f"The best single distance threshold is {best.distance:.3f} (F1 {best.f1:.3f} on held-out "
+        "questions)."
     )
 
 

@@ -1,4 +1,4 @@
-"""The labelled questions that come with a demo collection, as files of its package."""
+"""The files of a demo collection's package: records, questions and labels."""
 
 from __future__ import annotations
 

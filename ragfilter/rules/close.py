@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ragfilter.extras import extra
 from ragfilter.model import Chunk
 from ragfilter.rules.named import Name, telling
 from ragfilter.rules.near import Near
@@ -93,9 +94,10 @@ def _connected(
 ) -> list[list[int]]:
     """The groups of linked texts, the largest first."""
     # These take a second to import.
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-    from sklearn.neighbors import NearestNeighbors
+    with extra("eval"):
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+        from sklearn.neighbors import NearestNeighbors
 
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-9)
     search = NearestNeighbors(n_neighbors=min(NEIGHBOURS + 1, len(states)), algorithm="brute")
@@ -117,7 +119,7 @@ def _connected(
 def _names(chunks: Mapping[int, Chunk]) -> dict[int, tuple[Name, ...]]:
     """The name of each chunk: its title or the beginning of its text, if that is one word or two.
     Otherwise the rarest word that no other title has, or a word that only its text repeats."""
-    heads = {at: tokens(c.title or _HEAD.split(c.text, 1)[0]) for at, c in chunks.items()}
+    heads = {at: tokens(c.title) or tokens(_HEAD.split(c.text, 1)[0]) for at, c in chunks.items()}
     copies = Counter(heads.values())
     titles = {at: telling(tokens(chunk.title)) for at, chunk in chunks.items()}
     in_titles = Counter(word for title in titles.values() for word in set(title))
@@ -125,7 +127,7 @@ def _names(chunks: Mapping[int, Chunk]) -> dict[int, tuple[Name, ...]]:
     held = Counter(word for each in words.values() for word in each)
     names: dict[int, tuple[Name, ...]] = {}
     for at, head in heads.items():
-        if len(head) <= 2 and telling(head) == [*head] and copies[head] == 1:
+        if head and len(head) <= 2 and telling(head) == [*head] and copies[head] == 1:
             names[at] = (Name(head),)
             continue
         own = [word for word in titles[at] if in_titles[word] == 1]

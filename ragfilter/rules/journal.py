@@ -168,13 +168,7 @@ class Journal(database.Book):
     ) -> tuple[Step, ...]:
         """What was changed at once in a collection, newest first. With `among`, only edits of these
         chunks count, as if the others were not there."""
-        columns = (edits.c.id, edits.c.batch, edits.c.chunk_id, edits.c.state)
-        query = sa.select(*columns).where(edits.c.collection == collection).order_by(edits.c.id)
-        grouped: dict[str, list[tuple[int, bool]]] = {}
-        for edit_id, batch, chunk_id, state in self._read(query):
-            if among is None or chunk_id in among:
-                grouped.setdefault(batch or str(edit_id), []).append((edit_id, state == "done"))
-        newest = sorted(grouped.values(), key=lambda each: -each[0][0])[offset : offset + limit]
+        newest = self._batches(collection, among)[offset : offset + limit]
         firsts = self._entries(
             sa.select(edits).where(edits.c.id.in_([each[0][0] for each in newest]))
         )
@@ -182,6 +176,22 @@ class Journal(database.Book):
         return tuple(
             Step(by_id[each[0][0]], len(each), sum(done for _, done in each)) for each in newest
         )
+
+    def count_steps(self, collection: str, *, among: Container[str] | None = None) -> int:
+        """How many steps there are; `among` as for `steps`."""
+        return len(self._batches(collection, among))
+
+    def _batches(
+        self, collection: str, among: Container[str] | None
+    ) -> list[list[tuple[int, bool]]]:
+        """The ids of the edits of each step, and whether each is done, newest step first."""
+        columns = (edits.c.id, edits.c.batch, edits.c.chunk_id, edits.c.state)
+        query = sa.select(*columns).where(edits.c.collection == collection).order_by(edits.c.id)
+        grouped: dict[str, list[tuple[int, bool]]] = {}
+        for edit_id, batch, chunk_id, state in self._read(query):
+            if among is None or chunk_id in among:
+                grouped.setdefault(batch or str(edit_id), []).append((edit_id, state == "done"))
+        return sorted(grouped.values(), key=lambda each: -each[0][0])
 
     def last_edit(self, collection: str) -> int:
         """The id of the collection's last edit before any pending one, 0 if there is none: rules

@@ -109,7 +109,7 @@ def _asked(family: Family, spelling: _Spelling) -> Iterator[tuple[Member, list[G
 
 def _doubt(family: Family, member: Member) -> str:
     if family.of_texts:
-        return NO_NAME
+        return NO_NAME if family.is_counted or len(member.values) > 1 else NAME_ALONE
     if family.is_counted or len(member.values) > 1:
         return ""
     return NO_NAME if family.places else NAME_ALONE

@@ -73,7 +73,9 @@ def test_a_demo_without_rules_is_taken_to_the_handwritten_quality(
         # What was accepted has nothing more to accept.
         expect(accept).to_be_disabled()
     tab.rest().choose("rules-part", "Matrix")
-    expect(tab.keyed("rules-work")).to_contain_text("84 rules over 156 labelled questions")
+    for width in (1440, 900):
+        tab.page.set_viewport_size({"width": width, "height": 900})
+        expect(tab.keyed("rules-work")).to_contain_text("84 rules over 156 labelled questions")
     assert set(column(tab, "conflicts")) == {"0"}
     tab.rest().choose("rules-part", "Files")
     with tab.rest().page.expect_download() as waiting:

@@ -73,7 +73,13 @@ def test_a_result_is_shown_to_a_room_by_keys_alone(open_tab: OpenTab) -> None:
     expect(page.locator("[class*='st-key-apart-filtered']")).to_have_count(0)
     expect(page.locator("[class*='st-key-apart-unfiltered']").first).to_be_visible()
 
+    # Left by a click, entered again by the key, and left by it.
     tab.click("present-button")
+    tab.expect_kept(2).rest()
+    keys.press("p")
+    expect(page.locator(".rf-question")).to_be_visible()
+    tab.rest()
+    keys.press("p")
     tab.expect_kept(2)
     expect(tab.keyed("question", "input")).to_have_value(CLERIC)
     expect(page.locator(".stSidebar")).to_be_visible()

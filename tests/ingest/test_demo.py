@@ -46,7 +46,9 @@ def test_the_spellings_name_the_class_and_only_that_class() -> None:
         return set(RECORDS[f"attack-matrix-thieves-ac-{armor_class}"]["query_must"][
             "contain_one_of"][1])  # fmt: skip
 
-    assert {"armor class 3", "armor class of 3", "ac 3", "ac of 3", "ac3"} <= spellings("3")
+    assert {"armor class 3", "armor class of 3", "ac 3", "ac of 3", "a.c. 3", "ac3"} <= spellings(
+        "3"
+    )
     named = {"armor class -6", "armor class minus 6", "ac -6", "ac minus 6"}
     assert named <= spellings("minus-6")
     assert not spellings("6") & spellings("minus-6")

@@ -117,6 +117,7 @@ def test_a_message_keeps_its_commands() -> None:
     )
     for text in HOSTILE:
         assert acts(message(f"There is no {text!r}.")) <= {"code_inline"}
+        assert acts(message(f"There is no {text}.")) <= {"code_inline"}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from ragfilter.indexing.queue import Job, Queue
 from ragfilter.text.pace import in_words
 from ragfilter.ui.look import numbers, say
 from ragfilter.ui.look.prose import literal, message
-from ragfilter.ui.session import collections, state
+from ragfilter.ui.session import collections
 from ragfilter.ui.session.resources import Resources
 
 LOOK_S = 1.0
@@ -122,4 +122,5 @@ def _try(act: Callable[[str], None], job_id: str) -> None:
     try:
         act(job_id)
     except RagfilterError as error:
-        state.notice(str(error))
+        # Notices are drawn by a whole run of the page only, and this is a fragment.
+        st.toast(message(str(error)), icon=":material/warning:")

@@ -14,7 +14,7 @@ from ragfilter.ui.compare import sides as choosing
 from ragfilter.ui.compare.sides import Side
 from ragfilter.ui.evaluate import chosen
 from ragfilter.ui.look import hint, html, prose, say
-from ragfilter.ui.main import ask, empty, problems
+from ragfilter.ui.main import ask, copy_link, empty, problems
 from ragfilter.ui.session import link, state, visit
 from ragfilter.ui.session.visit import Visit
 from ragfilter.ui.sidebar import controls
@@ -48,12 +48,14 @@ def _draw(here: Visit) -> None:
     if name:
         state.share(more=choosing.parameters())
         state.show_address()
+        copy_link.draw(st.container(key="share", width="content"), None)
         controls.draw(here, None)
         queries.draw(here, sides, name, runs)
         return
     ask.box(here)
     view, error = visit.view(here, choosing.parameters())
     state.show_address()
+    copy_link.draw(st.container(key="share", width="content"), view)
     controls.draw(here, view)
     if view is None:
         html.heading("Compare", level=1)

@@ -37,18 +37,18 @@ def begin(asked: Chosen, profile: str, settings: Settings) -> Run:
     assert given is not None
     backends, user = resources.backends(asked.collection), state.user()
     run = saved.begin(plan(asked, profile, settings), who=resources.deployment.user)
-    job = resources.jobs.get(_key(run))
+    job = resources.runs.get(_key(run))
     if job is None or job.done:
         job = background.start(
             lambda job: running.go_on(run, given, saved, backends, user, seen=job.tell)
         )
-        resources.jobs.put(_key(run), job)
+        resources.runs.put(_key(run), job)
     return run
 
 
 def watch(run: Run, resources: Resources) -> bool:
     """Show the progress of a run that is under way until it ends; whether it did not fail."""
-    job = resources.jobs.get(_key(run))
+    job = resources.runs.get(_key(run))
     waiting.result(job, "measuring", "Measuring", stop=STOP)
     return job is None or not job.failure
 

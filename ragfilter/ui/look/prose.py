@@ -30,7 +30,8 @@ _FETCHED = re.compile(r"!(?=\[)|\](?=[(:])")
 _DOLLAR = re.compile(r"(?<!\\)\\*+\$")
 # The fence of a code block that may say it is a Mermaid diagram: those can hold pictures.
 _DRAWN = re.compile(r"(?:(?<!`)`{3,}+|(?<!~)~{3,}+)[ \t]*+(?=[m&])", re.IGNORECASE)
-_CODE = re.compile(r"`([^`]+)`")
+# Within a line: a blank line ends code, and what follows would be Markdown again.
+_CODE = re.compile(r"`([^`\r\n]+)`")
 
 
 def literal(text: str) -> str:

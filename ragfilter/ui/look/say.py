@@ -14,11 +14,11 @@ from ragfilter.ui.look import html
 from ragfilter.ui.look.prose import message
 
 Fact = tuple[str, str, str]
-"""A label, its value, and what is told beside it in small."""
+"""A label, its value, and a smaller note beside it."""
 
 
 def aside(words: str) -> None:
-    """A sentence beside the matter."""
+    """A side note."""
     st.caption(message(words))
 
 

@@ -25,11 +25,14 @@ _copy = st.components.v2.component(
     # The check mark stays for as long as it is the link of what is shown.
     js="""const write = async text => {
       if (navigator.clipboard) return navigator.clipboard.writeText(text)
-      document.addEventListener("copy", event => {
+      const put = event => {
         event.clipboardData.setData("text/plain", text)
         event.preventDefault()
-      }, { once: true })
-      document.execCommand("copy")
+      }
+      document.addEventListener("copy", put)
+      const copied = document.execCommand("copy")
+      document.removeEventListener("copy", put)
+      if (!copied) throw new Error("The browser did not copy.")
     }
     export default ({ parentElement, data }) => {
       const button = parentElement.querySelector("button")

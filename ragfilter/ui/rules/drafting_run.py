@@ -31,7 +31,7 @@ Drafting = Job[list[Draft]]
 
 def of(collection: str, resources: Resources) -> Drafting | None:
     """The last run over this collection since the server started."""
-    found: Drafting | None = resources.jobs.get(("drafts", collection))
+    found: Drafting | None = resources.runs.get(("drafts", collection))
     return found
 
 
@@ -84,7 +84,7 @@ def _start(collection: str, user: User, resources: Resources) -> None:
     templates, keep = resources.bench.templates(), partial(book.keep, collection)
     begun = _begin(chunks, len(waiting), templates, resources, keep)
     if begun is not None:
-        resources.jobs.put(("drafts", collection), begun)
+        resources.runs.put(("drafts", collection), begun)
 
 
 def _begin(

@@ -79,8 +79,8 @@ def _family(work: Desk, made: Suggested) -> None:
         key=FAMILY,
         persist_state="session",
         format_func=lambda name: f"{by_pattern[name].title} · {len(by_pattern[name].members)}",
-        help="The title, words of the text, or what the first are called; # stands for the number, "
-        "* for the name in which they differ.",
+        help="The title, words of the text, or the titles of the first members. # stands for the "
+        "number, and * for the name in which they differ.",
     )
     family = by_pattern[pattern]
     proposals = [p for p in made.proposals if p.family == pattern and p.chunk.id in work.chunks]

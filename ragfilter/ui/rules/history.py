@@ -17,11 +17,11 @@ from ragfilter.text.numbers import counted
 from ragfilter.ui.look import say
 from ragfilter.ui.look.prose import message
 from ragfilter.ui.main import grid
-from ragfilter.ui.rules import diff, effect, labelled, outcome
+from ragfilter.ui.rules import diff, effect, labelled, outcome, pages
 from ragfilter.ui.rules.desk import Desk
 from ragfilter.ui.session import state
 
-MOST_LISTED, MOST_SHOWN = 5_000, 20
+PAGE, MOST_SHOWN = 50, 20
 OPEN, DOUBT = "history-open", "history-doubt"
 
 
@@ -36,10 +36,9 @@ class Doubt:
 
 def draw(work: Desk) -> None:
     """The list, and the step that is chosen in it."""
-    found = work.resources.bench.journal.steps(
-        work.collection, among=_among(work), limit=MOST_LISTED
-    )
-    if not found:
+    journal, among = work.resources.bench.journal, _among(work)
+    count = journal.count_steps(work.collection, among=among)
+    if not count:
         say.empty(
             "No rule has been edited yet.",
             "Every change that is saved is listed here, with who made it and what it changed.",
@@ -47,7 +46,8 @@ def draw(work: Desk) -> None:
         return
     left, right = st.columns((1.2, 1), gap="medium")
     with left:
-        _table(work, found)
+        page = pages.choose("history-page", count, PAGE)
+        _table(work, journal.steps(work.collection, among=among, limit=PAGE, offset=page.start))
     with right, st.container(key="history-panel", border=True, gap="small"):
         _step(work, st.session_state.get(OPEN))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from ragfilter.errors import InputError
 from ragfilter.evaluate.effect import Labelled
@@ -20,7 +21,7 @@ from ragfilter.ui.look.prose import message
 from ragfilter.ui.rules import desk, labelled
 from ragfilter.ui.rules.desk import Desk
 
-CHOSEN, SOURCE = "matrix-rule", "matrix-source"
+CHOSEN, SOURCE, MISTAKE = "matrix-rule", "matrix-source", "labels-mistake"
 SOURCES = LABELLED, ASKED = ("Labelled questions", "Questions asked")
 HELP = {
     "queries": "Questions for which the rule decides a chunk that was retrieved.",
@@ -146,13 +147,21 @@ def _labels(work: Desk) -> None:
             help="query-id, corpus-id and score a line, as in BEIR or TREC.",
         )
         if st.form_submit_button("Use these labels", help="For this session."):
-            if queries is None or qrels is None:
-                st.error("Both files are needed. Choose queries and qrels.")
-                return
-            try:
-                labelled.drop(work.collection, queries, qrels)
-            except InputError as error:
-                st.error(message(str(error)))
+            st.session_state[MISTAKE] = _use(work, queries, qrels)
+        # Remembered, since the page runs again by itself while questions are gathered.
+        if mistake := st.session_state.get(MISTAKE):
+            st.error(message(mistake))
+
+
+def _use(work: Desk, queries: UploadedFile | None, qrels: UploadedFile | None) -> str:
+    """Take the labels of two files; why not, if that fails."""
+    if queries is None or qrels is None:
+        return "Both files are needed. Choose queries and qrels."
+    try:
+        labelled.drop(work.collection, queries, qrels)
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def _chunks(work: Desk, ids: Sequence[str]) -> str:

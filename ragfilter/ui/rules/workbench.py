@@ -75,6 +75,7 @@ def _suggest(work: Desk) -> None:
         required=True,
         persist_state="session",
         label_visibility="collapsed",
+        on_change=outcome.forget,
     )
     WAYS[str(way)](work)
 

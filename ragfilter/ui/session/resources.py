@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ragfilter.ui.sidebar.examples import Example
 
 POOLS, SCORES, ANSWERS, VECTORS, CHUNKS = 32, 20_000, 128, 20_000, 512
-JOBS, NEIGHBOURS, MEASURED, TUNING = 128, 64, 8, 8
+JOBS, RUNS, NEIGHBOURS, MEASURED, TUNING = 128, 64, 64, 8, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,9 @@ class Resources:
     examples: Shelf[tuple[Example, ...]] = field(default_factory=lambda: Shelf(16))
 
     jobs: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(JOBS))
-    """What buttons asked of a model, drafts, and runs that are measured."""
+    """What buttons asked of a model."""
+    runs: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(RUNS))
+    """Drafting and measuring. Not among `jobs`: many presses would push out a run that goes on."""
     tuning: Shelf[Job[Any]] = field(default_factory=lambda: Shelf(TUNING))
     """What the Tune page gathered, mapped and suggested."""
     labelled: Shelf[Job[Labelled]] = field(default_factory=lambda: Shelf(4))

@@ -11,6 +11,9 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from ragfilter.errors import InputError
 
+LONGEST_NAME = 200
+"""Bytes of a file's name. Most systems take 255."""
+
 
 @contextmanager
 def as_files(*uploads: UploadedFile | None) -> Iterator[list[Path]]:
@@ -19,7 +22,7 @@ def as_files(*uploads: UploadedFile | None) -> Iterator[list[Path]]:
         paths = []
         for number, upload in enumerate(filter(None, uploads)):
             # Apart: both may have the same name.
-            paths.append(Path(folder, str(number), Path(upload.name).name))
+            paths.append(Path(folder, str(number), _short(upload.name)))
             paths[-1].parent.mkdir()
             paths[-1].write_bytes(upload.getvalue())
         try:
@@ -33,3 +36,8 @@ def by_name(message: str, paths: Sequence[Path]) -> str:
     for path in paths:
         message = message.replace(str(path), path.name)
     return message
+
+
+def _short(name: str) -> str:
+    """The end of a file's name, which says what kind it is."""
+    return Path(name).name.encode("utf-8", "replace")[-LONGEST_NAME:].decode(errors="ignore")

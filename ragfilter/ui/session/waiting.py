@@ -5,6 +5,7 @@ Using the page ends the waiting, never the job: the next run finds it under way 
 
 from __future__ import annotations
 
+import logging
 from typing import TypeVar
 
 import streamlit as st
@@ -13,6 +14,8 @@ from ragfilter.errors import RagfilterError
 from ragfilter.text.pace import Pace, in_words
 from ragfilter.ui.main import problems
 from ragfilter.ui.session.background import Job, Stopped
+
+log = logging.getLogger(__name__)
 
 V = TypeVar("V")
 TURN_S = 0.3
@@ -57,4 +60,8 @@ def result(job: Job[V] | None, key: str, what: str, *, stop: str = "") -> V | No
         return None
     except RagfilterError as error:
         problems.show(error, retry=False)
-        return None
+    except Exception:
+        # A caller that forgets its job afterwards would never come to it.
+        log.exception("%s failed", what)
+        st.error(job.failure)
+    return None

@@ -57,11 +57,11 @@ def draw(visit: Visit) -> None:
                 "Switch it off to tune the rest.",
             )
             return
+        if pressed:
+            gathered.begin(visit, asked.given)
         suggesting.ask(visit, asked.given)
         _warn(visit.settings, asked.given)
         suggesting.draw(visit, asked.given)
-        if pressed:
-            gathered.begin(visit, asked.given)
         found = gathered.of(visit, asked.given)
         if found is None:
             say.empty(
