@@ -58,7 +58,7 @@ class Worker:
                     self._carry_out(job)
                     continue
             except RagfilterError as error:
-                log.warning("the queue stands still: %s", error)
+                log.warning("the indexing queue is blocked: %s", error)
             self._end.wait(LOOK_S)
 
     def _stand_by(self) -> bool:

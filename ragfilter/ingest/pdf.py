@@ -59,5 +59,5 @@ def _pages(path: Path, source: str) -> Iterator[str]:
         where = f", page {number}" if number else ""
         said = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(
-            f"{source}{where}: this PDF cannot be read ({said}).", remedy="Save it anew as PDF."
+            f"{source}{where}: this PDF cannot be read ({said}).", remedy="Save it as PDF again."
         ) from None

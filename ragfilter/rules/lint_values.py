@@ -93,7 +93,7 @@ def find_shared(
 
 def _shared(n: int, differ: str, asked: str) -> str:
     return (
-        f"The same rule stands on {n} chunks whose titles differ {differ}, so it cannot tell them "
+        f"The same rule is on {n} chunks whose titles differ {differ}, so it cannot tell them "
         f"apart. Ask for {asked}{'' if asked == 'both' else ' too'}."
     )
 

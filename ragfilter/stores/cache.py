@@ -118,7 +118,7 @@ class DiskCache:
             except (sqlite3.Error, OSError, UnicodeError) as error:
                 if not self._told:
                     log.warning(
-                        "answers are not cached: %s: %s. Clear the cache to start anew.",
+                        "answers are not cached: %s: %s. Clear the cache to start over.",
                         self._path, error,
                     )  # fmt: skip
                 self._told = True

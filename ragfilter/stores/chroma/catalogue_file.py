@@ -35,7 +35,7 @@ def read_catalogue(path: Path, version: str) -> Catalogue | None:
         with path.open("rb") as file:
             table = pq.read_table(file)
     except (OSError, pa.ArrowException) as error:
-        log.warning("%s cannot be read and is made anew: %s", path, error)
+        log.warning("%s cannot be read and is rebuilt: %s", path, error)
         return None
     if (table.schema.metadata or {}).get(VERSION) != version.encode():
         return None

@@ -30,7 +30,7 @@ GUESSES = {
 MAPPED = {
     "text": ("Text column", "The column that is searched and read."),
     "id": ("Id column", "Names each chunk. Rows without one are numbered."),
-    "title": ("Title column", "Stands above each chunk."),
+    "title": ("Title column", "Shown above each chunk."),
     "clearance": ("Clearance column", "Who may see the row: a level from 0, public, up."),
     "department": ("Department column", "Only its users see the row."),
 }

@@ -14,8 +14,7 @@ from ragfilter.ui.session.visit import View
 NAME = "ragfilter.copy_link"
 HELD = (
     "Copies a link that holds the question, the settings, the open chunk and panel, the ranks "
-    "shown, the filter, and whom the page is seen as. A chunk that this user may not see is left "
-    "out."
+    "shown, the filter, and the user. A chunk that this user may not see is left out."
 )
 _copy = st.components.v2.component(
     NAME,

@@ -139,8 +139,8 @@ def _step(work: Desk, edit_id: int | None) -> None:
             on_click=_go,
             args=(work, first.id, False),
             disabled=not own or not any(edit.state == "done" for edit in seen),
-            help="Takes back all of it, wherever it stands. Rules that were changed since are "
-            "named, and then nothing is taken back.",
+            help="Takes back the whole change. If any of its rules was changed since, those "
+            "rules are named and nothing is taken back.",
         )
         st.button(
             "Redo this change",
