@@ -39,7 +39,7 @@ Show = Callable[[str, Side, Side, Answer, Resources], None]
 
 
 def draw(view: View) -> None:
-    """Both answers; what is not there yet is offered by a button."""
+    """Draw both answers, with a button for those that have not been made yet."""
     if not view.result.kept:
         empty.nothing_kept(view.result)
     k = view.result.settings.retrieval.k
@@ -59,14 +59,14 @@ def draw(view: View) -> None:
 def with_and_without(
     view: View, title: Title, show: Show, quoting: str = QUOTING
 ) -> tuple[Answer, Answer] | None:
-    """The answers with and without the filter, where both are there."""
+    """Draw both answers and return them, or None if one of them is missing."""
     sides = answers.sides(view.mine)
     warm(view.mine.query, sides, view.resources, near=view.mine)
     return both(view.mine.query, sides, view.resources, title, show, quoting)
 
 
 def answered(side: Side, answer: Answer, profile: str, settings: Settings) -> Answered:
-    """A side as a vote keeps it. Who asks is nothing that is compared."""
+    """One side as a vote stores it. Clearance is left out: a comparison never varies the user."""
     changes = settings.changed_from(link.base(profile))
     changes.pop("clearance.enabled", None)
     chunks = tuple(hit.id for hit in side.context.chunks)
@@ -76,7 +76,8 @@ def answered(side: Side, answer: Answer, profile: str, settings: Settings) -> An
 def warm(
     query: str, sides: tuple[Side, Side], resources: Resources, near: Result | None = None
 ) -> None:
-    """Make what needs no LLM, once a question was put. `near`: also what a slider would let in."""
+    """Make what needs no LLM, once per question. With `near`, also embed what a slider would let
+    in."""
     if st.session_state.fresh:
         st.session_state.fresh = False
         with st.spinner("Reading the chunks …"):
@@ -91,13 +92,13 @@ def both(
     show: Show,
     quoting: str = QUOTING,
 ) -> tuple[Answer, Answer] | None:
-    """The two columns, each below its title; the answers, where both are there. `quoting`: what
-    they are without an LLM."""
+    """Draw the two columns, each below its title, and return the answers, or None if one is
+    missing. `quoting` describes the answers if no LLM is configured."""
     chat = resources.bench.chat
     found = [answers.known(query, side, resources) for side in sides]
     asking, again = st.session_state.pop("answering", (False, False))
     if not any(side.context.chunks for side in sides):
-        # What was said above is all there is to say.
+        # The text above already says that there are no chunks.
         return None
     _head(
         chat.name if chat else "",
@@ -122,7 +123,7 @@ def both(
             else:
                 html.draw('<p class="rf-empty">Not answered yet for these chunks.</p>')
     if asking:
-        # Draws the same answers from memory, with their citations and without the stop button.
+        # Draw the same answers from the cache, with their citations and without the Stop button.
         st.rerun()
     first, second = found
     if first is None or second is None or not (first.text and second.text):
@@ -131,7 +132,8 @@ def both(
 
 
 def _head(model: str, quoting: str, *, missing: int, asking: bool, saved: str) -> None:
-    """Who answers, and the buttons; `missing` of the two answers are not there."""
+    """Draw who answers, and the buttons. `missing` is how many of the two answers do not exist
+    yet."""
     label = (
         f"answers by {html.text(models.called(model))}{f'; {html.text(saved)}' if saved else ''}"
         if model
@@ -172,7 +174,7 @@ def _head(model: str, quoting: str, *, missing: int, asking: bool, saved: str) -
 
 
 def _saved(name: str, found: Sequence[Answer | None]) -> str:
-    """What the first side saves against the second: ``filtered 77% cheaper``."""
+    """How much cheaper the first side is than the second: ``filtered 77% cheaper``."""
     first, second = found
     said = compare.saved(first, second) if first is not None and second is not None else ""
     return f"{name} {said}" if said else ""
@@ -188,10 +190,10 @@ def _title(k: int, side: Side) -> None:
 
 
 def _stream(query: str, side: Side, resources: Resources) -> Answer | None:
-    """Draw the answer as it comes; until something has come, how long it was waited for."""
+    """Draw the answer as it arrives; until the first piece, show how long it has taken."""
     chat, limit = resources.bench.chat, resources.deployment.answer_timeout_s
     place, text, began = st.empty(), "", monotonic()
-    # Closed at once when Stop interrupts a drawing: what came is then remembered for the next run.
+    # Closed at once if Stop interrupts the drawing, so the next run finds what has arrived.
     with closing(answers.make(query, side, resources)) as pieces:
         for piece in pieces:
             text += piece
@@ -206,7 +208,7 @@ def _stream(query: str, side: Side, resources: Resources) -> Answer | None:
 
 
 def _show(query: str, side: Side, other: Side, answer: Answer, resources: Resources) -> None:
-    """The answer with its citations and costs."""
+    """Draw the answer with its citations and costs."""
     _cites(side, replace(answer, citations=words(query, side, other, answer, resources)))
     if side.context.chunks:
         _cost(answer)
@@ -215,8 +217,8 @@ def _show(query: str, side: Side, other: Side, answer: Answer, resources: Resour
 def words(
     query: str, side: Side, other: Side, answer: Answer, resources: Resources
 ) -> tuple[int, ...]:
-    """The answer's text; where it failed, the extractive one below it. Returns the numbers of the
-    chunks that are cited."""
+    """Draw the answer's text and, if it failed, the extractive answer below it. Returns the numbers
+    of the cited chunks."""
     quoted = answers.instead(query, side, resources) if answer.failed else None
     adds: tuple[int, ...] = ()
     with st.container(key=f"answer-{side.name}", gap="small"):
@@ -241,7 +243,7 @@ def words(
 
 
 def _body(text: str, *, quoted: bool) -> str:
-    """The Markdown of an answer's text, of a long one that of its beginning."""
+    """The answer's text as Markdown; only the beginning of a long one."""
     return (prose.quoted if quoted else prose.written)(text[:SHOWN_CHARS])
 
 
@@ -287,5 +289,5 @@ def _cost(answer: Answer) -> None:
 
 
 def _ask(again: bool) -> None:
-    """Ask; with `again` also what is remembered."""
+    """Ask for the missing answers; with `again`, also for those that are cached."""
     st.session_state.answering = (True, again)

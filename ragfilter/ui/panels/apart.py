@@ -1,4 +1,4 @@
-"""An answer with marks on what rests on chunks that the other context lacks."""
+"""An answer that marks what rests on chunks missing from the other context."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST = 40
 
 
 def draw(answer: Answer, side: Side, other: Side, name: str = "text") -> None:
-    """The answer's text; `name` tells it from another one of the same side."""
+    """Draw the answer's text; `name` keeps its key apart from other answers of the same side."""
     cut = compare.pieces(answer, side.context, other.context)
     if len(cut) > MOST:
         cut = (Piece(answer.text, False),)
@@ -26,7 +26,7 @@ def draw(answer: Answer, side: Side, other: Side, name: str = "text") -> None:
 
 
 def draw_added(quotes: tuple[Quote, ...], side: Side, answer: Answer) -> tuple[int, ...]:
-    """What the context adds to the other one and the answer does not quote already. Returns the
+    """Draw what this context adds to the other one and the answer does not quote yet. Returns the
     numbers of its chunks."""
     new = [q for q in quotes if q.text not in answer.text]
     if not new:

@@ -23,7 +23,7 @@ PARTS = TEXT, RULE, REFERENCES, CHANGE = "Text", "Rule", "References", "What if"
 
 
 def draw(view: View) -> None:
-    """The chunk that is open, or how to open one."""
+    """Draw the open chunk, or a hint on how to open one."""
     wanted = st.session_state.chunk
     hit = find(view.result, wanted)
     if hit is None:
@@ -71,12 +71,12 @@ def _rule(view: View, chunk: Chunk) -> None:
     try:
         rule_editor.draw(view.shown, chunk, view.asked, view.resources)
     except StoreError as error:
-        # The journal, which nothing else on the page needs.
+        # Raised by the journal, which nothing else on the page needs.
         problems.show(error, retry=False)
 
 
 def _part(view: View, chunk_id: str) -> str:
-    """Which part of the chunk is looked at; it stays from chunk to chunk, as one goes along."""
+    """Which part of the chunk is shown; the choice stays when another chunk is opened."""
     shown = st.session_state.get("part", TEXT)
     if st.session_state.get("chunk-part") != shown:
         st.session_state["chunk-part"] = shown
@@ -99,7 +99,7 @@ def _part(view: View, chunk_id: str) -> str:
 
 
 def _steps(ids: Sequence[str], chunk_id: str) -> None:
-    """The way to the chunks before and after it in the table, by key from wherever one is."""
+    """Draw the buttons, with shortcut keys, for the previous and next chunk in the table."""
     here = ids.index(chunk_id) if chunk_id in ids else -1
     with st.container(key="chunk-steps", horizontal=True, width="content", gap="xxsmall"):
         for label, to, arrow in (("Previous", here - 1, "Up"), ("Next", here + 1, "Down")):
@@ -122,21 +122,21 @@ def _choose_part() -> None:
 
 
 def find(result: Result, chunk_id: str | None) -> Hit | None:
-    """The hit with this id among all that were seen."""
+    """The hit with this id among all hits of the pool."""
     if not chunk_id:
         return None
     return next((hit for hit in (*result.hits, *result.pool.hits) if hit.id == chunk_id), None)
 
 
 def _named_refs(view: View, chunk: Chunk) -> tuple[str, ...]:
-    """The references that may be named: as a user, only those to chunks that the user may see."""
+    """The references that may be named: for a user, only those to chunks that the user may see."""
     if view.operator:
         return chunk.refs
     return visible_refs(view.mine.pool, view.user)(chunk)
 
 
 def _whole(chunk: Chunk, view: View) -> Chunk:
-    """A chunk known only by its id is read when it is opened, once."""
+    """The whole chunk, read once when one is opened that is known only by its id."""
     if chunk.loaded:
         return chunk
     asked, resources = view.asked, view.resources
@@ -177,7 +177,7 @@ def _head(result: Result, hit: Hit) -> None:
 
 
 def _step(trace: LayerTrace, chunk_id: str) -> str:
-    """What one layer said of the chunk; nothing where it never came there."""
+    """Draw one layer's decision on the chunk; nothing if the chunk never reached the layer."""
     for decision in trace.decisions:
         if decision.chunk_id == chunk_id:
             sign = html.outcome_sign(decision.outcome, decision.layer)

@@ -1,7 +1,7 @@
-"""Whose view the page shows: the choice, what it changes, and whom a user may ask.
+"""The choice of whose view the page shows, what it changes, and which users may see a chunk.
 
 Source: Adaptive Retrieval System, "Security Filtering"; docs/design.md#clearance. There is no
-login. This shows what a user would see, and the page says so at the choice.
+login: this only simulates what a user would see, and the page says so.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SENT_AS_USER = ("Answer", "Prompt", "Judge", "Debug")
 
 
 def draw_choice() -> None:
-    """View as user or operator, with what that means now."""
+    """Draw the choice between user and operator, with what it currently means."""
     operator = bool(st.session_state.operator)
     chosen = OPERATOR if operator else USER
     state.show("view-as", chosen)
@@ -46,7 +46,7 @@ def draw_choice() -> None:
 
 
 def _draw_user() -> None:
-    """Who the user is: level and departments. No profile and no settings file holds them."""
+    """Draw the user's level and departments. They are never part of a profile or settings file."""
     user = state.user()
     found = people.groups(open_resources())
     people.choose("seen-as", people.offered(found))
@@ -81,7 +81,7 @@ def _change_user() -> None:
 
 
 def note(panel: str, user: User) -> None:
-    """Tell an operator that this panel is the user's."""
+    """Tell an operator that this panel shows the user's view."""
     if not user.unrestricted and st.session_state.operator and panel in SENT_AS_USER:
         html.draw(f'<p class="rf-aside">Made as the user: {html.text(called(user))}.</p>')
 
@@ -94,7 +94,7 @@ def called(user: User) -> str:
 
 
 def whom_to_ask(chunks: Iterable[Chunk], user: User) -> str:
-    """Who may see the ones of `chunks` that the user may not, in words for the user."""
+    """Who may see those of `chunks` that the user may not, in words for the user."""
     hidden = [chunk for chunk in chunks if not user.sees(chunk)]
     levels = [chunk.clearance for chunk in hidden if chunk.clearance is not None]
     if not levels:

@@ -23,7 +23,7 @@ TICK_S = 0.2
 
 
 def button(chunk: Chunk, collection: str, user: User, resources: Resources, *, busy: bool) -> None:
-    """Draft a rule. Disabled, it says why."""
+    """Draw the button that drafts a rule. If it is disabled, its tooltip says why."""
     chat = resources.bench.chat
     hidden = _is_hidden(chunk, user)
     timeout = resources.deployment.answer_timeout_s
@@ -51,8 +51,9 @@ def button(chunk: Chunk, collection: str, user: User, resources: Resources, *, b
 def draw(
     chunk: Chunk, collection: str, shown: str, user: User, resources: Resources, *, busy: bool
 ) -> DeltaGenerator | None:
-    """Who drafted what by which template, doubts and tokens, or why there is no draft. While one is
-    under way: the place in which `wait` tells how long, beside a button that stops it."""
+    """Draw who drafted the rule with which template, its doubts and tokens, or why there is no
+    draft. While a request is running, return the place in which `wait` shows the time, next to a
+    Stop button."""
     found = drafting.of(chunk.id)
     place = None
     with st.container(key="draft-note", gap="small"):
@@ -75,8 +76,8 @@ def draw(
 
 
 def wait(place: DeltaGenerator, chunk: Chunk, collection: str, resources: Resources) -> None:
-    """Say that a draft is being made until it is; then the page is drawn with it. The rest of the
-    page stands already, and using it only ends this waiting, not the draft."""
+    """Show that a draft is being made until it is done, then redraw the page. The rest of the page
+    is already drawn; using it ends only the waiting, not the draft."""
     job = drafting.job(chunk.id, collection, resources)
     model = resources.bench.chat.name if resources.bench.chat else "the LLM"
     limit = resources.deployment.answer_timeout_s
@@ -151,7 +152,7 @@ def _tokens(draft: Draft | None, resources: Resources) -> str:
 
 
 def _estimated(chunk: Chunk, resources: Resources) -> int:
-    """Tokens of the first call's prompt; 0 if it cannot be made, which the call will tell."""
+    """Estimated tokens of the first call's prompt; 0 if the prompt cannot be built."""
     try:
         templates = resources.bench.templates()
         asked = messages(chunk, recognise(chunk, templates))

@@ -41,7 +41,7 @@ REMEDIES = {
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """A text that stood in the editor and was not saved; `draft`: as the LLM wrote it."""
+    """Unsaved text that was in the editor; `draft` is set if an LLM wrote it."""
 
     text: str
     draft: bool
@@ -49,11 +49,11 @@ class Aside:
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """What the last request came to: a draft, or why there is none (`error`).
+    """The outcome of the last request: a draft, or the `error` that prevented one.
 
-    `texts` are the drafts of this chunk as the editor was given them, the last one last; `same`:
-    that is the rule that is stored. `ring` are the unsaved texts that stand aside, the one to go
-    back to first.
+    `texts` are this chunk's drafts as they were put into the editor, newest last. `same` is set if
+    the draft equals the stored rule. `ring` holds the unsaved texts that were set aside; the first
+    one is restored next.
     """
 
     error: str = ""
@@ -64,24 +64,25 @@ class Drafted:
 
 
 def of(chunk_id: str) -> Drafted:
-    """What came of drafting a rule for this chunk in this session."""
+    """The outcome of drafting a rule for this chunk in this session."""
     found: Drafted = _all().get(chunk_id, Drafted())
     return found
 
 
 def forget(chunk_id: str) -> None:
-    """The editor's text was saved or discarded: what was drafted is history."""
+    """Forget the drafts of a chunk, after its text was saved or discarded."""
     _all().pop(chunk_id, None)
 
 
 def job(chunk_id: str, collection: str, resources: Resources) -> Job[Draft] | None:
-    """The request that is under way for this chunk."""
+    """The running request for this chunk, None if there is none."""
     name = _jobs().get(_place(collection, chunk_id))
     return None if name is None else resources.jobs.get(name)
 
 
 def collect(chunk: Chunk, collection: str, resources: Resources) -> bool:
-    """Put a finished draft of this chunk into the editor; whether one is still being made."""
+    """Put a finished draft of this chunk into the editor. Returns True while one is still being
+    made."""
     place = _place(collection, chunk.id)
     if place not in _jobs():
         return False
@@ -100,7 +101,7 @@ def begin(chunk_id: str, collection: str) -> None:
     _all()[chunk_id] = before
     try:
         user, resources = viewer(state.user(), state.settings()), open_resources()
-        # As it is now: the pool may be older than a change of its text or its clearance.
+        # Read again: the chunk's text or clearance may have changed since the pool was gathered.
         chunk = resources.bench.collection(collection).chunks([chunk_id]).get(chunk_id)
         templates = resources.bench.templates()
     except RagfilterError as error:
@@ -123,7 +124,7 @@ def begin(chunk_id: str, collection: str) -> None:
 
 
 def stop(chunk_id: str, collection: str) -> None:
-    """Leave the request that is under way."""
+    """Abandon the running request."""
     found = job(chunk_id, collection, open_resources())
     if found is not None:
         found.stop.set()
@@ -141,7 +142,7 @@ def swap(chunk_id: str, shown: str) -> None:
 
 
 def _taken(made: Draft, chunk: Chunk, before: Drafted) -> Drafted:
-    """The draft in the editor, or the failure beside it."""
+    """Put the draft into the editor, or keep the failure to show next to it."""
     if made.rule is None:
         remedy = REMEDIES.get(made.failed, "")
         sentence = made.error if made.error.endswith(".") else f"{made.error}."
@@ -181,6 +182,6 @@ def _all() -> dict[str, Drafted]:
 
 
 def _jobs() -> dict[str, str]:
-    """The names of the requests under way, by collection and chunk."""
+    """The running requests by collection and chunk."""
     found: dict[str, str] = st.session_state.setdefault("draft-jobs", {})
     return found

@@ -1,4 +1,4 @@
-"""The judge on the page: what asking will cost, what it did, and its verdict on every chunk."""
+"""The judge on the page: what a call will cost, what it did, and its verdict on every chunk."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ def _facts(facts: Sequence[tuple[str, str]], *, short: bool = False) -> str:
 
 
 def _verdicts(result: Result) -> None:
-    """Every chunk that was judged or brought in. Chunks from an expansion are below their root."""
+    """Draw every chunk that was judged or brought in. Chunks from an expansion are below their
+    root."""
     rows = _in_order(verdict_rows(result, as_operator=bool(st.session_state.operator)))
     titles = {row.id: row.title for row in rows}
     judgement = result.judgement
@@ -133,8 +134,8 @@ def _verdicts(result: Result) -> None:
 
 
 def _in_order(rows: Sequence[VerdictRow]) -> list[VerdictRow]:
-    """Kept chunks in their order, each followed by what it brought as it was brought; then what
-    fell."""
+    """Kept chunks in order, each followed by the chunks that its expansion brought in; then the
+    dropped ones."""
     by_id = {row.id: row for row in rows}
     ordered: list[VerdictRow] = []
     for row in rows:
@@ -151,7 +152,7 @@ def _title(row: VerdictRow, width: int) -> str:
 
 
 def _origin(row: VerdictRow, titles: dict[str, str]) -> str:
-    """Of which chunk's references it came, where an expansion brought it."""
+    """The chunk whose references led to this one, if an expansion brought it in."""
     if row.by is None:
         return ""
     return f"{row.by.step}, {short_title(titles.get(row.by.via, row.by.via), VIA_WIDTH)}"
@@ -165,7 +166,7 @@ def _remarks(result: Result) -> None:
 
 
 def _prompt(result: Result) -> None:
-    """The exact messages, and the answer as it came."""
+    """Draw the exact messages and the raw answer."""
     ready = judge_prompt(result)
     if ready is None:
         return
@@ -198,7 +199,7 @@ def _prompt(result: Result) -> None:
 
 
 def _may_read(result: Result) -> bool:
-    """Whether the raw answer may be shown: it may name any chunk that someone else could see."""
+    """Whether the raw answer may be shown: it may name chunks that only other users may see."""
     return bool(st.session_state.operator) or result.user.unrestricted
 
 

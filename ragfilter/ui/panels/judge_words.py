@@ -1,4 +1,4 @@
-"""The judge in words: what asking will cost, what it did, and what it said of a chunk. Pure."""
+"""The judge in words: what a call will cost, what it did, and its verdict on each chunk. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ ASK, AGAIN, TAKE = "Ask the LLM", "Ask the LLM again", "Use the cached answer"
 
 
 def button(forecast: Forecast, *, again: bool = False, short: bool = False) -> str:
-    """What the button says: chunks, tokens, price where one is set, and, but for `short`, time."""
+    """The label of the button: chunks, tokens, the price if one is set and, unless `short`, the
+    time."""
     n = numbers.chunks(forecast.asked)
     if forecast.remembered:
         return f"{TAKE} for {n} · free"
@@ -45,7 +46,7 @@ def button(forecast: Forecast, *, again: bool = False, short: bool = False) -> s
 
 
 def before(forecast: Forecast, settings: Judge) -> list[tuple[str, str]]:
-    """What asking takes, as (what, how much)."""
+    """What a call would use, as (label, value) pairs."""
     if forecast.remembered:
         said = f"{numbers.chunks(forecast.asked)}, as asked before"
         return [("Chunks", said), ("Tokens, time, cost", "none: the answer is cached")]
@@ -73,7 +74,7 @@ def before(forecast: Forecast, settings: Judge) -> list[tuple[str, str]]:
 
 
 def after(stats: JudgeStats, prices: Prices | None) -> list[tuple[str, str]]:
-    """What judging did and took, as (what, how much)."""
+    """What judging did and used, as (label, value) pairs."""
     paid = cost(stats, prices)
     facts = [
         ("Candidates", numbers.count(stats.original)),
@@ -90,12 +91,12 @@ def after(stats: JudgeStats, prices: Prices | None) -> list[tuple[str, str]]:
 
 
 def shortened(n: int, settings: Judge) -> str:
-    """How many of the chunks in the prompt are not whole, and why."""
+    """How many chunks in the prompt are shortened, and why."""
     return f"{n} shortened to fit {numbers.tokens(settings.max_prompt_tokens)}"
 
 
 def by_whom(stats: JudgeStats, settings: Judge) -> str:
-    """Who judged with which prompt, and how much of it stood in no prompt."""
+    """Which model judged with which prompt, and how many chunks were in no prompt."""
     parts = [f"Judged by {models.called(stats.model) or 'nobody'}"]
     if stats.cached:
         parts = [f"{parts[0]} before: time, tokens and cost are those of the earlier call"]
@@ -109,7 +110,7 @@ def by_whom(stats: JudgeStats, settings: Judge) -> str:
 
 
 def cost(stats: JudgeStats, prices: Prices | None) -> float | None:
-    """What the call cost, None without prices."""
+    """The cost of the call, None if no prices are set."""
     if prices is None:
         return None
     sent, written = stats.prompt_tokens, stats.completion_tokens
@@ -117,7 +118,7 @@ def cost(stats: JudgeStats, prices: Prices | None) -> float | None:
 
 
 def card(result: Result, prices: Prices | None) -> str:
-    """The judge's figures in one line for its card; empty before it was asked."""
+    """The judge's figures in one line for its card; empty if it has not been asked."""
     stats = judge_stats(result)
     if stats is None or stats.fallback:
         return ""
@@ -131,7 +132,7 @@ def card(result: Result, prices: Prices | None) -> str:
 
 
 def headline(result: Result) -> tuple[str, str]:
-    """Label and number of the strip."""
+    """Label and number for the headline strip."""
     if waits_for_judge(result):
         return "LLM judge", "not asked yet"
     stats = judge_stats(result)
@@ -144,7 +145,7 @@ def headline(result: Result) -> tuple[str, str]:
 
 
 def verdict(row: VerdictRow, judgement: Judgement | None) -> str:
-    """Sign and word of what was said of a chunk, or of why nothing was."""
+    """Sign and word for the verdict on a chunk, or for why there is none."""
     signs = {name: mark.sign for name, mark in theme.OUTCOMES.items()}
     fell = theme.LAYERS["judge"].sign
     if row.outcome == "expanded":

@@ -28,7 +28,7 @@ QUEUE = 50
 
 
 def draw(view: View, chunk_id: str) -> None:
-    """The buttons, and what was said of this chunk before."""
+    """Draw the buttons and the labels this chunk already has."""
     asked = view.asked
     try:
         standing = view.resources.bench.labels.standing(asked.collection, asked.query)
@@ -67,7 +67,7 @@ def draw(view: View, chunk_id: str) -> None:
 
 
 def draw_several(view: View, shown: Collection[str]) -> None:
-    """The buttons that mark the rows that are ticked, of those that are `shown`."""
+    """Draw the buttons that label the ticked rows among those that are `shown`."""
     asked = view.asked
     chosen = [i for i in ticked(asked.query) if i in shown]
     with st.container(key="marks-several", horizontal=True, vertical_alignment="center"):
@@ -94,13 +94,13 @@ def draw_several(view: View, shown: Collection[str]) -> None:
 
 
 def ticked(query: str) -> list[str]:
-    """The chunks that are ticked to be labelled for this question."""
+    """The chunks that are ticked for labelling for this question."""
     asked, ids = st.session_state.get("ticked", ("", []))
     return list(ids) if asked == query else []
 
 
 def tick(query: str, ids: Sequence[str]) -> None:
-    """Tick these chunks and no others."""
+    """Tick exactly these chunks."""
     st.session_state["ticked"] = query, list(ids)
 
 
@@ -110,7 +110,7 @@ def blind() -> bool:
 
 
 def draw_hidden() -> None:
-    """What replaces rank and decisions while somebody labels blind."""
+    """Draw what replaces rank and decisions while somebody labels blind."""
     html.draw(
         '<p class="rf-empty"><b>Hidden while you label blind.</b> Switch Blind off, in the panel, '
         "to see it again.</p>"
@@ -118,7 +118,8 @@ def draw_hidden() -> None:
 
 
 def begin(view: View) -> None:
-    """The button that opens the first chunk of the queue; the way out for who labels blind."""
+    """Draw the button that opens the first chunk of the queue, and the one that ends blind
+    labelling."""
     try:
         standing = view.resources.bench.labels.standing(view.asked.collection, view.asked.query)
     except RagfilterError as error:
@@ -142,16 +143,17 @@ def begin(view: View) -> None:
 
 
 def queue(view: View) -> list[str]:
-    """The chunks to label, in the order in which they are offered."""
+    """The chunks to label, in the order offered."""
     detail = view.shown.trace("cutoff").detail
     cut = detail.ids if isinstance(detail, CutoffDetail) else ()
     return offered(view.rows, cut, mixed_by=view.asked.query if blind() else None)
 
 
 def offered(rows: Sequence[Row], cut: Sequence[str], *, mixed_by: str | None) -> list[str]:
-    """The first `QUEUE` chunks and all that are kept: from the cut outwards, since labels there
-    tell most; for who labels blind, in an order that only the question (`mixed_by`) decides. `cut`
-    holds the ids as they came to the cut: words or a reranker may have changed their order."""
+    """The first `QUEUE` chunks and all kept ones, from the cut outwards, because labels near the
+    cut say most. When labelling blind, the order depends only on the question (`mixed_by`). `cut`
+    holds the ids in the order in which they reached the cut: words or a reranker may have changed
+    it."""
     ranked = [row.id for row in rows if row.rank][:QUEUE]
     kept = [row.id for row in rows if row.kept]
     if mixed_by is not None:
@@ -159,7 +161,7 @@ def offered(rows: Sequence[Row], cut: Sequence[str], *, mixed_by: str | None) ->
     here = {row.id for row in rows}
     ranked = list(dict.fromkeys([*(i for i in cut if i in here), *ranked]))[:QUEUE]
     last = max((place for place, i in enumerate(ranked) if i in kept), default=-1)
-    # Chunks from an expansion and pinned chunks are on the near side of the cut, too.
+    # Chunks from an expansion and pinned chunks are also on the near side of the cut.
     beyond = [i for i in kept if i not in ranked]
     ranked[last + 1 : last + 1] = beyond
     last += len(beyond)
@@ -168,14 +170,14 @@ def offered(rows: Sequence[Row], cut: Sequence[str], *, mixed_by: str | None) ->
 
 
 def marks() -> list[tuple[tuple[int, ...], str]]:
-    """What this session has marked, the last last: label ids, and the chunk to go back to."""
+    """The labels made in this session, newest last: label ids, and the chunk to return to."""
     found: list[tuple[tuple[int, ...], str]] = st.session_state.setdefault("marks", [])
     return found
 
 
 def _judged(view: View, standing: tuple[Label, ...]) -> dict[str, int]:
-    """The grades by chunk. Who labels blind has their own alone: else nobody would label a chunk
-    a second time, and no two labellers could be compared."""
+    """The grades by chunk. A blind labeller gets only their own: otherwise nobody would label a
+    chunk a second time, and no two labellers could be compared."""
     me = view.resources.deployment.user
     own = (label for label in standing if label.who == me) if blind() else standing
     return settle(own).get(view.asked.query.strip(), {})
@@ -186,7 +188,7 @@ def _mixed(query: str, chunk_id: str) -> bytes:
 
 
 def _said(view: View, chunk_id: str, standing: tuple[Label, ...], judged: Collection[str]) -> str:
-    """Who labelled this chunk how, and how many chunks are labelled."""
+    """Draw who labelled this chunk how, and how many chunks are labelled."""
     if blind():
         standing = tuple(one for one in standing if one.chunk_id in judged)
     said = [
@@ -195,7 +197,7 @@ def _said(view: View, chunk_id: str, standing: tuple[Label, ...], judged: Collec
         for label in standing
         if label.chunk_id == chunk_id
     ]
-    # Who labels blind must not learn from the count whether a chunk is kept.
+    # The count must not tell a blind labeller whether a chunk is kept.
     counted = queue(view) if blind() else [row.id for row in view.rows if row.kept]
     missing = sum(i not in judged for i in counted)
     words = "; ".join(said) if said else "No label yet"
@@ -236,7 +238,7 @@ def _undo() -> None:
 
 
 def _switch() -> None:
-    """A button: the keys of the marks do not work while a checkbox has the focus."""
+    """Draw the switch as a button: the shortcut keys do not work while a checkbox has the focus."""
     st.button(
         "Blind",
         key="blind-box",

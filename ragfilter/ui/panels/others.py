@@ -37,7 +37,7 @@ def prompt(result: Result) -> None:
 
 
 def rounds(result: Result) -> None:
-    """What asking again, excluding what was seen, would have brought."""
+    """Draw what another retrieval that excludes the chunks already seen would have brought."""
     detail = next((t.detail for t in result.traces if t.layer == "query_must" and t.enabled), None)
     if not isinstance(detail, Rounds):
         html.draw(
@@ -73,7 +73,7 @@ def _said(detail: Rounds, result: Result) -> str:
 
 
 def debug(result: Result) -> None:
-    """The trace as text, made as the user."""
+    """Draw the trace as text, as the user may see it."""
     text = trace_text(result)
     st.download_button(
         "Trace",

@@ -1,4 +1,4 @@
-"""The panel beside the curve. It draws one tab at a time."""
+"""The panel next to the curve. It draws one tab at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEIGHT = 584
 
 
 def draw(view: View) -> None:
-    """The switch and the page it shows."""
+    """Draw the tabs and the chosen page."""
     with st.container(key="panel", border=True, height=HEIGHT, gap="small"):
         if st.session_state.get("panel-box") != st.session_state.panel:
             st.session_state["panel-box"] = st.session_state.panel
@@ -40,7 +40,7 @@ def draw(view: View) -> None:
 
 
 def _page(view: View) -> None:
-    """The chosen page, whose code is loaded when it is first drawn."""
+    """Draw the chosen page. Its code is imported the first time it is drawn."""
     if labels.blind() and st.session_state.panel != "Chunk":
         labels.draw_hidden()
         labels.begin(view)

@@ -1,7 +1,7 @@
-"""The users that a collection offers to choose from, and what each of them lacks.
+"""The users that a collection offers to choose from, and what each of them may not see.
 
-This depends on the levels and departments of the whole collection, and never on a question. So it
-does not reveal whether a hidden chunk would match.
+They depend on the levels and departments of the whole collection, and never on a question. So the
+choice does not reveal whether a hidden chunk would match.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GUEST, ALL = "Guest", "All departments"
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The highest level that occurs above 0, and for each department the highest of its chunks."""
+    """The highest level that occurs above 0, and the highest level in each department."""
 
     level: int
     departments: Mapping[str, int]
@@ -48,7 +48,7 @@ class Groups:
         return {GUEST: User(), **each, **everything}
 
     def lacking(self, user: User) -> str:
-        """What the user would need to see everything; empty if they do."""
+        """What the user would need to see everything; empty if they already do."""
         missing = [name for name in self.departments if name not in user.departments]
         parts = [f"level {self.level}"] if self.level > user.level else []
         if missing:
@@ -58,8 +58,8 @@ class Groups:
 
 
 def groups(resources: Resources) -> Groups:
-    """The levels and departments of the chosen collection, read again once it was changed here;
-    none of one that is too large for a catalogue."""
+    """The levels and departments of the chosen collection, read again after a change made here.
+    None of a collection that is too large to read as a whole."""
     name = st.session_state.collection
     known: dict[str, tuple[str, Groups]] = st.session_state.setdefault("groups", {})
     try:
@@ -72,7 +72,7 @@ def groups(resources: Resources) -> Groups:
 
 
 def offered(found: Groups) -> Mapping[str, User]:
-    """The users to choose from: the demo's own, else those that follow from the collection."""
+    """The users to choose from: the demo's own, or those derived from the collection."""
     if st.session_state.collection != DEMO:
         return found.users
     from ragfilter.ingest import demo
@@ -102,6 +102,6 @@ def _become(key: str, users: Mapping[str, User]) -> None:
 
 
 def note(found: Groups, user: User) -> str:
-    """What the collection holds beyond the user, in a sentence; empty if there is nothing."""
+    """One sentence on what the collection holds that the user may not see; empty if nothing."""
     lacking = found.lacking(user)
     return f"To see everything here, use {lacking}." if lacking else ""

@@ -1,4 +1,4 @@
-"""Votes on which of two answers is better: kept with the labels, one per person and pair."""
+"""Votes on which of two answers is better: stored with the labels, one per person and pair."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Names = tuple[str, str]
 def draw(
     query: str, pair: tuple[Answered, Answered], names: Names, resources: Resources, *, own: str
 ) -> None:
-    """The four buttons, the vote that stands, and the tally. `names` are those of the columns,
-    `own` tells the buttons of two places apart."""
+    """Draw the four buttons, the current vote and the tally. `names` are the column names; `own`
+    keeps the button keys of two places apart."""
     left, right = pair
     if left.text == right.text or left.chunks == right.chunks:
-        # The same context: nothing to choose between.
+        # Both contexts are the same, so there is nothing to choose between.
         return
     collection = st.session_state.collection
     try:

@@ -26,7 +26,7 @@ SIGNS = {
 
 
 def draw(view: View, chunk: Chunk) -> None:
-    """The sums by depth, then the tree; a chunk of it that was found opens."""
+    """Draw the totals per depth, then the tree. Chunks that were found can be opened from it."""
     result, as_operator = view.shown, view.operator
     known = _known(chunk, view)
     made = references.tree(chunk.id, known, result, as_operator=as_operator)
@@ -62,7 +62,7 @@ def draw(view: View, chunk: Chunk) -> None:
 
 
 def _known(chunk: Chunk, view: View) -> Known:
-    """What is known around a chunk; the store is asked for it once."""
+    """The chunks around this one; the store is asked only once."""
     asked, result, resources = view.asked, view.shown, view.resources
     key = (asked.collection, asked.version, chunk.id)
     found = resources.neighbours.get(key)
@@ -74,7 +74,7 @@ def _known(chunk: Chunk, view: View) -> Known:
 
 
 def _sums(made: Tree, result: Result) -> str:
-    """One cell a depth: how many chunks, how many of them anew, how many tokens."""
+    """Draw one cell per depth: how many chunks, how many of them are new, how many tokens."""
     cells = []
     waits = any(node.fate == "waits" for node in made.nodes)
     for each in made.sums:
@@ -92,7 +92,7 @@ def _sums(made: Tree, result: Result) -> str:
 
 
 def _said(result: Result, chunk_id: str, *, as_operator: bool) -> None:
-    """What the judge said of this chunk, where it was asked."""
+    """The judge's verdict on this chunk, if there is one."""
     rows = verdict_rows(result, as_operator=as_operator)
     row = next((row for row in rows if row.id == chunk_id), None)
     if row is None or not row.said:
@@ -102,7 +102,7 @@ def _said(result: Result, chunk_id: str, *, as_operator: bool) -> None:
 
 
 def _row(number: int, node: Node, *, opens: bool) -> None:
-    """One chunk, indented by its step; a button where it can be opened."""
+    """Draw one chunk, indented by its depth; a button if it can be opened."""
     about = " · ".join((*_about(node), _depth(node.step), node.id))
     title = short_title(node.title, TITLE_WIDTH)
     with st.container(key=f"ref-s{node.step}-{number}", gap=None):
@@ -135,12 +135,12 @@ def _about(node: Node) -> tuple[str, ...]:
 
 
 def _depth(step: int) -> str:
-    """The least EXPAND that reaches a step."""
+    """The smallest EXPAND that reaches a depth."""
     return f"EXPAND_{next(depth for depth in DEPTHS if depth >= step)}"
 
 
 def _shut(made: Tree, result: Result) -> list[str]:
-    """What an expansion does not follow, in words."""
+    """The references that an expansion does not follow, in words."""
     named = ((made.hidden, "hidden from the user"), (made.unknown, "unknown to this collection"),
              (made.ruled, "excluded by a rule"),
              (made.beyond, f"beyond {result.settings.judge.max_expansion} chunks"))  # fmt: skip

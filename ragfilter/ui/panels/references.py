@@ -1,7 +1,7 @@
 """What a chunk's references lead to, as a tree with totals. Pure, except for `learn`.
 
-The store is asked once, when the references of a chunk are first shown. A slider then only walks
-over what is known.
+The store is asked once, when a chunk's references are first shown. Moving a slider then only walks
+what is already known.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ CLOSURE = 5000
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The chunks around one: `bare` all that references lead to, `whole` those that can be shown.
+    """The chunks around one chunk: `bare` are all that references lead to, `whole` those that can
+    be shown.
 
-    Stands in for the collection in `preview_expansion`.
+    Takes the place of the collection in `preview_expansion`.
     """
 
     bare: Mapping[str, Chunk]
@@ -39,9 +40,9 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One chunk of the tree. `tokens` is None if its text is not at hand; `fate` is what became
-    of it in the result: ``kept``, ``brought``, ``waits`` (for the judge), ``dropped`` (by the layer
-    `by`), or ``new`` (not among the hits)."""
+    """One chunk of the tree. `tokens` is None if its text has not been read. `fate` is what
+    happened to it in the result: ``kept``, ``brought``, ``waits`` (for the judge), ``dropped`` (by
+    the layer `by`), or ``new`` (not among the hits)."""
 
     id: str
     title: str
@@ -53,7 +54,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """What EXPAND_`depth` would bring: chunks, how many of them are not kept already, tokens."""
+    """What EXPAND_`depth` would bring in: chunks, how many of them are not kept already, and
+    tokens."""
 
     depth: int
     chunks: int
@@ -63,11 +65,12 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The references of a chunk. `nodes` are depth first, each below the chunk that names it.
+    """The references of a chunk. `nodes` are in depth-first order, each below the chunk that names
+    it.
 
-    `again` counts references to chunks that stand in the tree already. What an expansion does not
-    follow: `hidden` from the user, `unknown` to the collection, `ruled` out by a rule, `beyond` the
-    limit; `names` are those of them that may be named, with the reason.
+    `again` counts references to chunks already in the tree. The other counts are references that an
+    expansion does not follow: `hidden` from the user, `unknown` to the collection, `ruled` out by a
+    rule, or `beyond` the limit. `names` lists those that may be named, with the reason.
     """
 
     nodes: tuple[Node, ...]
@@ -84,8 +87,8 @@ class Tree:
 def learn(
     chunk_id: str, collection: ChromaCollection, settings: Settings, user: User, query: str
 ) -> Known:
-    """What is known around a chunk: all of it bare, and the texts that an expansion would show now
-    or with other settings. Raises StoreError."""
+    """Read the chunks around one chunk: all of them bare, and the texts of those that an expansion
+    could show with the current or other settings. Raises StoreError."""
     find = finder(collection)
     root = find(chunk_id)
     if root is None:
@@ -100,7 +103,7 @@ def learn(
 
 
 def tree(chunk_id: str, known: Known, result: Result, *, as_operator: bool = False) -> Tree:
-    """The references of a chunk as an expansion of `result`'s user would walk them."""
+    """The references of a chunk as an expansion for the user of `result` would follow them."""
     settings = result.settings
     found = preview_expansion(chunk_id, known, settings, result.user, query=result.query)
     reached = found[max(DEPTHS)]
@@ -136,7 +139,7 @@ def tree(chunk_id: str, known: Known, result: Result, *, as_operator: bool = Fal
 def _shut(
     made: Tree, walked: Sequence[Chunk], known: Known, result: Result, *, as_operator: bool
 ) -> Tree:
-    """The tree, with the references that it does not follow, each once."""
+    """The tree with the references that it does not follow, each listed once."""
     settings, user = result.settings, result.user
     inside = {walked[0].id, *(node.id for node in made.nodes)}
     refs = [ref for chunk in walked for ref in chunk.refs]
@@ -180,7 +183,7 @@ def _tokens(chunk: Chunk) -> int | None:
 
 
 def _fates(result: Result) -> dict[str, tuple[str, str]]:
-    """What became of every hit: its fate, and the layer that dropped it."""
+    """What happened to every hit: its fate, and the layer that dropped it."""
     kept = {hit.id for hit in result.kept}
     waits = {i for need in result.needs if need.kind == "judge" for i in need.chunk_ids}
     outcomes = result.outcomes()

@@ -1,4 +1,4 @@
-"""The rule editor beside a question: what the rule would do with that question."""
+"""The rule editor in the chunk panel, with the rule's effect on the current question."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def _guard(collection: str, resources: Resources, chunk_id: str, text: str) -> s
 
 
 def _preview(result: Result, chunk: Chunk, rule: str | None) -> None:
-    """Whether this query would keep the chunk, and what would change in the kept list."""
+    """Draw whether the current question would keep the chunk, and how the kept list would
+    change."""
     check = rule_book((rule,) if rule else ()).scan(result.query).check(rule)
     sign = html.outcome_sign("kept" if check.passes else "dropped", "query_must")
     verb = "passes" if check.passes else "fails"

@@ -1,4 +1,4 @@
-"""What would keep or drop a chunk, as buttons: one small change each."""
+"""Small changes that would keep or drop a chunk, each as a button."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TITLE_WIDTH = 44
 
 
 def draw(view: View, hit: Hit) -> None:
-    """The changes that turn the chunk's fate, with what else each of them does."""
+    """Draw the changes that would reverse the chunk's outcome, with their side effects."""
     result = view.result
     kept = any(each.id == hit.id for each in result.kept)
     words = "would drop it" if kept else "would bring it back"
@@ -62,7 +62,7 @@ def draw(view: View, hit: Hit) -> None:
 
 
 def _along(came: Sequence[str], went: Sequence[str], titles: dict[str, str]) -> None:
-    """What else comes and goes."""
+    """Which other chunks the change would add or remove."""
     parts = [
         f"{numbers.chunks(len(ids))} {verb}: {_named(ids, titles)}"
         for ids, verb in ((came, "would come along"), (went, "would go"))
