@@ -1,4 +1,4 @@
-"""One change of all filtered rows: chosen, previewed as a diff, then saved as one step."""
+"""One change applied to all filtered rows: chosen, previewed as a diff, then saved as one step."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Rules = Mapping[str, str | None]
 
 
 def draw(work: Desk) -> None:
-    """Choice, preview and save."""
+    """Draw the choice of change, its preview and the button that saves it."""
     rows = desk.selected(work)
     say.aside(
         f"Acts on the {counted(len(rows), 'chunk')} that the filter under Chunks shows. You see "
@@ -130,7 +130,7 @@ def _mend(finding: Finding) -> str:
 
 
 def _change(kind: str) -> Change:
-    """The change as it is written. Raises InputError, RuleError."""
+    """The change described by the form. Raises InputError, RuleError."""
     if kind == REMOVE:
         return bulk.remove()
     if kind == SET:
@@ -190,7 +190,8 @@ def _preview(work: Desk, what: str, plan: Plan) -> None:
 
 
 def offer(work: Desk, after: Rules, before: Rules, what: str, *, key: str) -> None:
-    """What storing the rules `after` would do, the button that does, and every change."""
+    """Draw the effect of storing the rules `after`, the button that stores them, and every
+    change."""
     sure = effect.confirm(work, after, f"{key}-sure")
     st.button(
         f"Save {counted(len(after), 'rule')}",
@@ -208,7 +209,7 @@ def offer(work: Desk, after: Rules, before: Rules, what: str, *, key: str) -> No
 
 
 def _leave_out(work: Desk, plan: Plan) -> Plan:
-    """The plan without the chunks that are chosen to stay as they are."""
+    """The plan without the chunks that the user excluded."""
     ids = list(plan.after)
     if not 1 < len(ids) <= MOST_LEFT_OUT:
         return plan

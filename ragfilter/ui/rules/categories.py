@@ -1,6 +1,5 @@
-"""The templates for an LLM's drafts, one for each category of chunks: written here, tried on three
-chunks, saved as a file.
-"""
+"""Templates for an LLM's drafts, one for each category of chunks: edited here, tried on three
+chunks, and saved as a file."""
 
 from __future__ import annotations
 
@@ -59,7 +58,7 @@ rule = '''
 
 
 def draw(work: Desk) -> None:
-    """The categories, and one of them to be written."""
+    """Draw the categories and the editor for one of them."""
     bench = work.resources.bench
     say.aside(
         "A template says which chunks it is for and what their rules hold. Your own are kept in "
@@ -161,7 +160,7 @@ def _editor(work: Desk, known: Sequence[Template], chunks: Sequence[Chunk]) -> N
 
 
 def _read(name: str, text: str, chunks: Sequence[Chunk]) -> tuple[Template | None, list[Chunk]]:
-    """The template and the first chunks that it is for; what is wrong with it is drawn."""
+    """Read the template and the first chunks it applies to; draw the error if that fails."""
     try:
         template = templates.read(text, name=f"{name}{SUFFIX}")
     except InputError as error:
@@ -179,7 +178,7 @@ def _read(name: str, text: str, chunks: Sequence[Chunk]) -> tuple[Template | Non
 
 
 def _open() -> None:
-    """Put the chosen template's text into the editor."""
+    """Load the chosen template's text into the editor."""
     _forget()
     name = st.session_state[CHOSEN]
     if name == NEW:
@@ -222,7 +221,7 @@ def _forget() -> None:
 
 
 def _tried(work: Desk, made: Sequence[Draft]) -> None:
-    """What the template made of the chunks it was tried on."""
+    """Draw the drafts that the template gave for the chunks it was tried on."""
     used = drafting_run.tokens(total(made, 0).usage, work.resources.prices)
     say.aside(f"Tried; nothing is saved · {used}")
     for draft in made:

@@ -1,6 +1,7 @@
-"""The table of all chunks with their rules, and the editor beside it.
+"""The table of all chunks with their rules, and the editor next to it.
 
-Only one page of rows goes to the browser; filter, order and pages are made here.
+Only one page of rows is sent to the browser; filtering, sorting and pagination happen on the
+server.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ TITLE_WIDTH = 31
 
 
 def draw(work: Desk) -> None:
-    """Table and editor."""
+    """Draw the table and the editor."""
     measured = _measure(work)
     made = matrix.last(work)
     rows = desk.listing(work, {} if made is None else made.harm())
@@ -48,7 +49,7 @@ def draw(work: Desk) -> None:
 
 
 def _measure(work: Desk) -> bool:
-    """Measure the rules where that was asked for; whether it was done now."""
+    """Measure the rules if that was requested. Returns whether it was done in this run."""
     if not st.session_state.get(MEASURE):
         return False
     st.session_state[MEASURE] = labelled.told(work) and matrix.make(work) is None
@@ -158,7 +159,7 @@ def _frame(rows: Sequence[Row], made: Matrix | None) -> pd.DataFrame:
         "id": [row.id for row in rows],
     }
     if made is not None:
-        # Less important parts are further away.
+        # Less important columns are further right.
         columns |= {
             "queries": [None if row is None else row.queries for row in known],
             "passes": [None if row is None else row.passes for row in known],

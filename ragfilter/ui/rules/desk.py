@@ -1,4 +1,4 @@
-"""What the parts of the Rules page work on: a collection as this session may see it."""
+"""The collection as this session may see it, shared by all parts of the Rules page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXT, TYPES, SOURCES, STATES = "rules-text", "rules-types", "rules-sources", "ru
 
 @dataclass(frozen=True)
 class Desk:
-    """`user` is whose eyes look, `chunks` is what they may see."""
+    """A collection as `user` sees it; `chunks` are the ones they may see."""
 
     collection: str
     version: str
@@ -41,14 +41,14 @@ class Desk:
 
     @cached_property
     def labels(self) -> Labels | None:
-        """The workspace's labels of what may be seen, with a demo's own; None if there are none.
+        """The labels of the visible chunks from the workspace and the demo; None if there are none.
         Raises StoreError."""
         bench = self.resources.bench
         catalogue = bench.collection(self.collection).entries()
         return stored.everything(bench.labels, self.collection, catalogue, self.user)
 
     def chunk(self, chunk_id: str | None) -> Chunk | None:
-        """A chunk that may be seen, whole; None if there is none."""
+        """The whole chunk, None if it does not exist or may not be seen."""
         if not chunk_id or chunk_id not in self.chunks:
             return None
         key = (self.collection, self.version, chunk_id)
@@ -62,8 +62,8 @@ class Desk:
         return found
 
     def read(self, ids: Iterable[str]) -> dict[str, Chunk]:
-        """Chunks that may be seen, by id: whole, but without their texts where they are too many to
-        be read in every run. Raises StoreError."""
+        """Visible chunks by id: whole, but without texts if there are too many to read in every
+        run. Raises StoreError."""
         listed = {i: self.chunks[i] for i in ids if i in self.chunks}
         if len(listed) > MOST_READ:
             return listed
@@ -72,7 +72,7 @@ class Desk:
 
 
 def lay(collection: str, settings: Settings, resources: Resources) -> Desk:
-    """The collection as it is now. Raises StoreError."""
+    """Open the collection in its current state. Raises StoreError."""
     user = UNRESTRICTED if st.session_state.operator else viewer(state.user(), settings)
     store = resources.bench.collection(collection)
     version = store.version
@@ -84,7 +84,7 @@ def lay(collection: str, settings: Settings, resources: Resources) -> Desk:
 
 
 def check(desk: Desk) -> None:
-    """Let the linter look at rules it does not know, and say how far it is where they are many."""
+    """Run the linter on rules it has not seen yet, with a progress bar if there are many."""
     checks = desk.resources.checks
     missing = checks.missing(desk.chunks.values())
     if len(missing) < MANY:
@@ -100,8 +100,8 @@ def check(desk: Desk) -> None:
 
 
 def listing(desk: Desk, harm: Mapping[str, float] = MappingProxyType({})) -> Listing:
-    """The rows of the desk, made once a version; drafts, which come and go while one edits, are
-    marked in them. `harm` is what each chunk costs labelled questions, where that is known."""
+    """The rows of the desk, cached per version, with unsaved drafts marked. `harm` is what each
+    chunk costs labelled questions, if known."""
     exported = desk.resources.bench.journal.edited_since_export(desk.collection)
     key = (
         desk.collection, desk.version, desk.user, tuple(exported.items()),
@@ -120,7 +120,7 @@ def listing(desk: Desk, harm: Mapping[str, float] = MappingProxyType({})) -> Lis
 
 
 def wanted() -> Filter:
-    """The filter as it is set."""
+    """The current filter."""
     named = st.session_state.get
     return Filter(
         text=named(TEXT) or "",
@@ -131,8 +131,8 @@ def wanted() -> Filter:
 
 
 def ordered(desk: Desk, rows: Listing, *, anew: bool = False) -> tuple[str, ...]:
-    """The ids that the filter admits, in an order that stays while rules are saved, so that *next*
-    goes on where one was."""
+    """The ids that the filter admits. Their order stays the same while rules are saved, so that
+    *next* continues from the same place."""
     asked = (desk.collection, desk.user, wanted(), len(desk.chunks))
     kept: tuple[object, tuple[str, ...]] | None = st.session_state.get(ORDER)
     if anew or kept is None or kept[0] != asked:
@@ -142,17 +142,17 @@ def ordered(desk: Desk, rows: Listing, *, anew: bool = False) -> tuple[str, ...]
 
 
 def forget_order() -> None:
-    """Sort the rows again."""
+    """Sort the rows again on the next run."""
     st.session_state.pop(ORDER, None)
 
 
 def selected(desk: Desk) -> tuple[Row, ...]:
-    """The rows that the filter admits now."""
+    """The rows that the filter currently admits."""
     return listing(desk).find(wanted())
 
 
 def turn(place: int) -> None:
-    """Show the page of the table that holds this row, counted from 0."""
+    """Show the page of the table that contains this row, counted from 0."""
     st.session_state[PAGE_AT] = place // PAGE + 1
 
 
@@ -162,6 +162,6 @@ def open_(chunk_id: str) -> None:
 
 
 def edit(chunk_id: str) -> None:
-    """Go to the editor of a chunk from another part of the page."""
+    """Open a chunk in the editor from another part of the page."""
     open_(chunk_id)
     st.session_state[PART] = "Chunks"

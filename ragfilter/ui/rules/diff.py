@@ -12,13 +12,13 @@ PAGE = 20
 
 
 def draw_all(changes: Sequence[tuple[str, str | None, str | None]], key: str) -> None:
-    """Title, rule before and rule after of every change, one page of them at a time."""
+    """Draw each change as title, rule before and rule after, one page at a time."""
     for change in changes[pages.choose(key, len(changes), PAGE)]:
         draw(*change)
 
 
 def draw(title: str, before: str | None, after: str | None) -> None:
-    """The lines of both, under the chunk's title."""
+    """Draw both rules line by line under the chunk's title."""
     html.draw(
         f'<div class="rf-diff"><b>{html.text(title)}</b><pre>{lines(before, after)}</pre></div>'
     )

@@ -1,8 +1,8 @@
-"""Drafts of rules for a selection, made in the background: started, paused, continued.
+"""Drafts rules for a selection in the background; a run can be started, paused and continued.
 
-Source: docs/design.md#drafting. The drafts are saved in the workspace as they are made, so neither
-a closed tab nor a killed server loses one. A chunk is read again before it is sent, and sent only
-if the *user* may see it, even if an operator looks: hidden chunks are sent to no LLM.
+Source: docs/design.md#drafting. Each draft is saved in the workspace as it is made, so neither a
+closed tab nor a killed server loses one. A chunk is read again before it is sent, and sent only if
+the *user* may see it, even if an operator is looking: hidden chunks are sent to no LLM.
 """
 
 from __future__ import annotations
@@ -36,38 +36,38 @@ def of(collection: str, resources: Resources) -> Drafting | None:
 
 
 def sender() -> User:
-    """Who is asked whether a chunk may be sent."""
+    """The user whose clearance decides whether a chunk may be sent."""
     return viewer(state.user(), state.settings())
 
 
 def begin(collection: str, chunk_ids: Sequence[str]) -> None:
-    """Draft rules for these chunks; those drafted already are left out."""
+    """Draft rules for these chunks, except those that already have a draft."""
     _try(lambda resources: resources.bench.drafts.want(collection, chunk_ids))
     go_on(collection)
 
 
 def go_on(collection: str) -> None:
-    """Draft what still waits."""
+    """Draft rules for the chunks still waiting."""
     user = sender()
     _try(lambda resources: _start(collection, user, resources))
 
 
 def pause(collection: str) -> None:
-    """Stop after what is kept; the draft under way is made again later."""
+    """Stop after the last saved draft; the one in progress will be made again later."""
     running = of(collection, open_resources())
     if running is not None:
         running.stop.set()
 
 
 def forget(collection: str, chunk_ids: Sequence[str]) -> None:
-    """Forget drafts, and that chunks wait for one."""
+    """Remove drafts, and remove their chunks from the queue."""
     _try(lambda resources: resources.bench.drafts.forget(collection, chunk_ids))
 
 
 def try_template(
     chunks: Sequence[Chunk], template: Template, resources: Resources
 ) -> Drafting | None:
-    """Drafts for these chunks by a template that may not be kept yet; None without an LLM."""
+    """Drafts for these chunks by a template that may not be saved yet; None without an LLM."""
     user = sender()
     seen = [chunk for chunk in chunks if user.sees(chunk)]
     return _begin(seen, len(seen), (template,), resources, lambda draft: None)
@@ -78,7 +78,7 @@ def _start(collection: str, user: User, resources: Resources) -> None:
     if running is not None and not running.done:
         return
     book, known = resources.bench.drafts, resources.bench.collection(collection).entries()
-    # What an operator queued counts for those alone who may see it.
+    # A chunk queued by an operator counts only for users who may see it.
     waiting = [i for i in book.waiting(collection) if i in known and user.sees(known[i])]
     chunks = _seen(collection, waiting, user, resources)
     templates, keep = resources.bench.templates(), partial(book.keep, collection)
@@ -94,7 +94,7 @@ def _begin(
     resources: Resources,
     keep: Callable[[Draft], None],
 ) -> Drafting | None:
-    """Draft beside the page, and `keep` each draft as it is made; None without an LLM."""
+    """Start drafting in the background and pass each draft to `keep`; None without an LLM."""
     chat, timeout_s = resources.bench.chat, resources.deployment.answer_timeout_s
     if chat is None:
         return None
@@ -126,7 +126,7 @@ def tokens(usage: Usage, prices: Prices | None) -> str:
 
 
 def _seen(collection: str, ids: Sequence[str], user: User, resources: Resources) -> Iterator[Chunk]:
-    """The chunks as they are when their turn comes, those that are gone or hidden left out."""
+    """The chunks as they are when their turn comes, without those that are deleted or hidden."""
     store = resources.bench.collection(collection)
     for chunk_id in ids:
         chunk = store.chunks([chunk_id]).get(chunk_id)

@@ -1,6 +1,5 @@
 """Rules that an LLM drafts for the filtered chunks: the expected cost, the progress, and the drafts
-to accept.
-"""
+to accept."""
 
 from __future__ import annotations
 
@@ -35,13 +34,13 @@ MOST_REASONS = 8
 
 
 def draw(work: Desk) -> None:
-    """Cost, progress, drafts."""
+    """Draw the cost, the progress and the drafts."""
     running = drafting_run.of(work.collection, work.resources)
     under_way = running if running is not None and not running.done else None
     if work.resources.bench.chat is None:
         say.empty(NO_LLM, NO_LLM_MORE)
     elif under_way is not None:
-        # Looked at again by itself as long as there is something to see.
+        # Refreshed automatically while a run is in progress.
         st.fragment(_progress, run_every=LOOK_S)(under_way, work.collection)
     else:
         _told(running)
@@ -54,7 +53,7 @@ def draw(work: Desk) -> None:
 
 
 def _begin(work: Desk) -> None:
-    """What drafting costs, and the buttons that begin it."""
+    """Draw what drafting would cost, and the buttons that start it."""
     book = work.resources.bench.drafts
     sender = drafting_run.sender()
     waiting = [i for i in book.waiting(work.collection) if i in work.chunks]
@@ -108,7 +107,7 @@ def _begin(work: Desk) -> None:
 
 
 def _cost(work: Desk, chosen: Sequence[Chunk]) -> str:
-    """About what the first answers take, judged by a sample, in words."""
+    """The approximate cost of the first answers, estimated from a sample, in words."""
     resources = work.resources
     chat = resources.bench.chat
     step = -(-len(chosen) // SAMPLE)
@@ -146,14 +145,14 @@ def _progress(running: Drafting, collection: str) -> None:
 
 
 def _told(running: Drafting | None) -> None:
-    """What went wrong."""
+    """Draw what went wrong."""
     trouble = st.session_state.get(TROUBLE) or ("" if running is None else running.failure)
     if trouble:
         st.error(message(f"{trouble} What was drafted is kept."), title="Drafting stopped.")
 
 
 def _review(work: Desk, made: Sequence[Draft], *, busy: bool) -> None:
-    """The drafts, and what accepting them does."""
+    """Draw the drafts and what accepting them would do."""
     figures = total(made, sum(draft.ms for draft in made) / 1000)
     st.markdown(
         f"{counted(figures.drafted, 'draft')}, {figures.repaired} by a second answer, "
@@ -200,8 +199,8 @@ def _without(made: Sequence[Draft]) -> None:
 
 
 def _offers(work: Desk, drafted: Sequence[Draft], evidence: Evidence) -> list[Offer]:
-    """The drafts with what the model's answer left open, what the linter says of all of them
-    together, and which labelled questions they would fail."""
+    """The drafts with their remarks, what the linter finds in all of them together, and which
+    labelled questions they would fail."""
     chunks = {draft.chunk_id: work.chunks[draft.chunk_id] for draft in drafted}
     doubts = {draft.chunk_id: list(draft.remarks) for draft in drafted}
     titles = {i: chunk.title for i, chunk in chunks.items()}
@@ -219,7 +218,7 @@ def _offers(work: Desk, drafted: Sequence[Draft], evidence: Evidence) -> list[Of
 
 
 def _evidence(work: Desk, drafted: Sequence[Draft]) -> Evidence:
-    """What the drafts would do to the labelled questions; worked out once a set of drafts."""
+    """The effect of the drafts on the labelled questions, cached per set of drafts."""
     known = labelled.gathered(work)
     if known is None:
         return Evidence()

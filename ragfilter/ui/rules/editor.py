@@ -1,6 +1,5 @@
-"""The `query_must` editor of one chunk, on every page: JSON and form of the same rule, errors at
-their place, findings with their fix, save, undo and redo.
-"""
+"""The `query_must` editor of one chunk, used on every page: JSON and form of the same rule, errors
+at their place, findings with their fix, save, undo and redo."""
 
 from __future__ import annotations
 
@@ -43,8 +42,8 @@ Preview = Callable[[str | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Editing:
-    """A chunk whose rule is edited, as `user`. `more` are findings about the stored rule that take
-    other rules to be found."""
+    """A chunk whose rule is edited by `user`. `more` are findings about the stored rule that
+    involve other rules."""
 
     chunk: Chunk
     collection: str
@@ -56,7 +55,8 @@ class Editing:
 
 
 def draw(it: Editing, *, both: bool = False) -> None:
-    """The editor. `both`: form and JSON at once, where there is room; else one at a time."""
+    """Draw the editor. With `both`, form and JSON are side by side if there is room; otherwise one
+    at a time."""
     chunk, collection, resources = it.chunk, it.collection, it.resources
     busy = drafting.collect(chunk, collection, resources)
     text = state.drafts().get(chunk.id, saving.shown(saving.base(chunk)))
@@ -67,11 +67,11 @@ def draw(it: Editing, *, both: bool = False) -> None:
     if view != FORM:
         _json(chunk.id, text, chunk.rule, disabled=busy)
     else:
-        # What saving reads.
+        # Saving reads the text from here.
         st.session_state.update({"rule-editor": text, UNSEEN: True})
     text = so_far
     trouble = saving.trouble(chunk.id)
-    # It stays in view: errors and the outcome of saving are shown where one types.
+    # This container stays in view, since errors and the outcome of saving are shown there.
     with st.container(key="rule-foot", gap="small"):
         if trouble is not None:
             _bad(f"<b>Not saved:</b> {html.text(trouble.message)}")
@@ -90,7 +90,7 @@ def draw(it: Editing, *, both: bool = False) -> None:
 
 
 def _begin(it: Editing) -> None:
-    """Put a rule to begin with into the editor, as a sibling that the user may see has it."""
+    """Put an initial rule into the editor, based on a sibling's rule if the user may see one."""
     chunk, catalogue = it.chunk, it.resources.bench.collection(it.collection).catalogue()
     others = (
         c for c in (catalogue or {}).values() if c.rule and c.id != chunk.id and it.user.sees(c)
@@ -100,7 +100,7 @@ def _begin(it: Editing) -> None:
 
 
 def is_changed(chunk: Chunk, rule: str | None) -> bool:
-    """Whether `rule`, as it would be stored, is another than the chunk's."""
+    """Whether `rule`, in the form in which it would be stored, differs from the chunk's rule."""
     return (rule or None) != saving.as_stored(chunk.rule)
 
 
@@ -120,7 +120,8 @@ def _view() -> str:
 
 
 def _json(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> None:
-    # The browser remembers the text of before the form, and is told only what is set in this run.
+    # The browser still holds the text from before the form was used, and is only sent values that
+    # are set in this run.
     if st.session_state.pop(UNSEEN, False) or st.session_state.get("rule-editor") != text:
         st.session_state["rule-editor"] = text
     st.text_area(
@@ -139,7 +140,7 @@ def _json(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> No
 
 
 def _buttons(it: Editing, *, busy: bool, said: str) -> None:
-    """What can be done with the rule, and `said`, what came of the last of it."""
+    """Draw the action buttons and `said`, the outcome of the last action."""
     chunk, journal = it.chunk, it.resources.bench.journal
     changed = chunk.id in state.drafts()
     with st.container(key="rule-actions", horizontal=True, gap="small"):
@@ -166,7 +167,7 @@ def _buttons(it: Editing, *, busy: bool, said: str) -> None:
                 disabled=not possible,
                 help=about if possible else f"Nothing to {act}.",
             )
-        # Last, so that no button moves when it comes and goes.
+        # Last, so that no button moves when this one appears or disappears.
         if not chunk.rule and not changed:
             st.button(
                 "Template",
@@ -192,7 +193,7 @@ def _buttons(it: Editing, *, busy: bool, said: str) -> None:
 
 
 def _is_sound(text: str) -> bool:
-    """Whether the text can be read; what is wrong with it is drawn."""
+    """Whether the text can be read; if not, draw the error."""
     try:
         parse(text) if text.strip() else None
     except RuleError as error:
@@ -204,7 +205,7 @@ def _is_sound(text: str) -> bool:
 
 
 def _doubt(it: Editing) -> None:
-    """What has to be confirmed before it is saved, undone or redone."""
+    """Draw the confirmation that is needed before the rule is saved, undone or redone."""
     found = saving.doubt(it.chunk.id)
     if found is None:
         return
@@ -219,7 +220,7 @@ def _doubt(it: Editing) -> None:
 
 
 def _findings(it: Editing, rule: str | None) -> None:
-    """What the linter says of the rule in the editor, each with its mend in one click."""
+    """Draw the linter's findings about the rule in the editor, each with a button that fixes it."""
     if not rule:
         return
     chunk = it.chunk
@@ -255,7 +256,7 @@ def _finding(chunk: Chunk, number: int, finding: Finding) -> None:
 
 
 def _conflict(it: Editing, trouble: Trouble) -> None:
-    """Both versions of a rule that somebody else stored meanwhile."""
+    """Draw both versions of a rule that somebody else changed in the meantime."""
     by = f" (by {html.text(trouble.by)})" if trouble.by else ""
     html.draw(f'<p class="rf-caption">Stored rule{by}; yours is still in the editor</p>')
     st.code(saving.shown(trouble.stored) or "no rule", language="json")

@@ -25,7 +25,7 @@ MOST_NAMES = 5
 
 
 def preview(work: Desk, chunk: Chunk, rule: str | None) -> None:
-    """What storing `rule` would change."""
+    """Draw what storing `rule` would change."""
     if editor.is_changed(chunk, rule):
         of_changes(work, {chunk.id: rule})
     else:
@@ -33,7 +33,7 @@ def preview(work: Desk, chunk: Chunk, rule: str | None) -> None:
 
 
 def of_changes(work: Desk, changes: Changes) -> Effect | None:
-    """Draw what `changes` would do; None if that is not known (yet)."""
+    """Draw what `changes` would do. Returns None if that is not known (yet)."""
     known = labelled.gathered(work) if labelled.told(work) else None
     if known is None:
         return None
@@ -43,11 +43,11 @@ def of_changes(work: Desk, changes: Changes) -> Effect | None:
 
 
 def confirm(work: Desk, changes: Changes, key: str) -> bool:
-    """Draw what `changes` would do; whether they may be saved. Asks once more where a labelled
-    question would lose what it needs, and where that is not known yet."""
+    """Draw what `changes` would do, and return whether they may be saved. Asks for confirmation if
+    a labelled question would lose a chunk it needs, or if the effect is not known yet."""
     effect = of_changes(work, changes)
     if st.session_state.get(f"{key}-of") != changes:
-        # What was confirmed was another change.
+        # The earlier confirmation was for other changes.
         st.session_state.update({f"{key}-of": dict(changes), key: False, f"{key}-unknown": False})
     if effect is None:
         return not labelled.pending(work) or st.checkbox(
@@ -63,7 +63,7 @@ def confirm(work: Desk, changes: Changes, key: str) -> bool:
 
 
 def guard(work: Desk, chunk_id: str, text: str) -> str:
-    """What saving `text` would spoil, in words; empty if nothing."""
+    """Describe the harm that saving `text` would do to labelled questions; empty if none."""
     try:
         rule = canonical(parse(text)) if text.strip() else None
     except RuleError:
@@ -72,15 +72,16 @@ def guard(work: Desk, chunk_id: str, text: str) -> str:
 
 
 def guard_changes(work: Desk, changes: Changes) -> str:
-    """The same of rules by chunk id."""
-    # One who saves the first rule at once waits, rather than being asked.
+    """The same as `guard` for rules by chunk id."""
+    # Saving the first rule right away waits for the questions instead of asking for confirmation.
     labelled.await_labels(work, PATIENCE_S)
     return spoilt(work, changes)
 
 
 def guard_at_once(work: Desk, chunk_id: str, text: str) -> str:
-    """The same by the rules alone, without a search: which labelled questions that need the chunk
-    meet its rule now, and would not any more. Beside a question nobody waits for the others."""
+    """The same as `guard` by the rules alone, without a search: labelled questions that need the
+    chunk, meet its rule now and would no longer meet it. Used on Inspect, where saving does not
+    wait for the questions to be gathered."""
     found, chunk = labelled.labels(work), work.chunks.get(chunk_id)
     if found is None or chunk is None:
         return ""
@@ -101,8 +102,8 @@ def guard_at_once(work: Desk, chunk_id: str, text: str) -> str:
 
 
 def spoilt(work: Desk, changes: Changes) -> str:
-    """Which labelled questions would lose what they need, in words, or that it is not known yet;
-    empty if none."""
+    """Which labelled questions would lose a chunk they need, in words, or that this is not known
+    yet; empty if none."""
     known = labelled.gathered(work)
     if known is None:
         return UNKNOWN if labelled.pending(work) else ""

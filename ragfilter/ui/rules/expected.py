@@ -1,4 +1,4 @@
-"""A file of expectations dropped on the Tester, checked as by `ragfilter rules test`."""
+"""A file of expectations dropped on the Tester, checked as `ragfilter rules test` does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_ROWS = 500
 
 
 def draw(work: Desk) -> None:
-    """The upload, and which expectations the rules break."""
+    """Draw the upload and the expectations that the rules break."""
     file = st.file_uploader(
         "File of expectations",
         type=["jsonl"],
@@ -43,7 +43,8 @@ def draw(work: Desk) -> None:
         return
     hidden: set[str] = set()
     if not work.user.unrestricted:
-        # Those that are not there too: which of them are must not show.
+        # Including chunks that do not exist, so that hidden chunks cannot be told from missing
+        # ones.
         hidden = {i for each in expected for i, _ in each.wanted if i not in work.chunks}
     checked = check_rules(expected, {i: c.rule for i, c in work.chunks.items()}, hidden)
     skipped = (

@@ -1,4 +1,4 @@
-"""Proposals for families of chunks: what tells the siblings apart, and the effect of the rule."""
+"""Proposals for families of chunks: what distinguishes the members, and the effect of the rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WANTED, FAMILY = "suggest-wanted", "suggest-family"
 
 
 def draw(work: Desk) -> None:
-    """Families, their proposals, and the buttons that accept them."""
+    """Draw the families, their proposals, and the buttons that accept them."""
     say.aside(
         "A family is a set of similar chunks that differ in a few values: titles of one pattern, "
         "texts nearly the same, or chunks close in meaning that state the same kinds of values, "
@@ -54,7 +54,7 @@ def _job(work: Desk) -> Job[Suggested]:
     known = labelled.gathered(work)
     collection = resources.bench.collection(work.collection)
     mark = labelled.mark(work)
-    # Not by version: accepting one family must not start a new search for the others.
+    # Without the version, so that accepting one family does not start a new search for the others.
     content = collection.content or work.version
     key = (work.collection, content, work.user, work.settings, mark, known is None)
     job = resources.suggested.get(key)

@@ -18,7 +18,7 @@ MOST_SHOWN = 20
 
 
 def draw(work: Desk) -> None:
-    """Both directions."""
+    """Draw export and import."""
     left, right = st.columns(2, gap="medium")
     with left:
         _export(work)
@@ -27,7 +27,7 @@ def draw(work: Desk) -> None:
 
 
 def _export(work: Desk) -> None:
-    # Read before the rules, so that no edit counts as exported that the file lacks.
+    # Read before the rules, so that no edit counts as exported that is not in the file.
     last_edit = work.resources.bench.journal.last_edit(work.collection)
     work = desk.lay(work.collection, work.settings, work.resources)
     chunks = [chunk for chunk in work.chunks.values() if chunk.rule]
@@ -57,7 +57,7 @@ def _export(work: Desk) -> None:
 
 
 def _exported(work: Desk, last_edit: int) -> None:
-    # Under clearance the file may lack rules, and whether this one does must not show.
+    # Under clearance the file may lack rules, and the page must not show whether it does.
     if not work.user.unrestricted:
         return
     work.resources.bench.journal.mark_exported(work.collection, last_edit)

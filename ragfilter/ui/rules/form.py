@@ -1,6 +1,5 @@
-"""A rule as a form, with a row of chips for each group. It reads and writes the editor's text, so
-that form and JSON always agree.
-"""
+"""A rule as a form with a row of chips for each group. It reads and writes the editor's text, so
+form and JSON always agree."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ Given = dict[str, Any]
 
 
 def draw(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> None:
-    """The form of `text`; where that cannot be read, how to get it back."""
+    """Draw the form for `text`; if the text cannot be read, say how to repair it."""
     try:
         rule = parse(text) if text.strip() else Rule()
     except RuleError:
@@ -35,8 +34,8 @@ def draw(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> Non
         "disabled": disabled,
     }
     with st.container(key="rule-form", gap="small"):
-        # An empty field has the key of the group that it becomes: it stays the same field, so that
-        # what is typed on goes into that group.
+        # An empty field has the key of the group that it will become, so it stays the same widget
+        # and further typing goes into that group.
         number = 0
         for i, group in enumerate(fields):
             number += bool(group)
@@ -59,8 +58,8 @@ def draw(chunk_id: str, text: str, stored: str | None, *, disabled: bool) -> Non
 
 
 def _fields(chunk_id: str, groups: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
-    """The groups and, last, an empty one. A field that was emptied keeps its place as long as the
-    groups are those of the form: somebody may be typing in it."""
+    """The groups, followed by an empty one. An emptied field keeps its place as long as the groups
+    are those of the form, since somebody may be typing in it."""
     known, n_fields = st.session_state.get(FIELDS, ("", 0))
     fields = tuple(_terms(f"rule-group-{i}") for i in range(n_fields if known == chunk_id else 0))
     while fields and not fields[-1]:
@@ -76,7 +75,7 @@ def _chips(key: str, terms: Sequence[str], label: str, write: Given) -> None:
     state.show(key, chosen)
     st.multiselect(
         label,
-        # A term that was removed would be offered, and could come back with the next key.
+        # Otherwise a removed term would be offered again and could come back with the next key.
         (),
         key=key,
         accept_new_options=True,
@@ -98,7 +97,7 @@ HELP = {
 
 
 def _write(chunk_id: str, n_fields: int, stored: str | None) -> None:
-    """Bring the text in line with the form."""
+    """Update the text from the form."""
     rule = Rule(
         contain_one_of=tuple(filter(None, (_terms(f"rule-group-{i}") for i in range(n_fields)))),
         contain_all_of=_terms(ALL),

@@ -1,6 +1,5 @@
-"""Every change of the collection's rules, single and bulk, with its diff. Any of them can be undone
-and redone.
-"""
+"""Every change of the collection's rules, single and bulk, with its diff. Each can be undone and
+redone."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ OPEN, DOUBT = "history-open", "history-doubt"
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """An undo, or a redo (`again`), that would spoil something; `changes` are its rules."""
+    """An undo, or a redo (`again`), that would do harm; `changes` are the rules it would store."""
 
     edit_id: int
     again: bool
@@ -53,7 +52,8 @@ def draw(work: Desk) -> None:
 
 
 def _among(work: Desk) -> Container[str] | None:
-    """The chunks whose edits are told. Those that are gone are told of only to who sees all."""
+    """The chunks whose edits are listed. Edits of deleted chunks are listed only if the viewer sees
+    everything."""
     return None if work.user.unrestricted else work.chunks
 
 
@@ -105,7 +105,7 @@ def _chunk(work: Desk, step: Step) -> str:
 
 
 def _forget() -> None:
-    """Something else is being done: what came of the last undo or redo is history."""
+    """Clear the outcome of the last undo or redo, because another action begins."""
     outcome.forget()
     st.session_state.pop(DOUBT, None)
 
@@ -159,7 +159,7 @@ def _step(work: Desk, edit_id: int | None) -> None:
 
 
 def _doubt(work: Desk, edit_id: int) -> None:
-    """What the open step is asked about once more, with what it would change."""
+    """Draw the confirmation for the open step, with what it would change."""
     found: Doubt | None = st.session_state.get(DOUBT)
     if found is None or found.edit_id != edit_id:
         return

@@ -1,6 +1,5 @@
-"""Keeps drafts across a reload: the browser stores unsaved text, and a new session asks it, so that
-nobody else sees the text.
-"""
+"""Keeps drafts across a reload: the browser stores unsaved text, and a new session reads it back,
+so that nobody else sees the text."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ MOST = 1_000_000
 """How many characters are taken from a browser."""
 _keep = st.components.v2.component(
     "ragfilter.drafts",
-    # What is kept is read before it is written over, once a session: a server that was started
-    # again knows nothing of the one before.
+    # The stored drafts are read once per session before they are overwritten, because a restarted
+    # server knows nothing of the previous session.
     js="""const NAME = "ragfilter-drafts"
     let asked
     export default ({ data, setTriggerValue }) => {
@@ -38,8 +37,8 @@ _keep = st.components.v2.component(
 
 
 def draw(chunk: Chunk, text: str) -> None:
-    """Let the browser keep the drafts of this session, `text` in the editor of `chunk` among them,
-    and say where that is a draft of an earlier one."""
+    """Store the drafts of this session in the browser, including `text` in the editor of `chunk`,
+    and say if the text comes from an earlier session."""
     drafts = saving.every()
     here = (st.session_state.collection or "", chunk.id)
     if text != saving.shown(chunk.rule):
@@ -56,13 +55,13 @@ def draw(chunk: Chunk, text: str) -> None:
 
 
 def _found() -> None:
-    """Take up what the browser has kept. What was typed meanwhile goes before it."""
+    """Restore what the browser has stored. Text typed in the meantime takes precedence."""
     st.session_state[RESTORED] = saving.restore(read(st.session_state[KEY].found))
 
 
 def read(kept: Any) -> dict[tuple[str, str], tuple[str, str | None]]:
-    """Collection and chunk of every draft, with its text and the rule it began from. A browser can
-    send anything: what is no draft is left out."""
+    """Every draft by collection and chunk: its text and the stored rule it started from. The
+    browser can send anything, so whatever is not a draft is ignored."""
     try:
         rows = json.loads(kept) if isinstance(kept, str) and len(kept) <= MOST else []
     except (ValueError, RecursionError):

@@ -1,7 +1,6 @@
-"""The questions that rules are measured on: labelled ones (the workspace's with a demo's own, or
-files dropped on the page) and, separately, those that were asked. They are gathered in the
-background, without the judge.
-"""
+"""The questions that rules are measured on: labelled ones (the workspace's and a demo's own, or
+files dropped on the page) and, separately, questions asked before. They are gathered in the
+background, without the judge."""
 
 from __future__ import annotations
 
@@ -35,14 +34,14 @@ NONE_ASKED = (
 
 
 def labels(work: Desk) -> Labels | None:
-    """The labels that rules are measured on: those dropped in this session, else the workspace's
-    and a demo's own."""
+    """The labels that rules are measured on: those dropped in this session, otherwise those of the
+    workspace and the demo."""
     dropped: dict[str, Labels] = st.session_state.setdefault(DROPPED, {})
     return dropped.get(work.collection) or work.labels
 
 
 def history(work: Desk) -> Labels | None:
-    """The questions that were asked last, without labels; None if there are none."""
+    """The most recently asked questions, without labels; None if there are none."""
     every = work.resources.bench.labels.queries(work.collection, ASKED)
     return Labels(dict(list(every.items())[-MOST_ASKED:]), {}) if every else None
 
@@ -54,14 +53,14 @@ def mark(work: Desk) -> int:
 
 
 def drop(collection: str, queries: UploadedFile, qrels: UploadedFile) -> None:
-    """Use the labels of two files. Raises InputError that names file and line."""
+    """Use the labels in two files. Raises InputError naming file and line."""
     with uploads.as_files(queries, qrels) as paths:
         st.session_state.setdefault(DROPPED, {})[collection] = read(*paths)
 
 
 def gathered(work: Desk, *, asked: bool = False) -> Labelled | None:
-    """The labelled questions, or those `asked`, with the rules as they are now; None while they are
-    being gathered, and where there are none or they cannot be."""
+    """The labelled questions, or with `asked` those asked before, with the current rules. None if
+    there are none, if they are still being gathered, or if gathering failed."""
     job = _job(work, asked=asked)
     if job is None or not job.done or job.failure:
         return None
@@ -71,26 +70,26 @@ def gathered(work: Desk, *, asked: bool = False) -> Labelled | None:
     if held is None:
         held = work.resources.renewed.put(key, (job, made.renew(work.chunks)))
     found = None if asked else labels(work)
-    # A new label of a known question asks for no new search.
+    # A new label for a known question needs no new search.
     return held[1] if found is None else replace(held[1], qrels=found.qrels)
 
 
 def pending(work: Desk) -> bool:
-    """Whether the labelled questions are being gathered."""
+    """Whether the labelled questions are still being gathered."""
     job = _job(work, asked=False)
     return job is not None and not job.done
 
 
 def await_labels(work: Desk, patience_s: float) -> None:
-    """Let the labelled questions be gathered, for so many seconds at most."""
+    """Wait for the labelled questions to be gathered, at most `patience_s` seconds."""
     job = _job(work, asked=False)
     if job is not None:
         job.wait(patience_s)
 
 
 def wait(work: Desk, *, asked: bool = False) -> None:
-    """Say that the questions are being gathered until they are; then the page is drawn with them.
-    Using the page only ends this waiting."""
+    """Show the progress until the questions are gathered, then redraw the page with them. Using the
+    page ends only the waiting."""
     job = _job(work, asked=asked)
     if job is None or job.done:
         return
@@ -100,7 +99,7 @@ def wait(work: Desk, *, asked: bool = False) -> None:
 
 
 def told(work: Desk, *, asked: bool = False) -> bool:
-    """Whether there are such questions; where not, how to get some is drawn."""
+    """Whether there are such questions. If not, draw how to get some."""
     if (history(work) if asked else labels(work)) is None:
         say.aside(NONE_ASKED if asked else NONE)
         return False
@@ -126,7 +125,7 @@ def _job(work: Desk, *, asked: bool) -> Job[Labelled] | None:
     if found is None:
         return None
     store = work.resources.bench.collection(work.collection)
-    # Hundreds of questions would each ask the LLM.
+    # With the judge on, each of hundreds of questions would call the LLM.
     settings = work.settings.with_values({"query_must.enabled": True, "judge.enabled": False})
     wanted = {i: text for i, text in found.queries.items() if asked or i in found.qrels}
     if not asked:

@@ -40,7 +40,7 @@ WIDTHS = {**dict.fromkeys(HELP), "conflicts": 66, "ΔF1 without": 84, "Δrecall 
 
 
 def columns(widths: Mapping[str, int | None]) -> dict[str, Any]:
-    """The figures of the matrix as columns of a table."""
+    """The figures of the matrix as table columns."""
     config = st.column_config
     return {
         name: config.TextColumn(width=width, help=HELP[name])
@@ -51,16 +51,16 @@ def columns(widths: Mapping[str, int | None]) -> dict[str, Any]:
 
 
 def last(work: Desk) -> Matrix | None:
-    """The matrix of the labelled questions that was made last, maybe of earlier rules."""
+    """The most recent matrix of the labelled questions, possibly for earlier rules."""
     return work.resources.matrices.get(_key(work)[1:])
 
 
 def make(work: Desk, *, asked: bool = False) -> Matrix | None:
-    """The matrix of the rules as they are; None while its questions are being gathered."""
+    """The matrix for the current rules; None while its questions are being gathered."""
     found = labelled.gathered(work, asked=asked)
     if found is None:
         return None
-    # Questions without labels are known by themselves.
+    # Questions without labels are cached separately.
     key = (*_key(work), tuple(found.pools)) if asked else _key(work)
     made = work.resources.matrices.get(key)
     if made is None:
@@ -75,7 +75,7 @@ def make(work: Desk, *, asked: bool = False) -> Matrix | None:
 
 
 def draw(work: Desk) -> None:
-    """Labels, the matrix, and one rule by group and term."""
+    """Draw the labels, the matrix, and one rule by group and term."""
     source = st.segmented_control(
         "Questions",
         SOURCES,
@@ -173,7 +173,7 @@ def _chunks(work: Desk, ids: Sequence[str]) -> str:
 def _table(
     key: str, first: str, names: Sequence[str], rows: Sequence[RuleRow], rules: Sequence[str]
 ) -> None:
-    # What harms first: a narrow window shows the first columns.
+    # Most harmful first, since a narrow window shows only the first columns.
     table: dict[str, Sequence[Any]] = {
         first: names,
         "conflicts": [len(row.conflicts) for row in rows],
@@ -194,7 +194,7 @@ def _table(
         hide_index=True,
         height=400,
         placeholder="–",
-        # A group may be long, and figures stand behind it.
+        # Limit the widths, so that a long group does not push the figures out of view.
         column_config={first: text(width=200), "rule": text(width="medium"), **columns(WIDTHS)},
     )
 

@@ -1,6 +1,5 @@
-"""Proposed rules, from any source: accepted all at once, one by one, or edited first. Nothing is
-saved unasked.
-"""
+"""Proposed rules from any source: accepted all at once, one by one, or edited first. Nothing is
+saved without a click."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ SURE, ONE_SURE = "suggest-sure", "suggest-one-sure"
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A rule proposed for a chunk: what it is called in the list, and what speaks against it."""
+    """A rule proposed for a chunk, with its name in the list and its doubts."""
 
     chunk: Chunk
     rule: str
@@ -38,7 +37,7 @@ class Offer:
 def table(
     work: Desk, offers: Sequence[Offer], evidence: Evidence, more: Mapping[str, list[str]]
 ) -> None:
-    """The offers with their row of the matrix; `more` are further columns."""
+    """Draw the offers, each with its row of the matrix; `more` are extra columns."""
     rows = [evidence.rows.get(each.rule) for each in offers]
     st.dataframe(
         pd.DataFrame(
@@ -52,7 +51,7 @@ def table(
                 "conflicts": [None if row is None else len(row.conflicts) for row in rows],
                 "ΔF1 without": [None if row is None else row.delta_f1 for row in rows],
                 "Δrecall without": [None if row is None else row.delta_recall for row in rows],
-                # Unknown without labels.
+                # Unknown if there are no labels.
                 "would drop": [
                     None if evidence.effect is None else len(evidence.losses.get(each.chunk.id, ()))
                     for each in offers
@@ -73,7 +72,8 @@ def table(
 
 
 def accept(work: Desk, offers: Sequence[Offer], whose: str) -> None:
-    """What accepting them does, and the buttons. `whose` names the rules: ``of this family``."""
+    """Draw what accepting the offers would do, and the buttons. `whose` describes the rules: ``of
+    this family``."""
     outcome.draw()
     new = [each for each in offers if work.chunks[each.chunk.id].rule != each.rule]
     sure = [each for each in new if not each.doubts]
@@ -123,7 +123,7 @@ def _one(work: Desk, offers: Sequence[Offer]) -> None:
     spoilt = effect.spoilt(work, {each.chunk.id: each.rule}) if stored != each.rule else ""
     if spoilt:
         st.error(message(spoilt))
-    # By chunk: what was confirmed of one holds for no other.
+    # Keyed by chunk, so that a confirmation holds for that chunk only.
     sure = not spoilt or st.checkbox("Accept it anyway", key=f"{ONE_SURE}-{chosen}")
     with st.container(key="suggest-actions", horizontal=True, gap="small"):
         st.button(

@@ -1,4 +1,4 @@
-"""The open chunk of the Rules page: its text, its rule, and the way to the next one."""
+"""The open chunk of the Rules page: its text, its rule, and buttons for the next one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT_HEIGHT = 150
 
 
 def draw(work: Desk, rows: Listing, ids: Sequence[str]) -> None:
-    """The editor of the open chunk; `ids` are the rows in their order."""
+    """Draw the editor of the open chunk; `ids` are the chunks of the table in order."""
     chunk = work.chunk(st.session_state.get(OPEN))
     place = ids.index(chunk.id) if chunk is not None and chunk.id in ids else None
     with st.container(key="rules-panel", border=True, gap="small"):

@@ -1,4 +1,4 @@
-"""What came of the last thing that was done to many rules: said until something else is done."""
+"""The outcome of the last action on many rules, shown until the next action."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ SAID = "rules-said"
 
 
 def put(words: str, *, good: bool) -> None:
-    """Remember what came of it."""
+    """Store the outcome to be shown."""
     st.session_state[SAID] = (words, good)
 
 
 def forget() -> None:
-    """Something else is being done."""
+    """Clear the outcome, because another action begins."""
     st.session_state.pop(SAID, None)
 
 
 def draw() -> None:
-    """Say it, where there is something to say."""
+    """Draw the outcome, if there is one."""
     found: tuple[str, bool] | None = st.session_state.get(SAID)
     if found is not None:
         words, good = found

@@ -1,4 +1,4 @@
-"""One page at a time of what is too long to be drawn at once."""
+"""Pagination for lists that are too long to draw at once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import streamlit as st
 
 
 def choose(key: str, count: int, size: int) -> slice:
-    """The page that is chosen, of `count` things in pages of `size`."""
+    """Draw a page selector if there is more than one page. Returns the slice of the chosen page,
+    for `count` items in pages of `size`."""
     pages = max(1, -(-count // size))
     if st.session_state.get(key, 1) > pages:
         st.session_state[key] = pages

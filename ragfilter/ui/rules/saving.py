@@ -1,7 +1,7 @@
 """Saves, undoes and redoes one chunk's rule from the page, and reports the outcome.
 
-Typed text is a draft until it is saved or discarded. No failure loses it, and the browser keeps it
-for the next session (`kept.py`).
+Typed text is a draft until it is saved or discarded. A failure never loses it, and the browser
+keeps it for the next session (`kept.py`).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ DONE: dict[Act, str] = {"save": "saved", "undo": "undone", "redo": "redone"}
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """An edit that did not go through; `stored` is the rule as it is now, where that matters, and
-    `by` says who saved it and when, where that is known."""
+    """An edit that failed. `stored` is the current rule, if that matters; `by` says who saved it
+    and when, if known."""
 
     chunk_id: str
     message: str
@@ -46,7 +46,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A text that is still being typed, and the stored rule that it began from."""
+    """Text that is still being typed, and the stored rule it started from."""
 
     chunk_id: str
     text: str
@@ -55,7 +55,8 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """What an act over the `expected` rule would spoil; `draft` stood in the editor then."""
+    """The harm that an action over the `expected` rule would do; `draft` is the text in the editor
+    at that time."""
 
     act: Act
     chunk_id: str
@@ -65,19 +66,19 @@ class Doubt:
 
 
 def trouble(chunk_id: str) -> Trouble | None:
-    """What went wrong with the last edit of this chunk."""
+    """The error of the last edit of this chunk, None if it succeeded."""
     found: Trouble | None = st.session_state.get(TROUBLE)
     return found if found is not None and found.chunk_id == chunk_id else None
 
 
 def said(chunk_id: str) -> str:
-    """What came of the last edit of this chunk, where it went well."""
+    """The message about the last edit of this chunk, empty unless it succeeded."""
     found: tuple[str, str] = st.session_state.get(SAID, ("", ""))
     return found[1] if found[0] == chunk_id else ""
 
 
 def doubt(chunk_id: str) -> Doubt | None:
-    """What is asked about once more, as long as the editor holds what it was asked about."""
+    """The confirmation that is pending, as long as the editor still holds the same text."""
     found: Doubt | None = st.session_state.get(DOUBT)
     here = (chunk_id, state.drafts().get(chunk_id))
     return found if found is not None and (found.chunk_id, found.draft) == here else None
@@ -86,8 +87,8 @@ def doubt(chunk_id: str) -> Doubt | None:
 def act(
     act: Act, chunk_id: str, expected: str | None, collection: str, guard: Guard | None = None
 ) -> None:
-    """Save, undo or redo, unless the guard has something against it; then the open question is
-    answered by the changed rules."""
+    """Save, undo or redo, unless `guard` objects; then answer the open question with the changed
+    rules."""
     forget()
     text = st.session_state.get("rule-editor", "")
     try:
@@ -126,12 +127,12 @@ def act(
         try:
             questions.follow(collection, version, resources)
         except RagfilterError:
-            # Putting the question again says what is wrong.
+            # Asking the question again shows what is wrong.
             state.renew()
 
 
 def _brought_back(act: Act, store: RuleStore, journal: Journal, chunk_id: str) -> str | None:
-    """The rule as undo or redo would bring it back; None where there is nothing to bring back."""
+    """The rule that undo or redo would restore; None if there is nothing to restore."""
     find = edits.can_undo if act == "undo" else edits.can_redo
     edit = find(store, journal, chunk_id)
     if edit is None:
@@ -140,19 +141,19 @@ def _brought_back(act: Act, store: RuleStore, journal: Journal, chunk_id: str) -
 
 
 def _warn(message: str) -> None:
-    """A message below the editor may be below the window's edge."""
+    """Show a toast, because a message below the editor may be outside the window."""
     st.toast(prose.message(message), icon=":material/warning:")
 
 
 def forget() -> None:
-    """Something else is being done: what was said of the last edit is history."""
+    """Clear the messages about the last edit, because another action begins."""
     for name in (TROUBLE, SAID, DOUBT, UNFINISHED):
         st.session_state.pop(name, None)
 
 
 def base(chunk: Chunk) -> str | None:
-    """The stored rule that the draft of a chunk, or what is being typed, began from, so that what
-    somebody else stored since is not overwritten unseen; without either what is stored."""
+    """The stored rule from which the chunk's draft or unfinished text started, so that saving does
+    not overwrite a newer change unseen. Without either, the stored rule."""
     return _began(chunk.id, chunk.rule)
 
 
@@ -164,26 +165,27 @@ def _began(chunk_id: str, rule: str | None) -> str | None:
 
 
 def typed(chunk_id: str, rule: str | None) -> None:
-    """Keep what was typed. `rule` is what is stored, which is no draft."""
+    """Store the editor's text as a draft. `rule` is the stored rule; equal text is not a draft."""
     put(chunk_id, whole(st.session_state["rule-editor"]), rule)
 
 
 def type_on(chunk_id: str, rule: str | None) -> None:
-    """Show what the text makes of the rule while it is still being typed. It is no draft yet: to
-    set the editor's text would take back what was typed since. `rule` is what is stored."""
+    """Show the effect of the text while it is still being typed. It does not become a draft yet,
+    because setting the editor's text would undo what has been typed since. `rule` is the stored
+    rule."""
     if st.session_state["rule-editor"] == st.session_state.get(DRAWN):
-        # Otherwise the editor was left meanwhile, and its text is a draft already.
+        # Otherwise the editor has lost the focus, and its text is already a draft.
         base = _began(chunk_id, rule)
         forget()
         text = whole(st.session_state[TYPING].text)
-        # What was typed and taken back again is nothing that a rule was begun with.
+        # If the text is back to how it was drawn, nothing is unfinished.
         if text != st.session_state[DRAWN]:
             st.session_state[UNFINISHED] = Unfinished(chunk_id, text, base)
 
 
 def unfinished(chunk_id: str, text: str) -> str:
-    """What is being typed into a chunk's editor; `text`, which the editor was drawn with, where
-    nothing is."""
+    """The text being typed into a chunk's editor, or `text`, with which the editor was drawn, if
+    nothing is being typed."""
     st.session_state[DRAWN] = text
     found = _unfinished(chunk_id)
     return text if found is None else found.text
@@ -206,7 +208,7 @@ def put(chunk_id: str, text: str, rule: str | None) -> None:
 
 
 def draft(chunk_id: str, text: str | None) -> None:
-    """Start over from `text`, or from what is stored."""
+    """Start again from `text`, or from the stored rule."""
     forget()
     drafting.forget(chunk_id)
     _drop(chunk_id)
@@ -225,7 +227,7 @@ def _bases(collection: str | None = None) -> dict[str, str | None]:
 
 
 def every() -> dict[tuple[str, str], tuple[str, str | None]]:
-    """Collection and chunk of every draft, with its text and the rule that it began from."""
+    """Every draft by collection and chunk: its text and the stored rule it started from."""
     bases = st.session_state.get("rule-bases", {})
     return {
         (collection, chunk_id): (text, bases.get(collection, {}).get(chunk_id))
@@ -235,7 +237,8 @@ def every() -> dict[tuple[str, str], tuple[str, str | None]]:
 
 
 def restore(kept: Mapping[tuple[str, str], tuple[str, str | None]]) -> frozenset[tuple[str, str]]:
-    """Take up drafts of an earlier session, but for chunks that have one. Returns what was new."""
+    """Restore drafts of an earlier session for chunks that have none now. Returns the restored
+    ones."""
     new = kept.keys() - every().keys()
     for collection, chunk_id in new:
         text, rule = kept[collection, chunk_id]
@@ -245,13 +248,13 @@ def restore(kept: Mapping[tuple[str, str], tuple[str, str | None]]) -> frozenset
 
 
 def take(chunk_id: str) -> None:
-    """Discard the draft for what somebody else stored."""
+    """Discard the draft and use the rule that somebody else stored."""
     draft(chunk_id, None)
     state.renew()
 
 
 def shown(rule: str | None) -> str:
-    """A stored rule as the editor shows it; one that cannot be read stays as it is."""
+    """A stored rule formatted for the editor; an invalid one is returned unchanged."""
     if not rule:
         return ""
     try:
@@ -261,7 +264,7 @@ def shown(rule: str | None) -> str:
 
 
 def as_stored(text: str | None) -> str | None:
-    """The text as it would be stored; one that cannot be read stays as it is."""
+    """The text as it would be stored; an invalid rule is returned unchanged."""
     if not text or not text.strip():
         return None
     try:
@@ -278,6 +281,6 @@ def _conflict(
         last = resources.bench.journal.history(collection, chunk_id, limit=1)
     except RagfilterError as second:
         return Trouble(chunk_id, f"{error} {second}")
-    # What was stored otherwise, by an index for example, is in no journal.
+    # A rule stored in another way, for example by `index`, is not in the journal.
     by = next((f"{e.who}, {e.at:%Y-%m-%d %H:%M} UTC" for e in last if e.after == stored), "")
     return Trouble(chunk_id, str(error), conflict=True, stored=stored, by=by)

@@ -1,4 +1,4 @@
-"""The word and sign for each state of a rule, the same everywhere."""
+"""The word and sign for each state of a rule, the same on every page."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def signed(word: str) -> str:
 
 
 def chips(*, dark: bool) -> dict[str, str]:
-    """The tint of every sign-and-word that a table can show."""
+    """The tint of every sign-and-word combination in a table."""
     return {signed(word): theme.tint(mark, dark) for word, (_, mark) in SIGNS.items()}
 
 
 def states(view: View) -> dict[str, tuple[str, ...]]:
-    """By chunk of a result, all that is said of its rule's state. What the linter finds in several
-    rules, it finds among these chunks."""
-    # As on the Rules page, without texts: which of them were fetched depends on the settings.
+    """The states of the rule of each chunk in a result. Findings that involve several rules are
+    looked for among these chunks only."""
+    # Without texts, as on the Rules page: which texts were fetched depends on the settings.
     chunks = (replace(hit.chunk, text="") for hit in view.shown.hits)
     made = make_listing(chunks, view.resources.checks, exported=_exported(view))
     made = made.with_drafts(frozenset(state.drafts()))
@@ -46,7 +46,7 @@ def states(view: View) -> dict[str, tuple[str, ...]]:
 
 
 def edited(view: View) -> dict[str, list[str]]:
-    """By chunk of a result, how its rule was edited; only those whose rule was."""
+    """How the rule of each chunk in a result was edited; only chunks with an edited rule."""
     drafts, before = state.drafts(), _exported(view)
     if not drafts and not before:
         return {}
@@ -60,10 +60,10 @@ def edited(view: View) -> dict[str, list[str]]:
 
 
 def _exported(view: View) -> dict[str, str | None]:
-    """The rules of edited chunks as they were exported, of those that the result has."""
+    """The rules of edited chunks as they were at the last export, for chunks of the result."""
     shown = [hit.id for hit in view.shown.hits]
     try:
         return view.resources.bench.journal.edited_since_export(view.asked.collection, shown)
     except StoreError:
-        # The editor says what is wrong with the journal.
+        # The editor shows what is wrong with the journal.
         return {}

@@ -1,6 +1,5 @@
-"""Paste questions to see which rules they meet. For one question and one chunk, see where the terms
-occur, what is missing and what comes nearest. Or drop a file of expectations.
-"""
+"""Paste questions to see which rules they meet. For one question and one chunk, see which terms
+occur, which are missing and what comes nearest. Or drop a file of expectations."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ MOST_TERMS = 4
 
 
 def draw(work: Desk) -> None:
-    """Questions, the rules they meet, and one explained; below them expectations."""
+    """Draw the questions, the rules they meet and one of them explained; then the expectations."""
     _questions(work)
     expected.draw(work)
 
@@ -167,7 +166,7 @@ def _one(work: Desk, questions: list[str], rules: dict[str, str]) -> None:
 
 
 def _found(work: Desk, sought: str, rules: dict[str, str]) -> dict[str, str]:
-    """The rules of the chunks that hold all words sought in title or id."""
+    """The rules of the chunks whose title or id contains all the words searched for."""
     words = sought.casefold().split()
     if not words:
         return rules
@@ -176,7 +175,7 @@ def _found(work: Desk, sought: str, rules: dict[str, str]) -> dict[str, str]:
 
 
 def _near(question: str, rules: dict[str, str]) -> list[str]:
-    """The chunks to choose from, those first that the question has most to do with."""
+    """The chunks to choose from, those most related to the question first."""
     scan = rule_book(tuple(dict.fromkeys(rules.values()))).scan(question)
     opened = st.session_state.get(OPEN)
     ranked = sorted(rules, key=lambda i: (i != opened, not scan.passes(rules[i])))
@@ -194,7 +193,7 @@ def _explained(made: Explanation, question: str) -> str:
 
 
 def _marked(made: Explanation, question: str) -> str:
-    """The question with what was found, and what came near, marked."""
+    """The question with exact matches and near matches highlighted."""
     looks = [""] * len(question)
     for part in made.parts:
         if part.near is not None:

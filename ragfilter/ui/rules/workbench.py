@@ -34,7 +34,7 @@ ABOUT = (
 
 
 def draw(visit: Visit) -> None:
-    """The chosen part, over the chosen collection."""
+    """Draw the chosen part for the chosen collection."""
     with st.container(key="rules-bar", horizontal=True, vertical_alignment="center", gap="small"):
         part = st.segmented_control(
             "Part",
@@ -54,7 +54,7 @@ def draw(visit: Visit) -> None:
                 f"Seen as {clearance.called(work.user)}. What this user may not see is left out as "
                 "if it did not exist. View as on the Inspect page changes that."
             )
-        # Of another part nothing stays while this one is made.
+        # Clear the previous part while this one is being drawn.
         fresh = st.session_state.get(PART_WAS) != part
         st.session_state[PART_WAS] = part
         if fresh:
