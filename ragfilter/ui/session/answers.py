@@ -1,8 +1,8 @@
-"""Answers for the panel: which are cached, which are made at once, and which need a button.
+"""Answers for the panel: which are cached, which are made immediately, and which need a button.
 
 An extractive answer is made when a question is asked. The sentences of the next few chunks are
-embedded too, so that most slider moves find theirs cached. Only a button asks an LLM. If the LLM
-fails, the same button brings the extractive answer instead, beside the error.
+embedded too, so that most slider moves find theirs in the cache. An LLM is only asked by a button.
+If it fails, the extractive answer is shown next to the error.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ NOT_ASKED = (
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One column of the comparison: its name and what would go into its prompt."""
+    """One column of the comparison: its name and the context of its prompt."""
 
     name: str
     context: Context
 
 
 def sides(result: Result) -> tuple[Side, Side]:
-    """The filtered context, and that of the first k of a plain search."""
+    """The filtered context, and the context of a plain search's first k chunks."""
     plain = unfiltered(result.pool, result.settings, result.user)
     return (
         Side("filtered", pack(result.kept, result.settings)),
@@ -50,7 +50,7 @@ def sides(result: Result) -> tuple[Side, Side]:
 
 
 def known(query: str, side: Side, resources: Resources) -> Answer | None:
-    """The answer of this context, where it is remembered or needs no model to be asked."""
+    """The answer for this context, if it is cached or can be made without calling a model."""
     key = _key(query, side.context, resources)
     found = resources.answers.get(key)
     chat = resources.bench.chat
@@ -66,8 +66,8 @@ def known(query: str, side: Side, resources: Resources) -> Answer | None:
 
 
 def make(query: str, side: Side, resources: Resources) -> Generator[str]:
-    """The answer in pieces, empty ones while nothing comes. What comes is remembered as it comes:
-    when the reader stops, the next run of the page may begin before this one has ended."""
+    """Yield the answer in pieces, empty ones while nothing arrives. Each piece is cached as it
+    arrives: when the user stops, the next run may begin before this one has ended."""
     embedder = Remembered(resources.bench.embedder, resources.vectors)
     chat, stop = resources.bench.chat, threading.Event()
     stream = AnswerStream(
@@ -95,7 +95,8 @@ def make(query: str, side: Side, resources: Resources) -> Generator[str]:
 
 
 def skip(query: str, side: Side, before: Answer, resources: Resources) -> Answer:
-    """The answer that is not asked for, since the endpoint let the one before wait in vain."""
+    """Record that this answer was not requested, because the endpoint already timed out on the
+    other."""
     _quote(query, side, resources)
     made = Answer("", model=before.model, error=NOT_ASKED, failed=before.failed)
     return resources.answers.put(_key(query, side.context, resources), made)
@@ -114,7 +115,7 @@ def instead(query: str, side: Side, resources: Resources) -> Answer | None:
 
 
 def added(query: str, side: Side, other: Side, resources: Resources) -> tuple[Quote, ...]:
-    """What the side's context adds to the other's, where that is known without asking a model."""
+    """What the side's context adds to the other's, if that is known without calling a model."""
     if resources.bench.chat is not None:
         return ()
     embedder = Remembered(resources.bench.embedder, resources.vectors, only_known=True)
@@ -127,8 +128,8 @@ def added(query: str, side: Side, other: Side, resources: Resources) -> tuple[Qu
 def warm(
     query: str, pair: tuple[Side, Side], resources: Resources, near: Result | None = None
 ) -> None:
-    """Make the extractive answers of a question that was just put, and embed what sliders near its
-    result will need. Raises nothing: a failure shows where the answer stands."""
+    """Make the extractive answers to a new question, and embed what nearby slider positions will
+    need. Never raises: a failure is shown in place of the answer."""
     if resources.bench.chat is not None:
         return
     for side in pair:
@@ -140,7 +141,7 @@ def warm(
 
 
 def _near(result: Result) -> tuple[Hit, ...]:
-    """What a slider would let in next."""
+    """The hits that a slider would let in next."""
     detail = cut_of(result)
     ids = detail.ids[:NEXT] if detail else ()
     by_id = {hit.id: hit for hit in result.hits}

@@ -1,7 +1,7 @@
-"""Asks a model when a button is pressed: once per press, in the background, so that Stop acts at
-once.
+"""Asks a model when a button is pressed: once per press and in the background, so that Stop works
+immediately.
 
-A press leaves a wish in the session. The wish stays until it is fulfilled. If a slider moves in the
+A press stores a wish in the session, which stays until it is fulfilled. If a slider moves in the
 meantime, the page is drawn again, finds the same call still running and waits for it. It never
 makes a second call.
 """
@@ -27,7 +27,7 @@ TICK_S = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One press of a button: what it asks for; `again` forgets what failed before."""
+    """One press of a button; with `again`, earlier failures are forgotten first."""
 
     kind: PendingKind
     token: str
@@ -35,34 +35,34 @@ class Wish:
 
 
 def press(kind: PendingKind, *, again: bool = False) -> None:
-    """Wish for what a need lacks. What the judge says is then shown in its panel."""
+    """Request what a need lacks. For the judge, also open its panel."""
     st.session_state.wish = Wish(kind, uuid4().hex, again)
     if kind == "judge":
         st.session_state.panel = "Judge"
 
 
 def wished() -> Wish | None:
-    """The wish that is not met yet."""
+    """The wish that is not fulfilled yet."""
     return cast("Wish | None", st.session_state.get("wish"))
 
 
 def forget() -> None:
-    """The wish is met, or given up."""
+    """Remove the wish, because it is fulfilled or abandoned."""
     st.session_state.pop("wish", None)
 
 
 def before(pool: Pool, wish: Wish) -> Pool:
-    """The pool as the wish finds it."""
+    """The pool to start from: with `again`, without its failures."""
     return unfailed(pool, wish.kind) if wish.again else pool
 
 
 def wait(wish: Wish, work: Callable[[], Pool], jobs: Shelf[Job[Any]]) -> Pool:
-    """What `work` makes, begun once a wish. Raises what it raises."""
+    """Run `work` once per wish, and return its result. Raises what `work` raises."""
     job: Job[Pool] = jobs.get(wish.token) or jobs.put(
         wish.token, background.start(lambda _: work())
     )
     tick = st.empty()
     while not job.wait(TICK_S):
-        # Streamlit ends the run here where Stop was pressed or something was changed.
+        # Streamlit ends the run here if Stop was pressed or a widget changed.
         tick.empty()
     return job.value()

@@ -1,7 +1,7 @@
-"""A background job: it continues while sliders move, and any later run takes its value.
+"""Background jobs. A job continues while sliders move, and any later run can take its result.
 
-Streamlit can stop a run only where the run draws something. So everything that may hang is awaited
-here in short turns.
+Streamlit can stop a run only when the run draws something. So everything that may hang is waited
+for here in short intervals.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Stopped(RagfilterError):
 
 @dataclass(slots=True)
 class Job(Generic[V]):
-    """One piece of work in its own thread. `stop` asks it to end, which may take a while."""
+    """Work in its own thread. Setting `stop` asks it to end, which may take a while."""
 
     future: Future[V] = field(default_factory=Future)
     stop: threading.Event = field(default_factory=threading.Event)
@@ -40,38 +40,38 @@ class Job(Generic[V]):
 
     @property
     def seconds(self) -> float:
-        """How long it has been under way."""
+        """Seconds since the start."""
         return monotonic() - self.began
 
     @property
     def failure(self) -> str:
-        """What it failed with, in words; empty while it is under way, and where it did not fail."""
+        """The error message; empty while it is running or if it succeeded."""
         error = self.future.exception() if self.done else None
         if error is None:
             return ""
         return str(error) if isinstance(error, RagfilterError) else "An unexpected error."
 
     def tell(self, done: int, total: int, what: str = "") -> bool:
-        """For the work: say how far it is; whether it should go on."""
+        """Called by the work to report progress. Returns whether it should continue."""
         self.at = (done, total, what)
         return not self.stop.is_set()
 
     def step(self, done: int, total: int, what: str = "") -> None:
-        """For the work: the same, but it ends here where it was asked to stop. Raises Stopped."""
+        """Like `tell`, but raises Stopped if the work should end."""
         if not self.tell(done, total, what):
             raise Stopped("It was stopped.")
 
     def wait(self, seconds: float) -> bool:
-        """Whether it is done, after at most so long."""
+        """Wait at most `seconds`, and return whether the job is done."""
         return bool(wait((self.future,), seconds).done)
 
     def value(self) -> V:
-        """What it came to; waits for it. Raises what the work raised."""
+        """Wait for the result. Raises what the work raised."""
         return self.future.result()
 
 
 def start(work: Callable[[Job[V]], V]) -> Job[V]:
-    """Begin `work` in a thread; it is handed its job, to tell how far it is and when to stop."""
+    """Run `work` in a thread. It is passed its job, to report progress and to see when to stop."""
     job: Job[V] = Job()
 
     def run() -> None:
@@ -82,15 +82,15 @@ def start(work: Callable[[Job[V]], V]) -> Job[V]:
         else:
             job.future.set_result(value)
 
-    # A daemon: a server that is stopped does not wait for an endpoint that hangs.
+    # A daemon, so that stopping the server does not wait for an endpoint that hangs.
     threading.Thread(target=run, name="ragfilter-job", daemon=True).start()
     return job
 
 
 def pieces(source: Iterator[str], tick_s: float) -> Iterator[str]:
-    """What `source` yields, read in a thread; every `tick_s` without a piece an empty one, so that
-    whoever draws them may be stopped while an endpoint hangs. Pieces that come closer together are
-    one, since each is drawn with all before it. Raises what `source` raises."""
+    """Yield what `source` yields, read in a thread, and an empty string for every `tick_s` seconds
+    without a piece, so that the run can be stopped while an endpoint hangs. Pieces that arrive
+    faster are joined, since each redraws all before it. Raises what `source` raises."""
     came: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
     def read(_: Job[None]) -> None:
@@ -122,7 +122,7 @@ def pieces(source: Iterator[str], tick_s: float) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Stoppable:
-    """`inner`, whose answer is no longer read once `stop` is set; the connection is then closed."""
+    """`inner`, but no longer read once `stop` is set, which closes the connection."""
 
     inner: ChatModel
     stop: threading.Event
@@ -138,7 +138,7 @@ class Stoppable:
         timeout_s: float,
         schema: Mapping[str, object] | None = None,
     ) -> Iterator[Delta]:
-        """The answer in pieces. Raises ChatError as `inner` does, and where it was stopped."""
+        """Yield the answer in pieces. Raises ChatError as `inner` does, and if it was stopped."""
         for delta in self.inner.stream(messages, timeout_s=timeout_s, schema=schema):
             if self.stop.is_set():
                 raise ChatError("It was stopped.", kind="interrupted")

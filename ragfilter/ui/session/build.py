@@ -1,4 +1,4 @@
-"""Builds a demo collection from the page, with progress and a way to stop."""
+"""Builds a demo collection from the page, with progress and a Stop button."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Demo(NamedTuple):
-    """A demo collection: what its button says, and what it is for."""
+    """A demo collection: the label of its button, and what it is for."""
 
     button: str
     about: str
@@ -39,12 +39,12 @@ HELP = "Embeds a few hundred chunks with the bundled model. Takes under a minute
 
 
 def missing(collections: Mapping[str, CollectionInfo]) -> list[str]:
-    """The demos that are not there, or not whole."""
+    """The demos that do not exist or are incomplete."""
     return [n for n in DEMOS if n not in collections or not collections[n].complete]
 
 
 def offer(names: list[str], resources: Resources) -> bool:
-    """A button a demo; the first is the one to begin with. True once one has been built."""
+    """Draw one button per demo, the first as primary. True once one has been built."""
     place = st.empty()
     chosen = ""
     with place.container(key="demos", gap="small"):

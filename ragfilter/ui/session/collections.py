@@ -1,4 +1,4 @@
-"""The collections that a question can be put to, as the session knows them."""
+"""The collections that can be asked, as the session knows them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPACES = {"l2": "l2", "cosine": "cosine", "ip": "inner product"}
 
 
 def known(resources: Resources) -> dict[str, CollectionInfo]:
-    """The collections by name, as they were when the session began or last looked."""
+    """The collections by name, as of the start of the session or the last `forget`."""
     found = st.session_state.get("collections")
     if found is None:
         found = {info.name: info for info in resources.bench.collections()}
@@ -31,7 +31,7 @@ def known(resources: Resources) -> dict[str, CollectionInfo]:
 
 
 def forget() -> None:
-    """Look again: one was made."""
+    """Read the collections again on the next run, because one was changed."""
     st.session_state.pop("collections", None)
 
 

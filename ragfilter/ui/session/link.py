@@ -1,7 +1,7 @@
 """The address bar and what it holds: query, collection, profile, changed settings. Pure.
 
-A link that names a profile describes the whole state. Where it is opened, the environment's own
-settings do not apply, so that it shows the same result everywhere. It never contains a secret.
+A link that names a profile describes the whole state: the reader's environment is ignored, so it
+shows the same result everywhere. It never contains a secret.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ORIGIN = "the link"
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a link asked for, and what in it could not be used (`refused`, in words)."""
+    """What a link asked for, and which of its values could not be used (`refused`, in words)."""
 
     query: str
     collection: str
@@ -58,9 +58,9 @@ class Opened:
 
 
 def read(params: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Opened:
-    """The state that `params` stand for; what is wrong is left out and named.
+    """Parse the state in `params`. Invalid values are skipped and listed in `refused`.
 
-    Raises SettingsError if, without a profile in the link, the environment is at fault.
+    Raises SettingsError if the link names no profile and the environment is invalid.
     """
     params = {whole(name): whole(value) for name, value in params.items()}
     refused: list[str] = []
@@ -104,13 +104,13 @@ def departments(text: str) -> tuple[str, ...]:
 def _take(
     profile: str, changes: dict[str, Any], wanted: dict[str, str]
 ) -> tuple[dict[str, Any], list[str]]:
-    """`changes` with the wanted values that can be used, and what is wrong with the others."""
+    """`changes` with the wanted values that can be used, and errors for the others."""
     errors: list[str] = []
     good: dict[str, str] = {}
     for path, value in wanted.items():
         error = _fault(profile, {path: value})
         section = path.partition(".")[0]
-        # A fault of the whole section may be mended by another value of the link: judged below.
+        # An error about the whole section may be fixed by another value of the link; see below.
         if error is None or error.message.startswith(f"{section}: "):
             good[path] = value
         else:
@@ -143,7 +143,7 @@ def write(
     user: User = PUBLIC,
     present: bool = False,
 ) -> dict[str, str]:
-    """The parameters that bring this state back."""
+    """The link parameters that restore this state."""
     params = {QUERY: query, COLLECTION: collection, PROFILE: profile}
     params[UNSCORED] = "true" if unscored else ""
     params[PRESENT] = "true" if present else ""
@@ -164,7 +164,7 @@ def base(profile: str) -> Settings:
 
 
 def beginning(profile: str, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """What the environment changes of a profile; a session that chooses it begins with that.
+    """What the environment changes in a profile: the changes with which a session starts.
 
     Raises SettingsError.
     """
@@ -172,7 +172,7 @@ def beginning(profile: str, environ: Mapping[str, str] | None = None) -> dict[st
 
 
 def own(profile: str, environ: Mapping[str, str] | None = None) -> Config:
-    """The profile as the environment wants it: what a reset goes back to.
+    """The profile with the environment's changes, which a reset restores.
 
     Raises SettingsError.
     """
@@ -193,7 +193,7 @@ def settings(profile: str, changes: Mapping[str, Any]) -> Settings:
 def from_file(
     content: bytes, name: str, profile: str = profiles.DEFAULT
 ) -> tuple[str, dict[str, Any]]:
-    """The profile and the changes that a settings file holds; of `profile`, where it names none.
+    """The profile and the changes in a settings file; `profile` is used if the file names none.
     Raises SettingsError."""
     given, named = config.parse_toml(content, name)
     profile = profiles.profile(named or profile, origin=name).name

@@ -1,4 +1,4 @@
-"""What the page says about the model that answers, beside its name."""
+"""What the page says about the answering model next to its name."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def is_tiny(model: str) -> bool:
 
 
 def called(model: str) -> str:
-    """The model's name, and that it is for demonstration only, where it is."""
+    """The model's name and, if it is the demonstration model, a warning."""
     return f"{model}, {TINY}" if is_tiny(model) else model

@@ -1,8 +1,8 @@
 """From a question to its pool, with as few calls as possible.
 
-A pool is gathered when a question is asked, and kept for all sessions. Sliders only replay it.
-Local rerank scores and the LLM's earlier answers come with the question. If a later change of
-settings lacks something, it stays a `Pending`, which the page offers as a button.
+A pool is gathered when a question is asked, and cached for all sessions. Sliders only replay it.
+Local rerank scores and the LLM's earlier answers are fetched with the question. If a later change
+of settings lacks something, it stays a `Pending`, which the page offers as a button.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Replay = Callable[[Pool, Settings, User], Result]
 
 
 def reach(settings: Settings, user: User) -> Reach:
-    """How far a question asked now is gathered."""
+    """How far a question asked now would reach."""
     return Reach(
         pool_size=settings.retrieval.pool_size,
         wanted=target(settings),
@@ -33,13 +33,13 @@ def reach(settings: Settings, user: User) -> Reach:
 
 
 def put(query: str, collection: str, settings: Settings, user: User, resources: Resources) -> Asked:
-    """A question put now, of the collection as it is now. Raises StoreError."""
+    """A question asked now, of the current version of the collection. Raises StoreError."""
     version = resources.bench.collection(collection).version
     return Asked(query, collection, version, reach(settings, user))
 
 
 def pool_of(asked: Asked, settings: Settings, resources: Resources) -> Pool:
-    """The pool of a question: the remembered one, else gathered. Raises RagfilterError."""
+    """The pool of a question, from the cache or gathered. Raises RagfilterError."""
     pool = resources.pools.get(asked)
     if pool is None:
         reach = asked.reach
@@ -51,15 +51,15 @@ def pool_of(asked: Asked, settings: Settings, resources: Resources) -> Pool:
 
 
 def keep(asked: Asked, pool: Pool, resources: Resources) -> Pool:
-    """Keep a pool. What models said meanwhile for another session stays in it."""
+    """Cache a pool, joined with what models have added to it for other sessions."""
     return resources.pools.put(asked, pool, joined)
 
 
 def follow(
     asked: Asked, before: str, settings: Settings, user: User, resources: Resources
 ) -> Asked | None:
-    """The question after an edit of rules to the collection, which was at the version `before`:
-    its pool has the new rules. None if it has to be put again. Raises StoreError."""
+    """The question after an edit of rules in its collection, which had the version `before`, with
+    the new rules in its pool. None if it has to be asked again. Raises StoreError."""
     now = put(asked.query, asked.collection, settings, user, resources)
     pool = resources.pools.get(asked)
     if pool is None or (asked.version, asked.reach) != (before, now.reach):
@@ -84,9 +84,10 @@ def settle(
     score: bool = True,
     replay: Replay = replay,
 ) -> Pool:
-    """The pool with the rerank scores that the settings want (but for `score`), and what the LLM
-    said before of the same prompt; it is never asked here. A reranking that failed is tried again,
-    since asking is the act. `replay` may keep what it decided for the page, which asks next."""
+    """The pool with the rerank scores that the settings need (unless `score` is False) and the
+    LLM's cached replies to the same prompt; the LLM is never called here. A failed reranking is
+    tried again, because the user asked again. `replay` may cache its steps for the page, which
+    replays next."""
     pool = unfailed(pool, "rerank")
     backends = resources.backends(asked.collection)
     result = replay(pool, settings, user)
@@ -108,13 +109,13 @@ def meet(
     user: User,
     resources: Resources,
 ) -> Pool:
-    """The pool with these needs met, because a button was pressed. It is not kept yet."""
+    """The pool with these needs met, because a button was pressed. It is not cached yet."""
     return complete(pool, needs, settings, resources.backends(asked.collection), user)
 
 
 def falls_short(asked: Asked, result: Result, settings: Settings) -> bool:
-    """Whether asking again would bring what the pool lacks: it was limited to other files, a wider
-    one was set, or too few of its hits are clean for the settings that are in force by now."""
+    """Whether asking again would add to the pool: it was limited to other files, a larger one is
+    set now, or too few of its hits are clean for the current settings."""
     now = reach(settings, result.user)
     if result.pool.source_pattern not in ("", now.source_pattern):
         return True

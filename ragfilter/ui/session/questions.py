@@ -1,7 +1,7 @@
-"""The session's question: when it is asked, gathered and completed.
+"""The session's question: when it is asked, and how its pool is gathered and completed.
 
-The store is asked when something is submitted (a question, a collection, an edit, a fresh session),
-and never because a setting changed.
+The store is only asked when something is submitted (a question, a collection, an edit, a new
+session), never because a setting changed.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ log = logging.getLogger(__name__)
 
 
 def pool(settings: Settings, resources: Resources) -> Pool | None:
-    """The pool of the question in force, None if there is none. Raises RagfilterError."""
+    """The pool of the current question, None if there is none. Raises RagfilterError."""
     pending, user = st.session_state.pending, state.user()
-    # In every run: where it came and went, the browser would make all that follows anew.
+    # Always present: if it came and went, the browser would redraw everything below it.
     place = st.empty()
     question = _question(pending)
     if pending and question:
         asking.forget()
         with _waiting(place, "Searching …"):
-            # Loaded first, so that the search's time is the search's.
+            # Loaded first, so that loading does not count as search time.
             resources.bench.embedder_of(st.session_state.collection).prepare()
             asked = pools.put(question, st.session_state.collection, settings, user, resources)
             found = pools.pool_of(asked, settings, resources)
@@ -63,9 +63,8 @@ def pool(settings: Settings, resources: Resources) -> Pool | None:
 
 
 def follow(collection: str, before: str, resources: Resources) -> None:
-    """Have the question in force answered by the rules as they are now, after an edit to the
-    collection, which was at the version `before`; it is put again only where that takes a search.
-    Raises RagfilterError."""
+    """Update the current question after an edit of rules in `collection`, which had the version
+    `before`. The question is asked again only if that needs a search. Raises RagfilterError."""
     asked, settings, user = state.asked(), state.settings(), state.user()
     if asked is None:
         return
@@ -75,7 +74,7 @@ def follow(collection: str, before: str, resources: Resources) -> None:
     if now is None:
         state.renew()
         return
-    # A call under way was begun with the old rules.
+    # A call in progress started with the old rules.
     asking.forget()
     st.session_state.asked, st.session_state.fresh = now, True
     found = pools.pool_of(now, settings, resources)
@@ -90,7 +89,7 @@ def _meet(
     resources: Resources,
     place: DeltaGenerator,
 ) -> Pool:
-    """The pool with what a button asked for."""
+    """The pool, completed with what a button asked for."""
     found = asking.before(found, wish)
     user = state.user()
     wanted = [need for need in replay(found, settings, user).needs if need.kind == wish.kind]
@@ -111,7 +110,7 @@ def _meet(
 
 @contextmanager
 def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
-    """Say in `place` what is being done, and offer to stop it."""
+    """Show in `place` what is being done, with a Stop button."""
     row = place.container(key="waiting", horizontal=True, vertical_alignment="center", gap="small")
     try:
         with row:
@@ -125,8 +124,8 @@ def _waiting(place: DeltaGenerator, word: str) -> Iterator[None]:
             with st.spinner(word, show_time=True):
                 yield
     except RagfilterError:
-        # Only now: the spinner still writes into the row as it ends, and a browser that no longer
-        # has the row shows an empty page.
+        # Not earlier: the spinner still writes into the row as it ends, and a browser that no
+        # longer has the row shows an empty page.
         place.empty()
         raise
     place.empty()
@@ -138,7 +137,7 @@ def _stop() -> None:
 
 
 def _question(pending: bool | str) -> str:
-    """What is put: the box's text, or, after an edit, the question in force."""
+    """The question to ask: the text in the box or, after an edit, the current question."""
     before = state.asked()
     if pending == "again" and before is not None:
         return before.query
@@ -146,7 +145,7 @@ def _question(pending: bool | str) -> str:
 
 
 def _record(asked: state.Asked, resources: Resources) -> None:
-    """Keep the question in the collection's history, for evaluations. Searching needs none."""
+    """Add the question to the collection's history, for evaluations. A failure is only logged."""
     try:
         resources.bench.labels.remember(asked.collection, asked.query)
     except RagfilterError as error:

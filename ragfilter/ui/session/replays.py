@@ -1,4 +1,4 @@
-"""The replays of one session. Layers that a change does not affect are not run again."""
+"""The replays of one session. Layers that a change does not affect do not run again."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ MOST = 300
 
 @dataclass(slots=True)
 class Replays:
-    """Replays of one pool after another."""
+    """Replays pools and reuses the steps of the last one."""
 
-    # One value, since a run that is being stopped may still be here beside the next.
+    # One value, so that a run which is being stopped cannot mix its steps with those of the next.
     _last: tuple[Pool, Steps] | None = None
 
     def of(self, pool: Pool, settings: Settings, user: User) -> Result:
-        """`replay` of the pool."""
+        """Call `replay` with the pool."""
         return replay(pool, settings, user, steps=self._steps(pool))
 
     def as_user(self, result: Result) -> Result:
-        """`as_user` of a result."""
+        """Call `as_user` with a result."""
         return as_user(result, steps=self._steps(result.pool))
 
     def _steps(self, pool: Pool) -> Steps:
-        """Those of the pool so far; none where it is another one, or they are too many."""
+        """The steps stored for this pool; empty for another pool, or if there were too many."""
         last = self._last
         if last is None or last[0] is not pool or len(last[1]) > MOST:
             self._last = last = pool, {}

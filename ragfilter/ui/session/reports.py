@@ -1,6 +1,5 @@
-"""The reports of the page: made when the button is pressed, with the answers that are known by
-then. No model is asked.
-"""
+"""The reports of the page, made when the button is pressed, with the answers that exist by then. No
+model is called."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ def button(make: Callable[[], str], name: str, *, key: str) -> None:
 
 
 def of_query(view: View, profile: str) -> str:
-    """The report of the question in force, under settings that began with `profile`."""
+    """The report of the current question, with settings that started from `profile`."""
     filtered, plain = answers.sides(view.mine)
     named = {"without the filter": plain, "with the filter": filtered}
     prices, known = view.resources.prices, _known(view, named)
@@ -54,7 +53,7 @@ def of_two(
 
 
 def _known(view: View, named: Mapping[str, Side]) -> list[Told]:
-    """The answers that are known by now, by what the report calls them."""
+    """The answers that exist by now, under the report's names for them."""
     found = ((name, side, answers.known(view.asked.query, side, view.resources))
              for name, side in named.items())  # fmt: skip
     return [told(name, answer, side.context) for name, side, answer in found if answer is not None]

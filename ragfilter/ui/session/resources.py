@@ -1,6 +1,6 @@
-"""What lives as long as the server: the open bench, gathered pools, scores and answers.
+"""What lives as long as the server: the open workbench and cached pools, scores and answers.
 
-None of it is in session state. Sessions share it, and the keys say what a value belongs to.
+None of it is in session state. All sessions share it, so the keys say what a value belongs to.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ JOBS, RUNS, NEIGHBOURS, MEASURED, TUNING = 128, 64, 64, 8, 8
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The bench and what is remembered of it."""
+    """The workbench and the server's caches."""
 
     bench: Workbench
     deployment: Deployment
@@ -69,7 +69,7 @@ class Resources:
 
     @property
     def prices(self) -> Prices | None:
-        """What tokens cost, None if no price is set."""
+        """Token prices, None if none are set."""
         from ragfilter.answer.stream import Prices
 
         where = self.deployment
@@ -77,7 +77,7 @@ class Resources:
         return given if given.prompt or given.completion else None
 
     def backends(self, collection: str) -> Backends:
-        """The workbench's backends, with a reranker that remembers its scores."""
+        """The workbench's backends, with a reranker that caches its scores."""
         plain = self.bench.backends(collection)
         make = plain.reranker
         if make is None:
@@ -90,7 +90,7 @@ class Resources:
 
 
 def open_resources() -> Resources:
-    """The resources for the deployment that the environment describes.
+    """Open the resources for the deployment that the environment describes.
 
     Raises WorkspaceLocked, StoreError, ModelError, InputError.
     """
@@ -101,8 +101,8 @@ def open_resources() -> Resources:
 
 @st.cache_resource(show_spinner=False)
 def _open(deployment_json: str, key_hash: int, _deployment: Deployment) -> Resources:
-    # Read when torch is first loaded. It would take every core, and the reader's browser needs one
-    # to draw what is there while an answer is still being made.
+    # torch reads this when it is first imported. It would otherwise use every core, and the browser
+    # needs one to draw the page while an answer is still being made.
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 2) - 1)))
     bench = open_workbench(_deployment, kind="app")
     Worker(bench).start()

@@ -1,4 +1,4 @@
-"""A reranker that calls the real one only for texts without a score for this query."""
+"""A reranker that calls the real one only for texts without a cached score for the query."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Key = tuple[str, str, str]
 
 
 def key(reranker: str, query: str, text: str) -> Key:
-    """What a score belongs to: the reranker, the query, and the text by content."""
+    """The key of a score: the reranker, the query, and a hash of the text."""
     return reranker, query, blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Remembering:
-    """`inner`, with its scores kept on `shelf`. Raises ModelError as `inner` does."""
+    """`inner`, with its scores cached on `shelf`. Raises ModelError as `inner` does."""
 
     inner: Reranker
     name: str

@@ -1,4 +1,4 @@
-"""A bounded cache shared by all sessions. The least used value goes first."""
+"""A bounded LRU cache shared by all sessions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 class Shelf(Generic[V]):
-    """Up to `size` values by key. Safe in threads."""
+    """At most `size` values by key. Thread-safe."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -22,14 +22,15 @@ class Shelf(Generic[V]):
         return len(self._values)
 
     def get(self, key: Hashable) -> V | None:
-        """The value under `key`, None if there is none (any more)."""
+        """The value for `key`, None if there is none (any more)."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
             return self._values.get(key)
 
     def put(self, key: Hashable, value: V, join: Callable[[V, V], V] | None = None) -> V:
-        """Keep `value` under `key`; with `join`, ``join(value, what is there)``. Returns it."""
+        """Store and return `value`. With `join`, an existing value is combined: ``join(value,
+        old)``."""
         with self._lock:
             if join is not None and key in self._values:
                 value = join(value, self._values[key])

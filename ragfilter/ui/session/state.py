@@ -1,7 +1,7 @@
-"""What one browser session remembers: plain values, and the replays of the page, under few names.
+"""What one browser session remembers: plain values and the page's replays, under a few names.
 
 `changes` has the settings that differ from the profile, and is the only record of them. Widgets
-show it and write to it through callbacks, so a control that is not drawn loses nothing.
+show it and write to it through callbacks, so a widget that is not drawn loses nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PANELS = ("Answer", "Prompt", "Chunk", "Judge", "Rounds", "Debug")
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far a pool was gathered. Sliders do not change it; asking does."""
+    """How far a pool was gathered. Only asking changes it, not moving a slider."""
 
     pool_size: int
     wanted: int
@@ -42,7 +42,8 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question that was put: what was asked, of which version of which collection, how wide."""
+    """A question that was asked: its text, the collection and its version, and how far it
+    reached."""
 
     query: str
     collection: str
@@ -51,12 +52,12 @@ class Asked:
 
 
 def begin() -> None:
-    """Fill a new session from the address bar; later runs leave it alone.
+    """Fill a new session from the address bar; does not change a session that is already filled.
 
-    Raises SettingsError if the environment holds a bad setting.
+    Raises SettingsError if the environment holds an invalid setting.
     """
     if "changes" in st.session_state:
-        # Streamlit forgets what a box holds while another page is open.
+        # Streamlit forgets the box's content while another page is open.
         st.session_state.setdefault("question", st.session_state.typed)
         if _went_back():
             _reopen()
@@ -95,11 +96,11 @@ def begin() -> None:
 
 
 def show(where: str, value: Any) -> None:
-    """Let a widget show `value`, without disturbing one that does. On another page a widget of the
-    same key is a new one, which begins with its default.
+    """Set the value of a widget, unless it already shows it. On another page, a widget with the
+    same key is a new one that starts with its default.
 
-    What an interrupted run wrote may never have been sent. The browser would begin with the default
-    and report it as the reader's choice, so it is written again until a run comes to its end.
+    What an interrupted run wrote may never have been sent. The browser would then start with the
+    default and report it as the user's choice, so the value is written again until a run completes.
     """
     context = get_script_run_ctx()
     page = context.page_script_hash if context is not None else ""
@@ -112,20 +113,20 @@ def show(where: str, value: Any) -> None:
 
 
 def finished() -> None:
-    """A run of the page has come to its end: all that it wrote was sent."""
+    """Mark the run as complete: everything that it wrote was sent."""
     st.session_state.unsent = set()
 
 
 def _went_back() -> bool:
-    """Whether the browser moved in its history. Only it can tell: while a run is still under way,
-    the address may lag behind in any case."""
+    """Whether the user went back or forward in the browser. Only the browser knows: while a run is
+    in progress, the address may lag behind anyway."""
     context = get_script_run_ctx()
     moved = context is not None and context.is_history_navigation
     return moved and st.query_params.to_dict() != st.session_state.shared
 
 
 def _reopen() -> None:
-    """Take up what the address says now, as it was shared then. Undo goes back to what was."""
+    """Restore the state in the address bar. Undo returns to the state before."""
     opened = link.read(st.query_params.to_dict())
     _move(opened.profile, dict(opened.changes))
     st.session_state.update(
@@ -144,7 +145,7 @@ def _reopen() -> None:
 
 
 def looked() -> None:
-    """Once the question of a copied link is there: what it was copied with."""
+    """Restore what the link was looking at, once its question has been answered."""
     look = st.session_state.pop("look", None) or {}
     if link.CHUNK in look:
         st.session_state.chunk = look[link.CHUNK]
@@ -161,9 +162,9 @@ def looked() -> None:
 
 
 def whole_link(nameable: Collection[str]) -> dict[str, str]:
-    """The parameters of a link that shows this very page: question, settings and what is looked
-    at. Empty before there is anything to ask. The open chunk is in it only if it is `nameable`:
-    links are passed on."""
+    """The parameters of a link to exactly this page: question, settings, and what is open. Empty if
+    no question was asked. The open chunk is included only if it is `nameable`, because links are
+    passed on."""
     shared: dict[str, str] = st.session_state.shared
     if not shared:
         return {}
@@ -187,17 +188,17 @@ def replays() -> Replays:
 
 
 def settings() -> Settings:
-    """The settings in force."""
+    """The current settings."""
     return link.settings(st.session_state.profile, st.session_state.changes)
 
 
 def user() -> User:
-    """Whom the page is seen as, where the clearance layer is on."""
+    """The user as whom the page is viewed if the clearance layer is on."""
     return cast(User, st.session_state.user)
 
 
 def become(user: User) -> None:
-    """See the page as `user`."""
+    """View the page as `user`."""
     st.session_state.user = user
 
 
@@ -207,7 +208,8 @@ def departments(text: str) -> tuple[str, ...]:
 
 
 def change(values: Mapping[str, Any]) -> None:
-    """Change settings by dotted path. What the settings refuse is not taken, and said."""
+    """Change settings by dotted path. If the result is invalid, nothing changes and the page says
+    why."""
     name = st.session_state.profile
     try:
         changed = link.settings(name, {**st.session_state.changes, **values})
@@ -218,20 +220,20 @@ def change(values: Mapping[str, Any]) -> None:
 
 
 def take(profile: str, changes: Mapping[str, Any]) -> None:
-    """Put a profile and its changes in force, as a saved run has them; undo leads back."""
+    """Use a profile and its changes, as from a saved run. Can be undone."""
     _move(profile, dict(changes))
     st.session_state.settle = True
 
 
 def reset() -> None:
-    """Back to the profile as the environment wants it."""
+    """Restore the profile with the environment's changes."""
     _move(st.session_state.profile, link.beginning(st.session_state.profile))
 
 
 def choose_profile(name: str) -> None:
-    """Another profile, as the environment wants it. What was tuned by hand stays tuned, but for
-    what cannot go together with the new profile, which is said. Local scores are fetched, as for a
-    question."""
+    """Switch to another profile, with the environment's changes. Settings tuned by hand are kept
+    unless they are invalid with the new profile; the page says if so. Local scores are fetched, as
+    for a question."""
     own = link.beginning(st.session_state.profile)
     tuned = {path: value for path, value in st.session_state.changes.items()
              if path not in own or own[path] != value}  # fmt: skip
@@ -245,19 +247,19 @@ def choose_profile(name: str) -> None:
 
 
 def load(content: bytes, name: str) -> None:
-    """Take the settings of a file, all or none; of the present profile, where it names none.
+    """Load the settings in a file, all or none, with the current profile if the file names none.
     Raises SettingsError."""
     _move(*link.from_file(content, name, st.session_state.profile))
     st.session_state.settle = True
 
 
 def undo() -> None:
-    """The settings as they were before the last change."""
+    """Restore the settings before the last change."""
     _step(st.session_state.past, st.session_state.future)
 
 
 def redo() -> None:
-    """The change that was undone last, again."""
+    """Restore the change that was undone last."""
     _step(st.session_state.future, st.session_state.past)
 
 
@@ -277,52 +279,52 @@ def _step(source: list[Any], target: list[Any]) -> None:
 
 
 def own() -> Config:
-    """What a reset goes back to."""
+    """The settings that a reset restores."""
     return link.own(st.session_state.profile)
 
 
 def changed() -> int:
-    """How many settings a reset would bring back."""
+    """How many settings a reset would change."""
     return len(settings().changed_from(own().settings))
 
 
 def ask(query: str) -> None:
-    """Put a question, from the box or from an example."""
+    """Ask a question, from the box or from an example."""
     st.session_state.question = whole(query)
     st.session_state.pending = True
 
 
 def renew() -> None:
-    """Put the same question again: the collection changed, or the pool is to be wider."""
+    """Ask the same question again, because the collection changed or the pool is too small."""
     if asked() is not None:
         st.session_state.pending = "again"
 
 
 def open_chunk(chunk_id: str | None) -> None:
-    """Show a chunk in the panel; the table then selects its row."""
+    """Show a chunk in the panel, and select its row in the table."""
     if chunk_id:
         st.session_state.chunk = chunk_id
         st.session_state.panel = "Chunk"
 
 
 def drafts() -> dict[str, str]:
-    """What was typed into the rule editor and not saved, by chunk, of the present collection."""
+    """Unsaved text in the rule editor by chunk, for the current collection."""
     every: dict[str, dict[str, str]] = st.session_state.drafts
     return every.setdefault(st.session_state.collection or "", {})
 
 
 def notice(message: str) -> None:
-    """Say something once, at the top of the page."""
+    """Show a message once at the top of the page."""
     st.session_state.notices.append(message)
 
 
 def ignore(message: str) -> None:
-    """Say once, at the top of the page, that a value was ignored."""
+    """Show once at the top of the page that a value was ignored."""
     st.session_state.ignored.append(message)
 
 
 def notices() -> tuple[list[str], list[str]]:
-    """The values that a link or file gave in vain, and what else was to be said; forget both."""
+    """Return and clear the ignored values of links and files, and the other messages."""
     ignored, said = st.session_state.ignored, st.session_state.notices
     st.session_state.ignored, st.session_state.notices = [], []
     return ignored, said
@@ -333,8 +335,8 @@ def asked() -> Asked | None:
 
 
 def share(*, unscored: bool = False, more: Mapping[str, str] | None = None) -> None:
-    """Work out the address that leads back to what is shown. `unscored`: rerank scores are wanted,
-    and a button offers them. `more` is what a page adds of its own."""
+    """Update the link to what is shown. `unscored`: rerank scores are wanted, and a button offers
+    them. `more` are parameters that a page adds."""
     put = asked()
     params = link.write(
         query=put.query if put else "",
@@ -349,8 +351,8 @@ def share(*, unscored: bool = False, more: Mapping[str, str] | None = None) -> N
 
 
 def show_address() -> None:
-    """Bring the address bar in line with what was shared. The browser is busy with it for as long
-    as with a small chart: so what one waits for comes before."""
+    """Update the address bar. That keeps the browser as busy as drawing a small chart, so call it
+    after what the user waits for."""
     params: dict[str, str] | None = st.session_state.pop("unshown", None)
     if params is not None and st.query_params.to_dict() != params:
         st.query_params.from_dict(params)

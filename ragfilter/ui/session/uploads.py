@@ -1,4 +1,4 @@
-"""Dropped files for readers that take a path, with errors that name the file as it was dropped."""
+"""Uploaded files for readers that take a path. Errors name a file as it was uploaded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST_NAME = 200
 
 @contextmanager
 def as_files(*uploads: UploadedFile | None) -> Iterator[list[Path]]:
-    """The uploads as files, as long as they are read; what was not dropped is left out."""
+    """Write the uploads to temporary files while they are read, skipping None."""
     with tempfile.TemporaryDirectory() as folder:
         paths = []
         for number, upload in enumerate(filter(None, uploads)):
@@ -32,7 +32,7 @@ def as_files(*uploads: UploadedFile | None) -> Iterator[list[Path]]:
 
 
 def by_name(message: str, paths: Sequence[Path]) -> str:
-    """`message`, in which the files have the names that they were dropped with."""
+    """`message` with the names of the uploaded files instead of their paths."""
     for path in paths:
         message = message.replace(str(path), path.name)
     return message

@@ -1,4 +1,4 @@
-"""What a run of the page draws: the visit, and the view of its question."""
+"""What one run of a page works with: the visit, and the view of its question."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """Where the visitor is: the collections, the settings in force, and what the server holds."""
+    """The collections, the current settings, and the server's resources."""
 
     settings: Settings
     collections: Mapping[str, CollectionInfo]
@@ -37,13 +37,13 @@ class Visit:
 
     @property
     def incomplete(self) -> str:
-        """Why the chosen collection may lack chunks, as it is now; empty if it lacks none.
-        Raises StoreError."""
+        """Why the chosen collection may be missing chunks, read from the store; empty if it is
+        complete. Raises StoreError."""
         return self.resources.bench.collection(st.session_state.collection).incomplete
 
     @property
     def ready(self) -> bool:
-        """Whether a question can be put."""
+        """Whether a question can be asked."""
         return self.collection is not None and self.collection.count > 0
 
 
@@ -59,7 +59,7 @@ class View:
 
     @property
     def user(self) -> User:
-        """Whom the result is for."""
+        """The user the result was computed for."""
         return self.result.user
 
     @cached_property
@@ -69,30 +69,30 @@ class View:
 
     @property
     def shown(self) -> Result:
-        """The result as the page shows it: everything to an operator."""
+        """The result as the page shows it; an operator sees everything."""
         return self.result if self.operator else self.mine
 
     @cached_property
     def summary(self) -> Summary:
-        """The figures of what is shown."""
+        """The figures of the shown result."""
         return summary(self.shown, as_operator=self.operator)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """The hits that are shown."""
+        """The hits on the page."""
         return rows(self.shown, as_operator=self.operator)
 
     @cached_property
     def exported(self) -> tuple[Row, ...]:
-        """The hits that the user may take along."""
+        """The hits that may be exported: those that the user may see."""
         return rows(self.mine) if self.operator else self.rows
 
 
 def begin() -> Visit:
-    """Open the workspace. If that fails, the page says why and ends here."""
+    """Open the workspace. If that fails, show the error and stop the run."""
     try:
         with st.spinner("Opening the workspace …"):
-            # First: the link may name a judge prompt of the workspace.
+            # First, because the link may name a judge prompt of the workspace.
             resources = open_resources()
             state.begin()
             known = collections.known(resources)
@@ -105,16 +105,17 @@ def begin() -> Visit:
 def view(
     visit: Visit, more: Mapping[str, str] | None = None
 ) -> tuple[View | None, RagfilterError | None]:
-    """The view of the question in force; where there is none, the error that prevents it, if any.
+    """The view of the current question. Without one, returns None and the error that prevents it,
+    if any.
 
-    The address that is shared leads back to it, with what the page adds, `more`.
+    Also updates the link to this view; `more` are parameters that the page adds.
     """
     if not visit.ready:
         return None, None
     if not st.session_state.pending and state.asked() is None:
         state.share(more=more)
         return None, None
-    # Loaded with the first question.
+    # Imported with the first question.
     from ragfilter.ui.session import questions
 
     try:

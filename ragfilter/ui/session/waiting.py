@@ -1,6 +1,6 @@
-"""Waiting for a job: how far it is, how long it will take, and a way to stop it.
+"""Waiting for a job, with its progress, the time left and a Stop button.
 
-Using the page ends the waiting, never the job: the next run finds it under way and waits on.
+Using the page ends the waiting, never the job: the next run finds it in progress and waits on.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ TURN_S = 0.3
 
 
 def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
-    """Show the progress of a job until it ends. `what` is what it does unless it says otherwise;
-    `stop` explains the Stop button, which is shown only then. A run of the page may wait for
-    several jobs: each has a `key` of its own."""
+    """Show the progress of a job until it ends. `what` describes it if the job itself does not.
+    `stop` is the tooltip of the Stop button, which is omitted without one. A run may wait for
+    several jobs, each with its own `key`."""
     if job.wait(TURN_S):
         return
     place = st.empty()
@@ -49,8 +49,8 @@ def until_done(job: Job[V], key: str, what: str, *, stop: str = "") -> None:
 
 
 def result(job: Job[V] | None, key: str, what: str, *, stop: str = "") -> V | None:
-    """What a job came to, waited for; None where there is none, and where it was stopped or failed,
-    which is shown."""
+    """Wait for a job and return its result. None if there is no job, or if it was stopped or
+    failed; an error is shown."""
     if job is None:
         return None
     until_done(job, key, what, stop=stop)
