@@ -1,5 +1,5 @@
-"""The curve's lines as handles. Each is dragged in the browser, which looks up what it would keep.
-Keys move them too, and step from chunk to chunk.
+"""The curve's lines as handles. The browser drags them and looks up how many chunks each position
+would keep. Keys move them too, and step from chunk to chunk.
 
 The server sends the steps with the picture, so dragging needs no request. Releasing a line changes
 the setting, as any other control does.
@@ -28,7 +28,7 @@ from ragfilter.ui.session import state
 KEY, MOVES = "drag", "drag-moves"
 _mount = st.components.v2.component(
     "ragfilter.curve",
-    # The count is told where it stays in the page; what is drawn anew is not read aloud.
+    # The count is announced in an element that persists; a redrawn one is not read aloud.
     html='<p class="rf-unseen" aria-live="polite"></p><div class="rf-drag"></div>',
     js=files("ragfilter.ui.curve").joinpath("drag.js").read_text(encoding="utf-8"),
     isolate_styles=False,
@@ -38,9 +38,10 @@ _mount = st.components.v2.component(
 def draw(
     result: Result, points: Points, detail: CutoffDetail | None, figure: go.Figure, *, told: str
 ) -> None:
-    """Lay the handles over `figure`. `told` is what changed, for those who do not see it."""
+    """Lay the handles over `figure`. `told` is the change to announce to screen readers."""
     data = overlay(result, points, detail, figure, st.session_state.chunk)
-    # Also where an undo has led back to the same picture, the browser is to let go of its own.
+    # Counts the moves, so that the browser drops its own position even if undo leads back to the
+    # same picture.
     data |= {"told": told, "moves": st.session_state.get(MOVES, 0)}
     ids = [row.id for row in points.rows]
     _mount(key=KEY, data=data, height=data["height"], on_moved_change=_moved,
@@ -54,8 +55,8 @@ def overlay(
     figure: go.Figure,
     chosen: str | None,
 ) -> dict[str, Any]:
-    """What the browser needs: the lines with their steps, the points that reached the cut, every
-    chunk that the curve shows, which of them is `chosen`, and where the figure has its axes."""
+    """The browser's data: the lines with their steps, the points that reached the cut, every chunk
+    on the curve, which one is `chosen`, and the position of the figure's axes."""
     layout = figure.layout
     margin = layout.margin
     at = {row.id: xy for row, *xy in zip(points.rows, points.x, points.y, strict=True)}
@@ -76,8 +77,8 @@ def overlay(
 
 
 def lines(result: Result, detail: CutoffDetail) -> list[dict[str, Any]]:
-    """The thresholds of the strategy that cut: each with the axis on which its line stands, and
-    the base and factor that make a place there of its value."""
+    """The thresholds of the strategy that cut: each with the axis of its line, and the base and
+    factor that convert its value to a position there."""
     reads = strategy(detail.cut.strategy).reads
     best = best_of(detail)
     places = {
@@ -96,7 +97,7 @@ def lines(result: Result, detail: CutoffDetail) -> list[dict[str, Any]]:
 def _line(result: Result, name: str, axis: str, base: float, per: float) -> dict[str, Any]:
     info, value = field(f"cutoff.{name}"), result.settings.get(f"cutoff.{name}")
     low, step = info.low or 0, info.step or 1
-    # As far as the setting's slider goes.
+    # As far as the setting's slider reaches.
     count = round((max(info.ceiling or info.high or low, value) - low) / step)
     values = tuple(info.type(round(low + step * i, 6)) for i in range(count + 1))
     return {

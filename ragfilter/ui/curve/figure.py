@@ -1,9 +1,9 @@
-"""The distance curve, which shows where the result ends and why. A pure function to a plotly
-figure.
+"""The distance curve, which shows where the result ends and why. A pure function that returns a
+plotly figure.
 
 The upper part shows every hit by its value, with the cut. The lower part shows the steps between
-those that reached the cutoff, with the threshold they are compared with. Hits that were dropped
-earlier are drawn off the line, in the step that contains their value.
+the hits that reached the cutoff, with the threshold they are compared with. Hits dropped earlier
+are drawn off the line, in the step that contains their value.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def figure(
     dark: bool = False,
     by_distance: bool = False,
 ) -> go.Figure:
-    """The curve of `result`, whose hits are `rows`. `window` are the first and last x shown (None:
-    around the cut); `chosen` is the id of the chunk that is open. `by_distance` shows the distances
-    even if the cutoff acted on rerank scores."""
+    """The curve of `result`, whose hits are `rows`. `window` is the first and last x shown (None:
+    around the cut); `chosen` is the id of the open chunk. `by_distance` shows distances even if the
+    cutoff used rerank scores."""
     detail = drawn(result, by_distance=by_distance)
     points = place(result, rows, detail)
     low, high = window or around_cut(result, points, detail)
@@ -49,8 +49,8 @@ def figure(
     notes: Shapes = []
     top = 0.0
     size = marker_size(high - low)
-    # The axes do not move, so hits outside could never be seen: 200 hits would cost the
-    # browser most of what a change takes.
+    # The axes are fixed, so hits outside could never be seen, and drawing 200 hits takes the
+    # browser most of the time of an update.
     shown = [i for i, x in enumerate(points.x) if low <= x <= high]
     data = [
         _line(points, (low, high), ink),
@@ -69,13 +69,13 @@ def figure(
         )
     layout = _layout(points, (low, high), span, ink, steps_top=top)
     whole = {"data": data, "layout": {**layout, "shapes": shapes, "annotations": notes}}
-    # Checking every value would take longer than all the rest; the tests do it.
+    # Validation would take longer than everything else; the tests do it.
     return go.Figure(whole, _validate=False)
 
 
 def _line(points: Points, window: tuple[float, float], ink: Ink) -> dict[str, Any]:
-    """Through what reached the cut; through all where nothing cuts. One point beyond each end of
-    the window, so that the line runs to the edge."""
+    """A line through the hits that reached the cut, or through all hits if nothing cuts. It
+    includes one point beyond each end of the window, so that it runs to the edge."""
     entered = set(points.entered)
     pairs = [
         (x, y)
@@ -95,12 +95,12 @@ def _line(points: Points, window: tuple[float, float], ink: Ink) -> dict[str, An
 
 
 def marker_size(width: float) -> float:
-    """The size of a kept hit's marker in pixels: smaller where more ranks share the axis."""
+    """The size of a kept hit's marker in pixels, smaller if more ranks share the axis."""
     return 11.0 if width <= 40 else 8.5 if width <= 110 else 6.5
 
 
 def _dots(points: Points, shown: Sequence[int], dark: bool, size: float) -> list[dict[str, Any]]:
-    """One trace for each way a hit can have ended, the kept ones last and so on top."""
+    """One trace for each outcome of a hit, with kept hits last and so on top."""
     groups: dict[tuple[str, str], list[int]] = {}
     for i in shown:
         row = points.rows[i]
@@ -152,7 +152,8 @@ def _hover(points: Points, i: int) -> tuple[str]:
 
 @lru_cache(maxsize=4096)
 def _wrapped(reason: str) -> str:
-    """A reason in lines. Hundreds of hits share few reasons, and every rerun asks for all."""
+    """A reason split into lines, cached because hundreds of hits share few reasons in every
+    rerun."""
     return "<br>".join(_plain(line) for line in textwrap.wrap(reason, 52))
 
 
@@ -161,7 +162,7 @@ def _plain(text: str) -> str:
 
 
 def _ring(points: Points, chosen: str | None, ink: Ink) -> list[dict[str, Any]]:
-    """A ring around the chunk that is open."""
+    """A ring around the open chunk."""
     at = [i for i, row in enumerate(points.rows) if chosen and row.id == chosen]
     if not at:
         return []
@@ -186,7 +187,7 @@ def _ring(points: Points, chosen: str | None, ink: Ink) -> list[dict[str, Any]]:
 def _span(
     seen: Sequence[float], result: Result, detail: CutoffDetail | None
 ) -> tuple[float, float]:
-    """The y from and to: what is seen, and the fallback line where it is not far off."""
+    """The visible range of y, which includes the fallback line if it is close."""
     if not seen:
         return 0.0, 1.0
     low, high = min(seen), max(seen)
@@ -210,7 +211,7 @@ def _layout(
     axis = {
         "showgrid": False, "zeroline": False, "tickfont": {"size": 12, "color": ink.muted},
         "title": {"font": {"size": 12, "color": ink.muted}, "standoff": 8}, "fixedrange": True,
-        # Else every label is measured, which takes a fifth of the drawing.
+        # Otherwise plotly measures every label, which takes a fifth of the drawing time.
         "ticklabeloverflow": "allow",
     }  # fmt: skip
     grid = {"showgrid": True, "gridcolor": ink.line, "gridwidth": 1}

@@ -1,4 +1,4 @@
-"""What is drawn around the curve's points: cliffs, cut, fallback, k, and the steps. Pure."""
+"""The marks around the curve's points: cliffs, cut, fallback, k, and the steps. Pure."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Ink:
 def steps(
     detail: CutoffDetail, window: tuple[float, float], ink: Ink, *, width: float
 ) -> dict[str, Any]:
-    """The gaps between neighbours in the cutoff's list, as bars `width` places wide; those of the
-    places that are seen."""
+    """The gaps between neighbours in the cutoff's list as bars, `width` places wide, for the places
+    in `window`."""
     xs, ys, colours, hover, patterns = [], [], [], [], []
     winner = detail.cut.cliff_after_rank
     for gap in detail.cut.gaps:
@@ -96,10 +96,10 @@ def cut_marks(
     span: tuple[float, float],
     ink: Ink,
 ) -> None:
-    """Bands, lines and labels: cliffs, skipped gap, cut, fallback line, k, gap threshold. `window`
-    and `span` are what the axes show.
+    """Add bands, lines and labels: cliffs, skipped gap, cut, fallback line, k, gap threshold.
+    `window` and `span` are the visible ranges of x and y.
 
-    Labels are beside the plot, above it, or in the lane between curve and steps: never on it.
+    Labels are next to the plot, above it, or in the lane between curve and steps, never on it.
     """
     cut = detail.cut
     for gap in cut.gaps:
@@ -119,7 +119,7 @@ def cut_marks(
         limit = fallback(detail, settings.distance_offset)
         _mark_limit(shapes, notes, text, limit, span, ink, decides=cut.limit is not None)
     elif cut.limit is not None:
-        # The headline says what it comes from.
+        # The headline says where the limit comes from.
         _mark_limit(shapes, notes, "limit", cut.limit, span, ink, decides=True)
     if "gap_threshold" in reads:
         _mark_threshold(shapes, notes, detail, settings.gap_threshold, ink)
@@ -127,13 +127,13 @@ def cut_marks(
     if any(gap.skipped and gap.after_rank == 1 and gap.size >= 0 for gap in cut.gaps):
         note = {**_lane(1.1, "skipped", ink), "xanchor": "left"}
         ends = _ends(note, window)[1] + APART
-        # The bar is hatched and tells the same when pointed at.
+        # The hatched bar already says so in its tooltip.
         if all(ends <= _ends(other, window)[0] for other in notes if other["y"] == LANE):
             notes.append(note)
 
 
 def _ends(note: dict[str, Any], window: tuple[float, float]) -> tuple[float, float]:
-    """Where a label of the lane begins and ends, in pixels of the narrowest plot."""
+    """Where a label in the lane begins and ends, in pixels of the narrowest plot."""
     low, high = (0, 1) if note["xref"] == "paper" else window
     at = (note["x"] - low) / (high - low) * NARROWEST + note.get("xshift", 0)
     wide = CHARACTER * len(note["text"])
@@ -141,8 +141,8 @@ def _ends(note: dict[str, Any], window: tuple[float, float]) -> tuple[float, flo
 
 
 def k_mark(shapes: Shapes, notes: Shapes, n: int, k: int, ink: Ink, *, cuts: bool = False) -> None:
-    """The line after the first k of `n`, or a word where fewer came in. `cuts`: nothing else
-    limits the result, so that it is the cut."""
+    """Add the line after the first k of `n`, or a note if fewer came in. `cuts`: nothing else
+    limits the result, so this line is the cut."""
     if 0 < k < n:
         dash = "solid" if cuts else "dash"
         shapes.append(_rule(k + 0.5, ink.kept if cuts else ink.muted, dash=dash, width=1.2))
@@ -159,7 +159,7 @@ def k_mark(shapes: Shapes, notes: Shapes, n: int, k: int, ink: Ink, *, cuts: boo
 def _mark_threshold(
     shapes: Shapes, notes: Shapes, detail: CutoffDetail, threshold: float, ink: Ink
 ) -> None:
-    """The line in the strip of steps that a cliff must reach."""
+    """Add the line that a step must reach to be a cliff."""
     top = steps_top(detail)
     text = f"threshold<br>{numbers.distance(threshold)}"
     if threshold > top:
@@ -171,8 +171,8 @@ def _mark_threshold(
 
 
 def steps_top(detail: CutoffDetail) -> float:
-    """The upper end of the strip of steps. It depends on the hits alone, so that the threshold's
-    line moves and the bars do not."""
+    """The upper end of the strip of steps. It depends only on the hits, so that moving the
+    threshold moves its line and not the bars."""
     return max(1.5 * max((gap.size for gap in detail.cut.gaps), default=0.0), 0.04)
 
 
@@ -186,7 +186,7 @@ def _mark_limit(
     *,
     decides: bool,
 ) -> None:
-    """The line up to which hits stay: strong where it decides, quiet otherwise."""
+    """Add the line up to which hits stay: bold if it decides, muted otherwise."""
     colour = ink.kept if decides else ink.muted
     valued = f"{text}<br>= {numbers.distance(limit)}"
     if limit > span[1]:
@@ -198,12 +198,12 @@ def _mark_limit(
 
 
 def fallback(detail: CutoffDetail, offset: float) -> float:
-    """The value up to which hits stay where there is no cliff."""
+    """The value up to which hits stay if there is no cliff."""
     return best_of(detail) + offset if detail.cut.limit is None else detail.cut.limit
 
 
 def best_of(detail: CutoffDetail) -> float:
-    """The best of the values that were looked at."""
+    """The best of the values that the cutoff looked at."""
     return min(detail.values[: len(detail.cut.gaps) + 1])
 
 

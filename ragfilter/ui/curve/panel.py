@@ -31,7 +31,7 @@ def draw(view: View) -> None:
     detail = curve_points.drawn(result, by_distance=by_distance)
     points = curve_points.place(result, rows, detail)
     last = ceil(max(points.x, default=1.0))
-    # Drawn before the parts above it, since it is what the visitor waits for.
+    # Drawn before the parts above it, because the user is waiting for it.
     with st.container(key="curve-box"):
         figure = curve.figure(
             result,
@@ -62,8 +62,8 @@ def draw(view: View) -> None:
 
 
 def _by_distance(result: Result) -> bool:
-    """Whether distances are shown: a choice only where the cutoff acted on rerank scores, since
-    only few hits have one."""
+    """Whether to show distances. Offered only if the cutoff used rerank scores, which only few hits
+    have."""
     offered = curve_points.reranked(curve_points.cut_of(result))
     return offered and st.session_state.get("curve-values") == BY_DISTANCE
 
@@ -83,8 +83,8 @@ def _choose_values(result: Result) -> None:
 
 
 def _ranges(result: Result, points: curve_points.Points, last: int, by_distance: bool) -> None:
-    """Which ranks are shown: a choice of three, or any. The session keeps it, so sliders do not
-    move the view."""
+    """Draw the choice of ranks: one of three ranges, or any. It is stored in the session, so
+    sliders do not move the view."""
     if "window" not in st.session_state:
         st.session_state.window = CUT
     st.segmented_control(
@@ -107,7 +107,8 @@ def _ranges(result: Result, points: curve_points.Points, last: int, by_distance:
             type="tertiary",
             help="Choose the first and last rank.",
         ):
-            # Keyed by its value: a popover draws late and would else begin with the whole range.
+            # The key contains the value: a popover draws late and would otherwise start with the
+            # whole range.
             key = f"zoom-{now[0]}-{now[1]}"
             with st.container(key="zoom"):
                 st.slider(
@@ -128,7 +129,7 @@ def _ranges(result: Result, points: curve_points.Points, last: int, by_distance:
 
 
 def _window(last: int) -> tuple[float, float] | None:
-    """The first and last x shown; None: around the cut, wherever it is."""
+    """The first and last x shown, or None for a window around the cut."""
     zoom: tuple[int, int] | None = st.session_state.zoom
     if zoom:
         return min(zoom[0], last) - 0.7, min(zoom[1], last) + 0.7
@@ -139,7 +140,8 @@ def _window(last: int) -> tuple[float, float] | None:
 
 
 def _legend(rows: Sequence[Row]) -> str:
-    """Every sign of the curve with its meaning and count, in the order of the layers."""
+    """The legend: every sign of the curve with its meaning and count, in the order of the
+    layers."""
     counts: Counter[tuple[str, str]] = Counter(
         (row.outcome, row.layer if row.outcome == "dropped" else "") for row in rows
     )

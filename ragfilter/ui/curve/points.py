@@ -1,7 +1,7 @@
-"""The place of every hit on the curve: its x, its y, and which range of x is shown. Pure.
+"""The place of every hit on the curve: its x, its y, and the visible range of x. Pure.
 
-The curve is the list that was cut: hits that reached the cutoff are at the places 1, 2, 3 … of that
-list. Hits that were dropped earlier are between those places, by their value.
+The curve is the list that was cut: hits that reached the cutoff are at places 1, 2, 3 … of that
+list. Hits dropped earlier are between those places, by their value.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Points:
 
 
 def cut_of(result: Result) -> CutoffDetail | None:
-    """What the cutoff did, where it is on and had something to cut."""
+    """The details of the cutoff, None if it is off or had nothing to cut."""
     for trace in result.traces:
         if trace.layer == "cutoff" and isinstance(trace.detail, CutoffDetail) and trace.detail.ids:
             return trace.detail
@@ -46,18 +46,18 @@ def cut_of(result: Result) -> CutoffDetail | None:
 
 
 def drawn(result: Result, *, by_distance: bool) -> CutoffDetail | None:
-    """The cut as the curve shows it: none of the scores' cut stands on a curve of distances."""
+    """The cut as the curve shows it; None for a cut of rerank scores on a curve of distances."""
     detail = cut_of(result)
     return None if by_distance and reranked(detail) else detail
 
 
 def reranked(detail: CutoffDetail | None) -> bool:
-    """Whether the values in force are rerank scores."""
+    """Whether the compared values are rerank scores."""
     return detail is not None and detail.value_name == RERANK
 
 
 def place(result: Result, rows: Sequence[Row], detail: CutoffDetail | None) -> Points:
-    """Place in the list that was cut against the value that was compared there."""
+    """Place every hit by its rank in the list that was cut and the value compared there."""
     if reranked(detail):
         every = [row for row in rows if row.rerank_score is not None]
         own = {row.id: 1.0 - (row.rerank_score or 0.0) for row in every}
@@ -74,7 +74,7 @@ def place(result: Result, rows: Sequence[Row], detail: CutoffDetail | None) -> P
         note = f"; {numbers.chunks(left)} brought in by an expansion have none" if left else ""
         unit = f"distance, {SPACES[result.pool.space]}"
         if detail is not None and detail.value_name == LOWERED:
-            # What fell before words were compared keeps its own distance.
+            # Hits dropped before the words layer keep their own distance.
             said = result.trace("words").decisions
             own |= {d.chunk_id: d.value for d in said if d.value is not None}
             unit = LOWERED
@@ -100,7 +100,7 @@ def place(result: Result, rows: Sequence[Row], detail: CutoffDetail | None) -> P
 
 
 def _entered(result: Result, detail: CutoffDetail | None) -> tuple[str, ...]:
-    """What reached the layer that cuts, in its order."""
+    """The hits that reached the cutting layer, in its order."""
     if detail is not None:
         return detail.ids
     trace = next((t for t in result.traces if t.layer == "top_k" and t.enabled), None)
@@ -110,11 +110,11 @@ def _entered(result: Result, detail: CutoffDetail | None) -> tuple[str, ...]:
 def _places(
     entered: Sequence[str], every: Sequence[str], values: Mapping[str, float]
 ) -> dict[str, float]:
-    """The x of every hit: its place among `entered`, or a share of the step it fell into; one step
-    each beyond the last. `every` are in order of value."""
+    """The x of every hit: its place among `entered`, or a fraction within the step it fell into;
+    beyond the last place, one step each. `every` is in order of value."""
     known = [i for i in entered if i in values]
     at = {i: float(place) for place, i in enumerate(known, start=1)}
-    # A pin may stand before what is nearer. What falls between goes by the hits behind it.
+    # A pinned hit may come before nearer ones. Hits in between are placed by the hits after it.
     reached = list(accumulate((values[i] for i in reversed(known)), min))[::-1]
     between: dict[int, list[str]] = {}
     for i in every:
@@ -128,7 +128,7 @@ def _places(
 
 
 def around_cut(result: Result, points: Points, detail: CutoffDetail | None) -> tuple[float, float]:
-    """The range of x that shows the cut and what is just beyond it."""
+    """The range of x that shows the cut and a little beyond it."""
     settings = result.settings
     k = settings.cutoff.max_results if settings.cutoff.enabled else settings.retrieval.k
     beyond = set() if detail is None else set(detail.ids[: detail.cut.kept + 1])

@@ -1,4 +1,4 @@
-"""The most important settings beside the curve: a second view of those in the sidebar."""
+"""The most important settings next to the curve: a second view of those in the sidebar."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHORT = {"cutoff.max_results": "k", "retrieval.k": "k", "cutoff.gap_threshold": 
 
 
 def paths(result: Result) -> tuple[str, ...]:
-    """The settings that decide where the curve ends, those that act now."""
+    """The settings that currently decide where the curve is cut."""
     settings = acting(result)
     cutoff = layer("cutoff")
     if cutoff.enabled(settings):
@@ -30,7 +30,7 @@ def paths(result: Result) -> tuple[str, ...]:
 
 
 def draw(result: Result) -> None:
-    """The settings in one row. Its height is kept where there are none."""
+    """Draw the settings in one row, which keeps its height if there are none."""
     shown = paths(result)
     with st.container(key="tune", horizontal=True, vertical_alignment="top", gap="small"):
         own = state.own()
@@ -45,10 +45,10 @@ def draw(result: Result) -> None:
 
 
 def limits_in_force(result: Result) -> str:
-    """The limit that decided how many stay, the others that bound, then what kept the rest from
-    it."""
+    """The limit that decided how many stay, the other limits that applied, then those not
+    reached."""
     every = limits(result)
-    # Of two that cannot both act, the idle one says nothing.
+    # If two limits exclude each other, the idle one is not listed.
     bound = [each.words for each in reversed(every) if each.bound]
     idle = [each for each in every if not each.bound and "not reached" in each.why]
     items = [f"<li><b>{html.text(words)}</b></li>" for words in bound[:1]]

@@ -14,8 +14,8 @@ from ragfilter.ui.sidebar import examples as offered
 
 
 def draw(visit: Visit) -> DeltaGenerator | None:
-    """The box and the examples as chips. Nothing can be asked while the collection is empty.
-    Returns the place for what else can be done with the page, once there is something to ask."""
+    """Draw the box, and the examples as chips. Nothing can be asked while the collection is empty.
+    Returns the place for further actions once a question can be asked."""
     if not visit.collections:
         return None
     _follow(visit)
@@ -40,7 +40,7 @@ def draw(visit: Visit) -> DeltaGenerator | None:
 
 
 def _follow(visit: Visit) -> None:
-    """Put the question again where another tab has changed the collection since."""
+    """Ask the question again if another tab has changed the collection since."""
     asked = state.asked()
     if asked is None or st.session_state.pending or asked.collection not in visit.collections:
         return
@@ -50,7 +50,7 @@ def _follow(visit: Visit) -> None:
 
 
 def box(visit: Visit) -> None:
-    """The box alone."""
+    """Draw the box alone."""
     ready = visit.ready
     state.show("question", st.session_state.question)
     with st.form("ask", border=False, enter_to_submit=True):  # noqa: SIM117

@@ -1,4 +1,4 @@
-"""The button that copies a link to this very page: question, settings and what is looked at."""
+"""The button that copies a link to exactly this page: question, settings and what is open."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _copy = st.components.v2.component(
     NAME,
     html=f'<button type="button" class="rf-copy" title="{HELD}"><i aria-hidden="true">link</i>'
     '<span>Link</span></button><p class="rf-unseen" role="status"></p>',
-    # A browser lets only a click write to the clipboard. Without HTTPS, it knows only the old way.
-    # The check mark stays for as long as it is the link of what is shown.
+    # Browsers allow writing to the clipboard only on a click and, through the modern API, only over
+    # HTTPS. The check mark stays while the copied link is the current one.
     js="""const write = async text => {
       if (navigator.clipboard) return navigator.clipboard.writeText(text)
       const put = event => {
@@ -51,7 +51,7 @@ _copy = st.components.v2.component(
 
 
 def draw(place: DeltaGenerator, view: View | None) -> None:
-    """Put the button into `place`, where there is something to come back to."""
+    """Draw the button in `place`, if a question was asked."""
     params = state.whole_link(visible(view.result) if view is not None else ())
     if params:
         with place:

@@ -1,4 +1,4 @@
-"""Empty places that say what would fill them, and offer a button for it."""
+"""Empty states that say what is missing, with a button that provides it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ COMMAND_WIDTH = 640
 
 
 def draw(visit: Visit, error: RagfilterError | None, start: Start = INSPECT) -> None:
-    """Say why there is no result, and offer what would bring one."""
+    """Say why there is no result, and offer a way to get one."""
     name, built = st.session_state.collection, False
     if error is not None:
         problems.show(error)
@@ -60,8 +60,8 @@ def draw(visit: Visit, error: RagfilterError | None, start: Start = INSPECT) -> 
 
 
 def _no_question(visit: Visit, start: Start) -> bool:
-    """Nothing was asked yet: how to begin, what the examples show, and the demos that are not there
-    yet. True once one of those has been built."""
+    """Nothing was asked yet: how to begin, what the examples show, and the demos that can still be
+    built. True once one of those has been built."""
     _place("no-question", *start)
     offered = examples.of(st.session_state.collection, visit.resources)
     told = [example for example in offered if example.shows]
@@ -77,7 +77,7 @@ def _no_question(visit: Visit, start: Start) -> bool:
                     help=literal(each.question),
                     width="stretch",
                 )
-    # Whoever tries the demo is offered the other one too.
+    # Whoever tries one demo is offered the other one too.
     chosen = st.session_state.collection
     demos = build.missing(visit.collections) if chosen in build.DEMOS else []
     if not demos:
@@ -87,7 +87,7 @@ def _no_question(visit: Visit, start: Start) -> bool:
 
 
 def _no_collection(resources: Resources) -> bool:
-    """There is no collection. True once the demo has been built."""
+    """There is no collection. True once a demo has been built."""
     _place(
         "no-collection",
         "No collection yet",
@@ -106,7 +106,7 @@ def _no_collection(resources: Resources) -> bool:
 
 
 def _empty_collection(name: str) -> None:
-    """The collection holds no chunk."""
+    """The collection has no chunks."""
     _place(
         "empty-collection",
         f"Collection {name} is empty",
@@ -125,9 +125,10 @@ def nothing_found() -> None:
 
 
 def nothing_kept(result: Result) -> None:
-    """Every hit fell: the layer that dropped the last, and one click to relax it."""
+    """Every hit was dropped: show the layer that dropped the last one, with a button that relaxes
+    it."""
     if result.status == "insufficient_clearance" and not st.session_state.operator:
-        # A user cannot grant themselves what they may not see.
+        # Users cannot grant themselves access.
         asking = clearance.whom_to_ask((hit.chunk for hit in result.hits), result.user)
         said = html.text(result.message)
         html.draw(f'<p class="rf-empty"><b>Nothing is kept.</b> {said}</p>')
@@ -157,7 +158,7 @@ def nothing_kept(result: Result) -> None:
 
 
 def relaxed(trace: LayerTrace, result: Result) -> tuple[str, dict[str, Any]]:
-    """What to change so that `trace`'s layer lets something through, and how to say it."""
+    """The change that makes `trace`'s layer keep something, and its label."""
     off = f"Switch {trace.layer} off", {f"{trace.layer}.enabled": False}
     return layer(trace.layer).relax(trace, result) or off
 

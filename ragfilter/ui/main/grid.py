@@ -17,7 +17,7 @@ from ragfilter.ui.session import state
 CLICKS = "table-clicks"
 _take_keys = st.components.v2.component(
     "ragfilter.table_keys",
-    # Not where one has gone on to something else before the server has selected the cell.
+    # Not if the user has clicked elsewhere before the server has selected the cell.
     js="""let last, within
     addEventListener("pointerdown", ({ target }) => {
       within = target instanceof Element && target.closest(".st-key-table")
@@ -35,16 +35,16 @@ def draw(
     columns: dict[str, Any], chosen: str | None = None, pick: Callable[[str], None] | None = None,
     ticked: Sequence[str] | None = None, tick: Callable[[list[str]], None] | None = None,
 ) -> None:  # fmt: skip
-    """Draw `table`, whose rows are the chunks `ids`. With `pick`, a click hands it the chunk, and
-    `chosen` is the one that is open; else the session's chunk is. With `ticked`, those rows are
-    selected, and `tick` is handed the ones that are."""
+    """Draw `table`, whose rows are the chunks `ids`. With `pick`, a click passes it the chunk, and
+    `chosen` is the open one; otherwise a click opens the chunk in the session. With `ticked`, those
+    rows are selected, and `tick` is passed the selected ones."""
     key = key_of(name, ids)
     key = key if ticked is None else f"{key}-several"
     now = dict(st.session_state.get(key, {}).get("selection", {}))
     if ticked is None:
         chosen = chosen if pick else st.session_state.chunk
         rows = [ids.index(chosen)] if chosen in ids else []
-        # The cell stays where keys go on from it.
+        # Keep the cell, so that arrow keys continue from it.
         cells = [cell for cell in now.get("cells", ()) if cell[0] in rows]
     else:
         rows = sorted(ids.index(i) for i in ticked if i in ids)
@@ -71,7 +71,7 @@ def picked(
     table: pd.DataFrame, ids: Iterable[str], *, name: str, columns: dict[str, Any],
     height: int | Literal["auto"] = "auto",
 ) -> int | None:  # fmt: skip
-    """Draw `table`, whose rows are called `ids`; the row that was clicked."""
+    """Draw `table`, whose rows have the keys `ids`, and return the row that was clicked."""
     with st.container(key="table"):
         found = st.dataframe(
             table,
@@ -88,12 +88,12 @@ def picked(
 
 
 def key_of(name: str, ids: Iterable[str]) -> str:
-    """A new key only if the table has other rows, so that a slider moves nothing."""
+    """The key changes only if the table has other rows, so that a slider moves nothing."""
     return f"{name}-{crc32('|'.join(ids).encode('utf-8', 'replace'))}"
 
 
 def clicked(table: Any, rows: int) -> int | None:
-    """The row that was clicked in a table of so many rows: in one of its cells, or before them."""
+    """The row that was clicked in a table of `rows` rows, in a cell or in front of them."""
     selection = table["selection"]
     chosen = [row for row, _ in selection["cells"]] or selection["rows"]
     return int(chosen[0]) if chosen and chosen[0] < rows else None
@@ -103,10 +103,10 @@ def _open_row(
     key: str, ids: Sequence[str], chosen: str | None, pick: Callable[[str], None]
 ) -> None:
     picked = st.session_state[key]["selection"]
-    # Cell or row, whichever moved: the other still names what is open.
+    # A click changes the cell or the row; the other one still names the open chunk.
     rows = [*(row for row, _ in picked["cells"]), *picked["rows"]]
     named = [ids[row] for row in rows if row < len(ids)]
-    # Last of all the open one, whose panel may be another by now.
+    # Prefer a chunk other than the open one. Clicking the open one again may reopen its panel.
     if named:
         pick(min(named, key=lambda chunk: chunk == chosen))
 
@@ -117,8 +117,8 @@ def _tick_rows(key: str, ids: Sequence[str], tick: Callable[[list[str]], None]) 
 
 
 def open_clicked(button: str, name: str, column: str, ids: Sequence[str]) -> None:
-    """Open the chunk whose `button` in `column` was clicked. Unlike a selection, it does not wait
-    150 ms. The cell is selected as by any other click, so that keys go on from it."""
+    """Open the chunk whose `button` in `column` was clicked. Unlike a selection, this does not wait
+    150 ms. The cell is selected as by any other click, so that arrow keys continue from it."""
     row = st.session_state[button]["row"]
     if row < len(ids):
         state.open_chunk(ids[row])
@@ -128,6 +128,6 @@ def open_clicked(button: str, name: str, column: str, ids: Sequence[str]) -> Non
 
 
 def follow_keys() -> None:
-    """Let keys go on from the cell whose button was clicked: the table itself takes the focus only
-    by a click beside a button. To be drawn in the table's container, after it."""
+    """Let arrow keys continue from the cell whose button was clicked, since a click on a button
+    does not move the focus to the table. Draw this in the table's container, after the table."""
     _take_keys(key="table-keys", data=st.session_state.get(CLICKS))

@@ -26,9 +26,9 @@ NAMES = {"late_interaction": "late interaction", "cross_encoder": "the cross-enc
 
 
 def draw(view: View) -> None:
-    """Buttons for the needs and, where settings outgrew the pool, for asking again.
+    """Draw buttons for the needs and, if the settings have outgrown the pool, for asking again.
 
-    While the judge's panel is open, the button is there.
+    While the judge's panel is open, its button is drawn there.
     """
     result, resources = view.result, view.resources
     wider = falls_short(view.asked, result, result.settings)
@@ -62,8 +62,8 @@ def draw(view: View) -> None:
 
 
 def reranking(result: Result) -> tuple[Pending | None, bool]:
-    """What waits for a reranker's scores, and whether it has failed at them before. None too where
-    trying again cannot help: what can is said above the table."""
+    """The need for a reranker's scores, and whether reranking has failed before. The need is also
+    None if trying again cannot help; `problems.failed` then says what can."""
     if problems.hopeless(result) is not None:
         return None, False
     again = False
@@ -76,8 +76,8 @@ def reranking(result: Result) -> tuple[Pending | None, bool]:
 
 
 def judging_costs(result: Result, resources: Resources) -> Forecast | None:
-    """What asking the judge now, or again after a failure, would take; None if there is nothing
-    to ask, or nobody."""
+    """What a call of the judge would use, now or again after a failure; None if there is nothing to
+    judge or no LLM."""
     chat = resources.bench.chat
     if chat is None:
         return None
@@ -88,7 +88,7 @@ def judging_costs(result: Result, resources: Resources) -> Forecast | None:
 
 
 def failed(result: Result) -> str:
-    """Why the judge fell back, where asking again may help; empty if it did not."""
+    """The judge's error, if it fell back and asking again may help; empty otherwise."""
     stats = judge_stats(result)
     return stats.error if stats is not None and stats.fallback else ""
 
@@ -96,7 +96,7 @@ def failed(result: Result) -> str:
 def judge_button(
     costs: Forecast, result: Result, resources: Resources, *, short: bool = False
 ) -> None:
-    """The one button that asks the LLM, with what it costs."""
+    """Draw the button that asks the LLM, with what it costs."""
     again = bool(failed(result))
     told = " ".join(f"{what}: {value}." for what, value in
                     judge_words.before(costs, result.settings.judge))  # fmt: skip
@@ -123,7 +123,7 @@ def _score(need: Pending, result: Result, resources: Resources, *, again: bool) 
 
 
 def _unscored(need: Pending, result: Result, resources: Resources) -> int:
-    """How many chunks a model would really have to read: others' scores or vectors are there."""
+    """How many chunks a model would have to read; cached scores or vectors cover the others."""
     quality = result.settings.quality
     by_id = {hit.id: hit.chunk.passage for hit in result.pool.hits}
     name = reranker_key(quality)

@@ -31,8 +31,8 @@ TITLES: tuple[tuple[type[RagfilterError], str], ...] = (
 
 
 def show(error: RagfilterError, *, retry: bool = True) -> None:
-    """One error as a message with its remedy, and a way to try again; `retry=False` for those of
-    which several may stand on one page."""
+    """Show an error with its remedy and a retry button. Use `retry=False` for errors of which
+    several may appear on one page."""
     title = next((word for kind, word in TITLES if isinstance(error, kind)), "")
     head = f"**{title}.** " if title else ""
     command = COMMANDS.get(error.action)
@@ -46,13 +46,14 @@ def show(error: RagfilterError, *, retry: bool = True) -> None:
 
 
 def incomplete(why: str) -> None:
-    """Above what a collection answers: that chunks may be missing from it, and why."""
+    """Warn above a collection's answers that chunks may be missing, and why."""
     if why:
         st.warning(prose.message(why))
 
 
 def failed(result: Result) -> None:
-    """Above the table, once: why reranker or judge did not act, whole. The rows say "fallback"."""
+    """Say once above the table, in full, why the reranker or judge failed. The rows say
+    "fallback"."""
     quality = result.settings.quality
     failed = {f.reranker: f for f in result.pool.failures}.get(reranker_key(quality))
     if failed is None and any(need.kind == "rerank" for need in result.needs):
@@ -64,7 +65,7 @@ def failed(result: Result) -> None:
             f"{prose.message(failed.error)}{then}"
         )
     judged = judge_stats(result)
-    # The judge's own panel says it too, with its button.
+    # The judge's own panel says so too, with its button.
     if judged is not None and judged.fallback and st.session_state.panel != "Judge":
         st.warning(
             f"**The judge failed; the nearest chunks stay instead.** {prose.message(judged.error)}"
@@ -72,8 +73,8 @@ def failed(result: Result) -> None:
 
 
 def hopeless(result: Result) -> Failure | None:
-    """Why the reranker in force cannot be had, as this session learned with any question; None
-    if nothing is known against it. Putting a question tries it all the same."""
+    """Why the current reranker is unavailable, as learned from any question of this session; None
+    if it is not known to be. A new question tries it anyway."""
     pool, key = result.pool, reranker_key(result.settings.quality)
     known: dict[str, Failure] = st.session_state.setdefault("hopeless", {})
     if pool.reranker == key:
@@ -83,9 +84,9 @@ def hopeless(result: Result) -> Failure | None:
 
 
 def notices(found: tuple[list[str], list[str]]) -> None:
-    """The values that were ignored, in one message, and whatever else is to be said."""
+    """Show the ignored values in one message, then the other messages."""
     ignored, said = found
-    # One place, whether it holds anything or not, so that what follows keeps its own.
+    # Drawn even if empty, so that the elements below it keep their positions.
     with st.container():
         if ignored:
             listed = "\n".join(f"- {prose.message(each)}" for each in ignored[:MOST])

@@ -1,4 +1,4 @@
-"""A result on the page: the headline, the curve and the panel beside it, the table below."""
+"""A result on the page: the headline, the curve with the panel next to it, and the table below."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ragfilter.ui.session.visit import View
 
 
 def begin(view: View) -> DeltaGenerator:
-    """Draw what was asked for first: the chunk that was clicked, then the curve. Return the place
-    of the panel."""
-    # One place for what comes and goes with a setting: it would move the curve, and the browser
-    # would make that anew.
+    """Draw what the user asked for first: the clicked chunk, then the curve. Returns the place of
+    the panel."""
+    # One container for everything that appears or disappears with a setting; otherwise it would
+    # move the curve, and the browser would redraw it.
     with st.container(key="headline"):
         problems.incomplete(view.result.pool.incomplete)
         html.heading(view.asked.query, level=1)
@@ -36,11 +36,11 @@ def begin(view: View) -> DeltaGenerator:
 
 
 def finish(view: View, beside: DeltaGenerator) -> None:
-    """Draw the rest. An answer may take its time, so the panel that holds it comes last."""
+    """Draw the rest. An answer may take time, so the panel that contains it comes last."""
     html.heading("Chunks")
-    # Its place is always there, or the table would be drawn anew whenever it comes or goes. Not
-    # before the heading: where something above has gone, a container takes over what stood in its
-    # place, and the panel would be seen twice until the run ends.
+    # Always present, or the table would be redrawn whenever this appears or disappears. Not before
+    # the heading: if something above it is gone, a container takes over the content of that place,
+    # and the panel would be visible twice until the run ends.
     with st.container():
         problems.failed(view.result)
         needs.draw(view)

@@ -1,4 +1,4 @@
-"""The headline: how many chunks are kept and why, what it saves, and what every layer kept."""
+"""The headline: how many chunks are kept and why, what that saves, and what every layer kept."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ELSEWHERE = (
 
 
 def draw(view: View) -> None:
-    """Put the strip on the page."""
+    """Draw the strip."""
     result, summary = view.shown, view.summary
     kept = "rf-kept" if summary.kept else "rf-kept rf-none"
     facts = [
@@ -42,7 +42,7 @@ def draw(view: View) -> None:
 
 
 def _missing(view: View) -> None:
-    """One quiet line, if the question has an uncommon word that no kept chunk has."""
+    """Draw one muted line if the question has an uncommon word that no kept chunk contains."""
     if said := unnamed(view):
         st.markdown(
             quiet(literal(said)),
@@ -51,14 +51,15 @@ def _missing(view: View) -> None:
 
 
 def unnamed(view: View) -> str:
-    """That no chunk kept for the user has an uncommon word of the question; empty if all do."""
+    """A sentence naming an uncommon word of the question that no chunk kept for the user contains;
+    empty if there is none."""
     kept, embedder = view.mine.kept, view.resources.bench.embedder_of(view.asked.collection)
     word = unmentioned(view.asked.query, kept, embedder) if kept else ""
     return f"Nothing kept mentions “{word}”." if word else ""
 
 
 def _fitted(view: View) -> None:
-    """One quiet line, where thresholds in force were fitted to something else."""
+    """Draw one muted line if the current thresholds were fitted to another collection or model."""
     info = collections.known(view.resources).get(view.result.pool.collection)
     if info is None:
         return
@@ -69,7 +70,7 @@ def _fitted(view: View) -> None:
 
 
 def why(result: Result) -> tuple[str, str]:
-    """What decided how many stay: a label and the numbers that were compared."""
+    """What decided how many chunks stay: a label and the numbers that were compared."""
     settings = result.settings
     if settings.judge.enabled:
         return judge_words.headline(result)
@@ -106,7 +107,7 @@ def _wished(result: Result, cut: Cut) -> str:
 
 
 def _limit(result: Result, cut: Cut) -> str:
-    """What set the absolute line."""
+    """What set the absolute limit."""
     strategy, settings = strategies.strategy(cut.strategy), result.settings.cutoff
     if "distance_offset" in strategy.reads:
         return f"No cliff: best + {numbers.distance(settings.distance_offset)}"
@@ -172,7 +173,7 @@ def _context(summary: Summary) -> str:
 
 
 def _status(result: Result) -> str:
-    """Why nothing is left, or what is wrong with what is."""
+    """Why nothing is left, or what is wrong with the result."""
     word = "nothing is left" if result.status == "ok" else result.status.replace("_", " ")
     return (
         f'<div class="rf-fact rf-status"><span>{html.text(word)}</span>'

@@ -128,7 +128,7 @@ def draw(view: View) -> None:
 
 
 def in_order(view: View) -> tuple[Row, ...]:
-    """The rows of the table, as they are ordered and filtered, also before it is drawn."""
+    """The rows of the table, sorted and filtered. Works before the table is drawn."""
     order, wanted = (st.session_state.get(key) for key in ("order", "filter"))
     return _matching(_ordered(view.rows, order), wanted or "", _admitted(view))
 
@@ -140,10 +140,10 @@ def frame(
     refs: Mapping[str, Sequence[str]] | None = None,
     edited: Mapping[str, list[str]] = MappingProxyType({}),
 ) -> pd.DataFrame:
-    """What the table shows of `rows`; with `refs`, by id, also what each refers to, and with
-    `edited` how its rule was.
+    """The table's data for `rows`. `refs` has the references of each row, and `edited` how its rule
+    was edited, both by id.
 
-    The columns that a narrow window must show come first: it has no room for more than the reason.
+    The columns that a narrow window must show come first: it has room only up to the reason.
     """
     columns: dict[str, list[Any]] = {
         "rank": [row.rank or None for row in rows],
@@ -240,7 +240,7 @@ def _columns(
 
 
 def _confidence(result: Result) -> str:
-    """How sure a distance makes, with the thresholds in force."""
+    """What confidence each distance means with the current thresholds."""
     given = result.settings.confidence
     return (
         f"By distance: high below {numbers.distance(given.high_below)}, medium up to "
@@ -255,7 +255,7 @@ def _ordered(rows: Sequence[Row], order: str | None) -> Sequence[Row]:
 
 
 def _admitted(view: View) -> frozenset[str]:
-    """The chunks whose rule is in the state that is chosen; all where none is."""
+    """The chunks whose rule is in the selected state; all if none is selected."""
     chosen = st.session_state.get("filter-rule")
     if not chosen:
         return frozenset(hit.id for hit in view.shown.hits)
@@ -263,7 +263,7 @@ def _admitted(view: View) -> frozenset[str]:
 
 
 def _matching(rows: Sequence[Row], wanted: str, admitted: Collection[str]) -> tuple[Row, ...]:
-    """Those of the rows of `admitted` chunks that hold all words of `wanted`."""
+    """The rows of `admitted` chunks that contain all words of `wanted`."""
     words = wanted.casefold().split()
 
     def text(row: Row) -> str:
