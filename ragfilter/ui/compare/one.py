@@ -1,4 +1,4 @@
-"""One question under two settings: the two lists, who keeps what and why, and both answers."""
+"""One question with two settings: the two lists, who keeps what and why, and both answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KEPT_BY = {keeper: label for label, keeper in KEEPERS.items()}
 
 
 def draw(view: View, sides: tuple[Side, Side]) -> None:
-    """Everything of one question."""
+    """Draw the comparison for one question."""
     query, resources = view.asked.query, view.resources
     try:
         with st.spinner("Searching …"):
@@ -76,7 +76,7 @@ def draw(view: View, sides: tuple[Side, Side]) -> None:
 
 
 def result_of(view: View, side: Side) -> Result:
-    """The question under a side's settings. Raises RagfilterError."""
+    """The result for the question with a side's settings. Raises RagfilterError."""
     if side.settings == view.result.settings:
         return view.result
     user, resources = state.user(), view.resources
@@ -104,7 +104,7 @@ def _strip(made: Contrast, results: Sequence[Result]) -> None:
 
 
 def _waiting(side: Side, result: Result) -> None:
-    """What a side still lacks: models are asked on Inspect."""
+    """Draw what a side still lacks. Models are only asked on Inspect."""
     letter = side.letter.upper()
     if result.message:
         say.aside(f"{letter}: {result.message}")
@@ -132,7 +132,7 @@ def _lists(made: Contrast) -> None:
 
 
 def _legend(made: Contrast) -> None:
-    """The meaning of the marks that are drawn."""
+    """Draw the meaning of the marks in the plot."""
     fell = [row.layer for each in made.pairings for row in (each.a, each.b)
             if row is not None and not row.kept]  # fmt: skip
     items = "".join(
@@ -185,7 +185,7 @@ def _table(made: Contrast, results: Sequence[Result]) -> None:
 
 
 def _chunk(each: Pairing, results: Sequence[Result]) -> None:
-    """The chunk of the row that was clicked."""
+    """Draw the chunk of the row that was clicked."""
     hit = next(hit for result in results for hit in result.kept if hit.id == each.id)
     with st.container(key="compare-chunk", border=True):
         html.draw(
@@ -206,7 +206,7 @@ def _title(side: answers.Side) -> None:
 def _show(
     query: str, side: answers.Side, other: answers.Side, said: Answer, resources: Resources
 ) -> None:
-    """The answer, and what it cites."""
+    """Draw the answer and what it cites."""
     cited = answer.words(query, side, other, said, resources)
     titles = [hit.chunk.name for hit in side.context.chunks]
     told = " · ".join(f"[{n}] {short_title(titles[n - 1], TITLE_WIDTH)}" for n in cited)

@@ -25,7 +25,7 @@ REFUSED = "side-refused"
 
 
 def draw(here: Visit) -> None:
-    """The two sides, and what becomes of them."""
+    """Draw the two sides and their comparison."""
     try:
         _draw(here)
     except RagfilterError as error:
@@ -66,9 +66,9 @@ def _draw(here: Visit) -> None:
 
 
 def _bar(here: Visit, runs: Mapping[int, Run]) -> tuple[Side, Side]:
-    """The two sides to choose, and what they differ in."""
+    """Draw the choice of the two sides, and their differences."""
     a, b = (choosing.read(letter, here.settings, runs) for letter in link.SIDES)
-    # Of what a link asked for and could not be had.
+    # Messages about values of a link that could not be used.
     problems.notices(state.notices())
     with st.container(key="sides", horizontal=True, vertical_alignment="bottom", gap="small"):
         _choice("a", here, runs)
@@ -149,7 +149,7 @@ def _load(letter: str) -> None:
 
 
 def _mode(sets: Mapping[str, int], name: str) -> None:
-    """One question, or which query set."""
+    """Draw the choice between one question and a query set."""
     with st.container(
         key="compare-mode", horizontal=True, vertical_alignment="bottom", gap="small"
     ):

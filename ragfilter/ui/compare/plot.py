@@ -1,6 +1,5 @@
-"""Two ranked lists, joined where both keep a chunk. If only one keeps it, the other shows the mark
-of the layer that dropped it. Pure.
-"""
+"""Two ranked lists, joined if both keep a chunk. If only one keeps it, the other shows the mark of
+the layer that dropped it. Pure."""
 
 from __future__ import annotations
 
@@ -79,7 +78,8 @@ def _points(listed: list[tuple[Pairing, Row]], x: float, ink: Ink) -> list[dict[
 def _stubs(
     listed: list[tuple[Pairing, Row]], x: float, way: int, other: str, dark: bool
 ) -> list[dict[str, Any]]:
-    """A short line from every chunk that the other list lacks to the mark of what dropped it."""
+    """A short line from every chunk that the other list lacks to the mark of the layer that dropped
+    it."""
     made: list[dict[str, Any]] = []
     for each, row in listed:
         there = _row(each, other)

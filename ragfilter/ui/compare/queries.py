@@ -30,7 +30,8 @@ GOES_ON = "compare-measuring"
 
 
 def draw(visit: Visit, sides: tuple[Side, Side], name: str, runs: Mapping[int, Run]) -> None:
-    """Everything of a query set, once both sides are measured. Raises StoreError, InputError."""
+    """Draw the comparison over a query set, once both sides are measured. Raises StoreError,
+    InputError."""
     asked, resources = chosen.read(visit, name), visit.resources
     chosen.explain(asked)
     if asked.given is None:
@@ -61,7 +62,7 @@ def draw(visit: Visit, sides: tuple[Side, Side], name: str, runs: Mapping[int, R
 
 
 def _found(side: Side, asked: Chosen, runs: Mapping[int, Run]) -> Found | None:
-    """Where a side is measured already."""
+    """The finished measurement of each side, if there is one."""
     if side.run is not None:
         return Found(side.run, IN_FORCE)
     plan = running.plan(asked, side.profile, side.settings)
@@ -73,7 +74,7 @@ def _found(side: Side, asked: Chosen, runs: Mapping[int, Run]) -> Found | None:
 
 
 def _measure(missing: Sequence[Side], asked: Chosen, count: int) -> None:
-    """Offer to measure what no run holds yet; one run after the other."""
+    """Offer to measure the sides that no run covers yet, one after the other."""
     letters = " and ".join(dict.fromkeys(side.letter.upper() for side in missing))
     verb = "is" if len(missing) == 1 else "are"
     say.empty(f"{letters} {verb} not measured yet over these questions.")
@@ -133,7 +134,7 @@ def _told(made: Duel, prices: Prices | None) -> None:
 
 
 def _changes(made: Duel) -> None:
-    """The questions that changed, those that changed most first."""
+    """Draw the questions that changed, most changed first."""
     rows = [each for each in made.changes if each.gain or len(set(each.chunks)) > 1]
     if not rows:
         say.empty("No question changes.", "Choose another side.")
@@ -173,6 +174,6 @@ def _changes(made: Duel) -> None:
 
 
 def _open(query: str) -> None:
-    """The question in the view of one."""
+    """Open the question in the view of one question."""
     choosing.put_query_set("")
     state.ask(query)

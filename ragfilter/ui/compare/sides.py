@@ -1,7 +1,7 @@
-"""The two sides of a comparison: what each stands for, and how one is chosen, swapped and copied.
+"""The two sides of a comparison: what each one means, and how it is chosen, swapped and copied.
 
-`compared` in the session has what a link has, and is the only record of the sides. A side is a word
-(a profile, the current settings, a strategy, a run), or a profile with its own settings.
+`compared` in the session has the parameters of a link, and is the only record of the sides. A side
+is a word (a profile, the current settings, a strategy, a run), or a profile with its own settings.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LONGEST = 40
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side, ready to be replayed. `profile` is what its settings began with."""
+    """One side, ready to be replayed. `profile` is the profile its settings started from."""
 
     letter: str
     word: str
@@ -45,17 +45,17 @@ class Side:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """What differs from its profile."""
+        """The settings that differ from its profile."""
         return self.settings.changed_from(link.base(self.profile))
 
     @property
     def called(self) -> Called:
-        """The side as a report names it."""
+        """The side as reports name it."""
         return Called(self.name, self.profile, self.settings)
 
 
 def words(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> list[str]:
-    """What can be chosen for a side. A strategy that has to be learned is offered once it is."""
+    """The choices for a side. A strategy that has to be learned is offered once it has been."""
     own = [OWN] if _own(letter) else []
     learned = bool(in_force.cutoff.calibration)
     cuts = [f"{CUT_BY}{each.name}" for each in STRATEGIES if each.weigh is None or learned]
@@ -63,12 +63,12 @@ def words(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> list[str]
 
 
 def chosen(letter: str) -> str:
-    """The word in the list of choices."""
+    """The selected choice."""
     return OWN if _own(letter) else _word(letter)
 
 
 def named(word: str, letter: str, runs: Mapping[int, Run]) -> str:
-    """A choice as the list shows it."""
+    """The label of a choice in the list."""
     if word == OWN:
         return f"{_word(letter)} with {counted(len(_own(letter)), 'change')}"
     if word == IN_FORCE:
@@ -82,9 +82,9 @@ def named(word: str, letter: str, runs: Mapping[int, Run]) -> str:
 
 
 def read(letter: str, in_force: Settings, runs: Mapping[int, Run]) -> Side:
-    """The side as it was chosen. What cannot be used is said, and replaced by the default.
+    """The chosen side. If it cannot be used, the page says why and the default takes its place.
 
-    Who asks is nothing that is compared, so clearance is on in both sides or in none.
+    A comparison never varies the user, so clearance is on in both sides or in neither.
     """
     try:
         return _read(letter, _word(letter), _own(letter), in_force, runs)
@@ -98,48 +98,48 @@ def put(letter: str, word: str, changes: Mapping[str, Any]) -> None:
     """Choose a side."""
     kept = {k: v for k, v in _compared().items() if k != letter and not k.startswith(f"{letter}.")}
     st.session_state.compared = kept | link.write_side(letter, word, changes)
-    # Another comparison: its answers may be made.
+    # A different comparison, so its answers have to be made.
     st.session_state.fresh = True
 
 
 def load(letter: str, content: bytes, name: str) -> None:
-    """Take a side from a settings file. Raises SettingsError."""
+    """Load a side from a settings file. Raises SettingsError."""
     profile, changes = link.from_file(content, name)
     put(letter, profile, changes)
 
 
 def swap() -> None:
-    """A becomes B, and B becomes A."""
+    """Swap A and B."""
     a, b = ((_word(letter), _own(letter)) for letter in link.SIDES)
     put("a", *b)
     put("b", *a)
 
 
 def copy(side: Side) -> None:
-    """B becomes what A is now. Of the settings in force it keeps a copy, so that what is changed
-    from here on is compared with it."""
+    """Copy A to B. If A is the current settings, B gets a snapshot of them, so that further changes
+    are compared with it."""
     live = side.word == IN_FORCE or side.word.startswith(CUT_BY)
     put("b", *((side.profile, side.changes) if live else (side.word, _own("a"))))
 
 
 def query_set() -> str:
-    """The query set that is compared over; empty while one question is."""
+    """The query set to compare over; empty for a single question."""
     return _compared().get(link.QUERY_SET, "")
 
 
 def put_query_set(name: str) -> None:
-    """Compare over a query set, or, without a name, over one question."""
+    """Compare over a query set or, with an empty name, over one question."""
     kept = {k: v for k, v in _compared().items() if k != link.QUERY_SET}
     st.session_state.compared = kept | ({link.QUERY_SET: name} if name else {})
 
 
 def parameters() -> dict[str, str]:
-    """What the link holds of the comparison."""
+    """The comparison as link parameters."""
     return {letter: _word(letter) for letter in link.SIDES} | _compared()
 
 
 def differences(a: Settings, b: Settings) -> list[str]:
-    """What the two sides differ in: ``cutoff.k 5 → 15``."""
+    """The differences between the two sides: ``cutoff.k 5 → 15``."""
     paths = list(b.changed_from(a))
     told = [
         f"{path} {_told(path, a.get(path))} → {_told(path, b.get(path))}"

@@ -1,4 +1,4 @@
-"""The questions to measure with: one value that Evaluate, Tune and Compare share."""
+"""The questions to measure with: one value shared by Evaluate, Tune and Compare."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SET, LLM = "query-set", "with-llm"
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A query set of the visit's collection. `given` are its labelled questions, as far as the user
-    may see their chunks; None where there are none, and `why` then says so."""
+    """A query set of the chosen collection. `given` are its labelled questions, with labels only
+    for chunks the user may see; None if there are none, and `why` says so."""
 
     visit: Visit
     collection: str
@@ -41,12 +41,12 @@ class Chosen:
 
     @property
     def book(self) -> LabelBook:
-        """The labels of the workspace."""
+        """The workspace's labels."""
         return self.resources.bench.labels
 
     @property
     def user(self) -> User:
-        """Whom the questions are measured for."""
+        """The user the questions are measured for."""
         return viewer(state.user(), self.visit.settings)
 
     @property
@@ -56,13 +56,13 @@ class Chosen:
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """Everybody's labels of what the user may see. Raises StoreError."""
+        """Everybody's labels of chunks that the user may see. Raises StoreError."""
         return visible_labels(self.book.standing(self.collection), self.chunks, self.user)
 
     def gone(self) -> tuple[list[str], int]:
-        """The labelled chunks of the set that are no longer in the collection, and how many of its
-        labelled questions are therefore not among the `given` ones. Only for who may see all:
-        others must not learn which chunks are hidden. Raises InputError, StoreError."""
+        """The set's labelled chunks that no longer exist, and how many of its labelled questions
+        are therefore missing from `given`. Empty unless the user may see everything, because others
+        must not learn which chunks are hidden. Raises InputError, StoreError."""
         if not self.user.unrestricted or self.given is None:
             return [], 0
         found, known = stored.load(self.book, self.collection, self.name, llm=llm()), self.chunks
@@ -76,8 +76,7 @@ def llm() -> bool:
 
 
 def read(visit: Visit, name: str = "") -> Chosen:
-    """The query set `name`; else the one in force: the first with questions, until one is chosen.
-    Raises StoreError."""
+    """The query set `name`, or the current one. Raises StoreError."""
     collection, book = st.session_state.collection, visit.resources.bench.labels
     sets = stored.sets(book, collection)
     name = name or usual(sets)
@@ -90,7 +89,7 @@ def read(visit: Visit, name: str = "") -> Chosen:
 
 
 def usual(sets: Mapping[str, int]) -> str:
-    """The query set in force."""
+    """The current query set: the chosen one, otherwise the first with questions."""
     chosen = st.session_state.get(SET)
     if chosen not in sets:
         chosen = next((name for name, count in sets.items() if count), next(iter(sets)))
@@ -98,8 +97,8 @@ def usual(sets: Mapping[str, int]) -> str:
 
 
 def choose(asked: Chosen) -> None:
-    """The list of query sets. Its labels tell counts, which change: a browser names what is chosen
-    by its label, so the choice itself is kept apart."""
+    """Draw the list of query sets. Its labels show counts, which change, and a browser identifies
+    an option by its label. So the choice itself is stored separately."""
     state.show(f"{SET}-box", asked.name)
     labels = {each: called(asked.sets, each) for each in asked.sets}
     st.selectbox(
@@ -115,13 +114,13 @@ def choose(asked: Chosen) -> None:
 
 
 def called(sets: Mapping[str, int], name: str) -> str:
-    """A set with its count; it says where an LLM's labels count."""
+    """A set's title with its count; the title says if an LLM's labels count."""
     return f"{stored.title(name, llm=llm())} · {numbers.count(sets.get(name, 0))}"
 
 
 def explain(asked: Chosen) -> None:
-    """Why nothing can be measured; and where an LLM's labels count, that they do, and how far they
-    agree with people's. Raises StoreError."""
+    """Say why nothing can be measured or, if an LLM's labels count, how far they agree with
+    people's. Raises StoreError."""
     if asked.why is not None:
         say.empty(asked.why.message, asked.why.remedy)
     elif llm():

@@ -28,7 +28,7 @@ JOB, BILL = "proposing", "bill"
 
 
 def draw(asked: Chosen) -> None:
-    """Counts, conflicts, and the LLM's part. Raises StoreError."""
+    """Draw the counts, the conflicts, and the LLM's proposals. Raises StoreError."""
     seen = asked.labels
     st.markdown(message(told(seen)))
     _conflicts(seen, asked.chunks)
@@ -83,7 +83,7 @@ def _said(label: Label) -> str:
 
 
 def _propose(asked: Chosen) -> None:
-    """First what it would cost, then the question."""
+    """Draw the cost estimate first, then the button that asks the LLM."""
     resources = asked.resources
     if resources.bench.chat is None:
         say.empty(
@@ -105,7 +105,7 @@ def _propose(asked: Chosen) -> None:
             width=190, help="The first chunks of the unfiltered ranking. Chunks that people have "
             "labelled are added, so that both can be compared.",
         )  # fmt: skip
-        # Another bill where a chunk, its clearance or a label is another since.
+        # The estimate is valid until a chunk, its clearance or a label changes.
         versions = (
             resources.bench.collection(asked.collection).version,
             asked.book.version(asked.collection),
@@ -139,7 +139,8 @@ def _propose(asked: Chosen) -> None:
 
 
 def _prepare(asked: Chosen, depth: int) -> tuple[tuple[Request, ...], Bill]:
-    """What would be asked, with a bar while it is looked up. Raises RagfilterError."""
+    """The requests that would be sent and their cost, with a progress bar. Raises
+    RagfilterError."""
     backends = asked.resources.backends(asked.collection)
     questions = stored.questions(asked.book, asked.collection, asked.name)
     bar, made = st.progress(0.0, text="Looking up the chunks …"), []
@@ -153,7 +154,7 @@ def _prepare(asked: Chosen, depth: int) -> tuple[tuple[Request, ...], Bill]:
 
 
 def _begin(asked: Chosen, requests: tuple[Request, ...]) -> None:
-    """Ask in the background; every answer is kept as it comes."""
+    """Ask in the background; every answer is stored as it arrives."""
     resources, collection, settings = asked.resources, asked.collection, asked.visit.settings
     backends, book = resources.backends(collection), asked.book
     timeout_s = resources.deployment.answer_timeout_s

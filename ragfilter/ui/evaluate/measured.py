@@ -1,4 +1,4 @@
-"""What the page shows of a run: its records, and the tables made of them. Pure."""
+"""A run's data for the page: its records, and the tables made of them. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FILTERS = (ALL, FAILURES, DIFFERENT, HIGHLIGHTS)
 
 @dataclass(frozen=True, slots=True)
 class QueryRow:
-    """One question under the settings in force, beside the unfiltered first k."""
+    """One question with the settings of the run, compared with the unfiltered first k."""
 
     id: str
     query: str
@@ -59,20 +59,20 @@ class Measured:
 
     @property
     def in_sample(self) -> str:
-        """Where the settings in force were learned from these very labels, words on that."""
+        """A note if the settings were learned from these very labels; empty otherwise."""
         return told.in_sample(settings_of(self.run), self.run.plan.labels_version)
 
     @cached_property
     def over_fixed_k(self) -> Interval | None:
-        """How much better than the best fixed k the settings in force are, in F1; None with fewer
-        than two queries, and where they were learned from these labels."""
+        """The gain in F1 over the best fixed k. None with fewer than two queries, or if the
+        settings were learned from these labels."""
         if len(self.records) < 2 or self.in_sample:
             return None
         return over_fixed_k(self.records)
 
     @cached_property
     def queries(self) -> tuple[QueryRow, ...]:
-        """The questions, those that lose most relevant chunks first, then by F1."""
+        """The questions, sorted by the number of relevant chunks lost, then by F1."""
         own, plain = figures(self.records, IN_FORCE), figures(self.records, UNFILTERED)
         made = [
             QueryRow(
@@ -98,8 +98,8 @@ class Measured:
 
 
 def matching(rows: tuple[QueryRow, ...], wanted: str) -> tuple[QueryRow, ...]:
-    """Beside the unfiltered first k: failures have a lower F1, or find nothing; changed ones have
-    another F1; highlights gain much and keep the recall."""
+    """Filter questions by comparison with the unfiltered first k. Failures have a lower F1, or an
+    F1 of 0; changed ones have a different F1; highlights gain much and keep their recall."""
     match wanted:
         case "Failures":
             return tuple(row for row in rows if row.gain < -CHANGED or row.f1 == 0)

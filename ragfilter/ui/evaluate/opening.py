@@ -13,14 +13,14 @@ from ragfilter.ui.session import state
 
 
 def inspect(query: str, profile: str, changes: Mapping[str, Any]) -> None:
-    """Go to Inspect with this question and these settings."""
+    """Open this question in Inspect with these settings."""
     state.take(profile, changes)
     state.ask(query)
     st.switch_page("pages/inspect.py")
 
 
 def compare(run: Run) -> None:
-    """Go to Compare with this run as side B, over its questions."""
+    """Open Compare with this run as side B, over its questions."""
     name, _, _ = stored.untitled(run.plan.query_set)
     st.session_state.compared = {"a": "unfiltered", "b": f"run-{run.id}", "set": name}
     st.switch_page("pages/compare.py")

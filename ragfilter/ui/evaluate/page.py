@@ -24,7 +24,7 @@ RUN = "run"
 
 
 def draw(visit: Visit) -> None:
-    """The bar, the progress of a run, and its results."""
+    """Draw the bar, the progress of a run, and its results."""
     if not visit.ready:
         empty.draw(visit, None)
         return
@@ -51,13 +51,13 @@ def _results(run: Run, visit: Visit) -> None:
     running.watch(run, visit.resources)
     measured = running.load(run.id, visit.resources)
     if measured.run.done != run.done:
-        # The list of runs still tells how far it was.
+        # Redraw, because the list of runs still shows the old progress.
         st.rerun()
     results.draw(measured, visit.resources)
 
 
 def _sets(asked: Chosen) -> None:
-    """The questions and labels themselves, in place of results."""
+    """Draw the questions and labels in place of the results."""
     with st.container(key="sets-bar", horizontal=True, vertical_alignment="center", gap="small"):
         part = st.segmented_control(
             "Part", PARTS, key="sets-part", default=QUESTIONS, required=True,
@@ -74,7 +74,7 @@ def _sets(asked: Chosen) -> None:
 
 
 def _bar(asked: Chosen, saved: Mapping[int, Run]) -> Mapping[int, Run]:
-    """What is chosen, and the runs, with one that was begun now."""
+    """Draw the controls and the list of runs. Returns the runs, with one that was just started."""
     with st.container(
         key="evaluate-bar", horizontal=True, vertical_alignment="bottom", gap="small"
     ):
@@ -92,7 +92,7 @@ def _bar(asked: Chosen, saved: Mapping[int, Run]) -> Mapping[int, Run]:
             st.session_state[RUN] = run.id
             saved = {run.id: run, **saved}
         if saved:
-            # Set each time: the label of a run shows its progress.
+            # Set in every run, because the label of a run shows its progress.
             st.session_state["run-box"] = _chosen_id(saved)
             st.selectbox(
                 "Run",
@@ -130,7 +130,7 @@ def _evaluate(asked: Chosen) -> str:
 
 
 def _notes(asked: Chosen) -> list[str]:
-    """What must be known of labels before they are measured with."""
+    """Caveats about the labels, shown before measuring."""
     if asked.given is None:
         return []
     notes, count = [], len(asked.given.qrels)

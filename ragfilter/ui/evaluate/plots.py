@@ -1,4 +1,4 @@
-"""The plots of a run, as plain figures. Pure."""
+"""The plots of a run as plain figures. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SYMBOLS = {
 def precision_recall(
     rows: Sequence[Row], records: Sequence[QueryRecord], *, dark: bool
 ) -> dict[str, Any]:
-    """Every row by recall and precision, with the line of all fixed k and the oracle's."""
+    """Precision against recall for every row, with the line of all fixed k and the oracle."""
     ink = Ink.of(dark)
     data: list[dict[str, Any]] = [
         _line("every fixed k", fixed_line(records), ink.muted, "dot"),
@@ -52,7 +52,7 @@ def precision_recall(
 
 
 def kept_counts(records: Sequence[QueryRecord], *, dark: bool) -> dict[str, Any]:
-    """How many questions keep how many chunks, with the settings in force."""
+    """How many questions keep how many chunks with the settings of the run."""
     ink = Ink.of(dark)
     counts = counts_of(records)
     data = [{
@@ -63,7 +63,7 @@ def kept_counts(records: Sequence[QueryRecord], *, dark: bool) -> dict[str, Any]
 
 
 def distances(records: Sequence[QueryRecord], threshold: float, *, dark: bool) -> dict[str, Any]:
-    """The distance curves of all questions over one another, relevant and irrelevant chunks marked,
+    """The distance curves of all questions in one plot, with relevant and irrelevant chunks marked
     and a line across them."""
     ink = Ink.of(dark)
     xs: list[float | None] = []
@@ -90,7 +90,7 @@ def distances(records: Sequence[QueryRecord], threshold: float, *, dark: bool) -
 
 
 def gains(changes: Sequence[Change], *, dark: bool) -> dict[str, Any]:
-    """What every question gains or loses, the greatest gain first."""
+    """The gain or loss of every question, greatest gain first."""
     ink = Ink.of(dark)
     ordered = sorted(changes, key=lambda each: -each.gain)
     dropped = theme.LAYERS["query_must"].colour(dark=dark)
@@ -138,7 +138,7 @@ def _legend(ink: Ink) -> dict[str, Any]:
 
 
 def layout(ink: Ink, x: str, y: str) -> dict[str, Any]:
-    """What all plots share."""
+    """The layout that all plots share."""
     axis = {"gridcolor": ink.line, "zeroline": False, "linecolor": ink.line, "fixedrange": True}
     return {
         "height": HEIGHT, "margin": {"l": 56, "r": 12, "t": 36, "b": 44},

@@ -1,4 +1,4 @@
-"""The results of a run: the rows, what each layer contributes, the questions, the plots."""
+"""The results of a run: the rows, the contribution of each layer, the questions, the plots."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ WIDTH = 68
 
 
 def draw(measured: Measured, resources: Resources) -> None:
-    """One view of the run's results."""
+    """Draw the chosen view of the run's results."""
     if not measured.records:
         say.empty("No question of this run has been measured yet.", "Evaluate continues it.")
         return
@@ -94,7 +94,7 @@ def draw(measured: Measured, resources: Resources) -> None:
 
 
 def _facts(measured: Measured) -> None:
-    """The settings in force in one line, beside the best fixed k and the oracle."""
+    """Draw the run's own settings in one line with the best fixed k and the oracle."""
     facts: list[Fact] = []
     own = "Settings of this run" + (", in sample" if measured.in_sample else "")
     for name, label in ((IN_FORCE, own), (FIXED, "Best fixed k"), (ORACLE, "Oracle")):
@@ -110,7 +110,7 @@ def _facts(measured: Measured) -> None:
 
 
 def _notes(measured: Measured, resources: Resources) -> list[str]:
-    """What a reader must know of the figures."""
+    """Caveats about the figures."""
     run, notes = measured.run, [measured.in_sample]
     if not run.complete:
         notes.append(
@@ -136,7 +136,7 @@ def _notes(measured: Measured, resources: Resources) -> list[str]:
 
 
 def _rows(measured: Measured, prices: Prices | None) -> None:
-    # A column of its own, so that the figures are numbers that can be sorted.
+    # Separate columns, so that the figures are numbers that can be sorted.
     shown = st.pills(
         "95% interval of", [name for name in INTERVALS if prices or name != "cost"],
         key="intervals", selection_mode="multi", default=["f1"],
@@ -152,7 +152,7 @@ def _rows(measured: Measured, prices: Prices | None) -> None:
         about = HELP.get(name)
         if name == "cost" and prices is not None and prices.currency:
             about = f"{about} In {prices.currency}."
-        # Narrow, so that a window of 900 shows the measures.
+        # Narrow, so that a window 900 pixels wide still shows the measures.
         config[label] = st.column_config.NumberColumn(help=about, format=_format(name), width=WIDTH)
         found = [row.means.get(name) for row in measured.rows]
         if name == "cost":
@@ -165,7 +165,7 @@ def _rows(measured: Measured, prices: Prices | None) -> None:
             config[f"{label} 95%"] = st.column_config.TextColumn(
                 width=110, help="The 95% interval of the mean, bootstrapped over the questions."
             )
-    # Last: in a narrow window the figures are what counts.
+    # Last, because the figures matter more in a narrow window.
     columns["kind"] = [KINDS.get(row.group, "") for row in measured.rows]
     table = pd.DataFrame(columns)
     with st.container(key="table"):
@@ -173,7 +173,7 @@ def _rows(measured: Measured, prices: Prices | None) -> None:
             table, key="evaluation-rows", hide_index=True, row_height=32,
             height=36 + 32 * len(table) + 3, column_config=config, placeholder="–",
         )  # fmt: skip
-    # Below the table: in its last column it would be cut off.
+    # Below the table, because the last column would cut it off.
     notes = [f"**{literal(r.name)}**: {message(r.about)}" for r in measured.rows if r.about]
     st.caption("  \n".join([*notes, message(unmeasured())]))
 

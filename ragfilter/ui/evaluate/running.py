@@ -1,4 +1,4 @@
-"""A run on the page: started, watched, stopped, continued."""
+"""A run on the page: start, watch, stop and continue it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ STOP = "Stops after the current question. Evaluate continues from there."
 
 
 def plan(asked: Chosen, profile: str, settings: Settings) -> Plan:
-    """What a run of these settings, which began with `profile`, measures; its query set says where
-    an LLM's labels count. There are labelled questions. Raises StoreError."""
+    """The plan of a run with these settings, which started from `profile`. Its query set says if an
+    LLM's labels count. Requires labelled questions. Raises StoreError."""
     assert asked.given is not None
     backends = asked.resources.backends(asked.collection)
     name = stored.title(asked.name, llm=llm())
@@ -26,13 +26,13 @@ def plan(asked: Chosen, profile: str, settings: Settings) -> Plan:
 
 
 def unfinished(asked: Chosen) -> Run | None:
-    """The run that `begin` would go on with. Raises StoreError."""
+    """The unfinished run that `begin` would continue, if any. Raises StoreError."""
     wanted = plan(asked, st.session_state.profile, asked.visit.settings)
     return asked.resources.bench.runs.unfinished(wanted)
 
 
 def begin(asked: Chosen, profile: str, settings: Settings) -> Run:
-    """Begin a run, or go on with one that was stopped. Raises StoreError."""
+    """Start a run, or continue one that was stopped. Raises StoreError."""
     resources, saved, given = asked.resources, asked.resources.bench.runs, asked.given
     assert given is not None
     backends, user = resources.backends(asked.collection), state.user()
@@ -54,7 +54,7 @@ def watch(run: Run, resources: Resources) -> bool:
 
 
 def load(run_id: int, resources: Resources) -> Measured:
-    """A run with its records, remembered. Raises InputError if it was removed, StoreError."""
+    """A run with its records, cached. Raises InputError if it was removed, StoreError."""
     saved = resources.bench.runs
     run = saved.get(run_id)
     found = resources.measured.get((run.id, run.done))

@@ -1,6 +1,5 @@
-"""The questions of a set, edited as text, one per line. Sets also come from files and from the
-history of asked questions.
-"""
+"""The questions of a set, edited as text, one per line. Sets can also be loaded from files or
+filled from the history of asked questions."""
 
 from __future__ import annotations
 
@@ -27,11 +26,11 @@ HEIGHT = 260
 
 
 def draw(asked: Chosen) -> None:
-    """The questions of the set, to be edited and saved. Raises StoreError."""
+    """Draw the editor for the set's questions. Raises StoreError."""
     book, collection, name, given = asked.book, asked.collection, asked.name, asked.given
-    # A saved set, and another one, begin with what is stored.
+    # Start from the stored text after saving or when another set is chosen.
     turn = f"{collection}-{name}-{st.session_state.get('set-saved', 0)}"
-    # A demo's own questions are not in the label book.
+    # A demo's own questions are not stored in the workspace.
     own = name in (LABELLED, ASKED) or not book.queries(collection, name)
     there = stored.questions(book, collection, name) if asked.sets[name] else {}
     left, right = st.columns((1.6, 1), gap="medium")
@@ -97,17 +96,17 @@ def draw(asked: Chosen) -> None:
 
 
 def one_line(text: str) -> str:
-    """A question as its line: with spaces for line breaks of any kind."""
+    """A question as one line, with a space for each line break."""
     return " ".join(text.splitlines()).strip()
 
 
 def lines(text: str) -> list[str]:
-    """The questions of a text, each once."""
+    """The questions in a text, without duplicates."""
     return list(dict.fromkeys(filter(None, map(one_line, text.split("\n")))))
 
 
 def with_ids(questions: list[str], before: Mapping[str, str]) -> dict[str, str]:
-    """Questions by id: those that stay keep theirs and their wording, new ones get an id from their
+    """Questions by id. Unchanged ones keep their id and wording; new ones get an id made from their
     words."""
     known: dict[str, dict[str, str]] = {}
     for i, text in before.items():
@@ -119,7 +118,8 @@ def with_ids(questions: list[str], before: Mapping[str, str]) -> dict[str, str]:
 
 
 def packed(labels: Labels) -> bytes:
-    """Labelled questions as one zip: their queries, and the labels in BEIR's form and TREC's."""
+    """Labelled questions as a zip file: the queries, and the labels in BEIR's and TREC's
+    formats."""
     out = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(out, "w") as archive:
         queries, beir_qrels = write(labels, Path(folder), "beir")
@@ -130,7 +130,7 @@ def packed(labels: Labels) -> bytes:
 
 
 def _files(asked: Chosen) -> None:
-    """A set from files."""
+    """Draw the upload that creates a set from files."""
     emptied = st.session_state.get("set-saved", 0)
     questions = st.file_uploader(
         "From a file",
@@ -145,7 +145,7 @@ def _files(asked: Chosen) -> None:
         key=f"set-qrels-{emptied}",
         help="BEIR or TREC qrels. Credited to a labeller named after the file.",
     )
-    # Names what the server has: a file that is still on its way would be left out.
+    # List the files that have arrived, so that one still uploading is not silently left out.
     st.button(
         "Import" if questions is None else f"Import questions{' and labels' if qrels else ''}",
         key="set-import",
@@ -173,7 +173,7 @@ def _save(asked: Chosen, name: str | None, turn: str, before: Mapping[str, str])
 
 
 def _check_new(title: str, asked: Chosen, remedy: str) -> None:
-    """Raises InputError where there is a set of this name."""
+    """Raise InputError if a set of this name exists."""
     if title in stored.sets(asked.book, asked.collection):
         raise InputError(f"There is already a set {title!r}.", remedy=remedy)
 
@@ -229,8 +229,8 @@ def _import(asked: Chosen, questions: UploadedFile, qrels: UploadedFile | None) 
 def read_files(
     questions: UploadedFile, qrels: UploadedFile | None
 ) -> tuple[dict[str, str], list[tuple[str, str, int]], list[str]]:
-    """The questions and labels of dropped files, and what is to be told of them. Raises InputError
-    that names file and line."""
+    """The questions and labels in uploaded files, with notes to show. Raises InputError naming file
+    and line."""
     told: list[str] = []
     with uploads.as_files(questions, qrels) as paths:
         found = read_questions(paths[0])

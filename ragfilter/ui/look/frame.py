@@ -1,6 +1,5 @@
-"""What every page begins with: the style sheet, in the browser's theme, and a sidebar that does not
-cover what was chosen in it.
-"""
+"""The start of every page: the style sheet in the browser's theme, and a sidebar that closes in
+narrow windows when a page was chosen in it."""
 
 from __future__ import annotations
 
@@ -10,9 +9,9 @@ from ragfilter.ui.look import theme
 
 _follow = st.components.v2.component(
     "ragfilter.frame",
-    # Called when the theme or `data` changes, and then only: where the two cannot agree, it asks
-    # for one run, not for one after another. In a narrow window the sidebar lies over the page, so
-    # it gives way to the page that was chosen there.
+    # Called only when the theme or `data` changes. So if the two never agree, it asks for one run,
+    # not for one after another. In a narrow window the sidebar covers the page, so it closes when a
+    # page is chosen in it.
     js="""const close = ({ target }) => {
       if (innerWidth < 768 && target.closest("[data-testid=stSidebarNavLink]")) {
         document.querySelector("[data-testid=stSidebarCollapseButton] button")?.click()
@@ -27,12 +26,12 @@ _follow = st.components.v2.component(
 
 
 def dress() -> None:
-    """Put the style sheet on the page, once a run. Charts and tables have the colours that the run
-    gave them, so a switch of the theme starts another."""
+    """Add the style sheet to the page, once per run. Charts and tables have the colours of the run
+    that drew them, so switching the theme starts another run."""
     dark = st.context.theme.type == "dark"
     st.html(theme.stylesheet(dark=dark))
     _follow(key="theme", data="dark" if dark else "light", on_switched_change=_nothing)
 
 
 def _nothing() -> None:
-    """The run that a trigger starts is all that is wanted of it."""
+    """Do nothing: the trigger only has to start a run."""

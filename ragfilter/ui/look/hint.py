@@ -1,4 +1,4 @@
-"""The question mark beside a control whose label is not shown."""
+"""The question mark next to a control whose label is hidden."""
 
 from __future__ import annotations
 
@@ -6,6 +6,5 @@ import streamlit as st
 
 
 def beside(text: str) -> None:
-    """Explain the control before it, as a label's own help would: with a hidden label, Streamlit
-    hides the help too."""
+    """Explain the control before it. With a hidden label, Streamlit hides the label's help too."""
     st.markdown("", help=text, width="content")

@@ -1,4 +1,4 @@
-"""Small pieces of HTML that Streamlit has no element for. Every text from outside is escaped."""
+"""Small pieces of HTML for which Streamlit has no element. All text from outside is escaped."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ragfilter.ui.look import theme
 
 
 def draw(body: str, *, width: Literal["stretch", "content"] = "stretch") -> None:
-    """Put HTML on the page."""
+    """Add HTML to the page."""
     st.html(body, width=width)
 
 
 def heading(words: str, *, level: int = 2) -> None:
-    """A heading for those who have the page read to them; for others the layout says as much."""
+    """Draw a heading for screen readers only; sighted users can tell from the layout."""
     draw(f'<h{level} class="rf-unseen">{text(words)}</h{level}>')
 
 
 def text(value: object) -> str:
-    """`value` as text that is safe inside HTML."""
+    """`value` escaped for use in HTML."""
     return escape(str(value), quote=True)
 
 
@@ -33,7 +33,7 @@ def prose(words: str) -> str:
 
 
 def sign(mark: Mark, name: str) -> str:
-    """The sign of an outcome or layer in its colour; `name` is its variable in the style sheet."""
+    """The sign of an outcome or layer in its colour; `name` is its CSS variable."""
     return f'<span class="rf-sign" style="color:var(--rf-{name})">{mark.sign}</span>'
 
 

@@ -1,4 +1,4 @@
-"""Formats numbers on the page, as everywhere else: see `ragfilter.text.numbers`."""
+"""Number formats of the page, the same as everywhere else: see `ragfilter.text.numbers`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Sentences on the page: an aside, what fills an empty place, a row of facts.
 
-Words of ours, in which `code` stands between backticks; what came from outside is shown to the
-letter.
+For our own text, in which `code` is between backticks. Text from outside is shown literally.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ def aside(words: str) -> None:
 
 
 def heading(words: str) -> None:
-    """The heading of a part of the page."""
+    """Draw a heading for a part of the page."""
     st.header(words, anchor=False)
 
 
 def empty(head: str, remedy: str = "") -> None:
-    """What an empty place lacks, and what would fill it."""
+    """Draw what is missing, and what would provide it."""
     st.markdown(f"**{message(head)}** {message(remedy)}")
 
 
 def facts(label: str, found: Iterable[Fact]) -> None:
-    """A strip of facts, called `label` for those who have the page read to them."""
+    """Draw a row of facts; `label` is its name for screen readers."""
     body = "".join(
         f'<div class="rf-fact"><span>{html.text(name)}</span><b>{html.text(value)} '
         f"<i>{html.text(more)}</i></b></div>"

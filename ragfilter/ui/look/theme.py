@@ -44,7 +44,7 @@ ON_PRIMARY = ("#ffffff", "#06211d")
 
 
 def mark(outcome: Outcome, layer: LayerName) -> Mark:
-    """The look of a hit: of the layer that dropped it, else of its outcome."""
+    """The mark of the layer that dropped the hit, otherwise of the hit's outcome."""
     return LAYERS[layer] if outcome == "dropped" else OUTCOMES[outcome]
 
 
@@ -54,20 +54,20 @@ def words(outcome: Outcome, layer: LayerName) -> str:
 
 
 def chips(*, dark: bool) -> dict[str, str]:
-    """The tint of every sign-and-word that a table can show."""
+    """The tint of every sign-and-word combination in a table."""
     kept = {f"{m.sign} {name}": tint(m, dark) for name, m in OUTCOMES.items()}
     return kept | {f"{m.sign} dropped": tint(m, dark) for m in LAYERS.values()}
 
 
 def verdicts(*, dark: bool) -> dict[str, str]:
-    """The tint of a verdict, by its sign: of what stays in its outcome's, what falls in the
-    judge's."""
+    """The tint of a verdict by its sign: the outcome's for chunks that stay, the judge's for those
+    that are dropped."""
     marks = (*OUTCOMES.values(), LAYERS["judge"])
     return {mark.sign: tint(mark, dark) for mark in marks}
 
 
 def tint(mark: Mark, dark: bool) -> str:
-    """A mark's colour, thinned with the page's own: the ground of a chip."""
+    """A mark's colour blended with the page background, used behind a chip."""
     share, ground = (0.30, SURFACE[1]) if dark else (0.16, SURFACE[0])
     pairs = zip(_rgb(mark.colour(dark=dark)), _rgb(ground), strict=True)
     return "#" + "".join(f"{round(share * a + (1 - share) * b):02x}" for a, b in pairs)
@@ -82,7 +82,7 @@ def stylesheet(*, dark: bool) -> str:
     """The page's style sheet: the palette as variables, then `style.css`.
 
     `light-dark()` follows the theme in the browser, so switching it needs no rerun. Only dialogs
-    and popovers, which lie outside of what Streamlit gives a theme, are told whether it is `dark`.
+    and popovers, which are outside the element that Streamlit themes, need `dark`.
     """
     pairs = {"text": TEXT, "muted": MUTED, "line": LINE, "surface": SURFACE}
     pairs |= {"on-primary": ON_PRIMARY, "lost": LOST}

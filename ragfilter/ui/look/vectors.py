@@ -14,9 +14,9 @@ from ragfilter.ui.session.shelf import Shelf
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """`inner`, with its vectors kept on `shelf`.
+    """`inner`, with its vectors cached on `shelf`.
 
-    With `only_known` the model is never asked: an unknown text raises ModelError.
+    With `only_known` the model is never called: an unknown text raises ModelError.
     """
 
     inner: Embedder

@@ -26,10 +26,10 @@ LONGEST = 90
 
 
 def title(side: Side) -> None:
-    """Which side it is, and how much it sends."""
+    """Draw which side it is, and how much it sends."""
     context = side.context
     n = len(context.chunks)
-    # The mark follows the words, and goes below them where there is no room.
+    # The mark comes after the text and wraps below it if there is no room.
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         html.draw(
             f'<h2 class="rf-side rf-{side.name}"><b>{TITLES[side.name]}</b> '
@@ -40,7 +40,7 @@ def title(side: Side) -> None:
 
 
 def show(query: str, side: Side, other: Side, answer: Answer, resources: Resources) -> None:
-    """The answer, then the passages it was made from."""
+    """Draw the answer, then the passages it was made from."""
     panel.words(query, side, other, answer, resources)
     theirs = {hit.id for hit in other.context.chunks}
     items = "".join(

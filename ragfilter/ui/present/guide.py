@@ -23,7 +23,8 @@ _first_visit = st.components.v2.component(
 
 
 def draw(resources: Resources) -> None:
-    """The button that opens the drawer. Who comes by a link to a question came for its result."""
+    """Draw the button that opens the drawer. The drawer does not open by itself for a link to a
+    question, since its reader came for the result."""
     first = False
     if state.asked() is None and not st.session_state.pending:
         first = bool(_first_visit(key="first-visit", on_first_change=_nothing).first)
@@ -43,7 +44,7 @@ def draw(resources: Resources) -> None:
 
 
 def _nothing() -> None:
-    """The run that a trigger starts is all that is wanted of it."""
+    """Do nothing: the trigger only has to start a run."""
 
 
 @st.dialog("Help", position="right")

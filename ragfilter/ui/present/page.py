@@ -35,7 +35,7 @@ _FIGURE = re.compile(r"\d+(?:[.,]\d+)*%?")
 
 
 def draw(here: Visit) -> None:
-    """The question, what became of it, the picture and the two answers."""
+    """Draw the question, its outcome, the picture and the two answers."""
     css = files("ragfilter.ui.look").joinpath("present.css").read_text(encoding="utf-8")
     st.html(f"<style>{css}</style>")
     problems.notices(state.notices())
@@ -56,7 +56,7 @@ def draw(here: Visit) -> None:
 
 
 def _head(view: View, told: Story) -> None:
-    """The question and what became of it."""
+    """Draw the question and its outcome."""
     with st.container(key="present-head", horizontal=True, vertical_alignment="top"):
         html.draw(f'<h1 class="rf-question">{html.text(view.asked.query)}</h1>')
         if view.result.settings.clearance.enabled:
@@ -85,12 +85,13 @@ def _head(view: View, told: Story) -> None:
 
 
 def _numbers(words: str) -> str:
-    """The words with their figures in bold."""
+    """The text with its figures in bold."""
     return _FIGURE.sub(lambda found: f"**{found[0]}**", prose.literal(words))
 
 
 def _scene(told: Story) -> int:
-    """How many steps have dropped theirs: all, unless someone walks through them."""
+    """Draw the scene controls. Returns how many steps have dropped their passages: all, unless the
+    user is stepping through them."""
     last = len(told.steps)
     chosen: int | None = st.session_state.get("scene")
     now = last if chosen is None else min(chosen, last)
@@ -149,7 +150,7 @@ def _picture(view: View, told: Story, after: int) -> None:
     dark = st.context.theme.type == "dark"
     before = st.session_state.get("scene_before")
     st.session_state.scene_before = after
-    # Each figure is a new element: its room is kept while it is drawn.
+    # Each figure is a new element; its height is reserved while it is drawn.
     st.html(f"<style>.st-key-scene-chart {{ min-height: {scene.height(told)}px; }}</style>")
     with st.container(key="scene-up" if before is not None and before > after else "scene-down"):
         st.plotly_chart(

@@ -1,7 +1,7 @@
 """The picture for an audience: every passage by its distance, and what was dropped, layer by layer.
 Pure.
 
-What moved since the previous scene is a separate trace, which the style sheet animates.
+Passages that moved since the previous scene are a separate trace, which the style sheet animates.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def height(story: Story) -> int:
 def figure(
     result: Result, story: Story, *, after: int, before: int | None = None, dark: bool = False
 ) -> go.Figure:
-    """The passages of `result` once the first `after` steps of its story have dropped theirs;
-    `before` steps had when they were last seen."""
+    """The passages of `result` after the first `after` steps of its story have dropped theirs.
+    `before` is the number of steps in the previous scene."""
     ink = Ink.of(dark)
     hits = sorted((hit for hit in result.hits if hit.rank > 0), key=lambda hit: hit.rank)
     low = min((hit.distance for hit in hits), default=0.0)
@@ -87,7 +87,7 @@ def _points(
     ink: Ink,
     dark: bool,
 ) -> dict[str, Any]:
-    """One point a passage: in its lane once it fell."""
+    """One point per passage, in the lane of the step that dropped it, if any."""
     fell = {i: n for n, step in enumerate(story.steps) for i in step.ids}
     words = {i: fall.words for fall in story.falls for i in fall.ids}
     kept = {hit.id for hit in result.kept}
@@ -140,7 +140,7 @@ def _words(
     ink: Ink,
     dark: bool,
 ) -> list[dict[str, Any]]:
-    """What the band is, and above every lane why its passages are there."""
+    """Labels for the band and, above every lane, why its passages are there."""
     k = min(result.settings.retrieval.k, found)
     first = f"a plain search takes the first {k}"
     notes = [_note(0.4, 1.0, first, ink.muted, BAND, yref="paper")]
@@ -156,7 +156,7 @@ def _words(
 def _note(
     x: float, y: float, text: str, colour: str, about: str, *, yref: str = "y"
 ) -> dict[str, Any]:
-    """Words on the picture; `about` explains them when they are pointed at."""
+    """A text on the picture; `about` is its tooltip."""
     return {
         "x": x, "y": y, "xref": "x", "yref": yref, "text": text, "showarrow": False,
         "xanchor": "left", "yanchor": "bottom", "align": "left",

@@ -8,7 +8,7 @@ from ragfilter.ui.session import state
 
 
 def draw() -> None:
-    """The button, and its key."""
+    """Draw the button, with its shortcut key."""
     on = bool(st.session_state.present)
     with st.container(key="present-switch", width="content"):
         st.button(
@@ -29,5 +29,5 @@ def _flip() -> None:
     st.session_state.scene = st.session_state.scene_before = None
     asked = state.asked()
     if asked is not None:
-        # A box that was not drawn has forgotten what it held.
+        # Streamlit forgets the value of a box that was not drawn.
         st.session_state.question = asked.query

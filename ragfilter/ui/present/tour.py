@@ -1,4 +1,4 @@
-"""A tour of five stops: each part of the page in turn, framed, with a sentence about it."""
+"""A tour of five stops: each part of the page in turn, outlined, with a sentence about it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragfilter.ui.sidebar import examples
 
 
 class Stop(NamedTuple):
-    """A part of the page: its name, what it is for, and its place in the page as a CSS selector."""
+    """A part of the page: its name, its purpose, and its CSS selector."""
 
     name: str
     said: str
@@ -34,7 +34,7 @@ STOPS = (
 )  # fmt: skip
 _look_at = st.components.v2.component(
     "ragfilter.tour",
-    # Once for each stop: an element that is redrawn does not scroll.
+    # Once per stop, because a redrawn element does not scroll.
     js="""let last
     export default ({ data }) => {
       const part = document.querySelector(data)
@@ -46,7 +46,7 @@ _look_at = st.components.v2.component(
 
 
 def begin(resources: Resources) -> None:
-    """Go to the first stop. There must be a result to be shown: the first example's, if need be."""
+    """Start the tour. It needs a result to show, so ask the first example if nothing was asked."""
     st.session_state.tour = 0
     offered = examples.of(st.session_state.collection, resources)
     if state.asked() is None and offered:
@@ -54,7 +54,7 @@ def begin(resources: Resources) -> None:
 
 
 def draw() -> None:
-    """The present stop, its part framed; nothing while there is no tour."""
+    """Draw the current stop and outline its part; nothing if no tour is running."""
     now: int | None = st.session_state.get("tour")
     if now is None:
         return

@@ -1,4 +1,4 @@
-"""Which questions a click on the map changes: what each keeps before and after."""
+"""The questions that a click on the map changes: what each keeps before and after."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ragfilter.ui.tune.gathered import Gathered
 
 
 def remember(before: Settings) -> None:
-    """Hold on to the settings that a click replaced."""
+    """Remember the settings that a click replaced."""
     st.session_state.before_click = before
 
 
 def draw(found: Gathered, settings: Settings) -> None:
-    """The questions that keep other chunks than before the last click, the worst first; a click on
-    a row opens it."""
+    """Draw the questions that keep other chunks than before the last click, worst first. A click on
+    a row opens the question."""
     before = st.session_state.get("before_click")
     if before is None or before == settings:
         say.empty("No click yet.", "Click the map to list the questions whose kept chunks change.")

@@ -1,4 +1,4 @@
-"""The labelled questions with all that the settings need: gathered beside the page, remembered."""
+"""The labelled questions with all that the settings need: gathered in the background and cached."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STOP = "Stops after the current question. Nothing is changed."
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The labelled questions of a set with their pools. `key` is what they hold for."""
+    """The labelled questions of a set with their pools. `key` identifies them."""
 
     key: Hashable
     labels: Labels
@@ -33,8 +33,8 @@ class Gathered:
 def gather(
     labels: Labels, settings: Settings, backends: Backends, user: User, step: Progress
 ) -> dict[str, Pool]:
-    """The pool of every labelled question. Chunks that several pools hold are kept once. Raises
-    what `run` and `step` raise."""
+    """The pool of every labelled question. Chunks in several pools are stored once. Raises what
+    `run` and `step` raise."""
     chunks: dict[str, Chunk] = {}
     pools: dict[str, Pool] = {}
     for query_id in labels.qrels:
@@ -46,7 +46,7 @@ def gather(
 
 
 def begin(visit: Visit, given: Labels) -> None:
-    """Begin to gather, unless that is done or under way."""
+    """Start gathering, unless it is done or running."""
     key, jobs = _key(visit, given), visit.resources.tuning
     known = jobs.get(key)
     if known is not None and not known.failure:
@@ -62,14 +62,14 @@ def begin(visit: Visit, given: Labels) -> None:
 
 
 def of(visit: Visit, given: Labels) -> Gathered | None:
-    """The pools, waited for where they are under way; None where they are not there."""
+    """Wait for the pools. None if gathering has not been started, was stopped or failed."""
     job = visit.resources.tuning.get(_key(visit, given))
     return waiting.result(job, "gathering", "Gathering", stop=STOP)
 
 
 def _key(visit: Visit, given: Labels) -> Hashable:
-    """What gathered pools hold for: collection, labels, user, and what decides how far a search
-    goes and how it is reranked."""
+    """The key of gathered pools: collection, labels, user, and the settings that decide how far a
+    search goes and how it is reranked."""
     settings, quality = visit.settings, visit.settings.quality
     version = visit.resources.bench.collection(st.session_state.collection).version
     return (

@@ -14,20 +14,20 @@ from ragfilter.ui.tune.gathered import STOP, Gathered
 
 
 def of(visit: Visit, found: Gathered, axes: tuple[str, str], *, again: bool) -> Map | None:
-    """The map over these axes, waited for; None where it was stopped, until it is asked for
-    `again`."""
+    """Wait for the map over these axes. None if it was stopped, until it is requested `again`."""
     settings, jobs = visit.settings, visit.resources.tuning
-    # A click on the map moves only the place in force: the map stays.
+    # Without the settings of the axes: a click on the map changes only those, and the map stays
+    # valid.
     others = tuple(settings.get(info.path) for info in fields() if info.path not in axes)
     key = ("map", found.key, others, state.user(), axes)
     job = jobs.get(key)
-    # One that was left for another map was stopped too, and is begun again when it is come back to.
+    # A map that was abandoned for another one was stopped too, and starts again when chosen again.
     stays = st.session_state.get("map-job") is job and not again
     if job is None or (job.stop.is_set() and not stays):
         job = jobs.put(key, _begin(visit, found, axes))
     made = waiting.result(job, "mapping", "Replaying", stop=STOP)
     if made is not None and not made.holds(settings):
-        # Its places were chosen around other values in force.
+        # Its grid was chosen around other values.
         job = jobs.put(key, _begin(visit, found, axes))
         made = waiting.result(job, "mapping-anew", "Replaying", stop=STOP)
     if made is None and job.stop.is_set():
@@ -36,7 +36,7 @@ def of(visit: Visit, found: Gathered, axes: tuple[str, str], *, again: bool) -> 
 
 
 def _begin(visit: Visit, found: Gathered, axes: tuple[str, str]) -> Job[Map]:
-    """Begin to replay. What this visitor waited for before is not waited for any more."""
+    """Start the replay, and stop the one this session waited for before."""
     before: Job[Map] | None = st.session_state.get("map-job")
     if before is not None and not before.done:
         before.stop.set()

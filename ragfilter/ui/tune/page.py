@@ -27,7 +27,7 @@ CHART = {"displayModeBar": False}
 
 
 def draw(visit: Visit) -> None:
-    """The bar, then the suggestion, the map and what a point of it changes."""
+    """Draw the bar, the suggestion, the map, and what a click on it changes."""
     if not visit.ready:
         empty.draw(visit, None)
         return
@@ -80,7 +80,7 @@ def draw(visit: Visit) -> None:
 
 
 def _warn(settings: Settings, given: Labels) -> None:
-    """What must be known before figures of these labels are believed."""
+    """Draw caveats about figures measured on these labels."""
     if len(given.qrels) < FEW:
         say.aside(
             f"Only {counted(len(given.qrels), 'labelled question')}, so the best setting on the "
@@ -92,7 +92,7 @@ def _warn(settings: Settings, given: Labels) -> None:
 
 
 def _axes(settings: Settings) -> tuple[str, str, str]:
-    """Which settings the map goes over, and what it shows."""
+    """Draw which settings the map covers and which measure it shows."""
     paths = axes(settings)
     first = st.selectbox(
         "Across", paths, index=paths.index(usual(paths)), key="map-x",
@@ -137,7 +137,8 @@ def _draw_map(settings: Settings, found: Gathered, made: Map, measure: str) -> N
 
 
 def _told(made: Map, measure: str, here: int, best: int) -> None:
-    """The figures of the settings in force and of the highest place, and a button to go there."""
+    """Draw the figures of the current settings and of the map's best place, with a button to go
+    there."""
     places = (("In force", here), ("Highest on these questions", best))
     facts: list[Fact] = []
     for word, place in places:
@@ -183,6 +184,6 @@ def _choose(key: str, made: Map) -> None:
 
 
 def _set(made: Map, place: int) -> None:
-    """Set the sliders to a place of the map."""
+    """Set the sliders to a place on the map."""
     changed.remember(state.settings())
     state.change(made.values(place))

@@ -1,4 +1,4 @@
-"""The map of a sweep and its front of recall against tokens, as plain figures. Pure."""
+"""The map of a sweep, and its front of recall against tokens, as plain figures. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SHOWN = {"f1": "F1", "f2": "F2", "precision": "precision", "recall": "recall"}
 
 
 def heatmap(made: Map, measure: str, here: int, best: int, *, dark: bool) -> dict[str, Any]:
-    """The measure over both settings, as squares that can be clicked (Streamlit reports no click on
-    a heatmap of plotly's). With one setting, a line with a point for each value."""
+    """The measure over both settings as squares that can be clicked (Streamlit reports no clicks on
+    a plotly heatmap). With one setting, a line with a point for each value."""
     ink = Ink.of(dark)
     flat = made.figures[measure].ravel()
     pairs = [(x, y) for x in made.xs for y in made.ys]
@@ -51,7 +51,7 @@ def heatmap(made: Map, measure: str, here: int, best: int, *, dark: bool) -> dic
 
 
 def front(made: Map, here: int, best: int, *, dark: bool) -> dict[str, Any]:
-    """Recall against context tokens of every setting, with the line that none beats."""
+    """Recall against context tokens for every setting, with the Pareto front."""
     ink = Ink.of(dark)
     recall, tokens = made.figures["recall"].ravel(), made.figures["tokens"].ravel()
     line = made.front()

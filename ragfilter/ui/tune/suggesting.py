@@ -30,7 +30,7 @@ BEST = "the best of all"
 
 
 def ask(visit: Visit, given: Labels) -> None:
-    """What to tune for, whether to rerank, and the button."""
+    """Draw the target of the tuning, whether to try reranking, and the button."""
     with st.container(key="ask-bar", horizontal=True, vertical_alignment="bottom", gap="small"):
         figure = st.selectbox(
             "Tune for", list(FIGURES), key="tune-for", persist_state="session", width=160,
@@ -63,8 +63,8 @@ def ask(visit: Visit, given: Labels) -> None:
 
 
 def _begin(visit: Visit, given: Labels) -> None:
-    """Begin to tune, unless that is under way. What was suggested before compared with the settings
-    then in force."""
+    """Start tuning, unless it is already running. An earlier suggestion is replaced, because it was
+    compared with the settings of that time."""
     if len(given.qrels) < 2:
         st.error("Cross-validation needs at least two labelled questions. Label more on Inspect.")
         return
@@ -89,7 +89,7 @@ def _begin(visit: Visit, given: Labels) -> None:
 
 
 def draw(visit: Visit, given: Labels) -> None:
-    """The suggestion, where one was asked for."""
+    """Draw the suggestion, if one was requested."""
     job = visit.resources.tuning.get(_key(visit, given))
     made = waiting.result(job, "tuning", "Gathering", stop=STOP)
     if made is not None:
@@ -153,13 +153,13 @@ def _say(made: Tuning, changed: Mapping[str, Any]) -> None:
 
 
 def _apply(changed: Mapping[str, Any]) -> None:
-    """Put them in force, and fetch the scores that they need for the question asked."""
+    """Apply the suggestion, and fetch the scores that it needs for the current question."""
     state.change(changed)
     st.session_state.settle = True
 
 
 def _table(made: Tuning) -> None:
-    """Every strategy tuned alone, and how far what was learned is above it."""
+    """Draw every strategy tuned alone, and how much better the learned one is."""
     with st.expander("Every strategy, tuned alone", key="tuned-alone"):
         st.dataframe(
             [
@@ -202,8 +202,8 @@ def _range(of: Interval, target: Target) -> str:
 
 
 def _key(visit: Visit, given: Labels) -> tuple[object, ...]:
-    """What a suggestion holds for. Applying it is no reason to forget it, so that the settings of
-    the cutoff are left out."""
+    """The key of a suggestion. It does not include the cutoff's settings, so applying the
+    suggestion does not discard it."""
     settings = visit.settings.model_dump(exclude={"cutoff", "quality"})
     version = visit.resources.bench.collection(st.session_state.collection).version
     return (
