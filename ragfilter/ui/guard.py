@@ -1,8 +1,8 @@
-"""The guard between the network and the app: who may ask, and what a browser may do with a page.
+"""The guard between the network and the app: which requests it answers, and what a page may do.
 
 Another site can make its own name resolve to this machine, and would then read the app as if it
-were its own (DNS rebinding). So a request must name a host under which the app is served, and come
-from a page of that host.
+were its own (DNS rebinding). So a request must name a host under which the app is served and, if a
+page sent it, come from a page of that host.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ragfilter.workbench import read_deployment
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 POLICY = {
     "default-src": "'self'",
-    # Streamlit's page holds one script itself, which has this hash; its numbers are WebAssembly. It
-    # loads a component's script from a blob, which only a script that already runs can make.
+    # Streamlit's page contains one inline script, which has this hash; its numbers are WebAssembly.
+    # It loads a component's script from a blob, which only a running script can create.
     "script-src": "'self' blob: 'wasm-unsafe-eval' "
     "'sha256-THxz9J9+wf7rhwR2YkXJoSZ13UCmYyC+3lNDv2+8ugA='",
     "style-src": "'self' 'unsafe-inline'",
@@ -74,7 +74,7 @@ class Guard:
 
 
 def hosts() -> str:
-    """The hosts that the environment names; none where it is at fault, which the page tells."""
+    """The hosts named in the environment; empty if it is invalid, which the page reports."""
     try:
         return read_deployment().allowed_hosts
     except SettingsError:

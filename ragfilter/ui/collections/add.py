@@ -1,4 +1,4 @@
-"""Add data: drop files, see how they would be cut, name the collection, index."""
+"""Add data: drop files, preview the chunks, name the collection, index."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MOST_TOLD = 5
 
 
 def draw(visit: Visit) -> None:
-    """The files, their preview, and the button that indexes them. Raises InputError."""
+    """Draw the upload, the preview, and the button that indexes the files. Raises InputError."""
     say.heading("Add data")
     resources = visit.resources
     limit = resources.deployment.max_upload_mb
@@ -81,7 +81,7 @@ def draw(visit: Visit) -> None:
 
 
 def _reading(draft: Draft) -> Reading:
-    """How the files are to be cut, as the controls say."""
+    """Draw the controls for splitting the files. Returns their values."""
     plain = Reading()
     headings = True
     if draft.has_markdown:
@@ -104,7 +104,8 @@ def _reading(draft: Draft) -> Reading:
 
 
 def _columns(names: Mapping[str, int]) -> dict[str, str]:
-    """Which column holds which field; empty if the header already names them."""
+    """Draw which CSV column holds which field. Returns an empty mapping if the header already names
+    them."""
     if not names:
         return {}
     say.aside("Columns of the CSV files. Others are kept as metadata.")
@@ -128,7 +129,8 @@ def _or_none(name: str) -> str:
 
 
 def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> str:
-    """The column that is named for the field; for the text, else the one that holds most."""
+    """The column named after the field; otherwise, for the text, the column with the most
+    characters."""
     lower = {name.lower(): name for name in reversed(options)}
     wanted = GUESSES.get(field, (field,) if field in COLUMNS else ())
     other = max(options, key=lambda name: lengths[name]) if field == "text" else NEW
@@ -136,7 +138,7 @@ def _guess(field: str, options: Sequence[str], lengths: Mapping[str, int]) -> st
 
 
 def _chunks(records: Sequence[Record]) -> None:
-    """The first chunks as they would be stored."""
+    """Draw the first chunks as they would be stored."""
     say.aside("The first chunks")
     with st.container(key="first-chunks", height=416, gap="xsmall"):
         for record in records:
@@ -149,7 +151,7 @@ def _chunks(records: Sequence[Record]) -> None:
 
 
 def _refusals(refused: Sequence[InputError]) -> None:
-    """What is left out, and why."""
+    """Draw what is left out, and why."""
     if not refused:
         return
     listed = "\n".join(f"- {message(str(error))}" for error in refused[:MOST_TOLD])
@@ -158,7 +160,7 @@ def _refusals(refused: Sequence[InputError]) -> None:
 
 
 def _index(visit: Visit, draft: Draft, reading: Reading) -> None:
-    """Where the chunks go, and the button."""
+    """Draw the choice of collection, and the button that starts indexing."""
     ours = [info.name for info in visit.collections.values() if info.ours]
     target = st.selectbox(
         "Collection", [NEW, *ours], key="upload-target",
@@ -208,7 +210,7 @@ def _problem(name: str, visit: Visit) -> str:
 
 
 def _order(resources: Resources, draft: Draft, reading: Reading, name: str) -> None:
-    """Give the order to index, which takes the files along."""
+    """Queue the indexing job, which takes ownership of the files."""
     Queue(resources.bench.workspace.path).put(
         Order(
             name, str(draft.folder), lenient=True, temporary=True,

@@ -1,6 +1,5 @@
-"""The dropped files that are not indexed yet: where they are, how they will be cut, and a
-preview.
-"""
+"""Uploaded files that are not indexed yet: where they are, how they will be split, and a
+preview."""
 
 from __future__ import annotations
 
@@ -33,7 +32,8 @@ MARKDOWN = (".md", ".markdown")
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Uploads in a folder of their own. `refused` were not taken."""
+    """Uploads in a folder of their own. `refused` are the errors of files that were not
+    accepted."""
 
     key: str
     folder: Path
@@ -45,29 +45,29 @@ class Draft:
         return any(file.suffix.lower() in MARKDOWN for file in self.files)
 
     def columns(self) -> dict[str, int]:
-        """The columns of every CSV file, each once, with the characters of its first cells; none
-        of a file that cannot be read."""
+        """The columns of all CSV files, with the number of characters in their first cells. Skips
+        files that cannot be read."""
         found: dict[str, int] = {}
         for file in self.files:
             if file.suffix.lower() == ".csv":
                 try:
                     found |= columns(file)
                 except InputError:
-                    # Reading it says why.
+                    # The preview reports the error.
                     continue
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The first chunks as they would be cut, and what was left out until then."""
+    """The first chunks of the files, and the errors up to there."""
 
     records: tuple[Record, ...]
     refused: tuple[InputError, ...]
 
 
 def of(uploads: Sequence[UploadedFile], resources: Resources) -> Draft | None:
-    """The draft of what is dropped now; earlier ones are thrown away. Raises InputError."""
+    """The draft of the current uploads; earlier ones are deleted. Raises InputError."""
     before: Draft | None = st.session_state.get("draft-uploads")
     ids = "".join(f"{upload.file_id}/" for upload in uploads)
     key = hashlib.sha256(ids.encode()).hexdigest()[:24]
@@ -89,20 +89,20 @@ def of(uploads: Sequence[UploadedFile], resources: Resources) -> Draft | None:
 
 
 def turn_down(draft: Draft) -> None:
-    """Nothing of the draft can be indexed: the box is empty again, and why stays told."""
+    """Reject a draft without anything to index: empty the upload box, and keep the reasons."""
     _throw_away()
     let_go()
     st.session_state[TURNED_DOWN] = draft.refused
 
 
 def turned_down() -> tuple[InputError, ...]:
-    """Why nothing of what was dropped last could be taken; empty if something could."""
+    """The reasons why nothing of the last upload was accepted; empty if something was."""
     refused: tuple[InputError, ...] = st.session_state.get(TURNED_DOWN, ())
     return refused
 
 
 def discard() -> None:
-    """Throw away what was dropped, and what was told of it."""
+    """Delete the uploads and the messages about them."""
     st.session_state.pop(TURNED_DOWN, None)
     _throw_away()
 
@@ -114,13 +114,14 @@ def _throw_away() -> None:
 
 
 def let_go() -> None:
-    """The files belong to an order from now on; the box is empty again."""
+    """Hand the files over to an indexing job, and empty the upload box."""
     st.session_state.pop("draft-uploads", None)
     st.session_state["uploads-emptied"] = st.session_state.get("uploads-emptied", 0) + 1
 
 
 def preview(draft: Draft, reading: Reading) -> Preview:
-    """The first chunks; remembered until the files or their cutting change. Raises InputError."""
+    """The first chunks, cached until the files or the way of splitting them change. Raises
+    InputError."""
     key = (draft.key, reading.size, reading.overlap, reading.headings, dict(reading.columns))
     kept = st.session_state.get("draft-preview")
     if kept is not None and kept[0] == key:

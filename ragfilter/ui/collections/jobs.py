@@ -19,13 +19,13 @@ TABLE_HEIGHT = 240
 
 
 def draw(resources: Resources) -> None:
-    """Every order, the last one first. Raises StoreError."""
+    """Draw every job, newest first. Raises StoreError."""
     queue = Queue(resources.bench.workspace.path)
     jobs = queue.jobs()
     if not jobs:
         return
     say.heading("Indexing")
-    # Looked at again by itself only while there is something to see.
+    # Refreshed automatically only while a job is active.
     st.fragment(_all, run_every=LOOK_S if any(job.standing.open for job in jobs) else None)(queue)
 
 
@@ -37,7 +37,7 @@ def _all(queue: Queue) -> None:
     ended = {job.id for job in jobs if not job.standing.open}
     if ended != st.session_state.get("jobs-ended", set()):
         st.session_state["jobs-ended"] = ended
-        # There is a new collection, or one holds something else.
+        # There is a new collection, or one has changed.
         collections.forget()
         st.rerun()
 

@@ -1,4 +1,4 @@
-"""The collections of the workspace: what they contain, and what can be done with one."""
+"""The collections of the workspace: what they contain, and the actions on one of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STATES = {True: "complete", False: "incomplete"}
 
 
 def draw(visit: Visit, user: User) -> None:
-    """A table of what there is, and the actions for one of them. Raises StoreError."""
+    """Draw the table of collections, and the actions for one of them. Raises StoreError."""
     say.heading("Collections")
     if not visit.collections:
         say.empty(
@@ -37,7 +37,7 @@ def draw(visit: Visit, user: User) -> None:
     _table(every)
     names = [facts.info.name for facts in every]
     if st.session_state.get("manage-name") not in names:
-        # As a state and not as a default, of which a box that is on the page already is not told.
+        # Set as state, because a box that is already on the page ignores a new default.
         chosen = st.session_state.collection
         st.session_state["manage-name"] = chosen if chosen in names else names[0]
     name = st.selectbox(
@@ -130,7 +130,7 @@ def _lines(resources: Resources, name: str, user: User) -> str:
 
 
 def _do(change: partial[None], name: str, after: str) -> None:
-    """Rename or delete, and go where the collection went."""
+    """Rename or delete a collection, then select what replaces it."""
     try:
         change()
     except RagfilterError as error:

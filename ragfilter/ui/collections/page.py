@@ -14,7 +14,7 @@ from ragfilter.ui.session.visit import Visit
 
 
 def draw(visit: Visit) -> None:
-    """Add data, follow what is being indexed, look after what there is."""
+    """Draw the upload, the indexing jobs, and the existing collections."""
     left, right = st.columns((1, 1.1), gap="large")
     with left:
         try:
@@ -30,7 +30,7 @@ def draw(visit: Visit) -> None:
 
 
 def _who(visit: Visit) -> User:
-    """As whom the page shows and exports chunks."""
+    """The user as whom the page shows and exports chunks."""
     if st.session_state.operator:
         return UNRESTRICTED
     return viewer(state.user(), visit.settings)

@@ -1,4 +1,4 @@
-"""Foreign collections: opened as they are, with the model that made their vectors."""
+"""Foreign collections: opened in place, with the model that made their vectors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHANGES = "Lets rules be written into the collection. Otherwise nothing in it is
 
 
 def opened(facts: Facts, resources: Resources) -> None:
-    """How a collection that ragfilter did not make is opened, to be changed."""
+    """Draw how a collection that ragfilter did not make is opened, with a form to change it."""
     name = facts.info.name
     opening = resources.bench.stores.opening(name)
     st.markdown(quiet("Not made by ragfilter: queried and exported as it is."))
@@ -38,7 +38,7 @@ def opened(facts: Facts, resources: Resources) -> None:
 
 
 def elsewhere(resources: Resources) -> None:
-    """Open a collection in a Chroma folder or on a server of somebody else's."""
+    """Draw the form that opens a collection in a Chroma folder or on another server."""
     with st.expander("Open an existing Chroma collection", key="elsewhere"):
         folder = st.text_input(
             "Chroma folder or server", key="elsewhere-folder",

@@ -1,7 +1,7 @@
 """The sidebar: collection, profile, and the layers in their order.
 
-Every control comes from `settings.fields()`. A layer's controls are drawn only while it is on, and
-only those that its current choices use.
+Every control comes from `settings.fields()`. A layer's controls are drawn only while the layer is
+on, and only those that its current choices use.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ JUDGE_COSTS = "Runs last because it costs time and money. Only its button calls 
 
 
 def brand() -> None:
-    """The product's name."""
+    """Draw the product's name."""
     html.draw('<div class="rf-brand"><i></i><b>ragfilter</b></div>')
 
 
 def choose(visit: Visit) -> None:
-    """Collection and profile."""
+    """Draw the choice of collection and profile."""
     labels = {name: collections.label(each) for name, each in visit.collections.items()}
     names = list(labels)
     with st.sidebar:
@@ -70,7 +70,7 @@ def choose(visit: Visit) -> None:
 
 
 def _steps() -> None:
-    """Undo, redo and reset of what was changed."""
+    """Draw the buttons to undo, redo and reset changes."""
     changed, past, future = state.changed(), st.session_state.past, st.session_state.future
     with st.container(key="steps", horizontal=True, vertical_alignment="center", gap="small"):
         st.button(
@@ -106,7 +106,7 @@ def _steps() -> None:
 
 
 def draw(visit: Visit, view: View | None) -> None:
-    """One card a layer, then the other settings and what may be done with all of them. `view` is
+    """Draw one card per layer, then the other settings and the actions on all of them. `view` is
     None if there is no result."""
     if visit.collections:
         with st.sidebar:
@@ -169,7 +169,7 @@ def _card(
         said = NO_LLM if no_llm else acting if on else layer.off(settings)
         drops = on and line is not None and line.n_out < line.n_in
         sign = html.sign(layer.mark, f"layer-{name}") if drops else ""
-        # Room is kept free where the text changes with a slider of the same card.
+        # Reserve height for texts that change with a slider of the same card.
         room = {"quality": "rf-two", "cutoff": "rf-two", "judge": "rf-five"}.get(name, "")
         also = f"<span>{html.text(aside)}</span>" if on and aside and name == "judge" else ""
         if said or also:
@@ -200,13 +200,13 @@ def _card(
 
 
 def _box(label: str, **given: Any) -> ExpanderContainer:
-    """A box whose inside is only drawn while it is open: every widget costs each run of the page a
-    millisecond or more, and half of the sidebar's are in closed boxes."""
+    """A box whose content is drawn only while it is open: every widget costs each run a millisecond
+    or more, and half of the sidebar's widgets are in closed boxes."""
     return st.expander(label, on_change="rerun", **given)
 
 
 def _side_by_side(summary: Summary) -> str:
-    """How many hits each strategy would keep, so that one is chosen with open eyes."""
+    """Draw how many hits each strategy would keep, to help choose one."""
     kept = " · ".join(f"{setting.word(name)} {n}" for name, n in summary.strategies)
     return f"keeps: {kept}" if kept else ""
 

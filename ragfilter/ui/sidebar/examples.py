@@ -73,7 +73,7 @@ ADSAPI_WANTED = {
 
 
 def of(collection: str, resources: Resources) -> tuple[Example, ...]:
-    """The examples of a collection; read from it once, and then remembered."""
+    """The examples of a collection, read from it once and cached."""
     if collection == DEMO:
         return demo()
     if collection == ADSAPI:
@@ -104,7 +104,7 @@ def adsapi() -> tuple[Example, ...]:
 
 
 def short(question: str) -> str:
-    """A question as a chip shows it."""
+    """A question shortened to fit on a chip."""
     plain = question.strip().rstrip("?")
     if len(plain) <= LONGEST:
         return question.strip()
@@ -114,7 +114,8 @@ def short(question: str) -> str:
 def _titles(collection: str, resources: Resources) -> tuple[Example, ...]:
     try:
         source = resources.bench.collection(collection)
-        # Whoever reads the page may not see every chunk: only what all may see is an example.
+        # Not every user of the page may see every chunk, so examples come from chunks that all may
+        # see.
         every = (source.catalogue() or {}).values()
         ids = sorted(c.id for c in every if c.clearance == 0 and c.department is None)
         picked = ids[:: max(1, len(ids) // MOST)][:MOST]

@@ -20,7 +20,7 @@ MOST_MB = 1
 
 
 def save(settings: Settings, workspace: Path) -> None:
-    """The name to save the settings under, and the download."""
+    """Draw the form that saves the settings under a name, and the download button."""
     with st.popover(
         "Save",
         key="save-settings",
@@ -45,7 +45,8 @@ def save(settings: Settings, workspace: Path) -> None:
         _said("saved")
         st.download_button(
             "Download",
-            # Made when it is pressed: a file for every move of a slider would soon be gone again.
+            # Generated on click: a file made for every slider move would be removed again before
+            # long.
             data=partial(config.to_toml, settings, st.session_state.profile),
             file_name="ragfilter.toml",
             mime="application/toml",
@@ -57,7 +58,7 @@ def save(settings: Settings, workspace: Path) -> None:
 
 
 def load(workspace: Path) -> None:
-    """What was saved, the place for a settings file, and what was wrong with the last one."""
+    """Draw the list of saved settings, the upload of a settings file, and the last error."""
     with st.popover(
         "Load",
         key="load-settings",
@@ -104,7 +105,7 @@ def load(workspace: Path) -> None:
 
 
 def _said(what: str) -> None:
-    """What became of the last save or load."""
+    """Draw the outcome of the last save or load."""
     error, done = st.session_state.get(f"settings-{what}-told", ("", ""))
     if error:
         st.error(prose.message(error))

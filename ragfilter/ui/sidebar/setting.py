@@ -1,4 +1,4 @@
-"""One setting as a widget: its value, whether it was changed, and the way back."""
+"""One setting as a widget: its value, whether it was changed, and a button that resets it."""
 
 from __future__ import annotations
 
@@ -29,26 +29,27 @@ ORDERED = ("quality.min_top_k", "quality.max_top_k")
 
 
 def key(path: str, view: str = "set") -> str:
-    """The widget key of a setting: ``set-cutoff-gap_threshold``. `view` tells two widgets of the
-    same setting apart."""
+    """The widget key of a setting: ``set-cutoff-gap_threshold``. `view` separates two widgets of
+    the same setting."""
     return f"{view}-{path.replace('.', '-')}"
 
 
 def draw(
     info: FieldInfo, settings: Settings, own: Config, *, view: str = "set", label: str = ""
 ) -> None:
-    """The setting's widget. Where its value is not that of `own`, the profile as the environment
-    wants it, it is marked, and a button beside the label goes back."""
+    """Draw the setting's widget. A value that differs from `own`, the profile with the
+    environment's changes, is marked and gets a reset button."""
     value = settings.get(info.path)
     if info.table:
-        # Nothing that is typed: it is learned, or loaded with a settings file.
+        # Tables cannot be typed in: they are learned, or loaded with a settings file.
         told = info.table.read(value).summary if value else NOTHING.get(info.path)
         if told is not None:
             html.draw(f'<p class="rf-aside">{html.text(info.label)}: {html.text(told)}</p>')
         return
     before = own.settings.get(info.path)
     changed = value != before
-    # The same place whether it is changed or not: a widget that moves loses the focus.
+    # The container is the same whether the value is changed or not, because a widget that moves
+    # loses the focus.
     with st.container(key=f"box-{key(info.path, view)}", gap=None):
         _widget(info, value, view, f"● {label or info.label}" if changed
                 else label or info.label)  # fmt: skip
@@ -68,7 +69,7 @@ def draw(
 
 
 def said(info: FieldInfo, value: Any) -> str:
-    """A value as it is written beside its label."""
+    """A value as it is written next to its label."""
     if info.type is bool:
         return "on" if value else "off"
     if info.type is float:
@@ -77,12 +78,12 @@ def said(info: FieldInfo, value: Any) -> str:
 
 
 def word(choice: str) -> str:
-    """A choice as the page names it."""
+    """The page's name for a choice."""
     return WORDS.get(choice, choice)
 
 
 def changed(path: str, view: str = "set", shown: Any = None) -> None:
-    """A widget's callback: what it says becomes the setting. `shown` is what it was drawn with."""
+    """A widget's callback, which applies its value. `shown` is the value it was drawn with."""
     value = st.session_state[key(path, view)]
     if value is None or _late(path, view, shown):
         return
@@ -97,8 +98,8 @@ def changed(path: str, view: str = "set", shown: Any = None) -> None:
 
 
 def _late(path: str, view: str, shown: Any) -> bool:
-    """Whether the widget only echoes an older value, while another widget of its setting is moved
-    by keys faster than the page follows. Nobody moves two at once: the one moved last is right."""
+    """Whether the widget only echoes an older value, while keys move another widget of its setting
+    faster than the page follows. Nobody moves two at once: the one moved last is right."""
     last = key(path, st.session_state.get("moved", view))
     return last != key(path, view) and st.session_state.get(last, shown) != shown
 
