@@ -34,8 +34,8 @@ _OF_THE_ANSWER = ("", "chunk", "rule")
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a run brought: drafts with a rule, those of them that needed a second answer or carry
-    remarks, chunks without a draft, the tokens used, and, where prices are set, their cost in
+    """The outcome of a run: drafts with a rule, how many of them needed a second answer or carry
+    remarks, chunks without a draft, the tokens used and, if prices are set, their cost in
     `currency`."""
 
     drafted: int = 0
@@ -49,14 +49,14 @@ class Totals:
 
 
 def foresee(sample: Sequence[Chunk], total: int, templates: Sequence[Template]) -> Usage:
-    """About what the first answers for `total` chunks take, judged by a `sample` of them (whole).
-    An answer is taken to be as long as its template's example."""
+    """The approximate cost of the first answers for `total` chunks, estimated from a `sample` of
+    whole chunks. Each answer is assumed to be as long as its template's example."""
     prompt = completion = 0
     for chunk in sample:
         try:
             template = recognise(chunk, templates)
         except InputError:
-            # Nothing is sent for it.
+            # No prompt is sent for this chunk.
             continue
         prompt += using.tokens(messages(chunk, template))
         completion += estimate(pretty(template.example_rule))
@@ -72,11 +72,11 @@ def drafts(
     templates: Sequence[Template] | None,
     wait: Callable[[float], object] = time.sleep,
 ) -> Iterator[Draft]:
-    """A draft for each chunk, even if it failed. Waits as long as a rate limit asks for, up to
-    a minute, three times a chunk.
+    """Yield a draft for each chunk, even if it failed. Waits as long as a rate limit asks for, up
+    to a minute, at most three times per chunk.
 
-    Raises ChatError after a failure that the next chunk would meet too: the endpoint is not there
-    or refuses the key, or it failed three times in a row.
+    Raises ChatError after a failure that would also affect the next chunk: the endpoint is
+    unreachable or refuses the key, or it failed three times in a row.
     """
     failures = 0
     for chunk in chunks:
@@ -100,11 +100,11 @@ def drafts(
 
 
 def total(made: Sequence[Draft], seconds: float, prices: Prices | None = None) -> Totals:
-    """The figures of `made`, which took `seconds`."""
+    """The totals of the drafts `made`, which took `seconds`."""
     usage = Usage(
         sum(draft.usage.prompt_tokens for draft in made),
         sum(draft.usage.completion_tokens for draft in made),
-        # What was not sent needed no estimate.
+        # A draft for which nothing was sent does not make the total an estimate.
         estimated=any(d.usage.estimated and d.usage != NOTHING for d in made),
     )
     return Totals(

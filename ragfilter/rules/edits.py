@@ -1,7 +1,7 @@
 """Save, undo and redo a chunk's rule: journal, then store, then journal again.
 
-Source: docs/design.md#journal. An edit never overwrites a change that its author has not seen. A
-stop at any moment leaves an entry that `recover` can finish or roll back.
+Source: docs/design.md#journal. An edit never overwrites a change that its author has not seen. If
+the process is stopped at any point, it leaves an entry that `recover` can finish or roll back.
 
 If two people edit a chunk at the same time, exactly one wins. The journal takes one pending entry
 per chunk, and the owner of this entry compares the stored rule with the expected one before
@@ -22,7 +22,8 @@ from ragfilter.rules.rule import canonical, parse
 
 log = logging.getLogger(__name__)
 
-# No call still works on a pending entry this old: every call of a store has a shorter deadline.
+# A pending edit this old belongs to no running call, because every store call has a shorter
+# deadline.
 STALE_S = 120.0
 EVERY_EDIT = 1_000_000_000
 
@@ -38,11 +39,11 @@ def save(
 ) -> Edit | None:
     """Store `rule` (JSON text; None or blank removes the rule) in its canonical form.
 
-    `expected` is the stored text that the user saw. Returns the done edit, or None if the stored
-    text is the wanted one already. Raises RuleError: invalid rule; ConflictError: the stored text
-    is not `expected`, or another edit of the chunk is under way; StoreError. Then nothing changed,
-    or, where store or journal no longer answers, the edit stays pending until `recover` or the
-    chunk's next edit.
+    `expected` is the stored text that the user saw. Returns the finished edit, or None if the rule
+    is already stored. Raises RuleError if the rule is invalid, ConflictError if the stored text is
+    not `expected` or another edit of the chunk is in progress, and StoreError. Nothing is changed
+    then, unless the store or journal stops responding: the edit then stays pending until `recover`
+    or the chunk's next edit.
     """
     after = canonical(parse(rule)) if rule and rule.strip() else None
     return _change(store, journal, chunk_id, expected or None, after, who=who)
@@ -56,10 +57,11 @@ def undo(
     chunk_id: str | None = None,
     expected: str | EllipsisType | None = ...,
 ) -> Edit:
-    """Take back the last edit of the collection, or of one chunk, to the letter.
+    """Undo the last edit of the collection, or of one chunk, restoring the exact text.
 
-    `expected`, where given, is the stored text that the user saw. Raises InputError: nothing to
-    undo; ConflictError: the rule is not what the user saw, or was changed since; StoreError.
+    `expected`, if given, is the stored text that the user saw. Raises InputError if there is
+    nothing to undo, ConflictError if the rule is not what the user saw or has changed since, and
+    StoreError.
     """
     recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
     edit = can_undo(store, journal, chunk_id)
@@ -77,10 +79,10 @@ def redo(
     chunk_id: str | None = None,
     expected: str | EllipsisType | None = ...,
 ) -> Edit:
-    """Bring back the edit that was undone last; a save in between ends the chain.
+    """Redo the edit that was undone last. Saving in between discards it.
 
-    `expected` as in `undo`. Raises InputError: nothing to redo; ConflictError: the rule is not what
-    the user saw, or was changed since; StoreError.
+    `expected` as in `undo`. Raises InputError if there is nothing to redo, ConflictError if the
+    rule is not what the user saw or has changed since, and StoreError.
     """
     recover(store, journal, chunk_id=chunk_id, min_age_s=STALE_S)
     edit = can_redo(store, journal, chunk_id)
@@ -91,25 +93,25 @@ def redo(
 
 
 def can_undo(store: RuleStore, journal: Journal, chunk_id: str | None = None) -> Edit | None:
-    """The edit that `undo` would take back, None for none."""
+    """The edit that `undo` would revert, None if there is none."""
     return journal.undoable(store.name, chunk_id)
 
 
 def can_redo(store: RuleStore, journal: Journal, chunk_id: str | None = None) -> Edit | None:
-    """The edit that `redo` would bring back, None for none."""
+    """The edit that `redo` would restore, None if there is none."""
     return journal.redoable(store.name, chunk_id)
 
 
 def recover(
     store: RuleStore, journal: Journal, *, chunk_id: str | None = None, min_age_s: float = 0.0
 ) -> tuple[Edit, ...]:
-    """Settle the collection's pending edits; call it on start. Returns those that were settled.
+    """Settle the collection's pending edits; call this at start-up. Returns the settled edits.
 
     An edit that reached the store is finished. One that did not is rolled back and not written
-    again: nobody was told that it was saved. If the store holds a third text the edit is rolled
-    back too, with a warning. Where the rule cannot be read the edit stays pending. Processes that
-    share a store must spare each other's edits with `min_age_s`; edits that failed in this process
-    are settled at any age.
+    again, because nobody was told that it was saved. If the store holds a third text, the edit is
+    also rolled back, with a warning. If the rule cannot be read, the edit stays pending. Processes
+    that share a store must leave each other's edits alone by setting `min_age_s`; edits that failed
+    in this process are settled at any age.
     """
     settled: list[Edit] = []
     latest = datetime.now(UTC) - timedelta(seconds=min_age_s)
@@ -132,8 +134,9 @@ def recover(
 
 
 def settle_batch(store: RuleStore, journal: Journal, batch: str) -> tuple[Edit, ...]:
-    """Settle edits that were made together: finished where all of them reached the store; else what
-    did is taken back, and all are rolled back. Where the store fails they stay pending."""
+    """Settle edits that were made together. If all of them reached the store, they are finished;
+    otherwise those that did are reverted, and all are rolled back. If the store fails, they stay
+    pending."""
     edits = journal.batch(batch)
     try:
         present = store.rules([edit.chunk_id for edit in edits])
@@ -188,7 +191,7 @@ def _change(
 
 def _write(store: RuleStore, journal: Journal, edit: Edit) -> Edit:
     try:
-        # Check again, now that nobody else can be writing.
+        # Check again, now that nobody else can write.
         _must_be(store, edit.chunk_id, edit.before)
         store.set_rule(edit.chunk_id, edit.after)
     except ConflictError:
@@ -215,11 +218,11 @@ def _again(
 
 
 def _after_failure(store: RuleStore, journal: Journal, edit: Edit, error: StoreError) -> Edit:
-    """Settle an edit whose write failed; raises `error` unless the write arrived nevertheless."""
+    """Settle an edit whose write failed. Raises `error` unless the write arrived anyway."""
     try:
         present = _stored(store, edit.chunk_id)
     except StoreError:
-        # It stays pending: only a store that answers can tell.
+        # It stays pending until the store responds again.
         raise error from None
     settled = _settle(journal, edit, present)
     if settled.state != "done":
@@ -246,7 +249,7 @@ def _must_be(store: RuleStore, chunk_id: str, expected: str | None) -> None:
 
 
 def _seen(chunk_id: str, present: str | None, expected: str | EllipsisType | None) -> None:
-    """Refuse to take back, or bring back, an edit that the user has not seen."""
+    """Raise ConflictError if the user has not seen the edit to be undone or redone."""
     if expected is not ... and present != (expected or None):
         raise _conflict(chunk_id)
 
@@ -263,7 +266,7 @@ def _stored(store: RuleStore, chunk_id: str) -> str | None:
 
 
 def edited_rules(journal: Journal, collection: str) -> dict[str, str | None]:
-    """The rules as the journal's edits left them, by chunk id; None if one was removed."""
+    """The rules after the journal's edits by chunk id; None for a removed rule."""
     rules: dict[str, str | None] = {}
     for edit in journal.history(collection, limit=EVERY_EDIT):
         if edit.state in ("done", "undone"):

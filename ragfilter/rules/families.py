@@ -1,9 +1,9 @@
 """Families of chunks that differ in a few values. Pure.
 
-docs/design.md#families describes them. The titles of a family have one pattern, and its texts are
-alike. Titles differ in up to three numbers that words say something about ("Opponent Armor Class
-6", "Levels 4-6"), in two names that cross ("Ash drake, adult"), or in one name ("Price list -
-Ropes"). If a title is missing or shared by several chunks, the beginning of the text is added.
+docs/design.md#families describes them. The titles of a family share a pattern, and its texts are
+alike. Titles differ in up to three numbers that words describe ("Opponent Armor Class 6", "Levels
+4-6"), in two names that cross ("Ash drake, adult"), or in one name ("Price list - Ropes"). If a
+title is missing or shared by several chunks, the beginning of the text is added.
 
 Families that count the same thing and have similar patterns are kin (see `ragfilter.rules.kin`).
 Texts that are nearly the same may form a family whatever their titles (`ragfilter.rules.near`):
@@ -49,9 +49,9 @@ MOST_LABEL = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A chunk of a family and the values in which it differs. `label` is its title, and what its
-    text begins with where the title is not its own; its values and the words around them, where
-    the texts told."""
+    """A chunk of a family, with the values in which it differs. `label` is its title, followed by
+    the beginning of its text if the title is not unique. In a family found by texts, `label` is the
+    values and the words around them."""
 
     chunk: Chunk
     label: str
@@ -64,9 +64,9 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """`pattern` is the labels' (or the texts') with ``#`` for a number, or ``*`` for the name, in
-    which they differ; `places` is what not all of its kin has: names that tell the same stand in
-    one place."""
+    """`pattern` is that of the labels (or texts), with ``#`` for a number or ``*`` for the name in
+    which they differ. `places` holds what not all of its kin have: names that play the same role
+    share a place."""
 
     pattern: str
     members: tuple[Member, ...]
@@ -80,12 +80,12 @@ class Family:
 
     @property
     def is_counted(self) -> bool:
-        """Whether its members differ in numbers, not in a name."""
+        """Whether its members differ in numbers rather than in a name."""
         return all(isinstance(value, Value) for value in self.members[0].values)
 
     @property
     def title(self) -> str:
-        """The pattern as the titles write it: ``Attack Matrix - Armor Class #``."""
+        """The pattern as written in the titles: ``Attack Matrix - Armor Class #``."""
         titles = [member.label.split() for member in self.members]
         sign = "#" if self.is_counted else "*"
         columns_stand = self.is_counted or self.of_texts
@@ -101,8 +101,8 @@ class Family:
 def find_families(
     chunks: Iterable[Chunk], vectors_of: VectorsOf | None = None
 ) -> tuple[Family, ...]:
-    """The families among `chunks` (whole), the largest first. With `vectors_of`, which gives the
-    vectors of chunks by their ids, also those that are close in meaning alone."""
+    """Find families among `chunks` (whole), largest first. With `vectors_of`, which returns the
+    vectors of chunks by id, also find those that are only close in meaning."""
     families: list[Family] = []
     left = _labels(tuple(chunks))
     for find in (_by_numbers, _by_crossing_names, _by_names, _by_texts, _by_vectors(vectors_of)):
@@ -162,8 +162,8 @@ def _told(
 
 
 def _labels(chunks: Sequence[Chunk]) -> list[Titled]:
-    """Each chunk with its title; with what its text begins with too, where the title is missing or
-    not its own."""
+    """Each chunk with its title, plus the beginning of its text if the title is missing or not
+    unique."""
     titles = Counter(chunk.title for chunk in chunks)
     return [
         (c, c.title if c.title and titles[c.title] == 1 else _joined(c.title, _begin(c.text)))
@@ -176,13 +176,13 @@ def _joined(title: str, begin: str) -> str:
 
 
 def _begin(text: str) -> str:
-    """The first line of `text`, not more of it than a long title has."""
+    """The first line of `text`, cut to the length of a long title."""
     line = next((line for line in text[:MOST_LABEL].splitlines() if line.strip()), "")
     return " ".join(line.split()[:MOST_TOKENS])
 
 
 def _members(alike: Sequence[Titled]) -> Iterator[Member]:
-    """Those of one pattern that differ in few numbers, and words say something about each."""
+    """The chunks of one pattern that differ in few numbers, each described by words."""
     every = [parts(label) for _, label in alike]
     places = [at for at, part in enumerate(every[0]) if isinstance(part, Number)]
     differ = [at for at in places if len({row[at] for row in every}) > 1]
@@ -197,8 +197,8 @@ def _members(alike: Sequence[Titled]) -> Iterator[Member]:
 
 
 def _units(row: Sequence[str | Number], differ: Sequence[int], texts: Sequence[str]) -> set[str]:
-    """The words behind a number that the texts too write there, as they write "10 kg", and more of
-    them than write the word before the number there."""
+    """The words after a number that the texts also write there ("10 kg"), if more texts write them
+    than write the word before the number."""
     every = [normalise(text) for text in texts]
 
     def written(pattern: str) -> int:
@@ -216,20 +216,20 @@ def _units(row: Sequence[str | Number], differ: Sequence[int], texts: Sequence[s
 
 
 def _phrase(pattern: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """What tells something in a pattern of words alone: no sign sets the name apart from them."""
+    """The distinctive part of a pattern of words alone, in which no sign separates the name."""
     words = [token for token in pattern if token != "*"]
     return (tuple(telling(words)),) if all(word[0].isalpha() for word in words) else ()
 
 
 def _shared(rows: Iterable[Sequence[str]]) -> list[str]:
-    """What all rows begin with."""
+    """The common beginning of all rows."""
     columns = zip(*rows, strict=False)
     return [column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)]
 
 
 def _resemble(members: Iterable[Member]) -> bool:
-    """Whether half of a text's words, numbers apart, stand in at least half of the texts, on
-    average. Not in all of them: one odd text would break up a large family."""
+    """Whether on average half of a text's words, without numbers, occur in at least half of the
+    texts. Requiring all texts would let one odd text break up a large family."""
     bags = [{t for t in tokens(each.chunk.text) if t[0].isalpha()} for each in members]
     counts = Counter(word for bag in bags for word in bag)
     common = {word for word, n in counts.items() if n >= len(bags) / 2}
@@ -237,7 +237,7 @@ def _resemble(members: Iterable[Member]) -> bool:
 
 
 def _kind(family: Family) -> Kind:
-    """The family's pattern, and what it counts: nothing, if a number needs no words."""
+    """The family's pattern, and what it counts; nothing if a number needs no words."""
     every = {value for member in family.members for value in member.values}
     alone = {v for v in every if isinstance(v, Value) and stands_alone(str(v.number))}
     return Kind(family.pattern, {() if value in alone else value.words for value in every})

@@ -60,9 +60,9 @@ _UNSPACED = frozenset(("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "M
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to look at. `place` is a path within the rule, empty for the rule as a whole;
-    `proposal` is the canonical text of a rule without this fault, None if only a person can
-    tell what was meant. If it is not `sure`, the rule may be meant as it is."""
+    """A problem in a rule. `place` is a path within the rule, empty for the rule as a whole.
+    `proposal` is the canonical text of a rule without this problem, None if only a person can tell
+    what was meant. If it is not `sure`, the rule may be intended as it is."""
 
     chunk_id: str
     kind: Kind
@@ -73,13 +73,13 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """``error``: the rule does not do its work; ``warning``: probably not what was meant;
-        ``note``: could be shorter."""
+        """``error``: the rule does not work; ``warning``: probably not what was meant; ``note``:
+        could be shorter."""
         return SEVERITY[self.kind]
 
 
 def by_severity(findings: Iterable[Finding]) -> list[Finding]:
-    """Errors first, then warnings, then notes; among themselves in their order."""
+    """Sort errors first, then warnings, then notes; stable otherwise."""
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
@@ -88,9 +88,9 @@ def lint(
     titles: Mapping[str, str] | None = None,
     texts: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
-    """Findings over `rules` (chunk id to rule text), in their order. With `titles` (by chunk id),
-    alternatives that the title lists are recognised too; `texts` say what numbers count where the
-    title does not, and which names have a plural."""
+    """Findings about `rules` (chunk id to rule text), in their order. With `titles` (by chunk id),
+    alternatives listed in a title are recognised too. `texts` say what a number counts if the title
+    does not, and which names have a plural."""
     titles, texts = titles or {}, texts or {}
     known: dict[tuple[str, str, str], tuple[Finding, ...]] = {}
     found: list[Finding] = []
@@ -108,7 +108,7 @@ def lint(
 def find_shared(
     rules: Mapping[str, str], titles: Mapping[str, str], texts: Mapping[str, str] | None = None
 ) -> dict[str, Finding]:
-    """The findings of kind ``shared``, which take all rules together to be found, by chunk id."""
+    """The findings of kind ``shared`` by chunk id; they depend on all rules together."""
     faults = lint_values.find_shared(rules, titles, (texts or {}).values())
     return {chunk_id: _finding(fault, chunk_id) for chunk_id, fault in faults.items()}
 
@@ -122,7 +122,7 @@ def _of_text(text: str, title: str, body: str) -> Iterator[Finding]:
     try:
         rule = parse(text)
     except RuleError as error:
-        # The finding names the place by itself.
+        # The finding already names the place.
         problem = str(error).removeprefix(f"{error.place}: ")
         yield Finding("", "unreadable", error.place, problem)
         return
@@ -140,8 +140,8 @@ def _of_text(text: str, title: str, body: str) -> Iterator[Finding]:
         *(_finding(fault) for fault in lint_values.of_rule(rule, title, body)),
     )
     if any(finding.kind == "impossible" for finding in against):
-        # What to do about that only its author knows; mended elsewhere, it would still be met by
-        # nothing.
+        # Only the author knows how to fix this. Fixing another finding would not help, because no
+        # query could meet the rule anyway.
         others = tuple(replace(finding, proposal=None) for finding in others)
     yield from others
 
@@ -181,8 +181,8 @@ def _against_each_other(rule: Rule) -> Iterator[Finding]:
 
 
 def _redundant(rule: Rule) -> Iterator[Finding]:
-    """Terms that occur twice, and terms that another one decides for: of alternatives and of
-    forbidden terms the shorter one, of required terms the longer one."""
+    """Terms that occur twice, or that another term makes redundant: among alternatives and
+    forbidden terms the longer one, among required terms the shorter one."""
     parts = [_listed(f"contain_one_of[{i}]", group) for i, group in enumerate(rule.contain_one_of)]
     parts += [_required(rule), _listed("contain_none_of", rule.contain_none_of)]
     for part in parts:
@@ -208,7 +208,7 @@ def _decider(term: str, others: Sequence[str], *, required: bool) -> int | None:
 
 
 def _met_groups(rule: Rule) -> Iterator[Finding]:
-    """Groups that are met wherever a required term or another group is."""
+    """Groups that are met whenever a required term or another group is."""
     groups = {
         f"contain_one_of[{i}]": frozenset(prepared(term, rule.match) for term in group)
         for i, group in enumerate(rule.contain_one_of)
@@ -228,7 +228,7 @@ def _met_groups(rule: Rule) -> Iterator[Finding]:
 
 
 def _meets(one: Iterable[str], group: Iterable[str]) -> bool:
-    """Whether a query with any term of `one` has a term of `group`."""
+    """Whether every query with a term of `one` also has a term of `group`."""
     return all(any(term in longer for term in group) for longer in one)
 
 
@@ -278,6 +278,6 @@ def _listed(place: str, listed: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _forbidden_in(term: str, rule: Rule) -> str:
-    """The first forbidden term that occurs wherever `term` occurs; empty for none."""
+    """The first forbidden term that occurs wherever `term` occurs; empty if there is none."""
     within = prepared(term, rule.match)
     return next((t for t in rule.contain_none_of if prepared(t, rule.match) in within), "")

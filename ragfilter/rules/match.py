@@ -1,4 +1,5 @@
-"""Matches rules with a query. A collection's rules are compiled once, and a query is scanned once.
+"""Matches rules against a query. A collection's rules are compiled once, and a query is scanned
+once.
 
 Source: Filtering, "Layer 2: Post-Retrieval Filtering"; docs/design.md#matching.
 
@@ -8,7 +9,8 @@ not be one. So "armor class 1" is not in "armor class 10", "int" not in "point" 
 "7th", but "10" and "13" are in "10-13", and "6" is in "-6": write "armor class 6" to mean one of
 them. Scripts that are written without spaces have no token edges. Use ``substring`` for them.
 
-``substring`` mode is exactly that of the source: both in lower case, one contained in the other.
+``substring`` mode is exactly that of the source: both texts in lower case, one contained in the
+other.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from ragfilter.text.normalise import mark_words, normalise
 
 Ints = npt.NDArray[np.int64]
 
-# A reason names at most so many failures, terms of each, and characters of those terms.
+# A reason names at most this many failures, terms per failure, and characters per term.
 SHOWN_FAILURES = 4
 SHOWN_TERMS = 4
 SHOWN_SPELLINGS = 2
@@ -37,9 +39,9 @@ SHOWN_CHARS = 120
 
 @dataclass(frozen=True, slots=True)
 class RuleCheck:
-    """Whether a chunk with this rule passes, and why. `readable` is False for a rule that is
-    invalid: relevance fails open, so its chunk passes. `holds`: it has a rule, and the query has
-    what that asks for."""
+    """Whether a chunk with this rule passes, and why. `readable` is False for an invalid rule:
+    relevance fails open, so its chunk passes. `holds`: the chunk has a rule, and the query meets
+    it."""
 
     passes: bool
     reason: str
@@ -52,7 +54,7 @@ NO_RULE = RuleCheck(True, "no rule")
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """A readable rule with the numbers of its terms, in the shape of its parts."""
+    """A readable rule, with term numbers in the structure of its parts."""
 
     rule: Rule
     groups: tuple[tuple[int, ...], ...]
@@ -66,20 +68,20 @@ class _Compiled:
 
 
 class RuleBook:
-    """The distinct rule texts of a collection, compiled. Immutable once made; safe in threads.
+    """The distinct rule texts of a collection, compiled. Immutable and thread-safe.
 
     A rule is a set of clauses (each group, each required term) that must all be met, and a set of
-    terms that must not occur. Terms and clauses that rules share are kept once.
+    terms that must not occur. Terms and clauses that rules share are stored once.
     """
 
     def __init__(self, rules: Iterable[str]) -> None:
-        """Compile `rules`; invalid ones are remembered with their error."""
+        """Compile `rules`; invalid ones are stored with their error."""
         self.errors: dict[str, RuleError] = {}
         self._number: dict[str, int] = {}
         self._compiled: list[_Compiled] = []
         numbers: dict[Match, dict[str, int]] = {"word": {}, "substring": {}}
 
-        # Most rules of a collection share their terms: each is prepared once, as it is written.
+        # Rules of a collection share most terms, so each distinct term is prepared once.
         written: dict[tuple[str, Match], int] = {}
 
         def number(term: str, mode: Match) -> int:
@@ -103,16 +105,17 @@ class RuleBook:
         self._index()
 
     def __len__(self) -> int:
-        """How many distinct rules can be read."""
+        """The number of distinct rules that can be read."""
         return len(self._compiled)
 
     def scan(self, query: str) -> Scan:
-        """Every rule decided for `query`. Linear in the length of the query."""
+        """Decide every rule for `query`, in time linear in the length of the query."""
         hits = self._find(query)
         return Scan(self, query, frozenset(hits), self._evaluate(hits).tolist())
 
     def count_passes(self, queries: Iterable[str]) -> dict[str, int]:
-        """How many of `queries` meet each rule, by rule text. All meet one that cannot be read."""
+        """Count how many of `queries` meet each rule, by rule text. Every query meets a rule that
+        cannot be read."""
         total = 0
         counts = np.zeros(len(self._compiled), dtype=np.int64)
         for query in queries:
@@ -158,7 +161,7 @@ class RuleBook:
 
 
 class Scan:
-    """One query against a book of rules. Reasons are worded when asked for, once a rule."""
+    """One query scanned with a book of rules. A reason is worded on request, once per rule."""
 
     __slots__ = ("_book", "_checks", "_hits", "_holds", "query")
 
@@ -172,15 +175,15 @@ class Scan:
         self._checks: dict[str, RuleCheck] = {}
 
     def passes(self, rule: str | None) -> bool:
-        """True if a chunk with this rule text stays: the rule holds, is absent or unreadable."""
+        """Whether a chunk with this rule text stays: the rule holds, is absent or is unreadable."""
         if not rule:
             return True
         number = self._book._number.get(rule)
         return self.check(rule).passes if number is None else self._holds[number]
 
     def check(self, rule: str | None) -> RuleCheck:
-        """Whether a chunk with this rule text stays, and why. A text that the book does not know
-        (an edit that is not saved yet) is compiled here."""
+        """Whether a chunk with this rule text stays, and why. A text that is not in the book (an
+        unsaved edit) is compiled here."""
         if not rule:
             return NO_RULE
         found = self._checks.get(rule)
@@ -202,18 +205,19 @@ class Scan:
 
 
 def prepared(text: str, mode: Match) -> str:
-    """Term or query as the mode compares it: an occurrence is then plainly a substring."""
+    """A term or query prepared for its mode, so that an occurrence is a plain substring."""
     return mark_words(normalise(text)) if mode == "word" else whole(text).lower()
 
 
-# Every question has its own book, but the rules of a collection are the same.
+# Every question builds its own book, but a collection's rules stay the same.
 _parsed = lru_cache(maxsize=4096)(parse)
 _prepared_term = lru_cache(maxsize=16384)(prepared)
 
 
 @lru_cache(maxsize=4)
 def rule_book(rules: tuple[str, ...]) -> RuleBook:
-    """The book of these rule texts; the last few are kept, since every rerun asks for the same."""
+    """The book of these rule texts. The last few books are cached, since every rerun asks for the
+    same one."""
     return RuleBook(rules)
 
 
@@ -275,7 +279,7 @@ def _named(terms: Sequence[str], most: int = SHOWN_TERMS) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Lists of numbers, end to end: row i is ``values[starts[i] : starts[i + 1]]``."""
+    """Lists of numbers stored end to end: row i is ``values[starts[i] : starts[i + 1]]``."""
 
     starts: Ints
     values: Ints

@@ -15,10 +15,11 @@ def mend(
     kinds: Collection[str] = (),
     texts: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The rules (by chunk id) that lint can mend, mended; of findings of `kinds` where given, else
-    of those that are sure.
+    """Fix the rules (by chunk id) that lint can fix, and return those that changed. Only findings
+    of `kinds` are fixed, or by default those that are sure.
 
-    A rule is mended one finding at a time, the gravest first, since mending one may settle another.
+    A rule is fixed one finding at a time, most severe first, since one fix may resolve another
+    finding.
     """
     mended: dict[str, str] = {}
     waiting = dict(rules)

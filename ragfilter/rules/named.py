@@ -1,7 +1,9 @@
-"""Titles of one pattern that differ in a name: "Price list - Lanterns", "Price list - Ropes"; or in
-two that cross: "Ash drake, adult", "Ash drake, young", "Mire troll, adult". Pure.
+"""Finds titles with the same pattern that differ in a name ("Price list - Lanterns", "Price list -
+Ropes"), or in two names that cross ("Ash drake, adult", "Ash drake, young", "Mire troll, adult").
+Pure.
 
-A name is one word or two. What is left of the title must tell something too, unless names cross.
+A name is one word or two. The rest of the title must contain a distinctive word too, unless names
+cross.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ SHOWN_NAMES = 3
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """What a chunk's title says in the place in which those of its siblings differ."""
+    """What a chunk's title has in the place where its siblings' titles differ."""
 
     words: tuple[str, ...]
 
@@ -37,10 +39,11 @@ Crossing = tuple[int, tuple[Name, Name]]
 def find_named(
     labels: Sequence[str], fewest: int
 ) -> Iterator[tuple[tuple[str, ...], list[tuple[int, Name]]]]:
-    """Patterns with ``*`` for the name, and the places in `labels` of each with their names, the
-    most first; a label is in one alone."""
+    """Patterns with ``*`` for the name, and for each the places in `labels` with their names,
+    largest first. A label belongs to one pattern only."""
     titles = [tokens(label) for label in labels]
-    # By a pattern's hash first: most patterns have one chunk, and there are many a title.
+    # Grouped by the pattern's hash first, because most patterns have one chunk and there may be
+    # many titles.
     counts = Counter(hash(pattern) for title in titles for pattern, _ in _patterns(title))
     groups: dict[tuple[str, ...], dict[Name, list[int]]] = defaultdict(lambda: defaultdict(list))
     for at, title in enumerate(titles):
@@ -48,7 +51,7 @@ def find_named(
             if counts[hash(pattern)] >= fewest:
                 groups[pattern][name].append(at)
     taken: set[int] = set()
-    # Of two patterns for the same chunks the one with the shorter name says more.
+    # Of two patterns for the same chunks, the one with the shorter name is more specific.
     most = sorted(groups.items(), key=lambda group: (-len(group[1]), -len(group[0]), group[0]))
     for pattern, by_name in most:
         alone = {name: ids[0] for name, ids in by_name.items() if len(ids) == 1}
@@ -59,8 +62,8 @@ def find_named(
 
 
 def find_crossed(labels: Sequence[str], fewest: int) -> Iterator[tuple[str, list[Crossing]]]:
-    """Patterns of two names with a sign between them, and the places in `labels` of each with their
-    names; each name stands beside two others at least."""
+    """Patterns of two names with a sign between them, and for each the places in `labels` with
+    their names. Each name occurs with at least two others."""
     found: dict[tuple[str, ...], list[Crossing]] = defaultdict(list)
     for at, label in enumerate(labels):
         title = tokens(label)
@@ -83,7 +86,7 @@ def find_crossed(labels: Sequence[str], fewest: int) -> Iterator[tuple[str, list
 
 
 def _halves(title: tuple[str, ...]) -> tuple[tuple[str, ...], ...] | None:
-    """A name, signs and a name, of which the title consists."""
+    """Split a title that consists of a name, signs and a name."""
     closed = title[:-1] if title[-1:] in ((")",), ("]",)) else title
     at = [place for place, token in enumerate(closed) if not token[0].isalnum()]
     if not at or at != list(range(at[0], at[-1] + 1)):
@@ -113,8 +116,8 @@ def _connected(crossing: Sequence[Crossing]) -> Iterator[list[Crossing]]:
 
 
 def _pattern(signs: Sequence[str], crossing: Sequence[tuple[Name, Name]]) -> str:
-    """``* , adult/old/young``: the side of fewer names with some of them, since another family may
-    have the same signs."""
+    """``* , adult/old/young``: the side with fewer names, with some of them listed, since another
+    family may have the same signs."""
     sides = [sorted({names[side].named for names in crossing}) for side in (0, 1)]
     few = min((0, 1), key=lambda side: len(sides[side]))
     more = ["…"] if len(sides[few]) > SHOWN_NAMES else []
@@ -123,8 +126,8 @@ def _pattern(signs: Sequence[str], crossing: Sequence[tuple[Name, Name]]) -> str
 
 
 def _shortened(group: Sequence[Crossing]) -> list[Crossing]:
-    """The crossings without the word that all names of a side share: temperate conditions, tropical
-    conditions."""
+    """The crossings without a word that all names of a side share, as in "temperate conditions",
+    "tropical conditions"."""
     kept: list[tuple[int, ...]] = []
     for side in (0, 1):
         columns = list(zip(*{names[side].words for _, names in group}, strict=False))
@@ -139,12 +142,12 @@ def _only(name: Name, places: Sequence[int]) -> Name:
 
 
 def telling(words: Collection[str]) -> list[str]:
-    """The words that tell something: no signs, no numbers, no common ones."""
+    """The distinctive words: no signs, no numbers, no common words."""
     return [word for word in words if _is_long(word) and word[0].isalpha() and word not in COMMON]
 
 
 def is_short(word: str) -> bool:
-    """Whether these are two letters that may be a name: EU, US. Numerals are none."""
+    """Whether `word` is two letters that may be a name, such as EU or US. Numerals are not."""
     is_pair = len(word) == 2 and word.isascii() and word.isalpha()
     return is_pair and word not in COMMON and mask(word) == (word,)
 
@@ -154,7 +157,8 @@ def _is_name(words: Sequence[str]) -> bool:
 
 
 def _is_long(word: str) -> bool:
-    """Two letters say little, but in a script without an alphabet."""
+    """Whether `word` is long enough to be distinctive: more than two letters, or in a script
+    without an alphabet."""
     return len(word) > 2 or (len(word) == 2 and not word.isascii())
 
 

@@ -1,9 +1,9 @@
 """Texts that are nearly the same and differ in a few names and numbers, with any titles. Pure.
 
-Similar texts are found by sketches of their pairs of words (Broder's MinHash, in bands: Leskovec,
+Similar texts are found by MinHash sketches of their word pairs (Broder; in bands: Leskovec,
 Rajaraman and Ullman, "Mining of Massive Datasets", chapter 3), and compared with the first of them.
-If only names of one word or two, and numbers that a word says something about, differ between the
-parts that they share, these are their values.
+If the parts between what they share are only names of one word or two, and numbers described by
+words, these are their values.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Parts = tuple[str | Number, ...]
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """A text's place in the sequence, its values, and its words around them."""
+    """A text's position in the sequence, its values, and the words around them."""
 
     at: int
     values: tuple[Value | Name, ...]
@@ -60,7 +60,7 @@ class Near:
 
 @dataclass(frozen=True, slots=True)
 class _Laid:
-    """A text beside the first: where it has the words of that one."""
+    """A text aligned with the first one: where it has the words of that one."""
 
     at: int
     every: Parts
@@ -75,15 +75,15 @@ class _Cell:
 
 
 def find_near(texts: Sequence[str], fewest: int) -> Iterator[tuple[str, list[Near]]]:
-    """Groups of near texts, each with its pattern; a text is in one alone."""
+    """Groups of near texts, each with its pattern. A text is in one group only."""
 
-    # A text is compared with one after another of its like.
+    # Cached, because a text is compared with many similar ones.
     @lru_cache(maxsize=MOST_READ)
     def read(at: int) -> Parts:
         return parts(texts[at])
 
     like = _Like(len(texts), (_pairs(parts(text)) for text in texts))
-    # Nothing tells a text from one that is the same.
+    # Identical texts cannot be told apart.
     copies = Counter(texts)
     free = np.array([copies[text] == 1 for text in texts], dtype=bool) & like.sketched
     tried = np.zeros(len(texts), dtype=int)
@@ -102,12 +102,12 @@ def find_near(texts: Sequence[str], fewest: int) -> Iterator[tuple[str, list[Nea
 def _pairs(every: Parts) -> list[int]:
     """A hash of each pair of words."""
     words = ["#" if isinstance(part, Number) else part for part in every[:MOST_PARTS]]
-    # Unlike `hash`, this is the same in every process.
+    # Unlike `hash`, this gives the same value in every process.
     return list({crc32(f"{a} {b}".encode()) for a, b in pairwise(words)})
 
 
 class _Like:
-    """Which texts have most of their pairs in common, by sketches of them."""
+    """Which texts share most of their word pairs, found by sketches."""
 
     def __init__(self, n: int, texts: Iterable[list[int]]) -> None:
         chance = np.random.default_rng(0)
@@ -122,7 +122,7 @@ class _Like:
         self._bands = [self._sorted(start) for start in range(0, BANDS * ROWS, ROWS)]
 
     def of(self, at: int, among: npt.NDArray[np.bool_]) -> list[int]:
-        """The texts like that one, itself left out."""
+        """The texts similar to this one, without itself."""
         bands = [order[starts[at] : ends[at]] for order, starts, ends in self._bands]
         others = np.unique(np.concatenate(bands))
         others = others[among[others] & (others != at)]
@@ -131,8 +131,8 @@ class _Like:
         return near
 
     def _sorted(self, start: int) -> tuple[npt.NDArray[np.intp], ...]:
-        """The texts in the order of what they have in a band, and for each where those begin and
-        end that have the same."""
+        """The texts sorted by their values in a band, and for each the range of texts with the same
+        values."""
         rows = self._sketches[:, start : start + ROWS].astype(np.uint64)
         band = rows @ self._factors[:ROWS]
         order = np.argsort(band, kind="stable")
@@ -141,7 +141,7 @@ class _Like:
 
 
 def _compare(texts: Sequence[tuple[int, Parts]]) -> tuple[str, list[Near]]:
-    """The pattern of the first of `texts`, and those that differ from it in values alone."""
+    """The pattern of the first of `texts`, and those that differ from it only in values."""
     lead = texts[0][1]
     first = _Laid(*texts[0], {at: at for at in range(len(lead))})
     near = [first]
@@ -149,7 +149,7 @@ def _compare(texts: Sequence[tuple[int, Parts]]) -> tuple[str, list[Near]]:
         places = _places(lead, every)
         if places is not None:
             near.append(_Laid(at, every, places))
-    # What differs in a few values, or else in many of which a name tells.
+    # Texts that differ in a few values, or in many of which one is a name.
     for read in (_columns, _named_columns):
         laid = [other for other in near if read([first, other]) is not None]
         columns = read(laid) if len(laid) >= max(2, FOLLOWED * len(near)) else None
@@ -161,7 +161,7 @@ def _compare(texts: Sequence[tuple[int, Parts]]) -> tuple[str, list[Near]]:
 def _told(
     lead: Parts, laid: Sequence[_Laid], columns: Sequence[Sequence[_Cell]]
 ) -> tuple[str, list[Near]]:
-    """The pattern of the first text, and the texts whose values no other has."""
+    """The pattern of the first text, and the texts whose values no other text has."""
     rows = list(zip(*columns, strict=True))
     found = [_values(row) for row in rows]
     if len({len(values) for values in found}) > 1:
@@ -178,15 +178,15 @@ def _told(
 
 
 def _columns(laid: Sequence[_Laid]) -> list[list[_Cell]] | None:
-    """What stands in the places in which texts differ, place by place; None if that is no value,
-    or in too many of them."""
+    """The values at the places where texts differ, place by place; None if one is not a value, or
+    if there are too many places."""
     columns = _cells(laid)
     return columns if all(columns) and len(columns) <= MOST_DIFFER else None
 
 
 def _named_columns(laid: Sequence[_Laid]) -> list[list[_Cell]] | None:
-    """The same of texts that differ in much else: the fewest places that tell them apart, or come
-    closest to it. None if no name is among them, or too many places have no value."""
+    """The same for texts that differ in much else: the fewest places that tell them apart, or come
+    closest to it. None if no name is among them, or if too many places have no value."""
     every = _cells(laid)
     columns = sorted(filter(None, every), key=lambda column: isinstance(column[0].value, Value))
     if not READ * len(every) <= len(columns) <= MOST_TOLD:
@@ -199,14 +199,14 @@ def _named_columns(laid: Sequence[_Laid]) -> list[list[_Cell]] | None:
     )
     if every and not any(isinstance(column[0].value, Name) for column in best):
         return None
-    # Where one tells, questions may ask by others as well.
+    # If one place tells texts apart, questions may still ask by others.
     more = MOST_DIFFER - 1 if len(best) == 1 else 0
     others = [column for column in columns if all(column is not each for each in best)]
     return sorted([*best, *others[:more]], key=lambda column: column[0].start)
 
 
 def _cells(laid: Sequence[_Laid]) -> list[list[_Cell]]:
-    """Place by place in which texts differ, what each has there; nothing where that is no value."""
+    """The values at each place where texts differ; empty where a text has something else."""
     lead = laid[0].every
     common = sorted(set.intersection(*(set(each.places) for each in laid)))
     columns = []
@@ -232,15 +232,15 @@ def _cells(laid: Sequence[_Laid]) -> list[list[_Cell]]:
 
 
 def _values(row: Sequence[_Cell]) -> tuple[Value | Name, ...]:
-    """A name in several places of a text is one value."""
+    """A name that occurs in several places of a text is one value."""
     return tuple(dict.fromkeys(cell.value for cell in row))
 
 
 def _places(lead: Parts, every: Parts) -> dict[int, int] | None:
-    """Where `every` has the words of `lead`; None if it is not near it."""
+    """Where `every` has the words of `lead`; None if it is not near."""
     if max(len(lead), len(every)) > MOST_PARTS:
         return None
-    # Near texts begin and end alike: only what is between takes long to compare.
+    # Near texts begin and end alike, and only the part in between is slow to compare.
     shorter = min(len(lead), len(every))
     head = next((i for i in range(shorter) if lead[i] != every[i]), shorter)
     rest = shorter - head
@@ -254,10 +254,10 @@ def _places(lead: Parts, every: Parts) -> dict[int, int] | None:
 
 
 def _value(every: Parts, start: int, end: int) -> Value | Name | None:
-    """The number or name at that place; None if there is something else."""
+    """The number or name at this place; None if there is something else."""
     between = every[start:end]
     if len(between) == 1 and isinstance(between[0], Number):
-        # In a sentence the word behind a number says what it counts, where it needs one: 30 days.
+        # In a sentence, the word after a number says what it counts, if it needs one: 30 days.
         after = () if stands_alone(between[0].written) else every[end : end + 1]
         return value_at(every, start, units={w for w in after if isinstance(w, str)})
     if len(between) > MOST_GAP or any(isinstance(part, Number) for part in between):

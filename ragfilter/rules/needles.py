@@ -9,21 +9,21 @@ from collections.abc import Mapping, Sequence
 
 import ahocorasick_rs
 
-# Only the head of a needle goes into the automaton, and the text is read in windows. So at most
-# HEAD matches end at one place and WINDOW * HEAD are held at once, however long needles and text
-# are and however much the needles resemble each other.
+# Only the first HEAD characters of a needle go into the automaton, and the text is read in windows.
+# So at most HEAD matches end at one place, and WINDOW * HEAD are held at once, however long or
+# similar the needles are and however long the text is.
 HEAD = 64
 WINDOW = 4096
-# After a window with more matches than this, what was found is not sought any longer: it would be
-# found over and over.
+# After a window with more matches than this, needles that were found are no longer searched for,
+# because they would be found again and again.
 MANY = 4 * WINDOW
 
 
 class Needles:
-    """Numbered needles, compiled. Immutable once made."""
+    """Numbered needles, compiled. Immutable."""
 
     def __init__(self, needles: Mapping[str, int]) -> None:
-        """`needles`: text, not empty and encodable as UTF-8, to number."""
+        """`needles`: text to number. No text may be empty, and each must be encodable as UTF-8."""
         by_head: dict[str, list[tuple[str, int]]] = {}
         for needle, number in needles.items():
             by_head.setdefault(needle[:HEAD], []).append((needle, number))

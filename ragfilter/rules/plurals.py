@@ -16,8 +16,8 @@ _NO_PLURAL = ("ss", "us", "is", "specimen", "regimen", "abdomen")
 
 
 def forms(name: str) -> tuple[str, ...]:
-    """A name in singular and plural, with and without a hyphen: clerics, cleric. One with letters
-    that English has not is left as it is."""
+    """A name in singular and plural, with and without a hyphen: clerics, cleric. A name with
+    letters that English does not have is left unchanged."""
     if not name.isascii():
         return without_hyphens(name)
     single = singular_of(name)
@@ -25,12 +25,12 @@ def forms(name: str) -> tuple[str, ...]:
 
 
 def without_hyphens(*names: str) -> tuple[str, ...]:
-    """The names, and each without its hyphens."""
+    """The names, and each of them without its hyphens."""
     return tuple(dict.fromkeys((*names, *(name.replace("-", " ") for name in names))))
 
 
 def singular_of(name: str) -> str:
-    """The regular singular of a name; one that is no plural stays as it is."""
+    """The regular singular of a name; a name that is not a plural is returned unchanged."""
     if name.endswith(_NO_PLURAL) or len(name) < 3:
         return name
     for plural, single in _PLURALS.items():

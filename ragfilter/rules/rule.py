@@ -4,11 +4,10 @@ Source: Filtering, "query_must Structure"; docs/design.md#rules (`contain_none_o
 
 All parts that are present must hold:
 
-contain_one_of   groups of alternatives; every group needs at least one of its terms
-contain          one term
-contain_all_of   every term
-contain_none_of  none of the terms
-match            ``word`` (default) or ``substring``, see `ragfilter.rules.match`
+Terms are text. A number is refused, because ``6`` hardly ever means the bare digit. Only `contain`
+accepts one, as in the source, and stores it as text. A part that is an empty list requires nothing,
+like an absent one. A rule without any parts always holds. ``{"query_must": {…}}``, as in a record,
+is read as its value.
 
 Terms are text. A number is refused, because ``6`` hardly ever means the bare digit. Only `contain`
 takes one, as the source does, and keeps it as text. A part that is an empty list requires nothing,
@@ -40,7 +39,7 @@ DEEPEST = 4
 """Levels of a rule: ``{"query_must": {"contain_one_of": [["term"]]}}``."""
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]|-?(?:\d+|Infinity|NaN)', re.DOTALL)
-# Python reads no number of more digits.
+# Python refuses to parse a number with more digits.
 _LONG = re.compile(r"-?\d{4301}")
 _TEMPLATE_TERMS = 8
 _FILLERS = frozenset((
@@ -62,9 +61,9 @@ class Rule:
 
 
 def parse(text: str) -> Rule:
-    """The rule in JSON text. Raises RuleError, whose `place` is a path such as
-    ``contain_one_of[1][0]``, ``rule`` for its size, or ``line 2, column 5`` where the text is no
-    JSON."""
+    """Parse a rule from JSON text. Raises RuleError, whose `place` is a path such as
+    ``contain_one_of[1][0]``, ``rule`` if it is too large, or ``line 2, column 5`` if the text is
+    not JSON."""
     text = joined(text)
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
@@ -120,7 +119,7 @@ def canonical(rule: Rule) -> str:
 
 
 def pretty(rule: Rule) -> str:
-    """The rule as indented JSON text, for an editor; a group is on one line."""
+    """The rule as indented JSON text for an editor, with each group on one line."""
     lines = []
     for key, value in _parts(rule).items():
         if key == "contain_one_of":
@@ -145,7 +144,7 @@ def terms(rule: Rule) -> Iterator[tuple[str, str]]:
 
 
 def parts(rule: Rule) -> Iterator[str]:
-    """The place of every group and term that can be taken out of the rule on its own."""
+    """The place of every group and term that can be removed on its own."""
     for i in range(len(rule.contain_one_of)):
         yield f"contain_one_of[{i}]"
     alone = {f"contain_one_of[{i}][0]" for i, g in enumerate(rule.contain_one_of) if len(g) == 1}
@@ -153,7 +152,7 @@ def parts(rule: Rule) -> Iterator[str]:
 
 
 def written(rule: Rule, place: str) -> str:
-    """The term or group at `place` in JSON, as the rule has it."""
+    """The group or term at `place` as JSON text."""
     value: Any = _parts(rule)
     for step in re.findall(r"\w+", place):
         value = value[int(step) if step.isdigit() else step]
@@ -181,8 +180,8 @@ def without(rule: Rule, place: str) -> str:
 
 
 def template(title: str) -> str:
-    """A valid rule to begin with, as indented JSON text, for a chunk that has none: any telling
-    word of the title will do, and the other parts stand ready to be filled."""
+    """A valid rule to start from, as indented JSON text, for a chunk without one: it asks for any
+    distinctive word of the title, with the other parts empty."""
     words = dict.fromkeys(re.findall(r"[^\W\d_]{3,}", normalise(title)))
     group = [word for word in words if word not in _FILLERS][:_TEMPLATE_TERMS]
     group = group or ["term", "other spelling"]
@@ -194,7 +193,7 @@ def template(title: str) -> str:
 
 
 def shorten(text: str) -> str:
-    """`text` in at most 40 characters, fit for a message."""
+    """`text` shortened to at most 40 characters, for a message."""
     text = whole(text)
     return text if len(text) <= 40 else f"{text[:39]}…"
 
@@ -211,8 +210,8 @@ def _parts(rule: Rule) -> dict[str, Any]:
 
 
 def load(text: str) -> Any:
-    """The value of JSON text. Raises RuleError with the place: no JSON, a key that stands twice,
-    NaN, or what is nested too deeply."""
+    """Parse JSON text. Raises RuleError with the place for invalid JSON, a duplicate key, NaN, or
+    nesting that is too deep."""
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -248,7 +247,8 @@ def _place(text: str, at: int) -> str:
 
 
 def _find(text: str, wanted: Callable[[str, int], bool]) -> int:
-    """Where the first token of JSON text stands that is wanted, by itself and its depth."""
+    """The position of the first JSON token for which `wanted` is true, given the token and its
+    depth."""
     depth = 0
     for found in _TOKEN.finditer(text):
         token = found.group()
@@ -272,7 +272,7 @@ def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class _Constant(Exception):
-    """NaN and the infinities, which Python reads and JSON does not have."""
+    """NaN and the infinities, which Python parses although JSON does not have them."""
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -332,7 +332,7 @@ def _list(value: Any, place: str) -> tuple[str, ...]:
 
 
 def _terms(values: list[Any], place: str) -> tuple[str, ...]:
-    # A hundred thousand rules are read at once, and hardly a term of theirs is to be refused.
+    # A fast path: a hundred thousand rules are parsed at once, and almost no term is refused.
     if all(isinstance(v, str) and v.isascii() and v.strip() for v in values):
         return tuple(values)
     return tuple(_term(term, f"{place}[{i}]") for i, term in enumerate(values))
