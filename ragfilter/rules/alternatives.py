@@ -37,8 +37,8 @@ _WORDS = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Alternatives that a query must all name: the first of each, where the first one stands, and
-    the rule with them in one group. Not `sure` where nothing but their form tells it."""
+    """Alternatives that a query must all name: the first term of each, the place of the first one,
+    and the rule with them in one group. Not `sure` if only their form suggests it."""
 
     names: tuple[str, ...]
     place: str
@@ -47,7 +47,7 @@ class Spread:
 
 
 def spread(rule: Rule, title: str = "") -> Spread | None:
-    """What looks like alternatives that every query must name; None for nothing."""
+    """Find what looks like alternatives that every query must name; None if there are none."""
     groups = rule.contain_one_of
     listed = _listed(groups, title)
     found = listed or _single(groups)
@@ -68,7 +68,7 @@ def spread(rule: Rule, title: str = "") -> Spread | None:
 
 
 def _merge(groups: Sequence[tuple[str, ...]], found: Sequence[int]) -> tuple[tuple[str, ...], ...]:
-    """`groups` with those of `found` made one, which stands where the first of them stood."""
+    """`groups` with those of `found` merged into one, in place of the first of them."""
     together = tuple(dict.fromkeys(term for i in found for term in groups[i]))
     return tuple(
         together if i == found[0] else group
@@ -115,7 +115,7 @@ def _lists(title: str) -> list[list[Words]]:
 
 
 def _names(term: Words, thing: Words, place: int, count: int) -> bool:
-    """True if `term` is the listed thing. The first one may have words before it that are not
+    """Whether `term` is the listed thing. The first thing may have words before it that are not
     part of the list ("attack matrix for clerics, …"), the last one words after it."""
     if not term:
         return False

@@ -1,6 +1,6 @@
-"""Finds values that a question has instead of the rule's: "armor class 6" where the rule wants 7.
+"""Finds values in which a question differs from the rule: "armor class 6" if the rule wants 7.
 
-Pure, and derived only from the terms of the rule. If they do not show it, nothing is said.
+Pure, and derived only from the terms of the rule. If they do not show it, nothing is reported.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _LIKE = r"-?\d+(?:st|nd|rd|th)?"
 
 @lru_cache(maxsize=4096)
 def another(text: str | None, question: str) -> str:
-    """What the rule `text` gives one number and the question another, in the rule's own words.
+    """What the rule `text` and the question give different numbers, in the rule's own words.
 
-    That is a part of the rule which the question does not meet, most of whose terms hold a number,
-    one of them with the words of the question. Empty where there is none.
+    This is a part of the rule that the question does not meet. Most of its terms contain a number,
+    and one of them has the question's words. Empty if there is none.
     """
     try:
         rule = parse(text or "{}")
@@ -41,7 +41,7 @@ def another(text: str | None, question: str) -> str:
 
 
 def _numbered(term: str) -> tuple[str, str] | None:
-    """The words of a term with one number, and a pattern of the term with any number."""
+    """The words of a term with one number, and a pattern that matches the term with any number."""
     numbers = list(_NUMBER.finditer(term))
     if len(numbers) != 1:
         return None

@@ -1,4 +1,4 @@
-"""One change of the rules of many chunks. It is planned first, so that it can be previewed. Pure.
+"""One change to the rules of many chunks. It is planned first, so that it can be previewed. Pure.
 
 change        does
 set           gives every chunk this rule
@@ -27,7 +27,7 @@ Edit = Callable[[Rule], Rule]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is to be done to every rule; `say` names it."""
+    """A change to apply to every rule; `say` describes it."""
 
     say: str
     rule: str | None = None
@@ -35,7 +35,7 @@ class Change:
     onto_none: bool = False
 
     def of(self, text: str | None) -> str | None:
-        """The rule that `text` becomes, None for no rule. Raises RuleError."""
+        """The rule that `text` becomes, None to remove the rule. Raises RuleError."""
         if self.edit is None:
             return self.rule
         if not text:
@@ -54,17 +54,17 @@ class Plan:
 
 
 def set_rule(text: str) -> Change:
-    """Every chunk gets this rule. Raises RuleError."""
+    """Give every chunk this rule. Raises RuleError."""
     return Change("set the rule", rule=canonical(parse(text)))
 
 
 def remove() -> Change:
-    """No chunk keeps its rule."""
+    """Remove the rule of every chunk."""
     return Change("remove the rule")
 
 
 def add_group(terms: Sequence[str]) -> Change:
-    """A further group of alternatives. Raises InputError, RuleError."""
+    """Add a group of alternatives. Raises InputError, RuleError."""
     group = _terms(terms)
 
     def edit(rule: Rule) -> Rule:
@@ -76,7 +76,7 @@ def add_group(terms: Sequence[str]) -> Change:
 
 
 def add_spellings(term: str, terms: Sequence[str]) -> Change:
-    """More alternatives for every group that holds `term`. Raises InputError, RuleError."""
+    """Add alternatives to every group that has `term`. Raises InputError, RuleError."""
     (anchor,), more = _terms([term]), _terms(terms)
 
     def edit(rule: Rule) -> Rule:
@@ -92,7 +92,7 @@ def add_spellings(term: str, terms: Sequence[str]) -> Change:
 
 
 def replace_term(old: str, new: str) -> Change:
-    """Another term in the place of `old`, in every part. Raises InputError, RuleError."""
+    """Replace `old` with another term in every part. Raises InputError, RuleError."""
     (was,), (now,) = _terms([old]), _terms([new])
 
     def edit(rule: Rule) -> Rule:
@@ -114,7 +114,7 @@ def replace_term(old: str, new: str) -> Change:
 
 
 def plan(change: Change, chunks: Iterable[Chunk]) -> Plan:
-    """What `change` would make of the rules of `chunks`."""
+    """Plan what `change` does to the rules of `chunks`."""
     after: dict[str, str | None] = {}
     before: dict[str, str | None] = {}
     unchanged: list[str] = []
@@ -137,8 +137,8 @@ def plan(change: Change, chunks: Iterable[Chunk]) -> Plan:
 
 
 def plan_mends(chunks: Iterable[Chunk], kinds: Collection[str] = ()) -> Plan:
-    """What lint proposes for the rules of `chunks`, by their titles and such texts as they have: of
-    findings of `kinds`, else of all that are sure."""
+    """Plan the fixes that lint proposes for the rules of `chunks`, given their titles and any
+    texts: for findings of `kinds`, or by default for all that are sure."""
     ruled = {chunk.id: chunk for chunk in chunks if chunk.rule}
     texts = {i: chunk.rule or "" for i, chunk in ruled.items()}
     titles = {i: chunk.title for i, chunk in ruled.items()}

@@ -42,8 +42,8 @@ VectorsOf = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 def find_close(
     chunks: Sequence[Chunk], vectors_of: VectorsOf, fewest: int
 ) -> Iterator[tuple[str, list[Near]]]:
-    """Groups of chunks, each with its pattern. A chunk is in one group only. `vectors_of` is called
-    once, with the chunks that state enough kinds."""
+    """Find groups of chunks, each with its pattern. A chunk is in one group only. `vectors_of` is
+    called once, with the chunks that state enough kinds of values."""
     stated = _stated([chunk.text for chunk in chunks])
     held = Counter(kind for each in stated for kind in each)
     stated = [{k: v for k, v in each.items() if held[k] >= fewest} for each in stated]
@@ -68,7 +68,7 @@ def find_close(
 
 def _stated(texts: Sequence[str]) -> list[dict[Kind, Value]]:
     """The first value of each kind that a text states. An acronym ("ac") is of the same kind as the
-    words that it is short for."""
+    words it stands for."""
     every = [values(text) for text in texts]
     counts = Counter(words for each in every for words in {value.words for value in each})
     full: dict[tuple[str, ...], tuple[str, ...]] = {}

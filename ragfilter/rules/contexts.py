@@ -1,6 +1,5 @@
-"""What texts and questions call the thing that a title counts (armour class, AC, 7th level), and
-which forms of a name they use. Pure.
-"""
+"""Finds what texts and questions call the thing that a title counts (armour class, AC, 7th level),
+and which forms of a name they use. Pure."""
 
 from __future__ import annotations
 
@@ -28,8 +27,8 @@ _PLACED = re.compile(rf"\b(?:\d+(?:st|nd|rd|th)|{'|'.join(ORDINALS[1:])})[ -]([^
 def find_contexts(
     counted: Iterable[Words], texts: Iterable[str]
 ) -> tuple[dict[Words, tuple[str, ...]], set[Words]]:
-    """For what is counted, how the texts call it: as the titles do, by its acronym, or in another
-    spelling. And which of it they call by its place too: 7th level, of ``("level",)``."""
+    """What the texts call each counted thing: the words of the titles, an acronym, or another
+    spelling. Also returns which of them are used with an ordinal: 7th level, of ``("level",)``."""
     counted = tuple(counted)
     seen: Counter[str] = Counter()
     places: set[str] = set()
@@ -47,7 +46,7 @@ def find_contexts(
 
 
 def find_held(names: Iterable[str], texts: Iterable[str]) -> set[str]:
-    """Those of `names` whose last word the texts hold: "fire beetles", where beetles are in one."""
+    """Those of `names` whose last word occurs in the texts: "fire beetles" if one has "beetles"."""
     last = {name: _WORD.findall(name)[-1] for name in names}
     wanted = set(last.values())
     found: set[str] = set()
@@ -59,8 +58,8 @@ def find_held(names: Iterable[str], texts: Iterable[str]) -> set[str]:
 
 
 def held_forms(name: str, held: Collection[str], *, proper: bool = False) -> tuple[str, ...]:
-    """A name as it is written, in the singular unless it is `proper`, and in a plural that is among
-    the `held`. Two letters have none: "uses" is not US."""
+    """The forms of a name: as written, in the singular unless it is `proper`, and in a plural that
+    is among the `held`. A name of two letters has no other form: "uses" is not US."""
     own = without_hyphens(name)
     if len(name) < 3:
         return own

@@ -72,12 +72,12 @@ SCHEMA: dict[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One drafted rule, or why there is none: `rule` is None exactly where `error` is not empty.
+    """One drafted rule, or why there is none: `rule` is None exactly if `error` is not empty.
 
     `text` is the rule's canonical JSON. `remarks` are doubts about it that a person should settle.
     `repaired`: the rule is the model's second answer. `failed` says in one word what went wrong:
     how the endpoint failed (see ChatError), ``chunk`` (nothing to send), ``rule`` (no usable rule
-    in the answer) or ``model`` (the chat model raised what it should not). `retry_after` is in
+    in the answer) or ``model`` (the chat model raised an unexpected error). `retry_after` is in
     seconds. `usage` counts both calls; `prompt_version` names prompt and template.
     """
 
@@ -116,8 +116,8 @@ def suggest(
 ) -> Draft:
     """Ask `chat` for a rule for `chunk`, at most twice and within `timeout_s` seconds in all.
 
-    Never raises and never saves: what goes wrong is in `Draft.error`. `templates` are the packaged
-    ones unless given.
+    Never raises and never saves; errors are in `Draft.error`. `templates` are the packaged ones by
+    default.
     """
     started = perf_counter()
     draft = _suggest(chunk, chat, started + timeout_s, templates)
@@ -148,7 +148,8 @@ def messages(chunk: Chunk, template: Template) -> tuple[Message, ...]:
 
 
 def fields(draft: Draft) -> Mapping[str, Any]:
-    """The draft as plain JSON values: `query_must` is the rule as an object, None without one."""
+    """The draft as plain JSON values: `query_must` is the rule as an object, None if there is
+    none."""
     return {
         "id": draft.chunk_id,
         "query_must": json.loads(draft.text) if draft.text else None,
@@ -167,7 +168,7 @@ def fields(draft: Draft) -> Mapping[str, Any]:
 
 
 def of_fields(values: Mapping[str, Any]) -> Draft:
-    """The draft of which `fields` made these values."""
+    """The draft from the values that `fields` returned."""
     plain = dict(values)
     rule = plain.pop("query_must")
     read_ = None if rule is None else parse(json.dumps(rule))
@@ -245,7 +246,7 @@ def _ask(chat: ChatModel, asked: Sequence[Message], deadline: float) -> _Reply:
     except RagfilterError as failure:
         error, failed = str(failure), "model"
     except Exception as failure:
-        # A model outside ragfilter may fail with anything; its words may hold secrets.
+        # A third-party model may fail with anything, and its message may contain secrets.
         error, failed = f"the model failed ({type(failure).__name__})", "model"
     text = "".join(pieces)
     if usage is None:
@@ -263,7 +264,7 @@ def _complaint(answer: str, faults: Sequence[str]) -> Iterator[Message]:
 
 
 def _is_better(second: Reading, first: Reading) -> bool:
-    """Whether the second answer replaces the first: equally doubtful ones do not."""
+    """Whether the second answer replaces the first; not if both are equally doubtful."""
     if second.rule is None or first.rule is None:
         return second.rule is not None
     return len(second.faults) < len(first.faults)

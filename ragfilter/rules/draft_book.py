@@ -1,4 +1,4 @@
-"""Keeps drafts of rules that wait for review, and the chunks that still wait for a draft.
+"""Stores drafts of rules that await review, and the chunks that still need a draft.
 
 Source: docs/design.md#drafting. Every draft is stored before the next chunk is asked about. So a
 run that was paused or killed continues where it stopped.
@@ -36,8 +36,8 @@ class DraftBook(database.Book):
     tables = (_drafts,)
 
     def want(self, collection: str, chunk_ids: Sequence[str]) -> None:
-        """Let these chunks wait for a draft, and no others. Drafts that were made stay, and are not
-        made again; those that failed are."""
+        """Queue these chunks for a draft, and no others. Existing drafts are kept and not made
+        again; failed ones are."""
         with self._writing() as connection:
             connection.execute(
                 _drafts.delete().where(_drafts.c.collection == collection, ~_drafts.c.drafted)
@@ -55,19 +55,19 @@ class DraftBook(database.Book):
                 connection.execute(_drafts.insert(), new)
 
     def waiting(self, collection: str) -> tuple[str, ...]:
-        """The chunks that nothing was drafted for yet, in their order."""
+        """The queued chunks that have no draft yet, in order."""
         mine = (_drafts.c.collection == collection, _drafts.c.body.is_(None))
         found = sa.select(_drafts.c.chunk_id).where(*mine).order_by(_drafts.c.id)
         return tuple(chunk_id for (chunk_id,) in self._read(found))
 
     def drafts(self, collection: str) -> tuple[Draft, ...]:
-        """What was drafted, even if it failed."""
+        """All drafts, including failed ones."""
         mine = (_drafts.c.collection == collection, _drafts.c.body.is_not(None))
         found = sa.select(_drafts.c.body).where(*mine).order_by(_drafts.c.id)
         return tuple(of_fields(json.loads(body)) for (body,) in self._read(found))
 
     def keep(self, collection: str, draft: Draft) -> None:
-        """Keep a draft of a chunk that waits for one. It is on the disk on return."""
+        """Store the draft of a queued chunk. It is on disk on return."""
         mine = (_drafts.c.collection == collection, _drafts.c.chunk_id == draft.chunk_id)
         body = json.dumps(dict(fields(draft)))
         kept = _drafts.update().where(*mine).values(body=body, drafted=draft.rule is not None)
@@ -75,7 +75,7 @@ class DraftBook(database.Book):
             connection.execute(kept)
 
     def forget(self, collection: str, chunk_ids: Iterable[str]) -> None:
-        """Forget what was drafted for these chunks, and that they wait."""
+        """Remove these chunks' drafts, and remove the chunks from the queue."""
         mine = (_drafts.c.collection == collection, _drafts.c.chunk_id == sa.bindparam("gone"))
         rows = [{"gone": chunk_id} for chunk_id in chunk_ids]
         if rows:

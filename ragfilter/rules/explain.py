@@ -37,8 +37,8 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """What came nearest to a term that is missing: the words, where they stand, and how many
-    letters differ."""
+    """The closest match for a missing term: the words, their position, and how many letters
+    differ."""
 
     place: str
     term: str
@@ -59,7 +59,7 @@ class Part:
 
     @property
     def named(self) -> str:
-        """``group 1``, as reasons call it; else its place."""
+        """``group 1``, as reasons call it; for other parts, the place."""
         index = re.fullmatch(r"contain_one_of\[(\d+)\]", self.place)
         return self.place if index is None else f"group {int(index.group(1)) + 1}"
 
@@ -74,7 +74,7 @@ class Explanation:
 
 
 def explain(text: str, question: str) -> Explanation:
-    """The rule `text` against `question`. Raises RuleError if the rule cannot be read."""
+    """Explain the rule `text` for `question`. Raises RuleError if the rule cannot be read."""
     rule = parse(text)
     check = RuleBook((text,)).scan(question).check(text)
     read = _Text.of(whole(question), rule.match)
@@ -105,7 +105,8 @@ def _part(place: str, terms: Sequence[tuple[str, str]], read: _Text) -> Part:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A question as the mode compares it, and for each character of that where it comes from."""
+    """A question in the form that the mode compares, with the original position of each
+    character."""
 
     written: str
     compared: str
@@ -120,7 +121,7 @@ class _Text:
         return _Text(written, compared, tuple(span for _, span in characters), mode)
 
     def find(self, term: str) -> tuple[Span, ...]:
-        """The place of `term`."""
+        """Find `term` in the original question."""
         sought = self._prepare(term)
         starts = (m.start() for m in re.finditer(f"(?={re.escape(sought)})", self.compared))
         return tuple(
@@ -130,7 +131,8 @@ class _Text:
         )
 
     def nearest(self, terms: Iterable[tuple[str, str]]) -> Near | None:
-        """What resembles one of `terms` most, in as many words or one more or less."""
+        """The words most similar to one of `terms`, with as many words as the term or one more or
+        less."""
         words = [m.span() for m in _WORD.finditer(self.compared)][:MOST_WORDS]
         best, ratio = None, NEAR
         matcher = SequenceMatcher(autojunk=False)
@@ -142,7 +144,7 @@ class _Text:
                 for first in range(len(words) - size + 1) if size else ():
                     start, end = words[first][0], words[first + size - 1][1]
                     matcher.set_seq1(self.compared[start:end])
-                    # In the order of what they cost.
+                    # Cheapest comparisons first.
                     if (
                         matcher.real_quick_ratio() > ratio
                         and matcher.quick_ratio() > ratio
@@ -173,8 +175,8 @@ Characters = list[tuple[str, Span]]
 
 
 def _words(text: str) -> Iterator[Characters]:
-    """The words of `text`, normalised, with a space between them. Where normalising changes the
-    length of a word, all its characters come from the whole of it."""
+    """The words of `text`, normalised and separated by a space. If normalising changes the length
+    of a word, all its characters map to the whole word."""
     end = -1
     for match in re.finditer(r"\S+", text):
         made = normalise(match.group())
@@ -190,7 +192,7 @@ def _words(text: str) -> Iterator[Characters]:
 
 
 def _lowered(text: str) -> Iterator[Characters]:
-    # A few characters become two in lower case; a sigma depends on its neighbours.
+    # A few characters become two in lower case, and a sigma depends on its neighbours.
     spans = ((i, i + 1) for i, char in enumerate(text) for _ in char.lower())
     yield list(zip(text.lower(), spans, strict=True))
 

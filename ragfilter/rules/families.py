@@ -64,9 +64,9 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """`pattern` is that of the labels (or texts), with ``#`` for a number or ``*`` for the name in
-    which they differ. `places` holds what not all of its kin have: names that play the same role
-    share a place."""
+    """The members of a family. `pattern` is that of their labels (or texts), with ``#`` for a
+    number or ``*`` for the name in which they differ. `places` holds the names that not all of its
+    kin have; names with the same role share a place."""
 
     pattern: str
     members: tuple[Member, ...]

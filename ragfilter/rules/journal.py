@@ -7,10 +7,11 @@ An edit is entered as ``pending`` before the store is touched, and ends as ``don
 they are done, that edit is ``undone`` or ``done`` again. Nothing is ever deleted.
 
 Edits that were made together share a `batch`: they begin and end in one transaction, so that a step
-over many chunks is whole or not at all. `rule_exports` remembers when rules were exported.
+over many chunks is applied completely or not at all. `rule_exports` stores when rules were
+exported.
 
-A chunk has at most one pending edit: the database itself holds this (a unique index), so it is also
-true between processes that share a journal. SQLite and PostgreSQL.
+A chunk has at most one pending edit. A unique index in the database enforces this, so it also holds
+between processes that share a journal. SQLite and PostgreSQL.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Journal(database.Book):
         kind: Kind = "edit",
         of: int | None = None,
     ) -> Edit:
-        """Enter a pending edit. Raises ConflictError if the chunk has one already."""
+        """Record a pending edit. Raises ConflictError if the chunk already has one."""
         row = to_row(Entry(chunk_id, before, after, of), who, collection, kind, None)
         try:
             with self._writing() as connection:
@@ -78,8 +79,8 @@ class Journal(database.Book):
     def begin_all(
         self, entries: Sequence[Entry], *, who: str, collection: str, kind: Kind = "edit"
     ) -> tuple[Edit, ...]:
-        """Enter pending edits of several chunks as one batch, all or none. Raises ConflictError
-        if one of the chunks has a pending edit already."""
+        """Record pending edits of several chunks as one batch, all or none. Raises ConflictError if
+        one of the chunks already has a pending edit."""
         batch = uuid4().hex
         rows = [to_row(entry, who, collection, kind, batch) for entry in entries]
         try:
@@ -90,7 +91,7 @@ class Journal(database.Book):
         return self.batch(batch)
 
     def finish_all(self, batch: str) -> None:
-        """Mark the pending edits of a batch done, and those that they undo or redo undone or
+        """Mark the pending edits of a batch as done, and the edits they undo or redo as undone or
         done."""
         mine = (edits.c.batch == batch, PENDING)
         with self._writing() as connection:
@@ -105,14 +106,14 @@ class Journal(database.Book):
             connection.execute(edits.update().where(*mine).values(state="done"))
 
     def roll_back_all(self, batch: str) -> None:
-        """Mark the pending edits of a batch rolled back."""
+        """Mark the pending edits of a batch as rolled back."""
         with self._writing() as connection:
             pending = edits.update().where(edits.c.batch == batch, PENDING)
             connection.execute(pending.values(state="rolled_back"))
 
     def finish(self, edit_id: int) -> Edit:
-        """Mark a pending edit done, and the edit that it undoes or redoes undone or done. An edit
-        that is not pending stays as it is. Raises KeyError: unknown id."""
+        """Mark a pending edit as done, and the edit it undoes or redoes as undone or done. An edit
+        that is not pending stays as it is. Raises KeyError for an unknown id."""
         with self._writing() as connection:
             edit = _close(connection, edit_id, "done")
             if edit.of is not None and edit.state == "done":
@@ -121,13 +122,13 @@ class Journal(database.Book):
             return edit
 
     def roll_back(self, edit_id: int) -> Edit:
-        """Mark a pending edit rolled back. An edit that is not pending stays as it is. Raises
-        KeyError: unknown id."""
+        """Mark a pending edit as rolled back. An edit that is not pending stays as it is. Raises
+        KeyError for an unknown id."""
         with self._writing() as connection:
             return _close(connection, edit_id, "rolled_back")
 
     def let_go(self, edit_id: int) -> None:
-        """Remember, as long as this journal is open, that a pending edit is abandoned."""
+        """Mark a pending edit as abandoned for as long as this journal is open."""
         self._let_go.add(edit_id)
 
     def was_let_go(self, edit_id: int) -> bool:
@@ -148,11 +149,11 @@ class Journal(database.Book):
         return self._entries(query)
 
     def batch(self, batch: str) -> tuple[Edit, ...]:
-        """The edits of a batch, in the order in which they were entered."""
+        """The edits of a batch, in the order in which they were recorded."""
         return self._entries(sa.select(edits).where(edits.c.batch == batch).order_by(edits.c.id))
 
     def step(self, edit_id: int) -> tuple[Edit, ...]:
-        """The edit with this id, and those made together with it. Raises KeyError."""
+        """The edit with this id, with those made together with it. Raises KeyError."""
         found = self._entries(sa.select(edits).where(edits.c.id == edit_id))
         if not found:
             raise KeyError(edit_id)
@@ -194,14 +195,14 @@ class Journal(database.Book):
         return sorted(grouped.values(), key=lambda each: -each[0][0])
 
     def last_edit(self, collection: str) -> int:
-        """The id of the collection's last edit before any pending one, 0 if there is none: rules
-        that are read after this hold it."""
+        """The id of the collection's last edit before any pending one, 0 if there is none. Rules
+        read after this call include it."""
         ids = sa.select(sa.func.max(edits.c.id), sa.func.min(edits.c.id).filter(PENDING))
         ((last, pending),) = self._read(ids.where(edits.c.collection == collection))
         return pending - 1 if pending else last or 0
 
     def mark_exported(self, collection: str, last_edit: int) -> None:
-        """Remember that the collection's rules were exported as they were after this edit."""
+        """Record that the collection's rules were exported as of this edit."""
         with self._writing() as connection:
             connection.execute(exports.delete().where(exports.c.collection == collection))
             row = {"collection": collection, "at": datetime.now(UTC), "edit": last_edit}
@@ -210,8 +211,8 @@ class Journal(database.Book):
     def edited_since_export(
         self, collection: str, among: Collection[str] | None = None
     ) -> dict[str, str | None]:
-        """The rules, as they were at the last export, of the chunks edited since (None: `among`
-        all); where nothing was exported yet, as they were before the first edit."""
+        """The rules of the chunks edited since the last export, as they were then. Before the first
+        export, as they were before the first edit. `among` limits the chunks; None means all."""
         query = (
             sa.select(edits.c.chunk_id, edits.c.before)
             .outerjoin(exports, exports.c.collection == edits.c.collection)
@@ -230,13 +231,13 @@ class Journal(database.Book):
         return rules
 
     def undoable(self, collection: str, chunk_id: str | None = None) -> Edit | None:
-        """The edit that undo would take back: the last one that is done."""
+        """The edit that undo would revert: the last one that is done."""
         query = _scope(collection, chunk_id).where(edits.c.kind == "edit", edits.c.state == "done")
         return self._first(query)
 
     def redoable(self, collection: str, chunk_id: str | None = None) -> Edit | None:
-        """The edit that redo would bring back: the one that was undone last, unless something was
-        saved since."""
+        """The edit that redo would restore: the one undone last, unless something was saved
+        since."""
         undo = edits.alias("undo")
         saved = edits.alias("saved")
         saved_since = sa.select(saved.c.id).where(
@@ -270,7 +271,7 @@ class Journal(database.Book):
         database.prepare(self._engine, self.tables, ())
         columns = {each["name"] for each in sa.inspect(self._engine).get_columns(edits.name)}
         if "batch" not in columns:
-            # A journal that was begun before edits had batches.
+            # For journals created before edits had batches.
             with self._engine.begin() as connection:
                 connection.execute(sa.text(f"ALTER TABLE {edits.name} ADD COLUMN batch TEXT"))
         super()._prepare()

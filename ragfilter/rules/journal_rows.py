@@ -59,8 +59,8 @@ INDEXES = (
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One entry. `before` and `after` are rule texts as stored, None for no rule; `at` is in UTC;
-    `of` is the id of the edit that an undo or redo is about."""
+    """One entry. `before` and `after` are the stored rule texts, None for no rule; `at` is in UTC;
+    `of` is the id of the edit that an undo or redo reverts or restores."""
 
     id: int
     at: datetime
@@ -77,7 +77,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A change to be entered: a chunk's rule before and after, and the edit it undoes or redoes."""
+    """A change to record: a chunk's rule before and after, and the edit it undoes or redoes."""
 
     chunk_id: str
     before: str | None
@@ -87,8 +87,8 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What was changed at once: one edit, or all of a batch, of which `edit` is the first. `done`
-    counts those in force."""
+    """What was changed together: one edit, or a batch of which `edit` is the first. `done` is how
+    many of its edits are in effect."""
 
     edit: Edit
     size: int

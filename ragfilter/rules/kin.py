@@ -1,7 +1,8 @@
-"""What tells kin apart: families that count the same thing and have similar patterns. Pure.
+"""The names that tell kin apart: families that count the same thing and have similar patterns.
+Pure.
 
-What is in the pattern of one and not of all others are its names ("clerics, druids and monks"),
-place by place if they cross in the others ("Price list 2022 EU - Boots").
+Words in the pattern of one family that are not in all others' are its names ("clerics, druids and
+monks"), grouped by place if they cross in the others ("Price list 2022 EU - Boots").
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Kind:
 
     @cached_property
     def telling(self) -> frozenset[str]:
-        """The words that tell something: no signs, no enumeration, no common ones."""
+        """The distinctive words: no signs, no enumeration, no common words."""
         return frozenset(w for w in self.words if len(w) > 2 and w not in COMMON)
 
     def is_kin(self, other: Kind) -> bool:
@@ -49,7 +50,7 @@ def find_places(kinds: Sequence[Kind]) -> list[tuple[tuple[str, ...], ...]]:
 
 
 def _places(own: Kind, kin: Sequence[Kind]) -> tuple[tuple[str, ...], ...]:
-    """Names that the same kin has mean the same, in any place."""
+    """Names that the same kin have mean the same, wherever they are."""
     if not kin:
         return ()
     names = {word for word in own.telling if not all(word in other.words for other in kin)}
@@ -62,7 +63,7 @@ def _places(own: Kind, kin: Sequence[Kind]) -> tuple[tuple[str, ...], ...]:
 
 
 def _is_alone(word: str, own: Kind, kin: Sequence[Kind]) -> bool:
-    """Whether the pattern of one of the kin has something else in its place, and there alone."""
+    """Whether some kin's pattern differs only in having something else in place of `word`."""
     at = own.tokens.index(word)
     around = [*own.tokens[:at], *own.tokens[at + 1 :]]
     return any(
@@ -72,8 +73,9 @@ def _is_alone(word: str, own: Kind, kin: Sequence[Kind]) -> bool:
 
 
 def _runs(pattern: Sequence[str], held: Mapping[str, frozenset[int]]) -> Iterator[list[str]]:
-    """Names that stand together in a pattern. Those that cross in the kin that `held` names them
-    by, each without the other in some, do not, unless a list names both."""
+    """Runs of adjacent names in a pattern. A run is split between names that cross in the kin, i.e.
+    each occurs in kin without the other, unless a list names both. `held` has the kin of each
+    name."""
     for is_run, tokens_ in groupby(pattern, lambda token: token in held or token in JOINED):
         run = list(tokens_) if is_run else []
         listed = not CONJUNCTIONS.isdisjoint(run)

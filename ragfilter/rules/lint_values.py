@@ -1,6 +1,5 @@
-"""Lint checks for numbers in rules, for words that are in every question, and for one rule on
-several chunks whose titles differ in a value. `ragfilter.rules.lint` describes the kinds.
-"""
+"""Lint checks for numbers in rules, for words that every question has, and for a rule shared by
+chunks whose titles differ in a value. `ragfilter.rules.lint` describes the kinds."""
 
 from __future__ import annotations
 
@@ -58,9 +57,9 @@ def of_rule(rule: Rule, title: str, text: str) -> Iterator[Fault]:
 def find_shared(
     rules: Mapping[str, str], titles: Mapping[str, str], texts: Iterable[str] = ()
 ) -> dict[str, Fault]:
-    """By chunk id, rules that stand on several chunks whose titles differ in a number, in a name or
-    in both. `texts` and titles say which names have a plural. The rule may be meant for all of them
-    ("price" for every price list): sure is only that none should ask for a sibling's number."""
+    """Find rules shared by several chunks whose titles differ in a number, a name or both, by chunk
+    id. `texts` and titles show which names have a plural. The rule may be meant for all of them
+    ("price" for every price list); the only certain mistake is asking for a sibling's number."""
     of_text: dict[str, list[str]] = defaultdict(list)
     for chunk_id, text in rules.items():
         of_text[text].append(chunk_id)
@@ -76,7 +75,8 @@ def find_shared(
         found[chunk_id] = Fault("shared", "", problem, better, sure)
     for chunk_id, ids, name, asked in _differ_in_names(of_text, titles, texts):
         number, text, n = found.get(chunk_id), rules[chunk_id], len(ids)
-        # A sibling's number goes first; what is then shared by name alone is found again.
+        # A sibling's number is replaced first; rules still shared by name alone are found again
+        # later.
         if number is not None and number.sure:
             continue
         named = f"in a name, such as “{name}”"
@@ -101,7 +101,7 @@ def _shared(n: int, differ: str, asked: str) -> str:
 def _differ_in_numbers(
     of_text: Mapping[str, Sequence[str]], titles: Mapping[str, str]
 ) -> Iterator[tuple[str, Collection[str]]]:
-    """The chunks whose siblings' titles have other numbers, each with all of these chunks."""
+    """The chunks whose siblings' titles have other numbers, each with the whole group."""
     for ids in of_text.values():
         families: dict[tuple[str, ...], list[str]] = defaultdict(list)
         for chunk_id in ids:
@@ -117,8 +117,8 @@ def _differ_in_numbers(
 def _differ_in_names(
     of_text: Mapping[str, Sequence[str]], titles: Mapping[str, str], texts: Iterable[str]
 ) -> Iterator[tuple[str, Collection[str], str, tuple[str, ...]]]:
-    """The chunks whose siblings' titles have another name in its place, each with all of these
-    chunks, its name, and how questions write that."""
+    """The chunks whose siblings' titles have another name in the same place, each with the whole
+    group, its name, and how questions write the name."""
     alike = [
         [(ids[at], name.named) for at, name in siblings]
         for ids in of_text.values()
@@ -132,7 +132,7 @@ def _differ_in_names(
 
 
 def _with_name(text: str, asked: tuple[str, ...]) -> str | None:
-    """The rule with one more group; None if it asks for that already."""
+    """The rule with one more group; None if it already asks for the name."""
     try:
         rule = parse(text)
     except RuleError:
@@ -146,9 +146,9 @@ def _with_name(text: str, asked: tuple[str, ...]) -> str | None:
 def _with_value(
     text: str, own: Sequence[Value], others: Sequence[Value]
 ) -> tuple[str | None, bool]:
-    """The rule with a group for the value, in the place of whatever asks for the same with another
-    number; None if it asks for the value already. And whether that is sure: what makes way must
-    ask for nothing else."""
+    """The rule with a group for the value, replacing whatever asks for the same with another
+    number; None if it already asks for the value. Also returns whether that is sure: the replaced
+    parts must ask for nothing else."""
     try:
         rule = parse(text)
     except RuleError:
@@ -178,7 +178,7 @@ def _with_value(
 
 
 def _asks_for_another(term: str, value: Value) -> bool:
-    """Whether a term is a spelling of the same with another number: "ac 3" for armor class 6."""
+    """Whether a term spells the same with another number: "ac 3" for armor class 6."""
     words = re.findall(r"[^\W\d_]+", normalise(term))
     sizes = [row.index(word) for word in words for row in (NUMBERS, ORDINALS) if word in row]
     sizes += [int(digits) for digits in re.findall(r"\d{1,15}", term)]
@@ -196,14 +196,14 @@ def _asks_for_another(term: str, value: Value) -> bool:
 
 
 def _usual(value: Value) -> Iterator[str]:
-    """How rules write a value, also with words beside a number that needs none."""
+    """How rules write a value, including words next to a number that needs none."""
     contexts = tuple(dict.fromkeys(f for context in _contexts(value) for f in forms(context)))
     yield from spellings(value, contexts, ordered=True)
     yield from (f"{c}{of} {value.number}" for c in contexts for of in ("", " of"))
 
 
 def _contexts(value: Value) -> tuple[str, ...]:
-    """What a value counts, and its acronym, where the number tells nothing by itself: nobody says
+    """What a value counts and, if the number is not distinctive by itself, the acronym: nobody says
     pl 2022 for the price list of 2022."""
     full = " ".join(value.words)
     short = "" if stands_alone(str(value.number)) else acronym(value.words)
@@ -211,7 +211,7 @@ def _contexts(value: Value) -> tuple[str, ...]:
 
 
 def _bare(rule: Rule, title: str) -> Iterator[Fault]:
-    """A number alone, where no other part says what it counts."""
+    """A number alone, if no other part says what it counts."""
     if rule.match != "word":
         return
     counted = set(_counted(title))
@@ -221,7 +221,7 @@ def _bare(rule: Rule, title: str) -> Iterator[Fault]:
         group = _GROUP.match(place)
         own = group.group(0) if group else place
         others = {w for at, t in terms(rule) if not at.startswith(own) for w in tokens(t)}
-        # Several required numbers narrow each other, beside a word at least.
+        # Several required numbers narrow each other down, if there is at least one word as well.
         together = place.startswith("contain_all_of") and any(w[0].isalpha() for w in others)
         if counted & others or together:
             continue
@@ -235,8 +235,8 @@ def _bare(rule: Rule, title: str) -> Iterator[Fault]:
 
 
 def _counting(rule: Rule, index: int, term: str, title: str) -> str | None:
-    """The rule with what the number counts, by the title, else by the other terms of its group;
-    None if neither says it."""
+    """The rule with what the number counts added, taken from the title or from the other terms of
+    its group; None if neither says it."""
     group = rule.contain_one_of[index]
     fitting = [v for v in values(title) if term.strip() in (*numbers(v.number), v.written)]
     if len(fitting) == 1:
@@ -261,7 +261,7 @@ def _is_bare(term: str) -> bool:
 
 
 def _counted(title: str) -> Iterator[str]:
-    """The words before the numbers of a title, of ranges and lists too."""
+    """The words before the numbers in a title, including ranges and lists."""
     found = tokens(title)
     for at, token in enumerate(found):
         if is_number(token):
@@ -272,9 +272,9 @@ def _counted(title: str) -> Iterator[str]:
 
 
 def _everywhere(rule: Rule) -> Iterator[Fault]:
-    """Terms of words that every question holds."""
+    """Terms made of words that every question has."""
     for place, term in terms(rule):
-        # "?" ends most questions; "???" none.
+        # "?" ends most questions, but "???" does not.
         sign = len(term.strip()) == 1 and not term.strip().isalnum()
         if not sign and not all(token in COMMON for token in tokens(term)):
             continue
@@ -287,13 +287,13 @@ def _everywhere(rule: Rule) -> Iterator[Fault]:
         alone = index is not None and len(rule.contain_one_of[int(index.group(1))]) == 1
         gone = index.group(0) if alone and index is not None else place
         left = without(rule, gone)
-        # A rule that asks for nothing is no mend: what was meant only its author knows.
+        # A rule that asks for nothing is not a fix, since only the author knows what was meant.
         yield Fault("everywhere", place, problem, left if any(terms(parse(left))) else None)
 
 
 def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Fault]:
-    """A value that the rule names in some of the usual ways only: one of the chunk, or one of what
-    the chunk does not count, where the rule itself has both words and acronym."""
+    """A value that the rule names only in some of its usual spellings: either one of the chunk, or
+    one that the chunk does not count and for which the rule itself has both words and acronym."""
     stand = {f"contain_one_of[{i}]": group for i, group in enumerate(rule.contain_one_of)}
     required = [] if rule.contain is None else [("contain", rule.contain)]
     required += [(f"contain_all_of[{i}]", term) for i, term in enumerate(rule.contain_all_of)]
@@ -319,7 +319,7 @@ def _missing_spellings(rule: Rule, title: str, text: str) -> Iterator[Fault]:
 
 
 def _with_group(rule: Rule, place: str, group: tuple[str, ...]) -> str:
-    """The rule with `group` at `place`; a required term there becomes the group."""
+    """The rule with `group` at `place`; if that is a required term, the group replaces it."""
     index = _GROUP.match(place)
     if index is None:
         left = parse(without(rule, place))

@@ -1,5 +1,5 @@
-"""A collection's chunks as a curator sees them: each with its rule in short and the rule's state,
-filtered, and sorted by what needs attention most. Pure.
+"""A collection's chunks for a curator: each with a short form of its rule and the rule's state,
+filtered and sorted by how much attention it needs. Pure.
 
 state    means
 invalid  the rule cannot be read, or no query can meet it
@@ -32,8 +32,8 @@ MOST_PARTS = 4
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One chunk in the list. `draft`: it has an edit that is not saved; `changed`: its rule is not
-    the one that was exported last; `harm`: 0 or more, see `make_listing`."""
+    """One chunk in the list. `draft`: it has an unsaved edit; `changed`: its rule differs from the
+    last export; `harm`: 0 or more, see `make_listing`."""
 
     chunk: Chunk
     state: State
@@ -47,7 +47,7 @@ class Row:
 
     @property
     def words(self) -> str:
-        """All that is said of the state."""
+        """All words for the state."""
         return ", ".join(
             word
             for word, holds in (
@@ -59,8 +59,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What is looked for; an empty part admits everything. `text` is words that all must stand in
-    title, id, type, source or rule; `states` may name ``draft`` and ``changed`` too."""
+    """A filter; an empty part admits everything. `text` is words that must all occur in title, id,
+    type, source or rule; `states` may include ``draft`` and ``changed``."""
 
     text: str = ""
     types: tuple[str, ...] = ()
@@ -69,20 +69,20 @@ class Filter:
 
 
 class Checks:
-    """What the linter says of rules, remembered by rule, title and text. Safe in threads."""
+    """The linter's findings, cached by rule, title and text. Thread-safe."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str, int], tuple[Finding, ...]] = {}
 
     def findings(self, chunk: Chunk) -> tuple[Finding, ...]:
-        """The findings about a chunk's rule; its text counts where the chunk has it."""
+        """The findings about a chunk's rule; they depend on its text if the chunk has it."""
         if not chunk.rule:
             return ()
         key = _key(chunk)
         found = self._known.get(key)
         if found is None:
             rule, title, text = ({chunk.id: of} for of in (chunk.rule, chunk.title, chunk.text))
-            # Here and below: the page keeps a `Checks`, and most visits have no rule checked.
+            # Imported here and below: the page keeps a `Checks`, and most visits check no rule.
             from ragfilter.rules.lint import lint
 
             found = self._known[key] = lint(rule, title, text)
@@ -98,12 +98,12 @@ class Checks:
         return "warning" if "warning" in severities else "valid"
 
     def missing(self, chunks: Iterable[Chunk]) -> list[Chunk]:
-        """Those of `chunks` whose rule was not looked at yet."""
+        """Those of `chunks` whose rule has not been checked yet."""
         return [c for c in chunks if c.rule and _key(c) not in self._known]
 
 
 def _key(chunk: Chunk) -> tuple[str, str, int]:
-    # By its hash: texts are long, and those of many chunks are looked at.
+    # Hashed, because texts are long and many chunks are checked.
     return chunk.rule or "", chunk.title, hash(chunk.text)
 
 
@@ -117,7 +117,7 @@ class Listing:
     _texts: tuple[str, ...] = field(repr=False)
 
     def find(self, wanted: Filter) -> tuple[Row, ...]:
-        """The rows that `wanted` admits, those first that need attention most."""
+        """The rows that `wanted` admits, those that need attention most first."""
         words = wanted.text.casefold().split()
         found = [
             row
@@ -128,8 +128,8 @@ class Listing:
         return tuple(found)
 
     def with_drafts(self, ids: Iterable[str]) -> Listing:
-        """The same with these chunks marked as having an unsaved edit: far less work than to list
-        all of them anew."""
+        """The same listing with these chunks marked as having an unsaved edit, which is much
+        cheaper than building it again."""
         drafted = {i: replace(self.by_id[i], draft=True) for i in ids if i in self.by_id}
         return replace(self, rows=tuple({**self.by_id, **drafted}.values())) if drafted else self
 
@@ -153,8 +153,8 @@ def make_listing(
     exported: Mapping[str, str | None] = MappingProxyType({}),
     harm: Mapping[str, float] = MappingProxyType({}),
 ) -> Listing:
-    """List `chunks`. `exported` are the rules of those that were edited since the last export, as
-    they were then, `harm` is what chunks cost labelled questions, as of `Matrix.harm`."""
+    """List `chunks`. `exported` are the rules at the last export of those edited since; `harm` is
+    what chunks cost labelled questions, as in `Matrix.harm`."""
     chunks = tuple(chunks)
     ruled = {chunk.id: chunk for chunk in chunks if chunk.rule}
     texts = {i: chunk.rule or "" for i, chunk in ruled.items()}
@@ -179,7 +179,7 @@ def make_listing(
 
 
 def brief(rule: str | None) -> str:
-    """A rule in one line: the first term of each part, and how many others it has."""
+    """A rule in one line: the first term of each part, and the number of its other terms."""
     if not rule:
         return ""
     try:
@@ -225,7 +225,7 @@ def _admits(wanted: Filter, row: Row) -> bool:
 
 
 def _attention(row: Row) -> tuple[int, float, bool, int, float]:
-    """What cannot work, rules that do harm, what is unfinished or doubtful; then chunks without a
+    """Sort key: invalid rules, harmful rules, unfinished or doubtful ones; then chunks without a
     rule, those that crowd results first."""
     return (
         0 if row.state == "invalid" else 1,

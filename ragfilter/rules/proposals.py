@@ -1,4 +1,4 @@
-"""The rules that would tell the members of families apart. Pure.
+"""Proposes rules that tell the members of families apart. Pure.
 
 A proposal asks for one name from each place, if there is kin, and for the value, in the spellings
 that the collection's texts and the questions use. If titles are phrases of words alone ("Adult Red
@@ -31,8 +31,8 @@ Group = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A rule for one chunk, with the names and value that it asks for. `doubt` is what a person has
-    to settle first, empty if nothing."""
+    """A rule for one chunk, with the names and value that it asks for. `doubt` is what a person
+    should settle first, empty if nothing."""
 
     chunk: Chunk
     family: str
@@ -47,9 +47,9 @@ def propose(
     texts: Collection[str],
     synonyms: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Proposal, ...]:
-    """A rule for every member. `texts` are the collection's and the questions asked: they say how
-    a value is called, and which names have a plural. `synonyms` are further names for the first
-    place of a family, by pattern."""
+    """Propose a rule for every member. `texts` are the collection's texts and the questions asked;
+    they show what a value is called and which names have a plural. `synonyms` are further names for
+    the first place of a family, by pattern."""
     spelling = _Spelling(families, texts)
     made = []
     for family in families:
@@ -87,7 +87,8 @@ def _asked(family: Family, spelling: _Spelling) -> Iterator[tuple[Member, list[G
     is_noun = not family.names or family.pattern.endswith("*")
     crossed = _crossed(family)
     held = Counter(value for member in family.members for value in {*member.values})
-    # Any value alone is enough: one asks for the leave in Germany, another for that of 30 days.
+    # Any one value is enough: a question may ask for the leave in Germany, or for the 30 days of
+    # leave.
     any_tells = family.of_texts and all(
         any(held[value] == 1 for value in member.values) for member in family.members
     )
@@ -116,7 +117,7 @@ def _doubt(family: Family, member: Member) -> str:
 
 
 def _places(family: Family, synonyms: Iterable[str]) -> list[Group]:
-    """The names of each place in singular and plural, with further ones for the first."""
+    """The names of each place in singular and plural, with synonyms added to the first."""
     if not family.places:
         return []
     first, *others = family.places
@@ -124,22 +125,22 @@ def _places(family: Family, synonyms: Iterable[str]) -> list[Group]:
 
 
 def _called(names: Iterable[str]) -> Group:
-    """Names in singular and plural; two letters have none."""
+    """Names in singular and plural; names of two letters have no plural."""
     every = (form for name in names for form in (forms(name) if len(name) > 2 else (name,)))
     return tuple(dict.fromkeys(every))
 
 
 def _is_proper(name: str, chunk: Chunk) -> bool:
-    """Whether a chunk's text writes a name with a capital within its sentences, where it does not
-    repeat its title: Texas is no plural."""
+    """Whether a chunk's text capitalises a name within sentences, not counting repetitions of its
+    title: Texas is not a plural."""
     text = chunk.text.replace(chunk.title, "") if chunk.title else chunk.text
     found = re.findall(rf"(?<=[a-z,] ){re.escape(name)}\b", text, re.IGNORECASE)
     return bool(found) and not any(map(str.islower, found))
 
 
 def _crossed(family: Family) -> bool:
-    """Whether the names are of two words that each stand in several of them: adult black, adult
-    red, young red. A question may have them in any order, and other words between them."""
+    """Whether each name is two words and each word occurs in several names: adult black, adult red,
+    young red. A question may have them in any order, with other words in between."""
     names = [member.values[0].words for member in family.members]
     columns = list(zip(*names, strict=False))
     return (

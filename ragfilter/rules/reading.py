@@ -30,15 +30,15 @@ TOO_DEEP = "the answer's JSON is nested too deeply"
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What could be read of an answer: without a rule, `faults` says why; with one, they are doubts
-    that do not keep it from being used."""
+    """What could be read from an answer. Without a rule, `faults` says why; with one, they are
+    doubts that do not prevent its use."""
 
     rule: Rule | None
     faults: tuple[str, ...] = ()
 
 
 def read(answer: str, chunk: Chunk) -> Reading:
-    """The rule in `answer`, which a model gave about `chunk`, and what is wrong with it."""
+    """Read the rule that a model gave for `chunk` in `answer`, with its problems."""
     try:
         return _read(answer, chunk)
     except RecursionError:
@@ -57,7 +57,7 @@ def _read(answer: str, chunk: Chunk) -> Reading:
     faults = [f"{f.place}: {f.problem}" if f.place else f.problem for f in findings]
     if any(f.kind in ("impossible", "empty") for f in findings):
         return Reading(None, tuple(faults))
-    # What a rule forbids need not stand in the chunk, and should not.
+    # Forbidden terms need not be in the chunk, and should not be.
     wanted = canonical(replace(rule, contain_none_of=()))
     check = RuleBook((wanted,)).scan(chunk.passage).check(wanted)
     if not check.passes:
@@ -66,8 +66,8 @@ def _read(answer: str, chunk: Chunk) -> Reading:
 
 
 def _json_text(answer: str) -> str:
-    """The last rule-like JSON object in `answer`, else its last object, else what begins as one
-    (so that `parse` can say where it breaks); empty if nothing does."""
+    """The last rule-like JSON object in `answer`, otherwise its last object, otherwise text that
+    starts like one (so that `parse` can say where it breaks); empty if there is none."""
     rule_like, other = "", ""
     begin = answer.find("{")
     start = begin
@@ -89,15 +89,15 @@ def _json_text(answer: str) -> str:
 
 
 def _without_last_commas(text: str) -> str:
-    """`text` without the commas before a closing bracket, the commonest slip of small models, where
-    that makes JSON of it; `text` itself otherwise."""
+    """`text` without the commas before closing brackets, the most common mistake of small models,
+    if that makes it valid JSON; otherwise `text` itself."""
     mended = _LAST_COMMA.sub(r"\1", text)
     value, end = _decoded(mended, 0)
     return mended[:end] if isinstance(value, dict) else text
 
 
 def _decoded(text: str, start: int) -> tuple[Any, int]:
-    """The JSON value that begins at `start` and its end; None if there is none."""
+    """The JSON value that begins at `start`, and its end; None if there is none."""
     try:
         return json.JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError):

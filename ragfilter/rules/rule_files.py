@@ -1,18 +1,18 @@
 """Rules to and from files: `ragfilter rules export` and `import`, as JSONL, or as CSV for
 spreadsheets.
 
-One object a line with `id` and `query_must`, the rule as an object or as text. So are drafts
-(`rules suggest --out`) and the records that `index` reads. On import a line without `query_must`,
-and a draft that failed, are skipped; ``"query_must": null`` removes the chunk's rule. A draft with
-remarks is held back unless they are accepted: nobody may have seen them. A later line for its chunk
-takes its place; any other second line with another rule is refused, since a bad merge leaves both.
-With `prune` a rule is removed whose chunk no line names, so that the collection has the file's
-rules and no others.
+One object per line with `id` and `query_must`, the rule as an object or as text. Drafts (`rules
+suggest --out`) and the records that `index` reads have the same form. An import skips lines without
+`query_must` and failed drafts; ``"query_must": null`` removes the chunk's rule. Drafts with remarks
+are held back unless they are accepted, since nobody may have seen them; a later line for the same
+chunk replaces them. Any other second line with a different rule is refused, since a bad merge
+leaves both. With `prune`, the rules of chunks that no line names are removed, so that the
+collection has exactly the rules of the file.
 
-A CSV file has the columns `id`, `title` and `query_must`, the rule as JSON text; one that cannot be
-read is written as a JSON string. A spreadsheet does not tell an empty cell from one that is not
-there, so a line without `query_must` is skipped, and one with ``null`` removes the rule. Its first
-line end is that of the file; any other kind stands within a cell, as a chunk's id may hold it.
+A CSV file has the columns `id`, `title` and `query_must`, the rule as JSON text; an invalid rule is
+written as a JSON string. A spreadsheet does not distinguish an empty cell from a missing one, so a
+line without `query_must` is skipped, and one with ``null`` removes the rule. The first line end in
+the file is its row separator; any other kind belongs to a cell, since a chunk's id may contain one.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _SEPARATOR = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A rule to be stored: canonical text, None for no rule; `before` is what is stored now.
-    `doubts` are the remarks of its draft. No `line` names what is pruned: 0."""
+    """A rule to store: canonical text, None to remove the rule. `before` is what is stored now.
+    `doubts` are the remarks of its draft. `line` is 0 for a pruned rule."""
 
     line: int
     chunk_id: str
@@ -80,8 +80,8 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a file would change, and what is `held` back for its doubts. `unchanged` and `skipped`
-    count lines."""
+    """What a file would change, and which changes are `held` back for their doubts. `unchanged` and
+    `skipped` count lines."""
 
     changes: tuple[Change, ...]
     held: tuple[Change, ...]
@@ -91,12 +91,12 @@ class Plan:
 
     @property
     def pruned(self) -> int:
-        """How many of the changes remove a rule that the file lacks."""
+        """How many changes remove a rule that is not in the file."""
         return sum(not change.line for change in self.changes)
 
 
 def lines(chunks: Iterable[Chunk]) -> Iterator[str]:
-    """One line of JSON for every chunk that has a rule; one that cannot be read stays a text."""
+    """One line of JSON for every chunk that has a rule; an invalid rule stays a string."""
     for chunk in chunks:
         if chunk.rule:
             record = {"id": chunk.id, "title": chunk.title, RULE_KEY: _value(chunk.rule)}
@@ -104,14 +104,14 @@ def lines(chunks: Iterable[Chunk]) -> Iterator[str]:
 
 
 def csv_text(chunks: Iterable[Chunk]) -> str:
-    """The same as CSV, with a header, and the mark by which Excel knows UTF-8."""
+    """The same as CSV, with a header and the byte order mark by which Excel recognises UTF-8."""
     rows = ((c.id, c.title, _json(_value(c.rule))) for c in chunks if c.rule)
     return "\ufeff" + "".join(map(_csv_line, (("id", "title", RULE_KEY), *rows)))
 
 
 def _csv_line(cells: Iterable[str]) -> str:
     made = io.StringIO(newline="")
-    # Older versions of Python put a line end into quotes only if its characters end rows.
+    # Older versions of Python quote a line end only if its characters end rows.
     csv.writer(made, lineterminator="\r\n").writerow(cells)
     return made.getvalue().removesuffix("\r\n") + "\n"
 
@@ -122,10 +122,9 @@ def is_csv(path: Path | None) -> bool:
 
 
 def read(path: Path) -> tuple[dict[str, Chunk], tuple[Refusal, ...]]:
-    """The chunks of the file at `path` by id, with their titles and rules alone, and the lines that
-    are not one of a chunk; a rule that cannot be read stays as it is. Raises InputError if the
-    file cannot be read at all.
-    """
+    """The chunks of the file at `path` by id, with only their titles and rules, and the lines that
+    are not chunks. Invalid rules are kept as they are. Raises InputError if the file cannot be read
+    at all."""
     found: dict[str, tuple[int, Chunk]] = {}
     doubted: set[str] = set()
     refusals: list[Refusal] = []
@@ -156,9 +155,9 @@ def plan(
 ) -> Plan:
     """What importing the file at `path` would change of `stored` (chunk id to rule text).
 
-    Without `with_doubts` drafts that have some are held back. With `prune` the rules of chunks that
-    no line names are removed. Writes nothing. Raises InputError if the file cannot be read at
-    all, and where a line does not tell its chunk that may have to be spared.
+    Without `with_doubts`, drafts with doubts are held back. With `prune`, the rules of chunks that
+    no line names are removed. Writes nothing. Raises InputError if the file cannot be read at all
+    or, with `prune`, if a line does not say which chunk it is about.
     """
     wanted: dict[str, Change] = {}
     refusals: list[Refusal] = []
@@ -212,7 +211,7 @@ def _change(
     value = record[RULE_KEY]
     after = None
     if isinstance(value, str) and value == stored[chunk_id]:
-        # Also one that cannot be read: it is exported as it is stored.
+        # Even if it is invalid: an export writes it as it is stored.
         after = value
     elif value is not None:
         try:
@@ -226,7 +225,7 @@ def _change(
 
 
 def _records(path: Path) -> Iterator[tuple[int, str, dict[str, Any]] | Refusal]:
-    """Line number, chunk id and fields of every line that has some."""
+    """Line number, chunk id and fields of every non-empty line."""
     for number, record in _rows(path) if is_csv(path) else _objects(path):
         if isinstance(record, str):
             yield Refusal(number, "", record)
@@ -240,7 +239,7 @@ def _records(path: Path) -> Iterator[tuple[int, str, dict[str, Any]] | Refusal]:
 
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """The object of every line of a JSONL file, or what is wrong with it."""
-    # Not splitlines: that also breaks at characters that may stand within a JSON string.
+    # Not `splitlines`, which also breaks at characters allowed within a JSON string.
     for number, line in enumerate(_LINE_END.split(_read_text(path)), start=1):
         if not line.strip():
             continue
@@ -260,7 +259,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     if ends is not None and ends[0] != "\n":
         text = text.replace(ends[0], "\n")
     told = _SEPARATOR.match(text)
-    # Excel's own first line is no row, but counts as a line.
+    # Excel's own first line is not a row, but counts as a line.
     text = text if told is None else "\n" + text[told.end() :]
     head = text.lstrip("\n").partition("\n")[0]
     separator = told[1] if told is not None else max(",;\t", key=head.count)
@@ -282,8 +281,8 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
 
 
 def _cells(rows: _csv.Reader) -> Iterator[tuple[int, list[str] | str]]:
-    """The cells of every row that has some, or what is wrong with it, by the number of its first
-    line: a cell may hold line ends."""
+    """The cells of every non-empty row, or what is wrong with it, by the number of its first line,
+    since a cell may contain line ends."""
     while True:
         number = rows.line_num + 1
         try:
@@ -299,7 +298,7 @@ def _cells(rows: _csv.Reader) -> Iterator[tuple[int, list[str] | str]]:
 
 
 def _fields(row: dict[str, str]) -> dict[str, Any]:
-    """A row as an object: what is empty is not there, ``null`` is none, a JSON string its text."""
+    """A row as an object: an empty cell is absent, ``null`` is None, a JSON string is its text."""
     there: dict[str, Any] = {name: cell for name, cell in row.items() if cell.strip()}
     cell = there.get(RULE_KEY, "").strip()
     if cell == "null":
@@ -313,7 +312,7 @@ def _fields(row: dict[str, str]) -> dict[str, Any]:
 def _read_text(path: Path) -> str:
     try:
         content = path.read_bytes()
-        # Excel's "Unicode text" is UTF-16, and says so in its first two bytes.
+        # Excel's "Unicode text" is UTF-16, marked by its first two bytes.
         wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
         return content.decode("utf-16" if wide else "utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

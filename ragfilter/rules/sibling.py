@@ -1,7 +1,8 @@
-"""A first draft of a rule, from that of a sibling: a chunk whose title differs in a number or a
+"""A first draft of a rule from that of a sibling, a chunk whose title differs in a number or a
 name.
 
-The draft has the groups of the sibling's rule, with what tells the two titles apart replaced. Pure.
+The draft has the groups of the sibling's rule, with this title's number or name in place of the
+sibling's. Pure.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from ragfilter.text.normalise import normalise
 
 MOST_DIFFERENT = 3
 """Words in which the titles of siblings differ at most."""
-# Longer runs of digits count nothing, and Python reads no more than some thousands.
+# Longer runs of digits do not count anything, and Python limits the digits it parses.
 _WHOLE = re.compile(r"-?\d{1,6}")
 _ORDINAL = re.compile(r"(\d{1,6})(?:st|nd|rd|th)")
 
 
 def propose(title: str, ruled: Iterable[tuple[str, str]]) -> str | None:
     """The rule of the sibling whose title differs least, as indented JSON text, with this title's
-    own number or name in it; None if there is no such sibling.
+    own number or name; None if there is no such sibling.
 
-    `ruled` are the titles and rules of other chunks. A rule that does not name what tells its
-    chunk's title from this one's is nobody's model.
+    `ruled` are the titles and rules of other chunks. A rule that does not name what distinguishes
+    its chunk's title from this one is not used.
     """
     own = tokens(title)
     best, fewest = None, MOST_DIFFERENT + 1
@@ -43,7 +44,7 @@ def propose(title: str, ruled: Iterable[tuple[str, str]]) -> str | None:
 
 
 def _differences(own: Sequence[str], theirs: Sequence[str]) -> list[int]:
-    """The places in which titles of one pattern differ; none where they are no siblings."""
+    """The places where two titles of one pattern differ; empty if they are not siblings."""
     if len(own) != len(theirs):
         return []
     places = [at for at, pair in enumerate(zip(own, theirs, strict=True)) if pair[0] != pair[1]]
@@ -54,7 +55,7 @@ def _differences(own: Sequence[str], theirs: Sequence[str]) -> list[int]:
 def _exchanged(
     text: str, own: Sequence[str], theirs: Sequence[str], differ: Sequence[int]
 ) -> str | None:
-    """The rule with their words replaced by one's own; None if it does not hold them."""
+    """The rule with the sibling's words replaced by this title's; None if it does not have them."""
     forms: dict[str, str] = {}
     runs = groupby(enumerate(differ), key=lambda pair: pair[1] - pair[0])
     for places in ([at for _, at in run] for _, run in runs):
@@ -71,8 +72,8 @@ def _exchanged(
 
 
 def _forms(old: str, new: str) -> dict[str, str]:
-    """What stands for `old` in terms, and for `new` in its place; empty if a number would become
-    a word, or change its sign."""
+    """The forms of `old` in terms, mapped to those of `new`; empty if a number would become a word
+    or change its sign."""
     if is_number(old) != is_number(new) or old.startswith("-") != new.startswith("-"):
         return {}
     ordinal = [_ORDINAL.fullmatch(word) for word in (old, new)]
@@ -88,11 +89,11 @@ def _forms(old: str, new: str) -> dict[str, str]:
 
 
 def _with_forms(rule: Rule, forms: Mapping[str, str]) -> Rule | None:
-    """The rule with its terms exchanged; None if no term that it asks for holds a form."""
+    """The rule with its terms replaced; None if no term it asks for contains one of the forms."""
     if not forms:
         return None
     every = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
-    # A number may also follow letters, as in "ac6", or be in a range.
+    # A number may also follow letters, as in "ac6", or be part of a range.
     begin = r"(?<!\d)(?<!(?<!\d)-)(?:(?<=[^\W\d_])(?=\d)|\b|(?=-))"
     pattern = re.compile(rf"{begin}({every})\b")
 
@@ -100,7 +101,7 @@ def _with_forms(rule: Rule, forms: Mapping[str, str]) -> Rule | None:
         return pattern.sub(lambda found: forms[found[1]], normalise(term))
 
     def group_of(group: tuple[str, ...]) -> tuple[str, ...]:
-        # The words beside the sibling's name or number are other words for it.
+        # Terms of the group without the sibling's name or number are synonyms for it, so drop them.
         made = [exchanged(term) for term in group if pattern.search(normalise(term))]
         return tuple(dict.fromkeys(made)) or group
 
@@ -114,7 +115,7 @@ def _with_forms(rule: Rule, forms: Mapping[str, str]) -> Rule | None:
         contain_one_of=tuple(map(group_of, rule.contain_one_of)),
         contain=None if rule.contain is None else exchanged(rule.contain),
         contain_all_of=tuple(map(exchanged, rule.contain_all_of)),
-        # A sibling keeps out those that are not meant: this chunk, for one.
+        # A sibling excludes chunks that are not meant, such as this one.
         contain_none_of=tuple(
             term
             for term in rule.contain_none_of

@@ -30,9 +30,9 @@ def save_all(
 ) -> tuple[Edit, ...]:
     """Store these rules (chunk id to JSON text, None for no rule) as one step.
 
-    `expected` are the stored texts that the user saw. Returns the edits, none where nothing was to
-    be changed. Raises RuleError: an invalid rule; ConflictError naming the chunks whose rule is
-    another than expected; StoreError. Then nothing is changed.
+    `expected` are the stored texts that the user saw. Returns the edits, empty if nothing had to
+    change. Raises RuleError for an invalid rule, ConflictError naming the chunks whose rule is not
+    the expected one, and StoreError. Nothing is changed then.
     """
     entries = [
         Entry(chunk_id, expected.get(chunk_id) or None, _canonical(rule))
@@ -49,11 +49,11 @@ def undo_step(
     who: str,
     among: Container[str] | None = None,
 ) -> tuple[Edit, ...]:
-    """Take back an edit, and all that was made together with it, wherever it stands in the history.
-    With `among`, only edits of these chunks, as if the others were not there.
+    """Undo an edit and all edits made together with it, anywhere in the history. With `among`, only
+    edits of these chunks, as if the others did not exist.
 
-    Raises InputError: no such edit, or nothing of it is in force; ConflictError naming the chunks
-    that were changed since; StoreError. Then nothing is changed.
+    Raises InputError if there is no such edit or none of it is in effect, ConflictError naming the
+    chunks that have changed since, and StoreError. Nothing is changed then.
     """
     entries = plan_undo(store, journal, edit_id=edit_id, among=among)
     return _change(store, journal, entries, who=who, kind="undo")
@@ -67,9 +67,9 @@ def redo_step(
     who: str,
     among: Container[str] | None = None,
 ) -> tuple[Edit, ...]:
-    """Bring back an edit that was undone, and all that was made together with it.
+    """Redo an edit that was undone, and all edits made together with it.
 
-    `among` and what it raises are those of `undo_step`.
+    `among` and the errors raised are those of `undo_step`.
     """
     entries = plan_redo(store, journal, edit_id=edit_id, among=among)
     return _change(store, journal, entries, who=who, kind="redo")
@@ -114,7 +114,7 @@ def _change(
     assert batch is not None
     try:
         try:
-            # Check again, now that nobody else can be writing.
+            # Check again, now that nobody else can write.
             _must_be(store, entries)
         except ConflictError:
             journal.roll_back_all(batch)

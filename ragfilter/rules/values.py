@@ -45,7 +45,7 @@ COMMON = frozenset((
 _TOKEN = re.compile(
     r"(?<![\w.])-?\d+(?:\.\d+)+(?!\w)|(?<![\w.])-?\d+(?!\w)|[^\W_]+(?:['-][^\W_]+)*|\S"
 )
-# Longer runs of digits count nothing, and Python reads no more than some thousands.
+# Longer runs of digits do not count anything, and Python limits the digits it parses.
 _NUMBER = re.compile(r"-?\d{1,15}$")
 _POINTED = re.compile(r"-?\d+(?:\.\d+)+$")
 _CODE = re.compile(r"[a-z]{1,3}\d{1,4}$")
@@ -65,8 +65,8 @@ _UNTIL = ("-", "to", "through")
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """`first` to `last` (equal, where it is no range), as a text writes it: 6, 4-6, 7th, iv. What
-    has a point (2.10) and codes (q1, x200) are kept as text."""
+    """A number from `first` to `last` (equal if it is not a range), as written in a text: 6, 4-6,
+    7th, iv. Numbers with a point (2.10) and codes (q1, x200) are kept as text."""
 
     first: int | str
     last: int | str
@@ -75,9 +75,9 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A number and what it counts: ``("armor", "class")`` and ``-6``; none, where it tells
-    something by itself. `last` ends a range; `written` is how the title has it, where not in
-    figures; `after`: "7th level", "3 days"."""
+    """A number and what it counts, such as ``("armor", "class")`` and ``-6``. `words` is empty if
+    the number is distinctive by itself. `last` ends a range; `written` is the form in the title, if
+    not in digits; `after`: "7th level", "3 days"."""
 
     words: tuple[str, ...]
     number: int | str
@@ -91,7 +91,7 @@ class Value:
 
     @property
     def each(self) -> Sequence[int | str]:
-        """The numbers in it; none for a very wide range."""
+        """The numbers in the value; empty for a very wide range."""
         if self.last is None or isinstance(self.number, str):
             return (self.number,)
         return range(self.number, self.last + 1) if self.last - self.number < WIDEST else ()
@@ -103,7 +103,7 @@ class Value:
 
 
 def tokens(text: str) -> tuple[str, ...]:
-    """Words, numbers and signs of normalised `text`."""
+    """The words, numbers and signs of normalised `text`."""
     return tuple(_TOKEN.findall(normalise(text)))
 
 
@@ -112,8 +112,8 @@ def is_number(token: str) -> bool:
 
 
 def parts(text: str) -> tuple[str | Number, ...]:
-    """Words and signs of normalised `text`, and its numbers: a range is one. The end of a line is
-    a sign, and the cells of a table stand behind their headings."""
+    """The words and signs of normalised `text`, and its numbers, with a range as one. A line end is
+    a sign, and the cells of a table follow their headings."""
     found = tokens(_LINE.sub(f" {LINE_END} ", unfold(text.strip())))
     made: list[str | Number] = []
     at = 0
@@ -130,12 +130,12 @@ def parts(text: str) -> tuple[str | Number, ...]:
 
 
 def mask(text: str) -> tuple[str, ...]:
-    """`text` with a ``#`` for every number: titles of one pattern have the same."""
+    """`text` with ``#`` for every number, the same for all titles of one pattern."""
     return tuple("#" if isinstance(part, Number) else part for part in parts(text))
 
 
 def values(text: str) -> tuple[Value, ...]:
-    """The numbers of `text` that words say something about, in order. A date is none."""
+    """The numbers in `text` that words describe, in order. Dates are skipped."""
     every = parts(text)
     found = (value_at(every, at) for at in range(len(every)))
     return tuple(value for value in found if value is not None)
@@ -144,8 +144,8 @@ def values(text: str) -> tuple[Value, ...]:
 def value_at(
     every: tuple[str | Number, ...], at: int, *, units: Collection[str] = ()
 ) -> Value | None:
-    """The number at a place of `parts`, with what it counts; None if nothing says that. That is
-    the words before it, where there are any and what follows is none of `units`."""
+    """The number at a place of `parts` with what it counts, None if nothing says so. That is the
+    words before it, unless there are none or one of `units` follows."""
     number = every[at]
     if not isinstance(number, Number) or _is_joined(every, at):
         return None
@@ -175,13 +175,13 @@ def value_at(
 
 
 def _begins_field(behind: Sequence[str | Number]) -> bool:
-    """Whether a word or two name the next value: in "Armor Class: 6 Hit Dice: 3" the 6 counts no
-    hits."""
+    """Whether one or two words name the next value: in "Armor Class: 6 Hit Dice: 3" the 6 does not
+    count hits."""
     return any(part in _SETS for part in behind[1:]) and all(map(_is_word, behind[:1]))
 
 
 def numbers(number: int | str) -> tuple[str, ...]:
-    """How a number is written: figures, and words up to twenty."""
+    """The ways to write a number: digits, and words up to twenty."""
     if isinstance(number, str):
         return (number,)
     size = abs(number)
@@ -195,7 +195,7 @@ def numbers(number: int | str) -> tuple[str, ...]:
 
 
 def ordinals(number: int | str) -> tuple[str, ...]:
-    """How a place in an order is written: 7th, seventh; none below the first."""
+    """The ways to write an ordinal: 7th, seventh; none below the first."""
     if isinstance(number, str) or number < 1:
         return ()
     ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number % 100 not in (11, 12, 13) else 0)
@@ -210,10 +210,10 @@ def acronym(words: Iterable[str]) -> str:
 
 
 def spellings(value: Value, contexts: Iterable[str], *, ordered: bool = False) -> tuple[str, ...]:
-    """How questions write a value. `contexts` are the ways to say what it counts ("armor class",
-    "ac"), an acronym among them also with dots and without a space. `ordered`: the number is
-    called by its place too ("7th level"). Each number of a range meets it. A year, or another
-    number from a thousand on, a version of three parts and a code need no words beside them. A
+    """The ways in which questions write a value. `contexts` are the names for what it counts
+    ("armor class", "ac"); an acronym is also written with dots and without a space. `ordered`: the
+    number is also used as an ordinal ("7th level"). Every number of a range matches. Years and
+    other numbers from a thousand, versions of three parts, and codes need no words next to them. A
     decimal does: 4.0 may be a version, a price or a grade."""
     made: list[str] = []
     for context in contexts:
@@ -224,13 +224,13 @@ def spellings(value: Value, contexts: Iterable[str], *, ordered: bool = False) -
             made.append(f"{context}{value.number}")
     number = str(value.number)
     if value.last is None and stands_alone(number):
-        # What holds it holds wherever it holds alone.
+        # Longer spellings with this number are redundant, because the number alone matches them.
         made = [*(each for each in made if number not in tokens(each)), number]
     return tuple(dict.fromkeys(made))
 
 
 def stands_alone(number: str) -> bool:
-    """Whether a number tells something without the words for what it counts: 2018, 2.1.3, q1."""
+    """Whether a number is distinctive without the words for what it counts: 2018, 2.1.3, q1."""
     if number.isdecimal():
         return int(number) >= TELLING
     is_version = number.count(".") > 1 and _POINTED.match(number) is not None
@@ -276,7 +276,8 @@ def _is_ordinal(written: str) -> bool:
 
 
 def _range_end(found: tuple[str, ...], at: int) -> int | None:
-    """Where the range ends that begins at `at`; None if none does. 2024-01-15 is none."""
+    """The end of the range that begins at `at`, None if there is none. 2024-01-15 is not a
+    range."""
     if at + 2 >= len(found) or not _is_whole(found[at]) or found[at + 1] not in _UNTIL:
         return None
     first, last = found[at], found[at + 2]
@@ -285,7 +286,7 @@ def _range_end(found: tuple[str, ...], at: int) -> int | None:
 
 
 def _is_joined(every: tuple[str | Number, ...], at: int) -> bool:
-    """Whether this number stands beside another, and neither tells something by itself, or a sign
+    """Whether this number is next to another one and neither is distinctive by itself, or a sign
     joins them: 4/6, 2024-01-15."""
 
     def number(place: int) -> str:

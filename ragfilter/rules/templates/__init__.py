@@ -1,4 +1,4 @@
-"""Prompt templates for drafting rules, one TOML file a content category.
+"""Prompt templates for drafting rules, one TOML file per content category.
 
 Source: Filtering, "Layer 1: Metadata Generation" and its problem categories.
 
@@ -11,9 +11,9 @@ prompt.holds       what the rule should hold, in words for the model
 example.title      a chunk's title
 example.rule       the rule for it, as JSON text
 
-Files are tried in the order of their names, and the first that fits is taken; one without patterns
-fits every chunk and is tried last. Files of a folder of one's own come before the packaged ones and
-replace those of the same name.
+Files are tried in alphabetical order, and the first that fits is used. A file without patterns fits
+every chunk and is tried last. The files of a custom folder are tried before the packaged ones and
+replace those with the same name.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ class Template:
 
 
 def packaged() -> tuple[Template, ...]:
-    """The templates that come with ragfilter, in the order in which they are tried."""
+    """The templates packaged with ragfilter, in the order in which they are tried."""
     return _read_folder(FOLDER)
 
 
 def with_folder(folder: Path) -> tuple[Template, ...]:
-    """The templates of `folder`, then the packaged ones of other names; one that fits every chunk
-    comes last. Raises InputError, naming the file: unreadable, or not a template."""
+    """The templates in `folder`, then the packaged ones with other names; one that fits every chunk
+    comes last. Raises InputError naming the file if it is unreadable or not a template."""
     own = _read_folder(folder)
     names = {template.category for template in own}
     every = [*own, *(template for template in packaged() if template.category not in names)]
@@ -74,8 +74,8 @@ def with_folder(folder: Path) -> tuple[Template, ...]:
 
 
 def write(folder: Path, category: str, text: str) -> Path:
-    """Keep `text` as the template of a category in `folder`, made where it is missing. Raises
-    InputError: not a name, not a template, or the file cannot be written."""
+    """Save `text` as a category's template in `folder`, which is created if necessary. Raises
+    InputError if the name or template is invalid, or the file cannot be written."""
     if not _NAME.fullmatch(category):
         raise InputError(
             f"{category!r} is not a valid category name.",
@@ -88,7 +88,7 @@ def write(folder: Path, category: str, text: str) -> Path:
 
 
 def recognise(chunk: Chunk, templates: Sequence[Template]) -> Template:
-    """The first template that fits. Raises InputError if none does."""
+    """The first template that fits the chunk. Raises InputError if none does."""
     for template in templates:
         if template.fits(chunk):
             return template
@@ -99,7 +99,8 @@ def recognise(chunk: Chunk, templates: Sequence[Template]) -> Template:
 
 
 def read(text: str, *, name: str) -> Template:
-    """The template in TOML text; `name` is its file's. Raises InputError naming file and key."""
+    """Parse a template from TOML text; `name` is the file's name. Raises InputError naming file and
+    key."""
     data = toml_files.parse(text, name)
     _known_keys(data, "", name)
     category = Path(name).name.removesuffix(SUFFIX)
