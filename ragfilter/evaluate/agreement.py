@@ -11,8 +11,8 @@ Grades = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Over the pairs that both have labelled. `kappa` is Cohen's, over relevant or not; None if
-    there is no pair, or chance alone would give full agreement."""
+    """The agreement over the pairs that both have labelled. `kappa` is Cohen's, over relevant or
+    not; None if there are no pairs, or if chance alone would give full agreement."""
 
     pairs: int
     agreed: int
@@ -20,7 +20,7 @@ class Agreement:
 
     @property
     def told(self) -> str:
-        """It in one sentence."""
+        """The agreement in one sentence."""
         if not self.pairs:
             return (
                 "No chunk is labelled by both people and the LLM, so their agreement is unknown: "

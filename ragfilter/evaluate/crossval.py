@@ -1,4 +1,4 @@
-"""Cross-validation: settings that were chosen on some queries are measured on others.
+"""Cross-validation: settings chosen on some queries are measured on others.
 
 A table holds a score for each query (row) and each candidate (column). Candidates are chosen by
 their mean over the other folds only. Intervals are bootstrapped over queries. Pure; numpy and
@@ -36,7 +36,7 @@ class Interval:
 def assign_folds(queries: int, folds: int) -> Choice:
     """The fold of each query, at random and of equal size; no more folds than queries.
 
-    Raises ValueError if there are not two of each: nothing could be held out.
+    Raises ValueError for fewer than two queries or folds, because nothing could be held out.
     """
     if min(queries, folds) < 2:
         raise ValueError("cross-validation needs at least two queries and two folds")
@@ -45,13 +45,13 @@ def assign_folds(queries: int, folds: int) -> Choice:
 
 
 def choose(table: Table) -> int:
-    """The candidate with the highest mean, the first among equals."""
+    """The candidate with the highest mean, the first of several."""
     means = table.mean(axis=0)
     return int(np.argmax(means >= means.max() - 1e-12))
 
 
 def held_out(table: Table, folds: Choice) -> Choice:
-    """For each query, the candidate that is best on the queries of all other folds."""
+    """For each query, the candidate that is best on the queries of the other folds."""
     chosen = np.empty(len(folds), dtype=np.intp)
     for fold in np.unique(folds):
         chosen[folds == fold] = choose(table[folds != fold])
@@ -59,14 +59,15 @@ def held_out(table: Table, folds: Choice) -> Choice:
 
 
 def pick(table: Table, chosen: Choice) -> Table:
-    """The score of each query under the candidate that was chosen for it."""
+    """The score of each query with the candidate chosen for it."""
     return np.take_along_axis(table, chosen[:, None], axis=1)[:, 0]
 
 
 def bootstrap(values: Table) -> Interval:
-    """The mean of one figure a query. Pass differences for an interval of a gain.
+    """The bootstrapped mean of one figure per query. Pass differences for the interval of a gain.
 
-    If all are equal, or there is one, the interval is that value: nothing is known about others.
+    If all values are equal, or there is only one, the interval is that value: nothing is known
+    about others.
     """
     mean = float(values.mean())
     if np.ptp(values) == 0:
@@ -81,8 +82,8 @@ def bootstrap(values: Table) -> Interval:
 
 
 def bootstrap_each(table: Table) -> tuple[Interval, ...]:
-    """The interval of every column, all with the same resamples of queries: seeded as `bootstrap`,
-    so that a column alone gives the same."""
+    """The interval of every column, with the same resamples of queries for all. Seeded as
+    `bootstrap`, so that a single column gives the same interval."""
     mean = table.mean(axis=0)
     if len(table) < 2:
         return tuple(Interval(float(m), float(m), float(m)) for m in mean)

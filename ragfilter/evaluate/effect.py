@@ -1,12 +1,12 @@
-"""The effect of a rule change on questions: which gain and lose which chunks, and how good the
-results are before and after.
+"""The effect of a rule change on questions: which of them gain and lose which chunks, and how good
+the results are before and after.
 
 Source: docs/design.md#rules. Pools are gathered once, and a change is only replayed over them. So
-it is tried before anything is saved. If a layer lacks something after the change (such as the
-rerank score of a chunk that was not asked about), it falls back as usual.
+its effect is known before anything is saved. If a layer lacks something after the change (such as
+the rerank score of a chunk that was not scored), it falls back as usual.
 
-A change that lets chunks in or keeps them out moves the chunks after them. So the effect is that on
-the whole kept list, and not only on the changed chunk.
+A change that lets chunks in or keeps them out moves the chunks after them. So the effect is
+measured on the whole kept list, and not only on the changed chunk.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FEW = 100
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Labelled questions, gathered once, and what each keeps: ready to be asked about changes."""
+    """Labelled questions with their pools, and what each keeps, ready to measure changes."""
 
     pools: Mapping[str, Pool]
     qrels: Qrels
@@ -40,7 +40,7 @@ class Labelled:
     book: RuleBook = field(compare=False)
 
     def effect(self, changes: Changes) -> Effect:
-        """What `changes` do to them."""
+        """The effect of `changes` on these questions."""
         return measure_effect(
             self.pools,
             self.qrels,
@@ -52,13 +52,13 @@ class Labelled:
         )
 
     def renew(self, chunks: Mapping[str, Chunk]) -> Labelled:
-        """The same with the rules that `chunks` (by id) have now."""
+        """The same questions with the current rules of `chunks` (by id)."""
         hits = (hit for pool in self.pools.values() for hit in (*pool.hits, *pool.reachable))
         known = ((hit.chunk, chunks[hit.id].rule) for hit in hits if hit.id in chunks)
         return self.with_changes({was.id: rule for was, rule in known if rule != was.rule})
 
     def with_changes(self, changes: Changes) -> Labelled:
-        """The same with other rules on some chunks."""
+        """The same questions with other rules on some chunks."""
         changed = {
             i: with_rules(pool, changes)
             for i, pool in self.pools.items()
@@ -103,7 +103,7 @@ class QueryEffect:
 @dataclass(frozen=True, slots=True)
 class Effect:
     """`rows` are the queries that change, those that lose relevant chunks first. `before` and
-    `after` are means over all `labelled` queries, None if there are none of them."""
+    `after` are means over all `labelled` queries, None if there are none."""
 
     queries: int
     labelled: int
@@ -113,7 +113,8 @@ class Effect:
 
     @property
     def loses_relevant(self) -> bool:
-        """Whether a labelled query would lose what it needs: saving asks once more."""
+        """Whether a labelled query would lose a relevant chunk; saving then asks for
+        confirmation."""
         return any(row.lost_relevant for row in self.rows)
 
 
@@ -127,10 +128,10 @@ def measure_effect(
     kept: Mapping[str, tuple[str, ...]] | None = None,
     book: RuleBook | None = None,
 ) -> Effect:
-    """What `changes` do to the queries of `pools` (by id), as `user` sees them. Pure.
+    """The effect of `changes` on the queries of `pools` (by id), as `user` sees them. Pure.
 
-    `kept` is what each query keeps before, `book` holds the rules of the pools: for a caller who
-    asks about many changes.
+    `kept` is what each query keeps before and `book` holds the rules of the pools, for callers that
+    measure many changes.
     """
     if book is None:
         book = _book(pools)
@@ -160,7 +161,7 @@ def measure_effect(
 
 
 def document(effect: Effect) -> dict[str, Any]:
-    """Plain values."""
+    """The effect as plain values."""
     return {
         "queries": effect.queries,
         "labelled": effect.labelled,
@@ -184,20 +185,20 @@ def document(effect: Effect) -> dict[str, Any]:
 
 
 def kept_ids(pool: Pool, settings: Settings, user: User, book: RuleBook) -> tuple[str, ...]:
-    """What the filter keeps of the pool, in order."""
+    """The ids that the filter keeps of the pool, in order."""
     return tuple(hit.id for hit in replay(pool, settings, user, book.scan(pool.query)).kept)
 
 
 def _book(pools: Mapping[str, Pool]) -> RuleBook:
-    """The rules of the pools, compiled once."""
+    """The rules of the pools, compiled and cached."""
     hits = (hit for pool in pools.values() for hit in (*pool.hits, *pool.reachable))
     return RuleBook(hit.chunk.rule for hit in hits if hit.chunk.rule)
 
 
 def _decides_otherwise(pool: Pool, changes: Changes, old: RuleBook, new: RuleBook) -> bool:
-    """Whether the changed rules say something else of a chunk in the pool: that it has one, that it
-    can be read, that it passes, that it holds and may be pinned. Elsewhere the result stays, and
-    need not be replayed."""
+    """Whether the changed rules affect any chunk in the pool: whether it has a rule, whether that
+    can be read, whether it passes, and whether it holds and may pin the chunk. Otherwise the result
+    stays the same and need not be replayed."""
     hits = [hit for hit in (*pool.hits, *pool.reachable) if hit.id in changes]
     if not hits:
         return False

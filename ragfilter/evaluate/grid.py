@@ -32,8 +32,8 @@ Points = Sequence[float] | Floats
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What comes into the cutoff for one query: the values in their order, how many of them are
-    pins, and each figure by the number of hits that the cutoff lets through (from 0)."""
+    """The cutoff's input for one query: the values in order, how many of them are pinned, and each
+    figure by the number of hits that the cutoff lets through (from 0)."""
 
     id: str
     values: Floats
@@ -44,7 +44,7 @@ class Ranking:
 def rankings(
     pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User = PUBLIC
 ) -> tuple[Ranking, ...]:
-    """What comes into the cutoff under these settings, whatever the cutoff's own are."""
+    """The cutoff's input with these settings, whatever the cutoff's own settings are."""
     base = settings.model_copy(update={"cutoff": ALL})
     return tuple(_ranking(i, pool, qrels[i], base, user) for i, pool in pools.items())
 
@@ -52,7 +52,7 @@ def rankings(
 def gap_cuts(
     ranked: Sequence[Ranking], cutoff: Cutoff, thresholds: Points, offsets: Points
 ) -> Counts:
-    """How many hits the strategy `gap` lets through: by query, threshold and offset."""
+    """How many hits the strategy `gap` lets through, by query, threshold and offset."""
     limits, best = np.asarray(offsets, dtype=np.float64), np.asarray(thresholds, dtype=np.float64)
     made = np.zeros((len(ranked), len(best), len(limits)), dtype=np.intp)
     for place, each in enumerate(ranked):
@@ -63,7 +63,7 @@ def gap_cuts(
         after, size = _cliff(looked, pins, first=1 if cutoff.skip_first else 0)
         free = looked[pins:]
         line = looked.min() + limits + EPSILON
-        # The first one beyond a line is the first beyond all before it. If none is, all stay.
+        # The first value beyond a line is beyond all values before it. If none is, all stay.
         first = np.searchsorted(np.maximum.accumulate(free), line, side="right")
         wished = np.where(
             (size >= np.maximum(best - EPSILON, 0.0))[:, None], after, (pins + first)[None, :]
@@ -74,7 +74,7 @@ def gap_cuts(
 
 
 def figures(ranked: Sequence[Ranking], cuts: Counts) -> dict[str, Floats]:
-    """The mean of every figure, for each setting of `cuts` (queries first)."""
+    """The mean of every figure for each setting of `cuts` (first axis: queries)."""
     return {
         name: np.mean([each.by_cut[name][cuts[place]] for place, each in enumerate(ranked)], axis=0)
         for name in FIGURES
@@ -82,7 +82,7 @@ def figures(ranked: Sequence[Ranking], cuts: Counts) -> dict[str, Floats]:
 
 
 def pareto(recall: Floats, tokens: Floats) -> list[int]:
-    """The settings (as flat places) than which none has more recall for as few tokens."""
+    """The flat indexes of the settings on the Pareto front of recall against tokens."""
     order = np.lexsort((-recall.ravel(), tokens.ravel()))
     front: list[int] = []
     reached = -1.0
@@ -94,8 +94,8 @@ def pareto(recall: Floats, tokens: Floats) -> list[int]:
 
 
 def _cliff(values: Floats, pins: int, *, first: int) -> tuple[int, float]:
-    """After which hit the largest gap lies that may be a cliff, and its size; −1 if none. The
-    `first` gaps (0 or 1) may not."""
+    """The hit after which the largest gap that may be a cliff lies, and its size; −1 if there is
+    none. The `first` gaps (0 or 1) are not considered."""
     gaps = np.diff(values)
     first = max(first, pins - 1)
     if len(gaps) <= first:
@@ -136,7 +136,7 @@ def _ranking(
 
 
 def scores_at(kept: Floats, found: Floats, relevant: int) -> dict[str, Floats]:
-    """Precision, recall and F as `metrics` has them."""
+    """Precision, recall and F as defined in `metrics`."""
     right = (kept == 0) * 1.0
     if not relevant:
         return {"precision": right, "recall": np.ones_like(kept), "f1": right, "f2": right}

@@ -31,8 +31,8 @@ Figures = Mapping[str, NDArray[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """The figures of every setting of one or two axes: x by row, y by column (one without y); NaN
-    if the settings refuse the values, such as a least above its most."""
+    """The figures of every setting of one or two axes: x by row, y by column (one column without
+    y). NaN if the settings refuse the values, such as a minimum above its maximum."""
 
     x: FieldInfo
     y: FieldInfo | None
@@ -41,36 +41,36 @@ class Map:
     figures: Figures
 
     def values(self, place: int) -> dict[str, float | int]:
-        """The settings at a flat place."""
+        """The settings at a flat index."""
         row, column = divmod(place, len(self.ys))
         made = {self.x.path: self.x.type(self.xs[row])}
         return made if self.y is None else made | {self.y.path: self.y.type(self.ys[column])}
 
     @property
     def places(self) -> list[int]:
-        """The flat places whose values the settings accept."""
+        """The flat indexes whose values the settings accept."""
         return [int(place) for place in np.flatnonzero(~np.isnan(self.figures["f1"]))]
 
     @property
     def refused(self) -> int:
-        """How many places have values that the settings refuse."""
+        """How many value pairs the settings refuse."""
         return len(self.xs) * len(self.ys) - len(self.places)
 
     def at(self, place: int) -> dict[str, float]:
-        """The mean of every figure at a flat place."""
+        """The mean of every figure at a flat index."""
         return {name: float(values.ravel()[place]) for name, values in self.figures.items()}
 
     def highest(self, figure: str) -> int:
-        """The flat place where a figure is highest, the first among equals."""
+        """The flat index where a figure is highest, the first of several."""
         flat = self.figures[figure].ravel()
         return int(np.argmax(flat >= np.nanmax(flat) - 1e-12))
 
     def front(self) -> list[int]:
-        """The flat places than which none has more recall for as few tokens."""
+        """The flat indexes of the Pareto front of recall against tokens."""
         return pareto(self.figures["recall"], self.figures["tokens"])
 
     def nearest(self, settings: Settings) -> int:
-        """The flat place nearest to the settings in force."""
+        """The flat index nearest to the current settings."""
         row = int(np.argmin(np.abs(np.array(self.xs) - settings.get(self.x.path))))
         if self.y is None:
             return row
@@ -78,14 +78,14 @@ class Map:
         return row * len(self.ys) + column
 
     def holds(self, settings: Settings) -> bool:
-        """Whether the settings in force are one of the places."""
+        """Whether the current settings are on the map."""
         there = self.values(self.nearest(settings))
         return all(settings.get(path) == value for path, value in there.items())
 
 
 def axes(settings: Settings) -> list[str]:
-    """The numeric settings that act with the layers in force, those of the cutoff first; never
-    empty, since the context has its budget."""
+    """The numeric settings that act with the current layers, those of the cutoff first. Never
+    empty, because the context layer has its budget."""
     found = []
     for layer in sorted(LAYERS, key=lambda layer: layer.name != "cutoff"):
         if layer.section and layer.enabled(settings) and layer.name not in ("clearance", "judge"):
@@ -97,13 +97,13 @@ def axes(settings: Settings) -> list[str]:
 
 
 def usual(paths: Sequence[str]) -> str:
-    """Which of the axes to begin with: what the strategy cuts by, else the first."""
+    """The default axis: the setting by which the strategy cuts, otherwise the first one."""
     own = (f"cutoff.{name}" for name in (*SHARES, *GRID))
     return next((path for path in own if path in paths), paths[0])
 
 
 def fast(settings: Settings, x: str, y: str) -> bool:
-    """Whether the map is worked out without replaying every setting."""
+    """Whether the map can be computed without replaying every setting."""
     return (
         settings.cutoff.enabled
         and settings.cutoff.strategy == "gap"
@@ -122,7 +122,7 @@ def make(
     *,
     progress: Progress | None = None,
 ) -> Map:
-    """Replay every pool under every pair of values that the settings accept."""
+    """Replay every pool with every pair of values that the settings accept."""
     n = FINE if fast(settings, x, y) else COARSE if y else LINE
     first, second = field(x), field(y) if y else None
     xs = _points(first, settings, n)
@@ -163,9 +163,9 @@ def _gap(
 
 
 def _points(info: FieldInfo, settings: Settings, n: int) -> tuple[float, ...]:
-    """Values from the lowest to what a slider offers, the one in force among them."""
+    """Values from the lowest to the slider's highest, including the current one."""
     low, high = float(info.low or 0), float(max(info.ceiling or 1, settings.get(info.path)))
-    # A budget from 50 to 32,000 tokens is decided among its hundreds.
+    # The interesting part of a budget from 50 to 32,000 tokens is in the hundreds.
     spaced = np.geomspace if low and high / low > MAGNITUDES else np.linspace
     # Only values that a slider can have.
     step = float(info.step or 1)
@@ -177,7 +177,7 @@ def _points(info: FieldInfo, settings: Settings, n: int) -> tuple[float, ...]:
 
 
 def _with(settings: Settings, values: dict[str, float | int]) -> Settings | None:
-    """The settings with these values; None if they refuse them."""
+    """The settings with these values; None if they are invalid."""
     try:
         return settings.with_values(values)
     except ValidationError:

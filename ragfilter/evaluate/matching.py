@@ -1,7 +1,7 @@
 """Finds two settings over one query set among the saved runs. Pure.
 
-A run measures many alternatives beside its own settings. So the wanted settings are often there
-already, as a row of another run.
+A run measures many alternatives to its own settings. So the wanted settings often already exist as
+a row of another run.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One query under both sides. `unlabelled` and `f1_most`: kept chunks without a label, and F1
-    if all of them were relevant."""
+    """One query with both sides. `unlabelled` is the number of kept chunks without a label, and
+    `f1_most` is F1 if all of them were relevant."""
 
     id: str
     query: str
@@ -41,32 +41,32 @@ class Change:
 
     @property
     def gain(self) -> float:
-        """What b does better."""
+        """How much better b is."""
         return self.f1[1] - self.f1[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """Two sides over the queries that both were measured with, those that changed most first."""
+    """Two sides over the queries that were measured for both, most changed first."""
 
     paired: Paired
     changes: tuple[Change, ...]
 
     @property
     def worst(self) -> Change | None:
-        """The severest single loss, None if there is none."""
+        """The largest loss of a single query, None if there is none."""
         lost = [each for each in self.changes if each.gain < 0]
         return min(lost, key=lambda each: each.gain, default=None)
 
     def mean(self, figure: str, side: int) -> float:
-        """The mean of a figure of one side, 0 or 1."""
+        """The mean of a figure for one side, 0 or 1."""
         values = [getattr(each, figure)[side] for each in self.changes]
         return float(sum(values) / len(values)) if values else 0.0
 
 
 def find(settings: Settings, wanted: Plan, runs: Iterable[Run]) -> Iterator[Found]:
-    """The rows that measured `settings` under the plan `wanted`, whose own settings do not matter.
-    A run of an earlier version may lack its row all the same."""
+    """The rows that measured `settings` under the plan `wanted`, whatever the plan's own settings
+    are. A run made by an earlier version may lack its row."""
     for run in runs:
         same = replace(run.plan, profile=wanted.profile, changes=wanted.changes)
         if not run.complete or same != wanted:
@@ -79,7 +79,7 @@ def find(settings: Settings, wanted: Plan, runs: Iterable[Run]) -> Iterator[Foun
 def duel(
     a: Sequence[QueryRecord], variant_a: str, b: Sequence[QueryRecord], variant_b: str
 ) -> Duel:
-    """B against A, query by query."""
+    """Compare b with a, query by query."""
     sides = [_by_id(a, variant_a), _by_id(b, variant_b)]
     made = compare(*({i: each["f1"] for i, each in side.items()} for side in sides))
     queries = {record.id: record.query for record in a}
@@ -91,7 +91,7 @@ def duel(
 
 
 def _by_id(records: Sequence[QueryRecord], variant: str) -> dict[str, dict[str, Any]]:
-    """What a `Change` tells of one variant, by query."""
+    """The values that a `Change` needs of one variant, by query."""
     if not records:
         return {}
     figures = figures_of(records, variant)

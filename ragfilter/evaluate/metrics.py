@@ -16,7 +16,7 @@ from ragfilter.extras import extra
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Each 0..1."""
+    """Each score is between 0 and 1."""
 
     precision: float
     recall: float
@@ -39,7 +39,7 @@ def precision_recall_f1(kept: Collection[str], relevant: Collection[str]) -> Sco
 
 @lru_cache(maxsize=4096)
 def _scores(kept: int, relevant: int, both: int) -> Scores:
-    """Of sets of these sizes. Which ids they hold makes no difference."""
+    """The scores of sets of these sizes. Which ids the sets hold makes no difference."""
     with extra("eval"):
         from ir_measures import Qrel, ScoredDoc, SetF, SetP, SetR, calc_aggregate
 
@@ -55,17 +55,17 @@ def relevant_of(labels: Mapping[str, int]) -> frozenset[str]:
 
 
 def unlabelled_of(kept: Iterable[str], labels: Mapping[str, int]) -> frozenset[str]:
-    """The chunks that have no label. They count as irrelevant."""
+    """The chunks without a label, which count as irrelevant."""
     return frozenset(i for i in kept if i not in labels)
 
 
 def f1_at_most(kept: Collection[str], labels: Mapping[str, int]) -> float:
-    """F1 of the ids in `kept` if all of them without a label were relevant."""
+    """F1 of the ids in `kept` if all unlabelled ones were relevant."""
     return precision_recall_f1(kept, relevant_of(labels) | unlabelled_of(kept, labels)).f1
 
 
 def mean_of(scores: Sequence[Scores]) -> Scores | None:
-    """Means of each; None of none."""
+    """The mean of each score; None for an empty sequence."""
     if not scores:
         return None
     return Scores(
@@ -76,10 +76,10 @@ def mean_of(scores: Sequence[Scores]) -> Scores | None:
 
 
 def noise_reduction(irrelevant: Iterable[tuple[int, int]]) -> float | None:
-    """The share of irrelevant chunks that is gone, over pairs of before and after.
+    """The share of irrelevant chunks that was removed, over pairs of before and after.
 
-    Chunks of several queries are counted together. None if there were none before, and negative
-    where there are more after.
+    Chunks of several queries are counted together. None if there were none before, and negative if
+    there are more after.
     """
     pairs = list(irrelevant)
     before, after = sum(b for b, _ in pairs), sum(a for _, a in pairs)

@@ -23,8 +23,8 @@ EXACT = 12
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """`gain` is b − a; `changes` are the queries by size of their change, the largest first;
-    `worst` is the severest single loss. `p_value` is two-sided."""
+    """`gain` is b − a. `changes` are the queries by size of their change, largest first; `worst` is
+    the largest loss of a single query. `p_value` is two-sided."""
 
     queries: int
     wins: int
@@ -40,7 +40,7 @@ class Paired:
 
 
 def compare(a: Mapping[str, float], b: Mapping[str, float]) -> Paired:
-    """The queries that both have, by id."""
+    """Compare two sides by query id, over the queries that both have."""
     ids = [i for i in a if i in b]
     if not ids:
         return Paired(0, 0, 0, 0, Interval(0.0, 0.0, 0.0), 1.0, ())
@@ -58,8 +58,8 @@ def compare(a: Mapping[str, float], b: Mapping[str, float]) -> Paired:
 
 
 def permutation_p(apart: NDArray[np.float64]) -> float:
-    """How probable a mean difference at least this far from 0 is if both sides are alike: signs are
-    exchanged at random, or all of them where few queries differ. 1 if fewer than two do."""
+    """The probability of a mean difference at least this far from 0 if both sides are alike. Signs
+    are flipped at random, or exhaustively if few queries differ. 1 for fewer than two queries."""
     differing = apart[np.abs(apart) > SAME]
     if len(differing) < 2:
         return 1.0
@@ -75,7 +75,7 @@ def permutation_p(apart: NDArray[np.float64]) -> float:
 
 
 def document(made: Paired) -> dict[str, Any]:
-    """Plain values."""
+    """The comparison as plain values."""
     return {
         "queries": made.queries,
         "wins": made.wins,

@@ -1,4 +1,4 @@
-"""Query sets and labels to and from files: BEIR, TREC, CSV, or a question a line."""
+"""Query sets and labels to and from files: BEIR, TREC, CSV, or one question per line."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ ID = ("_id", "id", "query_id", "query-id")
 
 
 def read_questions(path: Path) -> dict[str, str]:
-    """Query id → question, in file order, by the file's ending: .csv with a column text (or query,
-    or question) and perhaps one of ids, .txt with a question a line, or else BEIR's JSONL. A
-    question without an id gets one from its text. Raises InputError.
-    """
+    """Query id → question, in file order. The format depends on the file's ending: .csv with a
+    column text (or query, or question) and optionally one with ids, .txt with one question per
+    line, otherwise BEIR's JSONL. A question without an id gets one made from its text. Raises
+    InputError."""
     match path.suffix.lower():
         case ".csv":
             found = _from_csv(path)
@@ -39,8 +39,8 @@ def read_questions(path: Path) -> dict[str, str]:
 
 
 def write(labels: Labels, folder: Path, form: Form) -> tuple[Path, Path]:
-    """Write questions and labels into a folder, made where it is missing: queries.jsonl, and
-    qrels.tsv (BEIR) or qrels.txt (TREC). Returns both. Raises InputError."""
+    """Write questions and labels into a folder, which is created if necessary: queries.jsonl, and
+    qrels.tsv (BEIR) or qrels.txt (TREC). Returns both paths. Raises InputError."""
     queries = folder / "queries.jsonl"
     qrels = folder / ("qrels.tsv" if form == "beir" else "qrels.txt")
     asked = [{"_id": i, "text": text} for i, text in labels.queries.items()]
@@ -52,7 +52,7 @@ def write(labels: Labels, folder: Path, form: Form) -> tuple[Path, Path]:
 
 def as_labels(queries: Mapping[str, str], qrels: Qrels) -> list[tuple[str, str, int]]:
     """Question, chunk id and grade of every label of these queries. Two queries with the same text
-    are one question, whose higher grade counts."""
+    are one question, with the higher grade."""
     found: dict[tuple[str, str], int] = {}
     for i, text in queries.items():
         for chunk_id, grade in qrels.get(i, {}).items():

@@ -25,8 +25,9 @@ UNLABELLED = -1
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What one variant kept of one query. `dcg` is the discounted gain of the kept chunks in their
-    order; `ms` is what its layers took, without the search (0 for a plain search: it has none)."""
+    """What one variant kept for one query. `dcg` is the discounted gain of the kept chunks in
+    order; `ms` is the time its layers took, without the search (0 for a plain search, which has no
+    layers)."""
 
     chunks: int
     relevant: int
@@ -38,8 +39,8 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The first `DEEPEST` of the unfiltered ranking: distance, grade (`UNLABELLED` where there is
-    no label), and estimated tokens of the chunks up to there."""
+    """The first `DEEPEST` chunks of the unfiltered ranking: distance, grade (`UNLABELLED` without a
+    label), and cumulative estimated tokens."""
 
     distances: tuple[float, ...]
     grades: tuple[int, ...]
@@ -48,9 +49,9 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class QueryRecord:
-    """One query. `relevant` counts its relevant chunks, `ideal` is the discounted gain of all of
-    them in the best order. `lost` counts those that the pool holds and the settings in force drop,
-    however far down. `kept` holds every variant by name; `waiting`: a layer lacked something."""
+    """One query. `relevant` is the number of relevant chunks, and `ideal` is their discounted gain
+    in the best order. `lost` is how many of them the pool holds and the run's settings drop, at any
+    rank. `kept` holds every variant by name; `waiting`: a layer lacked something."""
 
     id: str
     query: str
@@ -69,13 +70,14 @@ def record(
     variants: Sequence[Variant],
     user: User = PUBLIC,
 ) -> QueryRecord:
-    """Replay the pool under every variant and count. Raises ValueError: no settings in force."""
+    """Replay the pool with every variant and count. Raises ValueError if the run's own settings are
+    missing."""
     in_force = next((v.settings for v in variants if v.name == IN_FORCE), None)
     if in_force is None:
         raise ValueError("the current settings are not among the variants")
     relevant = {i for i, grade in labels.items() if grade > 0}
     ranking = unfiltered(pool, deep(in_force), user)
-    # Variants with the same settings share the very same value.
+    # Variants with equal settings share one object.
     replayed: dict[int, tuple[Result, Kept]] = {}
     kept: dict[str, Kept] = {}
     steps: Steps = {}
@@ -107,23 +109,23 @@ def record(
 
 @lru_cache(maxsize=8)
 def deep(settings: Settings) -> Settings:
-    """The settings with an unfiltered k that goes as far down as anything is looked for."""
+    """The settings with an unfiltered k large enough for everything that is looked for."""
     return settings.with_values({"retrieval.k": DEEPEST})
 
 
 def gain(grades: Sequence[int]) -> float:
-    """The discounted cumulative gain of chunks with these grades, in this order: the sum of
-    grade / log2(place + 1), as trec_eval has it. Unlabelled chunks gain nothing."""
+    """The discounted cumulative gain of chunks with these grades in this order: the sum of grade /
+    log2(place + 1), as in trec_eval. Unlabelled chunks gain nothing."""
     return sum(max(grade, 0) / log2(place + 1) for place, grade in enumerate(grades, start=1))
 
 
 def document(record: QueryRecord) -> dict[str, Any]:
-    """Plain values, to be saved."""
+    """The record as plain values, for storage."""
     return asdict(record)
 
 
 def read(document: Mapping[str, Any]) -> QueryRecord:
-    """The record that was saved."""
+    """The record from its stored values."""
     curve = {name: tuple(values) for name, values in document["curve"].items()}
     kept = {name: Kept(**values) for name, values in document["kept"].items()}
     return QueryRecord(**{**document, "curve": Curve(**curve), "kept": kept})
@@ -132,7 +134,7 @@ def read(document: Mapping[str, Any]) -> QueryRecord:
 def _count(
     hits: Sequence[Hit], labels: Mapping[str, int], ms: float, costs: dict[str, int]
 ) -> Kept:
-    """`costs` holds the tokens of the chunks that were counted before."""
+    """`costs` caches the tokens of chunks counted before."""
     for hit in hits:
         if hit.id not in costs:
             costs[hit.id] = tokens([hit])

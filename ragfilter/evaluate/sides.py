@@ -3,13 +3,13 @@
 Source: Intelligent Chunk Filtering, "Before/After Comparison Framework", "Experimental Tuning
 Process" and "Metrics to Track"; docs/design.md#judge-prompts.
 
-Every query is asked afresh under every side, since time is measured too:
+Every query is run again for every side, since time is measured too:
 
-- A measurement is one query under one side. They come query by query, so that whoever stops early
-  has every side of the finished queries; means are over the queries that every side has.
-- Milliseconds are those of the whole query (store, models, LLM). An answer of the judge that was
-  remembered counts with the tokens and milliseconds of the call that gave it.
-- Without labels there is no precision, recall and noise; tokens and times are there.
+- A measurement is one query for one side. They come query by query, so after an early stop the
+  finished queries have every side. Means are over the queries that every side has.
+- Milliseconds are those of the whole query (store, models, LLM). A cached answer of the judge
+  counts with the tokens and milliseconds of the original call.
+- Without labels there is no precision, recall or noise, only tokens and times.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One query under one side.
+    """One query for one side.
 
     `ids` are the kept chunks in order. None without labels are `scores`, `unlabelled` (kept chunks
     without a label, which count as irrelevant), `f1_most` (F1 if all of those were relevant),
@@ -79,8 +79,8 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class SideMeans:
-    """Means of one side over `queries`; precision to `unlabelled`, and the noise reduction, over
-    those that have labels. `fallbacks` are counted."""
+    """Means of one side over `queries`. Precision to `unlabelled`, and the noise reduction, are
+    over those that have labels. `fallbacks` is a count."""
 
     side: str
     queries: int
@@ -99,7 +99,7 @@ class SideMeans:
 
 
 def before_and_after(sides: Sequence[Side]) -> tuple[Side, ...]:
-    """`sides`, and before them an unfiltered search for every k among them."""
+    """`sides`, preceded by an unfiltered search for every k among them."""
     off = {f"{layer}.enabled": False for layer in SWITCHES if layer != "clearance"}
     by_k = {side.settings.retrieval.k: side.settings for side in reversed(sides)}
     plain = (Side(f"unfiltered, k {k}", by_k[k].with_values(off), plain=True) for k in sorted(by_k))
@@ -107,7 +107,7 @@ def before_and_after(sides: Sequence[Side]) -> tuple[Side, ...]:
 
 
 def prompt_sides(settings: Settings, variants: Sequence[str]) -> tuple[Side, ...]:
-    """The result without the judge, then judged with each prompt. Raises ValueError: an unknown
+    """The result without the judge, then judged with each prompt. Raises ValueError for an unknown
     variant."""
     on = settings.with_values({"judge.enabled": True})
     judged = (Side(name, on.with_values({"judge.prompt": name})) for name in variants)
@@ -121,7 +121,7 @@ def measure(
     backends: Backends,
     user: User = PUBLIC,
 ) -> Iterator[Measured]:
-    """Every query under every side, one after the other, as they are finished.
+    """Yield every query with every side as it is measured.
 
     Raises InputError if a side needs an LLM and none is configured, and what `retrieve.run`
     raises.
@@ -129,7 +129,7 @@ def measure(
     check(sides, backends.chat)
     for number, (query_id, text) in enumerate(queries.items()):
         if number == 0:
-            # What is loaded and read once is not the first side's cost.
+            # Load and read everything once first, so that it does not count for the first side.
             gather(text, sides[0].settings, backends, user)
         for side in sides:
             yield _measure(query_id, text, qrels.get(query_id), side, backends, user)
@@ -142,7 +142,7 @@ def check(sides: Iterable[Side], chat: ChatModel | None) -> None:
 
 
 def means(measured: Sequence[Measured], sides: Sequence[Side]) -> tuple[SideMeans, ...]:
-    """The means of every side, over the queries that all sides have. Empty where there is none."""
+    """The means of every side, over the queries that all sides have. Empty if there are none."""
     names = [side.name for side in sides]
     found: dict[str, set[str]] = {}
     for one in measured:
@@ -218,6 +218,6 @@ def _side_means(name: str, rows: Sequence[Measured]) -> SideMeans:
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    """The mean of those that are known; None of none."""
+    """The mean of the known values; None if there are none."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None

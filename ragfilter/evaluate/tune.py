@@ -42,9 +42,9 @@ BEFORE = "before"
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """Means over queries; `of` is the measure that was tuned, with its interval. `unlabelled`
-    counts the kept chunks without a label, which count as irrelevant; `f1_most` is F1 if all of
-    them were relevant."""
+    """Means over queries. `of` is the measure being tuned, with its interval. `unlabelled` is the
+    number of kept chunks without a label, which count as irrelevant; `f1_most` is F1 if all of them
+    were relevant."""
 
     precision: float
     recall: float
@@ -59,8 +59,8 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """How much better one is than the other, query by query; `of` is the measure's, positive where
-    it is better."""
+    """How much better one result is than another, per query. `of` is the gain in the measure being
+    tuned; positive is better."""
 
     f1: float
     f2: float
@@ -69,8 +69,8 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """One way to tune: what it is worth on held-out queries, alone, beside the best fixed k and
-    beside the settings before; and the settings that it chooses over all queries."""
+    """One way to tune: its means on held-out queries, its gain over the best fixed k and over the
+    previous settings, and the settings that it chooses using all queries."""
 
     means: Means
     gain: Gain
@@ -80,14 +80,14 @@ class Tuned:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What came out. All means are held out; `k` is the best over all queries.
+    """The result of tuning. All means are held out; `k` is the best over all queries.
 
-    `tuned` chooses among all candidates, and is the settings from before where that does no better
-    on held-out queries; `strategies` are each tuned alone. `over_strategies` is the gain of
-    `calibrated` over every other strategy. `dial`: by the share of relevant hits that the recall
-    dial was to keep, the share it kept on held-out queries. `why_not` says why nothing was learned.
-    `seen`: the settings from before were learned from labels, so that the figures before are better
-    than they would be elsewhere.
+    `tuned` chooses among all candidates, and keeps the previous settings if it does no better on
+    held-out queries; `strategies` are each tuned alone. `over_strategies` is the gain of
+    `calibrated` over every other strategy. `dial` maps the share of relevant hits that the recall
+    dial aims to keep to the share it kept on held-out queries. `why_not` says why nothing was
+    learned. `seen`: the previous settings were learned from labels, so their figures are better
+    here than they would be elsewhere.
     """
 
     target: Target
@@ -112,8 +112,8 @@ class Tuning:
         return tuned.gain.of.low > 0 and tuned.means.recall >= self.target.recall
 
     def only(self, strategy: str) -> Tuning:
-        """The same, with this strategy chosen whatever the others are worth. Raises KeyError for
-        one that was not tuned."""
+        """The same result with this strategy chosen, however the others compare. Raises KeyError if
+        the strategy was not tuned."""
         return replace(self, tuned=self.strategies[strategy])
 
 
@@ -129,10 +129,11 @@ def tune(
     provenance: Provenance = Provenance(),
     progress: Progress | None = None,
 ) -> Tuning:
-    """The settings that serve `target` best, and what tuning so is worth on held-out queries.
+    """Find the settings that serve `target` best, and measure on held-out queries how good they
+    are.
 
-    `pools` are gathered with `gathering(settings)`; every query has labels. Of `settings` only the
-    cutoff and the quality layer change. Raises ValueError for fewer than two queries or folds.
+    `pools` are gathered with `gathering(settings)`, and every query has labels. Only the cutoff and
+    the quality layer of `settings` change. Raises ValueError for fewer than two queries or folds.
     """
     n = len(pools)
     assigned = assign_folds(n, folds)
@@ -175,7 +176,7 @@ def tune(
     before = {name: table[:, 0] for name, table in swept.items()}
     seen = bool(settings.cutoff.calibration) or origin(settings) is not None
     if not seen:
-        # First, so that nothing changes for what is as good.
+        # First, so that the settings do not change for candidates that are only as good.
         groups = {BEFORE: {name: table[:, :1] for name, table in swept.items()}, **groups}
         alone, chosen = {BEFORE: before, **alone}, {BEFORE: settings, **chosen}
     after = _held_out(groups, lessons, alone, assigned, target)
@@ -183,7 +184,7 @@ def tune(
     if BEFORE in alone and not target.choose(
         {f: np.stack([before[f], after[f]], axis=1) for f in CHOSEN_BY}
     ):
-        # Tuning serves held-out queries no better than to leave things as they are.
+        # Tuning does no better on held-out queries than leaving the settings as they are.
         name, after = BEFORE, before
 
     def of(rows: Rows, settings: Settings) -> Tuned:
@@ -208,7 +209,7 @@ def tune(
 
 
 def _recorded(settings: Settings, pool: Pool, queries: int, provenance: Provenance) -> Settings:
-    """The settings with what their cutoff was tuned on; `pool` is any of those."""
+    """The settings with a record of what their cutoff was tuned on; `pool` is any of those used."""
     quality, cutoff = settings.quality, settings.cutoff
     reads = [n for n in strategy(cutoff.strategy).reads if n in GRID or n in SHARES]
     made = TunedOn(
@@ -226,7 +227,7 @@ def _recorded(settings: Settings, pool: Pool, queries: int, provenance: Provenan
 
 
 def _with_dial(settings: Settings, dial: Mapping[str, float]) -> Settings:
-    """Calibrated settings that say what the recall dial kept on held-out queries."""
+    """Calibrated settings that record what the recall dial kept on held-out queries."""
     known = read(settings.cutoff.calibration)
     shares = {share: round(kept, 3) for share, kept in dial.items()}
     told = known.model_copy(update={"held_out": shares})
@@ -240,8 +241,8 @@ def _held_out(
     folds: Choice,
     target: Target,
 ) -> Rows:
-    """Every figure of each query if the strategy, too, is chosen without its fold; `alone` is what
-    each is worth tuned alone."""
+    """Every figure of each query if the strategy, too, is chosen without its fold. `alone` has the
+    figures of each strategy tuned alone."""
     made = {figure: np.zeros(len(folds)) for figure in FIGURES}
     for fold in np.unique(folds):
         out = folds == fold
@@ -253,10 +254,10 @@ def _held_out(
 
 
 def _best(groups: Mapping[str, Tables], learned: Learned | None, target: Target) -> str:
-    """The strategy that serves the target best on held-out queries among these.
+    """The strategy among these that serves the target best on held-out queries.
 
-    Each counts with what it is worth held out: the best of a hundred candidates looks better than
-    it is, and what was learned is no candidate of a hundred.
+    Each is judged by its held-out figures: the best of a hundred candidates looks better than it
+    is, while what was learned is not chosen from a hundred.
     """
     n = len(next(iter(groups.values()))["f1"])
     honest: dict[str, Rows] = {
@@ -273,7 +274,7 @@ def _best(groups: Mapping[str, Tables], learned: Learned | None, target: Target)
 
 
 def _oracle(ranked: Tables, labels: Sequence[Mapping[str, int]], target: Target) -> Rows:
-    """The best prefix of each query; where nothing is relevant, that is the empty one."""
+    """The best prefix of each query; if nothing is relevant, that is the empty one."""
     empty = nothing(labels)
     orders = {name: np.hstack([table, empty[name]]) for name, table in ranked.items()}
     return _pick(orders, np.argmax(orders[target.oracle], axis=1))
