@@ -1,8 +1,8 @@
-"""A question made ready to be replayed with rules removed, as the matrix of rules does. Pure.
+"""Prepares a question for replays with rules removed, as the matrix of rules needs. Pure.
 
 *Retrieved* is what a search for the next chunks whose rules hold goes through: the hits down to the
-last that a later layer can look at, and those behind it that their rule pins. What else lies there
-a rule may block as well, to no effect.
+last one that a later layer can look at, and hits behind it that are pinned by their rule. A rule
+may also block other chunks there, to no effect.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ragfilter.settings.schema import Settings
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question made ready: `seen` are the hits retrieved that the user sees. `kept` and `scores`
-    are those with every rule in force.
+    """A prepared question. `seen` are the retrieved hits that the user may see. `kept` and `scores`
+    are those with all rules applied.
 
-    A rule that blocks and is removed lets its chunks join the `survivors` of the rules, and changes
-    nothing else: what is pinned, and what the layers `behind` may look at, stays. `blocked` has
-    by id how many survivors stand before a chunk, and the chunk without its rule.
+    Removing a rule that blocks lets its chunks join the `survivors` of the rules, and changes
+    nothing else: what is pinned, and what the layers `behind` may look at, stays the same.
+    `blocked` has by id how many survivors come before a chunk, and the chunk without its rule.
     """
 
     id: str
@@ -51,10 +51,11 @@ class Asked:
     waiting: bool = False
 
     def let_pass(self, freed: Sequence[str]) -> tuple[tuple[str, ...], bool]:
-        """What is kept where the rules of `freed`, blocked and in the order retrieved, do not
-        count, and whether a layer waits for something."""
+        """What is kept if the rules of `freed` (blocked ids, in retrieval order) do not count, and
+        whether a layer lacks something."""
         if self.settings.judge.enabled:
-            # Its expansions reach what was not retrieved, where rules count as well.
+            # The judge's expansions reach chunks that were not retrieved, where rules count as
+            # well.
             return self.with_rules(dict.fromkeys(freed))
         hits = list(self.survivors)
         for place, hit in reversed([self.blocked[i] for i in freed]):
@@ -63,25 +64,25 @@ class Asked:
         return _ids(kept), bool(needs)
 
     def with_rules(self, rules: Mapping[str, str | None]) -> tuple[tuple[str, ...], bool]:
-        """The same with other rules on some chunks: a rule that holds may pin its chunks."""
+        """The same with other rules on some chunks; a rule that holds may pin its chunks."""
         changed = with_rules(self.pool, rules)
         result = replay(changed, self.settings, self.user, self.scan)
         return _ids(result.kept), bool(result.needs)
 
     def ruled_by(self, rule: str) -> frozenset[str]:
-        """The ids of all that has this rule, also of what lies behind: where the first of them are
-        no longer pinned, the next would be."""
+        """The ids of all chunks with this rule, including those that were not retrieved: if the
+        first of them are no longer pinned, the next would be."""
         hits = (*self.pool.hits, *self.pool.reachable)
         return frozenset(hit.id for hit in hits if hit.chunk.rule == rule)
 
 
 def ready(pools: Mapping[str, Pool], qrels: Qrels, settings: Settings, user: User) -> list[Asked]:
-    """The questions of `pools` (by id). Rules count also if `settings` leave them off."""
+    """Prepare the questions of `pools` (by id). Rules count even if `settings` switch them off."""
     settings = settings.with_values({"query_must.enabled": True})
     user = viewer(user, settings)
     if not settings.judge.enabled:
-        # Nothing hidden is left, so that clearance need not be asked over and over. A judge's
-        # prompt tells what it was made of, so there the pool stays as it was asked about.
+        # Nothing hidden is left, so clearance need not be checked again and again. A judge's prompt
+        # depends on the whole pool, so with a judge the pool stays as it was.
         pools = {i: visible(pool, user) for i, pool in pools.items()}
         settings = settings.with_values({"clearance.enabled": False})
         user = viewer(user, settings)
@@ -113,7 +114,7 @@ def _prepare(
     inputs = LayerInput(settings, pool, scan, user, explain=False)
     step = on[at].apply(hits, inputs)
     seen = _seen(hits, pool, settings, scan)
-    # No layer looks at what lies behind, but for pins, which the later ones put first.
+    # Later layers look at none of the hits behind, except pinned ones, which they put first.
     found = {hit.id for hit in seen}
     seen += [hit for hit in step.hits if hit.id in step.pinned and hit.id not in found]
     found.update(step.pinned)
@@ -137,8 +138,8 @@ def _prepare(
 
 
 def _seen(hits: Iterable[Hit], pool: Pool, settings: Settings, scan: Scan) -> list[Hit]:
-    """The hits down to the last that a later layer can look at. The sides of a comparison may be
-    pinned, and then take nobody's place."""
+    """The hits down to the last one that a later layer can look at. The sides of a comparison may
+    be pinned, and then take nobody's place."""
     sides = {i for e in pool.entities for i in e.ids} if settings.entities.enabled else set()
     wanted = used(settings)
     seen = []

@@ -1,8 +1,8 @@
 """The baseline of a gate: what every query reached, and whether it still does. Pure.
 
 A broad drop is a drop of the mean that is larger than allowed and that a paired permutation test
-does not put down to chance. A severe loss is that of a single query, which a mean would hide.
-Recall and F1 are always checked for severe losses. The file is small and byte-stable, so that it
+does not attribute to chance. A severe loss is a large loss of a single query, which a mean would
+hide. Recall and F1 are always checked for severe losses. The file is small and byte-stable, so it
 can be kept in git.
 """
 
@@ -43,7 +43,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What every query reached: figure by query id."""
+    """The figures that every query reached, by query id."""
 
     about: About
     queries: Mapping[str, Mapping[str, float]]
@@ -51,9 +51,9 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A figure beside the baseline, over the queries that both have. `drop` is baseline − now; its
-    mean may drop by `allowed`, or by anything where that is None. `severe` are the queries that
-    alone lost `SEVERE` (of 1) or more, the worst first."""
+    """A figure compared with the baseline, over the queries that both have. `drop` is baseline −
+    now; its mean may drop by `allowed`, or by anything if that is None. `severe` are the queries
+    that lost `SEVERE` (of 1) or more, worst first."""
 
     figure: str
     allowed: float | None
@@ -89,8 +89,8 @@ def of_rows(rows: Sequence[QueryRow], about: About) -> Baseline:
 def check_drops(
     baseline: Baseline, rows: Sequence[QueryRow], allowed: Mapping[str, float]
 ) -> tuple[Drop, ...]:
-    """Every figure of `allowed`, and those of `DEFAULT_DROPS`, beside the baseline. Raises
-    InputError if they share no query."""
+    """Compare every figure of `allowed`, and those of `DEFAULT_DROPS`, with the baseline. Raises
+    InputError if they have no queries in common."""
     both = [row for row in rows if row.id in baseline.queries]
     if not both:
         raise _refused("None of the baseline's queries is among the labelled queries.")
@@ -99,7 +99,7 @@ def check_drops(
 
 
 def stale(baseline: Baseline, about: About) -> tuple[str, ...]:
-    """In which respects the baseline belongs to something else, in words."""
+    """The respects in which the baseline belongs to something else, in words."""
     then, now = asdict(baseline.about), asdict(about)
     names = {
         "collection": "another collection",
@@ -112,13 +112,13 @@ def stale(baseline: Baseline, about: About) -> tuple[str, ...]:
 
 
 def dumps(baseline: Baseline) -> str:
-    """The file: the same figures always give the same bytes."""
+    """The file's content; the same figures always give the same bytes."""
     tree = {**asdict(baseline.about), "queries": dict(baseline.queries)}
     return json.dumps(tree, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def read(path: Path) -> Baseline:
-    """A baseline from its file. Raises InputError."""
+    """Read a baseline from its file. Raises InputError."""
     try:
         tree: Any = json.loads(path.read_text(encoding="utf-8"))
         queries = {
@@ -133,7 +133,8 @@ def read(path: Path) -> Baseline:
 
 
 def _finite(value: Any) -> float:
-    """A figure of a baseline. Raises ValueError for one that no comparison would ever break."""
+    """A figure of a baseline. Raises ValueError for NaN and infinities, which no comparison would
+    ever break."""
     number = float(value)
     if not math.isfinite(number):
         raise ValueError(value)

@@ -1,5 +1,5 @@
-"""Labelled queries in BEIR form: `queries.jsonl` (`_id`, `text`) and `qrels.tsv` (three columns);
-also TREC's qrels (four columns, of which the second is ignored).
+"""Labelled queries in BEIR's format: `queries.jsonl` (`_id`, `text`) and `qrels.tsv` (three
+columns); also TREC's qrels (four columns, of which the second is ignored).
 
 Source: docs/design.md#formats. A label of 1 or more means relevant, 0 means judged and not
 relevant. TREC's negative grades (junk, spam) are read as 0.
@@ -33,12 +33,11 @@ class Labels:
 
     @property
     def labelled(self) -> Queries:
-        """Those queries that have labels."""
+        """The queries that have labels."""
         return {i: text for i, text in self.queries.items() if i in self.qrels}
 
     def check_relevant(self) -> None:
-        """Raises InputError if nothing at all is labelled relevant: no figure means anything
-        then."""
+        """Raise InputError if nothing is labelled relevant, since no figure would mean anything."""
         if not any(label > 0 for labels in self.qrels.values() for label in labels.values()):
             raise InputError(
                 "No chunk is labelled as relevant, so there is nothing to measure.",
@@ -47,9 +46,9 @@ class Labels:
 
 
 def read(queries: Path, qrels: Path) -> Labels:
-    """Both files. Labels of queries that are not in `queries` are left out, with a warning.
+    """Read both files. Labels of queries that are not in `queries` are left out, with a warning.
 
-    Raises InputError that names file and line, also if no query has a label.
+    Raises InputError naming file and line, also if no query has a label.
     """
     texts = read_queries(queries)
     return Labels(texts, known(texts, read_qrels(qrels), queries, qrels))
@@ -58,8 +57,8 @@ def read(queries: Path, qrels: Path) -> Labels:
 def known(
     texts: Queries, labels: Qrels, queries: Path, qrels: Path, *, tell: Tell = log.warning
 ) -> Qrels:
-    """The labels of the queries in `texts`; the others are left out, with a warning to `tell` that
-    names both files. Raises InputError if none is left."""
+    """The labels of the queries in `texts`. Others are left out, with a warning to `tell` naming
+    both files. Raises InputError if none are left."""
     strangers = [i for i in labels if i not in texts]
     if strangers:
         tell(
@@ -99,8 +98,8 @@ def read_queries(path: Path) -> dict[str, str]:
 
 
 def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, int]]:
-    """Query id → chunk id → label; the header is optional. A label that is repeated counts once,
-    with a warning to `tell`. Raises InputError, also if one chunk has two labels for a query."""
+    """Query id → chunk id → label; the header is optional. A repeated label counts once, with a
+    warning to `tell`. Raises InputError, also if a chunk has two different labels for a query."""
     labels: dict[str, dict[str, int]] = {}
     repeated: list[int] = []
     for number, line in _lines(path):
@@ -140,7 +139,7 @@ def read_qrels(path: Path, *, tell: Tell = log.warning) -> dict[str, dict[str, i
 
 
 def _trec(line: str) -> list[str]:
-    """Query, chunk and label of a TREC line; empty if it is none."""
+    """Query, chunk and label of a line in TREC's format; empty if it is not one."""
     cells = line.split()
     is_trec = len(cells) == 4 and _whole(cells[1]) is not None and _whole(cells[3]) is not None
     return [cells[0], cells[2], cells[3]] if is_trec and line.count("\t") != 2 else []

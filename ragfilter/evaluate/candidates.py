@@ -1,4 +1,4 @@
-"""What tuning tries: every strategy with values of the settings that it cuts by. Pure."""
+"""The candidates for tuning: every strategy with values for the settings it cuts by. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GRID: Mapping[str, tuple[float, ...]] = {
     "b_extra": (0, 1, 3),
     "relative_offset": (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5),
 }
-# Distances have a scale, so these are shares of the way from the best hit to the background.
+# Distances have a scale, so these are fractions of the way from the best hit to the background.
 SHARES: Mapping[str, tuple[float, ...]] = {
     "gap_threshold": (0.05, 0.1, 0.15, 0.2, 0.3),
     "distance_offset": (0.1, 0.2, 0.3, 0.4, 0.5, 0.7),
@@ -33,7 +33,7 @@ SHARES: Mapping[str, tuple[float, ...]] = {
 def gathering(settings: Settings, *, rerank: bool) -> Settings:
     """The settings to gather with, so that the pools hold all that the candidates need."""
     ready = _reranking(settings, DEPTH) if rerank else settings
-    # Nobody waits for one answer here, and a score that comes late is no failure.
+    # Nobody is waiting for an answer here, so a late score is not a failure.
     return ready.with_values(
         {
             "quality.reranker_timeout_ms": 600_000,
@@ -45,14 +45,14 @@ def gathering(settings: Settings, *, rerank: bool) -> Settings:
 def candidates(
     settings: Settings, pools: Iterable[Pool], *, rerank: bool
 ) -> dict[str, tuple[Settings, ...]]:
-    """What is tried, by strategy: as the quality layer is set, without it, and always reranked.
-    What a strategy learns is no figure to try."""
+    """The candidates by strategy: with the quality layer as it is set, without it, and with
+    reranking always on. What a strategy learns is not a candidate."""
     spread = _spread(pools)
     return {
         spec.name: tuple(
             base.with_values(values)
             for base in bases(settings, rerank=rerank, depth=RERANKED)
-            # 1 − rerank score runs from 0 to 1, whatever the space.
+            # 1 − rerank score is between 0 and 1, whatever the space.
             for values in _grid(
                 spec.name, spec.reads, 1.0 if base.quality.mode == "always" else spread
             )
@@ -63,7 +63,7 @@ def candidates(
 
 
 def bases(settings: Settings, *, rerank: bool, depth: int) -> list[Settings]:
-    """What may come before the cutoff."""
+    """The alternatives for what comes before the cutoff."""
     first = settings.with_values(
         {"cutoff.enabled": True, "cutoff.calibration": "", "cutoff.tuned_on": ""}
     )
@@ -76,7 +76,8 @@ def bases(settings: Settings, *, rerank: bool, depth: int) -> list[Settings]:
 
 
 def _reranking(settings: Settings, depth: int) -> Settings:
-    """The same, with everything reranked that comes into the quality layer, and nothing dropped."""
+    """The same settings, with everything that enters the quality layer reranked and nothing
+    dropped."""
     quality = settings.quality
     depth = max(depth, quality.max_top_k)
     return settings.with_values(
@@ -96,7 +97,7 @@ def _reranking(settings: Settings, depth: int) -> Settings:
 
 
 def _spread(pools: Iterable[Pool]) -> float:
-    """The usual distance of the background from the best hit."""
+    """The typical distance of the background from the best hit."""
     distances = ([hit.distance for hit in pool.hits if hit.found_by == "query"] for pool in pools)
     return median([far_end(found) - min(found) for found in distances if found] or [1.0])
 
@@ -117,5 +118,5 @@ def _grid(name: str, reads: Sequence[str], spread: float) -> list[dict[str, Any]
 
 
 def _short(value: float) -> float:
-    """Two significant digits, within what the settings allow: nothing hangs on the third."""
+    """Two significant digits within the setting's range; a third makes no difference."""
     return min(float(f"{value:.2g}"), 4.0)

@@ -1,4 +1,4 @@
-"""Which labelled queries keep other chunks with other settings. Pure."""
+"""The labelled queries that keep other chunks with other settings. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ragfilter.settings.schema import Settings
 @dataclass(frozen=True, slots=True)
 class Change:
     """One query: how many chunks it keeps before and after, how many relevant ones it loses and
-    wins, and the difference of F1."""
+    gains, and the difference in F1."""
 
     id: str
     before: int

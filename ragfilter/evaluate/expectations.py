@@ -34,13 +34,13 @@ class Expectation:
 
     @property
     def wanted(self) -> tuple[tuple[str, Wanted], ...]:
-        """Each chunk with what must become of it."""
+        """Each chunk with its expected outcome."""
         return (*((i, "stay") for i in self.stay), *((i, "go") for i in self.go))
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A chunk that did not do what it must, and the reason that the matcher gives."""
+    """A chunk that did not behave as expected, with the matcher's reason."""
 
     line: int
     question: str
@@ -51,8 +51,8 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What rules make of expectations: how many were `tested`, one a chunk, and how many `skipped`,
-    because who looks may not see their chunk."""
+    """The outcome of expectations: how many were `tested`, one per chunk, and how many `skipped`
+    because the user may not see their chunk."""
 
     questions: int
     tested: int
@@ -61,7 +61,7 @@ class Checked:
 
 
 def read_expectations(path: Path) -> tuple[Expectation, ...]:
-    """The expectations of a file, in order. Raises InputError that names the line."""
+    """Read the expectations in a file, in order. Raises InputError naming the line."""
     lines = enumerate(read_lines(path), start=1)
     found = tuple(_read(line, number, path) for number, line in lines if line.strip())
     if not found:
@@ -74,8 +74,8 @@ def check_rules(
     rules: Mapping[str, str | None],
     hidden: Container[str] = (),
 ) -> Checked:
-    """Hold `rules` (chunk id to rule text, None for no rule) to what is expected of them. Nothing
-    is said of the `hidden` chunks."""
+    """Check `rules` (chunk id to rule text, None for no rule) against the expectations. `hidden`
+    chunks are skipped."""
     asked = [
         replace(
             expected,

@@ -22,7 +22,7 @@ EPSILON = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A figure and what its mean must reach (`least`), or must not exceed."""
+    """A figure, and the value that its mean must reach (`least`) or must not exceed."""
 
     figure: str
     value: float
@@ -31,7 +31,8 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A limit beside the mean. `worst` are the queries beyond the limit themselves, worst first."""
+    """A limit with the actual mean. `worst` are the queries that break the limit themselves, worst
+    first."""
 
     limit: Limit
     mean: float
@@ -46,7 +47,7 @@ class Check:
 
 
 def read_limit(text: str, *, least: bool, option: str) -> Limit:
-    """``f1=0.6`` as a limit, which `option` gave. Raises InputError."""
+    """Parse ``f1=0.6``, given with `option`, as a limit. Raises InputError."""
     figure, sign, number = text.partition("=")
     figure = figure.strip()
     if not sign or figure not in FIGURES:
@@ -69,7 +70,7 @@ def read_limit(text: str, *, least: bool, option: str) -> Limit:
 
 
 def check(evaluation: Evaluation, limits: Sequence[Limit]) -> tuple[Check, ...]:
-    """Every limit beside what came out."""
+    """Compare every limit with the actual figures."""
     return tuple(_check(evaluation.rows, limit) for limit in limits)
 
 

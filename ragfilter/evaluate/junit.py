@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from ragfilter.text.characters import whole
 
-# What XML cannot hold, even escaped.
+# Characters that XML does not allow, even escaped.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 

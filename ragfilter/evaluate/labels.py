@@ -17,14 +17,15 @@ DEMOS = {
 
 
 def are_files(queries: str, qrels: str | None) -> bool:
-    """Whether these name files, or a demo, and no query set of a workspace."""
+    """Whether these name files or a demo, rather than a query set of a workspace."""
     path = Path(queries)
     is_path = path.name != queries or path.suffix in (".jsonl", ".csv", ".tsv")
     return qrels is not None or queries in DEMOS or is_path or kind(path) == "file"
 
 
 def load(queries: str, qrels: str | None) -> Labels:
-    """The labels of two files; a demo collection's name, alone or for both, means its own labels.
+    """Load the labels of two files. A demo collection's name, alone or for both, means its own
+    labels.
 
     Raises InputError.
     """
@@ -46,9 +47,9 @@ def load(queries: str, qrels: str | None) -> Labels:
 
 
 def pick(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str] = ()) -> Labels:
-    """The queries of `only` (all where it is empty), less `leave_out`, with their labels.
+    """The queries in `only` (all if it is empty) except those in `leave_out`, with their labels.
 
-    Raises InputError for an id that is not there.
+    Raises InputError for an unknown id.
     """
     only, leave_out = frozenset(only), frozenset(leave_out)
     unknown = sorted((only | leave_out) - labels.queries.keys())
@@ -65,7 +66,7 @@ def pick(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str] =
 
 
 def choose(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str] = ()) -> Labels:
-    """The same, where at least one query with a label is left. Raises InputError."""
+    """The same as `pick`, but raises InputError if no query with a label is left."""
     chosen = pick(labels, only=only, leave_out=leave_out)
     if not chosen.qrels:
         raise InputError("No query with a label is left.", remedy="Leave out fewer queries.")
@@ -74,10 +75,11 @@ def choose(labels: Labels, *, only: Iterable[str] = (), leave_out: Iterable[str]
 
 
 def unknown(labels: Labels, ids: Container[str], *, collection: str) -> tuple[tuple[str, ...], int]:
-    """The labelled chunk ids that are not among `ids` (the collection's), of how many labelled ids.
+    """The labelled chunk ids that are not among `ids` (the collection's), and the number of all
+    labelled ids.
 
     Each id counts once; only labels of `labels.queries` count. Raises InputError if there are
-    labels and none of their ids is there.
+    labels and none of their ids exists.
     """
     named = {chunk: None for i in labels.queries for chunk in labels.qrels.get(i, ())}
     missing = tuple(chunk for chunk in named if chunk not in ids)

@@ -44,8 +44,8 @@ SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """What came into the cutoff for one query: features and tokens of each hit, whether it is
-    relevant, how many are pins, and how many chunks are labelled relevant at all."""
+    """The cutoff's input for one query: features and tokens of each hit, whether it is relevant,
+    how many are pinned, and how many chunks are labelled relevant in all."""
 
     features: Mapping[str, Floats]
     tokens: Floats
@@ -56,7 +56,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What a calibration says of where it is from, beside what the pools know."""
+    """What a calibration records about its origin, besides what the pools know."""
 
     labels: str = ""
     date: str = ""
@@ -64,7 +64,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Settings with what was learned, and every figure of each query, by models that did not see
+    """Settings with what was learned, and every figure of each query by models that did not see
     it."""
 
     settings: Settings
@@ -77,10 +77,10 @@ def learn(
     provenance: Provenance,
     target: Target,
 ) -> Learned:
-    """The calibrated settings that serve the target best on held-out queries.
+    """Learn the calibrated settings that serve the target best on held-out queries.
 
-    `examples` are those of the same queries under each of several settings, `pool` any of theirs.
-    Raises ValueError if no hit, or every one, is relevant.
+    `examples` are the same queries with each of several settings; `pool` is any of theirs. Raises
+    ValueError if no hits, or all of them, are relevant.
     """
     n = len(next(iter(examples.values())))
     tried: list[tuple[Settings, Settings, bool]] = []
@@ -92,7 +92,7 @@ def learn(
             try:
                 chances = _held_out(each, about, base, boosted=boosted)
             except ValueError as error:
-                # Before another quality layer there may be more to tell apart.
+                # With another quality layer there may be more relevant hits to learn from.
                 why = str(error)
                 continue
             about = about.model_copy(update={"keeps": _keeps(each, chances)})
@@ -111,13 +111,13 @@ def learn(
 
 
 def _names(base: Settings) -> tuple[str, ...]:
-    """The features that there are for certain under these settings."""
+    """The features that are certain to exist with these settings."""
     scored = base.quality.enabled and base.quality.mode == "always"
     return tuple(name for name in FEATURES if scored or name not in SCORED)
 
 
 def _aims(target: Target, about: Calibration) -> Iterator[dict[str, Any]]:
-    """What a calibrated cutoff can be told to do for the target."""
+    """The ways to set a calibrated cutoff for the target."""
     common = {
         "cutoff.enabled": True,
         "cutoff.strategy": "calibrated",
@@ -135,7 +135,7 @@ def _aims(target: Target, about: Calibration) -> Iterator[dict[str, Any]]:
 def _held_out(
     examples: Sequence[Example], about: Calibration, base: Settings, *, boosted: bool
 ) -> tuple[Floats, ...]:
-    """The chances of every query's hits, by a model that did not see the query."""
+    """The probabilities of every query's hits, by a model that did not see the query."""
     folds = assign_folds(len(examples), INNER)
     chances = [np.zeros(0)] * len(examples)
     for fold in range(INNER):
@@ -148,16 +148,16 @@ def _held_out(
 
 
 def _keeps(examples: Sequence[Example], chances: Sequence[Floats]) -> dict[str, float]:
-    """Split-conformal thresholds: the chance that all but a share of the relevant hits reach.
+    """Split-conformal thresholds: the probability that all but a share of the relevant hits reach.
 
-    Of n of them the ⌊(1 − share)(n + 1)⌋-th smallest: a further one reaches it with a probability
-    of at least that share. A share that takes more labels than there are is left out.
+    Of n hits this is the ⌊(1 − share)(n + 1)⌋-th smallest: another hit reaches it with a
+    probability of at least that share. Shares that need more labels than there are get left out.
     """
     found = [c[each.relevant > 0] for each, c in zip(examples, chances, strict=True)]
     ordered = np.sort(np.concatenate(found))
     n = len(ordered)
     return {
-        # A hair less, so that the hit that sets it stays.
+        # Slightly lower, so that the hit that defines the threshold stays.
         f"{share:g}": _short(ordered[int((1 - share) * (n + 1) + 1e-9) - 1] * 0.999)
         for share in SHARES
         if n >= labels_for(share)
@@ -167,8 +167,8 @@ def _keeps(examples: Sequence[Example], chances: Sequence[Floats]) -> dict[str, 
 def _outcomes(
     examples: Sequence[Example], chances: Sequence[Floats], settings: Settings
 ) -> dict[str, Floats]:
-    """Every figure of each query, if hits had these chances. What lies behind the cutoff is left
-    out: this only chooses between models."""
+    """Every figure of each query if its hits had these probabilities. Layers after the cutoff are
+    ignored, since this only chooses between models."""
     made = [_outcome(*pair, settings) for pair in zip(examples, chances, strict=True)]
     return {name: np.array([one[name] for one in made]) for name in made[0]}
 
@@ -187,7 +187,7 @@ def _outcome(each: Example, chances: Floats, settings: Settings) -> dict[str, fl
 def _about(
     examples: Sequence[Example], base: Settings, pool: Pool, provenance: Provenance
 ) -> Calibration:
-    """A calibration that says where it is from, and has learned nothing yet."""
+    """A calibration with its origin, which has not learned anything yet."""
     return Calibration(
         collection=pool.collection,
         embedder=pool.embedder,
@@ -204,7 +204,7 @@ def _about(
 
 
 def example(pool: Pool, labels: Mapping[str, int], settings: Settings, user: User) -> Example:
-    """What comes into the cutoff of `settings`, whatever the cutoff's own are."""
+    """The input of the cutoff of `settings`, whatever the cutoff's own settings are."""
     base = settings.model_copy(update={"cutoff": ALL})
     result = replay(pool, base, user)
     trace = result.trace("cutoff")
@@ -224,8 +224,8 @@ def example(pool: Pool, labels: Mapping[str, int], settings: Settings, user: Use
 def calibrate(
     examples: Sequence[Example], about: Calibration, names: Sequence[str], *, boosted: bool
 ) -> Calibration:
-    """`about` with the log-odds of relevance over all hits of these examples. Raises ValueError
-    if none, or all, of the hits are relevant."""
+    """`about` with the log-odds of relevance over all hits of these examples. Raises ValueError if
+    no hits, or all of them, are relevant."""
     rows = np.concatenate([_matrix(each, names) for each in examples if each.features])
     right = np.concatenate([each.relevant for each in examples if each.features])
     if not 0 < right.sum() < len(right):
@@ -238,7 +238,8 @@ def _matrix(each: Example, names: Sequence[str]) -> Table:
 
 
 def _logistic(rows: Table, right: Floats, names: Sequence[str]) -> dict[str, Any]:
-    """L2-regularised on standardised features; the weights are of the features as they are."""
+    """L2-regularised on standardised features; the returned weights are for the original
+    features."""
     with extra("eval"):
         from sklearn.linear_model import LogisticRegression
 
@@ -253,7 +254,7 @@ def _logistic(rows: Table, right: Floats, names: Sequence[str]) -> dict[str, Any
 
 
 def _boosted(rows: Table, right: Floats, names: Sequence[str]) -> dict[str, Any]:
-    """Sixty trees of two questions each way: small enough to be read."""
+    """Sixty trees of depth two, small enough to be read."""
     with extra("eval"):
         from sklearn.ensemble import GradientBoostingClassifier
 
@@ -278,5 +279,5 @@ def _split(tree: Any, node: int, names: Sequence[str], rate: float) -> Split | f
 
 
 def _short(value: Any) -> float:
-    """Four significant digits: a file that can be read."""
+    """Four significant digits, to keep the file readable."""
     return float(f"{value:.4g}")

@@ -1,4 +1,4 @@
-"""Learn from some queries, measure on the others. Pure."""
+"""Learns from some queries and measures on the others. Pure."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ Examples = Mapping[Settings, Sequence[Example]]
 
 @dataclass(frozen=True, slots=True)
 class Lessons:
-    """What labelled queries teach: all of them (`whole`), and for each fold the queries outside it.
+    """What was learned from the labelled queries: from all (`whole`), and per fold from the other
+    folds.
 
-    `figures` are those of each query under what was learned without it. `dial`: by the share of
-    relevant hits to keep, the share that was kept on held-out queries.
+    `figures` are those of each query with what was learned without it. `dial` maps the share of
+    relevant hits to keep to the share that was kept on held-out queries.
     """
 
     whole: Learned

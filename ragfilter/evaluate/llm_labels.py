@@ -1,4 +1,4 @@
-"""Labels that an LLM proposes, asked with its own prompt over the judge's client and cache.
+"""Labels proposed by an LLM, with its own prompt, through the judge's client and cache.
 
 Source: docs/design.md#labels. The decisions:
 
@@ -52,7 +52,7 @@ GRADES: Mapping[str, int] = {"KEEP": 2, "EXPAND": 1, "DISCARD": 0}
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked about one question: a call for each prompt."""
+    """The calls for one question, one per prompt."""
 
     question: str
     prompts: tuple[JudgePrompt, ...]
@@ -60,8 +60,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What requests will cost, before anybody is asked. `remembered` calls were made before and
-    cost nothing. Tokens are estimates; `cost`, in `currency`, is None without prices."""
+    """The estimated cost of requests. `remembered` calls are cached and cost nothing. Tokens are
+    estimates; `cost`, in `currency`, is None without prices."""
 
     questions: int
     chunks: int
@@ -74,7 +74,7 @@ class Bill:
 
     @property
     def told(self) -> str:
-        """It in one sentence."""
+        """The cost in one sentence."""
         if not self.chunks:
             return "There is nothing left to label: the LLM has labelled all of these chunks."
         money = "" if self.cost is None else f", about {numbers.money(self.cost, self.currency)}"
@@ -88,7 +88,7 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What came of one call: chunk id → grade, or why there is none."""
+    """The outcome of one call: chunk id → grade, or why there is none."""
 
     question: str
     grades: Mapping[str, int]
@@ -104,7 +104,7 @@ def requests(
     *,
     depth: int,
 ) -> Iterator[Request]:
-    """What to ask about every question, one after the other. The user sees every chunk of it.
+    """Yield what to ask about every question. The user may see every chunk in it.
 
     Raises InputError if no LLM is configured, and what `gather` raises.
     """
@@ -126,7 +126,7 @@ def requests(
         ]
         whole = backends.collection.chunks([hit.id for hit in wanted])
         hits = [replace(hit, chunk=whole.get(hit.id, hit.chunk)) for hit in wanted]
-        # As they are now: the pool's may be older than a change of clearance.
+        # Read again: a chunk's clearance may have changed since the pool was gathered.
         hits = [hit for hit in hits if viewed.sees(hit.chunk)]
         prompts = [
             call.prompt(question, hits[start : start + TOGETHER], judge, pool.space, WORDS)
@@ -136,7 +136,7 @@ def requests(
 
 
 def bill(asked: Sequence[Request], backends: Backends, prices: Prices | None = None) -> Bill:
-    """What the requests will cost."""
+    """The cost of the requests."""
     assert backends.chat is not None
     name, remembered = backends.chat.name, backends.judgements
     prompts = [ready for request in asked for ready in request.prompts]
@@ -158,7 +158,7 @@ def bill(asked: Sequence[Request], backends: Backends, prices: Prices | None = N
 
 
 def keep(made: Proposal, book: LabelBook, collection: str, backends: Backends) -> int:
-    """Enter what was proposed, as the model's. Returns how many labels. Raises StoreError."""
+    """Store the proposed labels as the model's. Returns how many. Raises StoreError."""
     assert backends.chat is not None
     labels = [(made.question, i, grade) for i, grade in made.grades.items()]
     return book.add(collection, labels, who=backends.chat.name, source="llm") if labels else 0
@@ -167,7 +167,8 @@ def keep(made: Proposal, book: LabelBook, collection: str, backends: Backends) -
 def propose(
     asked: Iterable[Request], settings: Settings, backends: Backends, *, timeout_s: float
 ) -> Iterator[Proposal]:
-    """Ask, call by call. Raises ModelError if `MOST_FAILED` calls in a row fail."""
+    """Make the calls one after the other. Raises ModelError if `MOST_FAILED` calls in a row
+    fail."""
     assert backends.chat is not None
     judge = settings.section(Judge).model_copy(update={"timeout_ms": int(1000 * timeout_s)})
     failed = 0

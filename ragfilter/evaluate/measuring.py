@@ -1,4 +1,4 @@
-"""Measures labelled queries one after the other, so that stopping early keeps what is done.
+"""Measures labelled queries one after the other, so that an early stop keeps what is done.
 
 These are the effects of an evaluation: one search per query, and the rerank scores that its
 variants need. Verdicts are asked for only if the current settings need them. `evaluate.records`
@@ -36,7 +36,7 @@ def measure(
     *,
     done: Collection[str] = (),
 ) -> Iterator[QueryRecord]:
-    """A record of every labelled query but those in `done`, as they are finished.
+    """Yield a record of every labelled query except those in `done`, as it is finished.
 
     Raises InputError if the judge is on and no LLM is configured, and what `gather` raises.
     """
@@ -65,9 +65,9 @@ def gather_for(text: str, variants: Sequence[Variant], backends: Backends, user:
 
 
 def visible(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Labels:
-    """The labels without those of chunks that are gone, which nothing can find, and of those that
-    `user` may not see: figures must not tell of them. Queries that have none left are left out.
-    """
+    """The labels without those of chunks that no longer exist, which nothing can find, and of those
+    that `user` may not see, since figures must not reveal them. Queries without any labels left are
+    removed."""
     if user.unrestricted and not catalogue:
         # The store is too large to list its chunks.
         return labels
@@ -80,8 +80,8 @@ def visible(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Label
 
 
 def measurable(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> Labels:
-    """The visible labels without the queries that had relevant chunks and have none left: to keep
-    nothing would look right for them. Raises InputError if nothing relevant is left at all."""
+    """The visible labels, without the queries that had relevant chunks and have none left: keeping
+    nothing would look correct for them. Raises InputError if nothing relevant is left at all."""
     seen = visible(labels, catalogue, user)
     kept = {
         i: grades
@@ -98,7 +98,7 @@ def measurable(labels: Labels, catalogue: Mapping[str, Chunk], user: User) -> La
 
 
 def labels_version(labels: Labels) -> str:
-    """Changes whenever a labelled question, or one of its labels, does."""
+    """A hash that changes with every labelled question and its labels."""
     asked = {i: labels.queries[i] for i in labels.qrels}
     text = dumps([asked, labels.qrels], sort_keys=True, ensure_ascii=True)
     return blake2b(text.encode(), digest_size=6).hexdigest()

@@ -1,4 +1,4 @@
-"""What the plots of a run show, on the page and in the report. Pure."""
+"""The data of a run's plots, for the page and the report. Pure."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class BestDistance:
-    """The one distance that serves all queries best as a threshold. `f1` is held out: every query
-    is measured with the distance that is best on the other folds."""
+    """The single distance that works best as a threshold for all queries. `f1` is held out: every
+    query is measured with the distance that is best on the other folds."""
 
     distance: float
     f1: float
 
 
 def fixed_line(records: Sequence[QueryRecord]) -> tuple[tuple[float, float], ...]:
-    """Every fixed k, as (recall, precision)."""
+    """Every fixed k as (recall, precision)."""
     if not records:
         return ()
     ranked = prefixes(records)
@@ -48,7 +48,7 @@ def fixed_line(records: Sequence[QueryRecord]) -> tuple[tuple[float, float], ...
 
 
 def frontier(records: Sequence[QueryRecord]) -> tuple[tuple[float, float], ...]:
-    """The oracle's line, as (recall, precision): for every weight of recall against precision the
+    """The oracle's line as (recall, precision): for every weight of recall against precision, the
     mean over each query's best prefix."""
     if not records:
         return ()
@@ -62,7 +62,7 @@ def frontier(records: Sequence[QueryRecord]) -> tuple[tuple[float, float], ...]:
 
 
 def kept_counts(records: Sequence[QueryRecord]) -> tuple[int, ...]:
-    """How many queries keep 0, 1, 2 … chunks under the settings in force."""
+    """How many queries keep 0, 1, 2 … chunks with the run's settings."""
     counts = Counter(record.kept[IN_FORCE].chunks for record in records)
     return tuple(counts[n] for n in range(max(counts, default=-1) + 1))
 
@@ -80,15 +80,16 @@ def marks(records: Sequence[QueryRecord]) -> tuple[Mark, ...]:
 
 
 def within(records: Sequence[QueryRecord], threshold: float) -> Mapping[str, float]:
-    """The means of every measure if, of each query's first `DEEPEST` chunks, those up to this
-    distance were kept."""
+    """The means of every measure if the chunks up to this distance were kept, of each query's first
+    `DEEPEST`."""
     last = _last_up_to(records, np.array([threshold]))[:, 0]
     found = picked(or_nothing(records), last)
     return {name: float(values.mean()) for name, values in found.items()}
 
 
 def best_distance(records: Sequence[QueryRecord]) -> BestDistance | None:
-    """None with fewer than two queries, of which none could be held out, or without chunks."""
+    """The best distance; None with fewer than two queries, since none could be held out, or without
+    chunks."""
     distances = [d for record in records for d in record.curve.distances]
     if len(records) < 2 or not distances:
         return None
@@ -100,6 +101,7 @@ def best_distance(records: Sequence[QueryRecord]) -> BestDistance | None:
 
 
 def _last_up_to(records: Sequence[QueryRecord], thresholds: Table) -> NDArray[np.intp]:
-    """The column of `or_nothing` for every query and threshold; −1, its last, is nothing kept."""
+    """The column of `or_nothing` for every query and threshold; −1, the last column, keeps
+    nothing."""
     kept = [np.searchsorted(r.curve.distances, thresholds, side="right") for r in records]
     return np.array(kept, dtype=np.intp) - 1

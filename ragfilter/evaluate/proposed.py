@@ -40,8 +40,8 @@ LONGEST = 6
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What proposed rules would do: each rule's row of the matrix (by rule text), and the labelled
-    relevant chunks that a proposal would drop (chunk id to questions). Empty without labels."""
+    """The effect of proposed rules: each rule's row of the matrix (by rule text), and the questions
+    whose relevant chunk a proposal would drop (by chunk id). Empty without labels."""
 
     rows: Mapping[str, RuleRow] = field(default_factory=dict)
     losses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -64,16 +64,17 @@ def suggest(
     likeness: Likeness | None = None,
     vectors_of: VectorsOf | None = None,
 ) -> Suggested:
-    """Rules for the families among `chunks` (whole). `questions` are those asked; with `labelled`
-    ones the proposals are also measured, and with `likeness` learn further names from them. With
-    `vectors_of`, families are also found by their vectors."""
+    """Propose rules for the families among `chunks` (whole). `questions` are those asked. With
+    `labelled` questions the proposals are also measured, and with `likeness` they learn further
+    names from them. With `vectors_of`, families are also found by their vectors."""
     chunks = list(chunks)
     families = find_families(chunks, vectors_of)
     asked = list(questions)
     if labelled is not None:
         asked += [pool.query for pool in labelled.pools.values()]
     own = {member.chunk.id: family for family in families for member in family.members}
-    # Of many texts the first are read alone: what was asked tells most, then the families' own.
+    # Only the first of many texts are read, so the most informative come first: questions asked,
+    # then the families' own texts.
     texts = asked + [chunk.text for chunk in sorted(chunks, key=lambda each: each.id not in own)]
     proposals = propose(families, texts)
     if labelled is None or not proposals:
@@ -82,7 +83,8 @@ def suggest(
         synonyms = _synonyms(families, proposals, labelled, likeness)
         proposals = propose(families, texts, synonyms)
     changes = {each.chunk.id: each.rule for each in proposals}
-    # Those without doubts are accepted alone, and what the others drop must not hide their losses.
+    # Proposals without doubts can be accepted without the others, so what the others drop must not
+    # hide their losses.
     sure = {each.chunk.id: each.rule for each in proposals if not each.doubt}
     of_all, of_sure = (_losses(labelled.effect(some), some) for some in (changes, sure))
     titled = {i for i, family in own.items() if not family.of_texts}
@@ -97,7 +99,7 @@ def suggest(
 
 
 def weigh(proposed: Iterable[Chunk], labelled: Labelled) -> Evidence:
-    """What the rules that `proposed` chunks carry would do, all of them together."""
+    """The effect of the rules that `proposed` chunks carry, all of them together."""
     proposed = tuple(proposed)
     changes = {chunk.id: chunk.rule for chunk in proposed}
     effect = labelled.effect(changes)
@@ -108,7 +110,7 @@ def weigh(proposed: Iterable[Chunk], labelled: Labelled) -> Evidence:
 
 
 def _losses(effect: Effect, changes: Changes) -> dict[str, tuple[str, ...]]:
-    """The labelled questions that each changed chunk would be lost for."""
+    """The labelled questions that would lose each changed chunk."""
     losses: dict[str, tuple[str, ...]] = {}
     for row in effect.rows:
         for chunk_id in row.lost_relevant:
@@ -120,8 +122,8 @@ def _losses(effect: Effect, changes: Changes) -> dict[str, tuple[str, ...]]:
 def _widened(
     each: Proposal, lost: Sequence[str], family: Family, others: Sequence[str]
 ) -> Proposal:
-    """The proposal with what the questions it would lose say in the place of the one group that
-    they do not meet. Words that stand in half of the family's texts tell nothing."""
+    """The proposal with words of the questions it would lose, added to the only group that they do
+    not meet. Words that occur in half of the family's texts are not distinctive."""
     rule = parse(each.rule)
     groups = list(rule.contain_one_of)
     bags = [{*tokens(member.chunk.passage)} for member in family.members]
@@ -136,8 +138,8 @@ def _widened(
 
 
 def _phrase(question: str, known: Container[str], others: Sequence[str]) -> str:
-    """What a question says in words that are not `known` and another text says as well: the phrase
-    with the most of such words, of those the shortest; empty if there is none."""
+    """A phrase of the question with words that are not `known`, which another text uses too: the
+    one with the most such words, and of those the shortest; empty if there is none."""
     words = tokens(question)
     telling = [len(w) > 2 and w[0].isalpha() and w not in COMMON and w not in known for w in words]
     ends = [i for i, tells in enumerate(telling) if tells]
@@ -157,8 +159,9 @@ def _meets(group: tuple[str, ...], question: str) -> bool:
 
 
 def _weakened(each: Proposal, lost: Sequence[str]) -> Proposal:
-    """The proposal with the groups that most of the questions it would lose meet, and as many of
-    these as they do: it then asks for the value or for a name. Where they meet none it stays."""
+    """The proposal with only those groups that most of the questions it would lose meet, and as
+    many of them as possible: it then asks for the value or for a name. Unchanged if they meet
+    none."""
     groups = parse(each.rule).contain_one_of
     met = [{group for group in groups if _meets(group, question)} for question in lost]
     every = (few for n in range(len(groups)) for few in combinations(groups, n + 1))

@@ -10,10 +10,10 @@ conflicts    blocks of chunks that are labelled relevant
 precision    of its blocks, how many are not labelled relevant
 delta_f1     mean F1 without the rule less mean F1 with it; `delta_recall` alike. Above 0 it harms.
 
-What is *retrieved* is told in `ragfilter.evaluate.asked`.
+`ragfilter.evaluate.asked` defines what is *retrieved*.
 
-A rule is a rule text: chunks that share one share a row. A part of a rule (a group, a term) decides
-a chunk where the rule without that part would decide otherwise, or no longer pin it.
+A rule is a rule text: chunks with the same text share a row. A part of a rule (a group, a term)
+decides a chunk if the rule without that part would decide otherwise, or no longer pin it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ OFTEN = 2
 
 @dataclass(frozen=True, slots=True)
 class RuleRow:
-    """One rule, or the part of it at `place`. Figures that need labels are None without them.
+    """One rule, or its part at `place`. Figures that need labels are None without them.
 
     `conflicts` are (query id, chunk id).
     """
@@ -57,7 +57,7 @@ class RuleRow:
 
     @property
     def fires(self) -> str:
-        """``never``: it blocks nothing that was retrieved; ``always``: it lets nothing stay."""
+        """``never``: it blocks nothing that was retrieved; ``always``: it lets nothing pass."""
         if not self.blocks:
             return "never"
         return "sometimes" if self.passes else "always"
@@ -65,8 +65,8 @@ class RuleRow:
 
 @dataclass(frozen=True, slots=True)
 class CrowdRow:
-    """A chunk without a rule, retrieved more often where it is irrelevant than where it is
-    relevant; `kept` counts the questions that keep it though it is irrelevant."""
+    """A chunk without a rule that is retrieved more often as irrelevant than as relevant. `kept` is
+    the number of questions that keep it although it is irrelevant."""
 
     chunk_id: str
     retrieved: int
@@ -76,8 +76,8 @@ class CrowdRow:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """`rules` begin with the most harmful, `crowding` with what is most often kept wrongly.
-    `waiting` counts questions where a layer lacked something and fell back."""
+    """`rules` are sorted by harm, `crowding` by how often a chunk is wrongly kept. `waiting` is the
+    number of questions for which a layer lacked something and fell back."""
 
     queries: int
     labelled: int
@@ -87,8 +87,8 @@ class Matrix:
 
     def harm(self) -> dict[str, float]:
         """By chunk id, what its rule, or having none, costs a labelled question on average: the F1
-        that would be won without the rule, the share of questions that lack the chunk, or that keep
-        it wrongly. Chunks that do no harm are left out."""
+        gained without the rule, plus the share of questions that lose the chunk or wrongly keep it.
+        Chunks that do no harm are left out."""
         costs: dict[str, float] = defaultdict(float)
         for row in self.rules:
             for chunk_id in row.chunk_ids:
@@ -102,7 +102,7 @@ class Matrix:
 
 @dataclass(slots=True)
 class _Tally:
-    """A row while it is counted."""
+    """The counts of a row."""
 
     queries: int = 0
     blocks: int = 0
@@ -113,7 +113,8 @@ class _Tally:
     recall: float = 0.0
 
     def add(self, asked: Asked, freed: frozenset[str], passes: int, kept: Sequence[str]) -> None:
-        """Count a question: without the rule or part, `freed` would pass and `kept` be kept."""
+        """Count a question: without the rule or part, `freed` would pass and `kept` would be
+        kept."""
         self.queries += 1
         self.blocks += len(freed)
         self.passes += passes
@@ -148,11 +149,11 @@ def build_matrix(
     settings: Settings,
     user: User = PUBLIC,
 ) -> Matrix:
-    """The matrix of the rules of `chunks` over the questions of `pools` (by id). Pure.
+    """Build the matrix of the rules of `chunks` over the questions of `pools` (by id). Pure.
 
-    Rules count even if `settings` leave them off. With labels for some questions only, give
-    those alone: the rest is a matrix of its own, with empty `qrels`. What `user` may not see is
-    left out, of the chunks too.
+    Rules count even if `settings` switch them off. If only some questions have labels, pass only
+    those; pass the rest separately with empty `qrels`. What `user` may not see is left out,
+    including chunks.
     """
     asked = ready(pools, qrels, settings, user)
     viewed = viewer(user, settings)
@@ -194,9 +195,9 @@ def build_parts(
     settings: Settings,
     user: User = PUBLIC,
 ) -> tuple[RuleRow, ...]:
-    """A row for every group and every term of `rule`, the most harmful first. Pure.
+    """A row for every group and every term of `rule`, most harmful first. Pure.
 
-    Raises RuleError for a rule that cannot be read.
+    Raises RuleError if the rule cannot be read.
     """
     read = parse(rule)
     viewed = viewer(user, settings)
@@ -217,7 +218,7 @@ def build_parts(
                 continue
             every = question.ruled_by(rule)
             kept, _ = question.with_rules(dict.fromkeys(every, rest))
-            # What lay behind is decided where it is pinned now, and so kept.
+            # Chunks that were not retrieved count only if they are pinned now, and so kept.
             decided = found | every.intersection(kept)
             if decided:
                 freed = frozenset() if was.passes else decided
@@ -227,7 +228,7 @@ def build_parts(
 
 
 def document(matrix: Matrix) -> dict[str, Any]:
-    """Plain values."""
+    """The matrix as plain values."""
     return {
         "queries": matrix.queries,
         "labelled": matrix.labelled,
@@ -238,7 +239,7 @@ def document(matrix: Matrix) -> dict[str, Any]:
 
 
 def row_document(row: RuleRow) -> dict[str, Any]:
-    """Plain values of one row."""
+    """One row as plain values."""
     return asdict(row) | {"fires": row.fires}
 
 
@@ -260,8 +261,8 @@ def _crowding(asked: Iterable[Asked]) -> tuple[CrowdRow, ...]:
 
 
 def _harm(row: RuleRow) -> tuple[float, int, float, float, int]:
-    """The order of harm: what relevant would be won without it, then what it blocks wrongly, then
-    what F1 would win; of the rest, what does the least."""
+    """Sort key by harm: relevant chunks that would be gained without the rule, then relevant chunks
+    that it blocks, then the gain in F1; among the rest, the rules that do least."""
     return (
         -(row.delta_recall or 0.0),
         -len(row.conflicts),

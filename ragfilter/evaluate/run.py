@@ -1,4 +1,4 @@
-"""Labelled queries under settings, against the unfiltered search.
+"""Measures labelled queries with given settings against the unfiltered search.
 
 Source: Adaptive Filtering Algorithm, "Evaluation Metrics".
 
@@ -45,8 +45,8 @@ DEEPEST = 50
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One query's kept ids, in order, and how good they are. `unlabelled` of them have no label and
-    count as irrelevant; `f1_most` is F1 if all of those were relevant."""
+    """The ids kept for one query, in order, and their scores. `unlabelled` is how many have no
+    label and count as irrelevant; `f1_most` is F1 if all of those were relevant."""
 
     ids: tuple[str, ...]
     relevant_kept: int
@@ -65,8 +65,8 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class QueryRow:
-    """One query. `lost`: relevant chunks that the pool holds, the user may see, and the filter
-    dropped, at any rank.
+    """One query. `lost` is how many relevant chunks the pool holds, the user may see, and the
+    filter dropped, at any rank.
 
     `ranking` is the unfiltered order, at most `DEEPEST` ids. `waiting`: a layer lacked something
     (`Result.needs`) and fell back.
@@ -93,8 +93,8 @@ class QueryRow:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """Means over queries: scores 0..1, and chunks kept. `unlabelled` of these have no label; F1 is
-    `f1_most` if all of those are relevant."""
+    """Means over queries: scores between 0 and 1, and chunks kept. `unlabelled` is how many of
+    these have no label; F1 is `f1_most` if all of those are relevant."""
 
     precision: float
     recall: float
@@ -106,8 +106,8 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class FixedK:
-    """The k with the best mean F1 of the unfiltered first k, the smallest among equals; chosen on
-    the queries that it is measured on."""
+    """The k with the best mean F1 of the unfiltered first k, the smallest of several. It is chosen
+    on the queries on which it is measured."""
 
     k: int
     means: Means
@@ -115,7 +115,7 @@ class FixedK:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """`k` is the unfiltered k (`retrieval.k`). `unlabelled` are the queries that were left out."""
+    """`k` is the unfiltered k (`retrieval.k`). `unlabelled` are the queries left out."""
 
     k: int
     rows: tuple[QueryRow, ...]
@@ -191,8 +191,8 @@ def score(
 
 
 def best_fixed_k(rows: Sequence[QueryRow]) -> FixedK:
-    """Sweep k from 1 to `DEEPEST` over the unfiltered rankings. k is chosen on these queries, so on
-    others it will be worth less."""
+    """Find the best k from 1 to `DEEPEST` over the unfiltered rankings. It is chosen on these
+    queries, so it will do worse on others."""
     sweep = [
         FixedK(k, _means([kept_of(row.ranking[:k], row.labels) for row in rows]))
         for k in range(1, DEEPEST + 1)
@@ -202,7 +202,7 @@ def best_fixed_k(rows: Sequence[QueryRow]) -> FixedK:
 
 
 def kept_of(ids: tuple[str, ...], labels: Mapping[str, int]) -> Kept:
-    """Kept ids with their scores against the labels."""
+    """The kept ids with their scores against the labels."""
     relevant = relevant_of(labels)
     return Kept(
         ids=ids,

@@ -1,6 +1,6 @@
 """Runs: plans that are measured, saved record by record, and continued. Effects.
 
-Page and command line begin and read runs through this module.
+The page and the command line start and read runs through this module.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def plan(
     backends: Backends,
     user: User,
 ) -> Plan:
-    """What a run over these labels measures. Raises StoreError."""
+    """The plan of a run over these labels. Raises StoreError."""
     base = base_of(profile_name)
     collection = backends.collection
     return Plan(
@@ -65,8 +65,8 @@ def go_on(
     *,
     seen: Seen = lambda done, total: True,
 ) -> None:
-    """Measure the queries of a run that are not done yet, until `seen` says stop. Each is saved
-    when it is finished. Raises what `measure` raises."""
+    """Measure the remaining queries of a run, until `seen` asks to stop. Each is saved when it is
+    finished. Raises what `measure` raises."""
     total = run.plan.queries
     done = runs.done(run.id)
     count = len(done)
@@ -87,9 +87,8 @@ def records_of(run: Run, runs: Runs) -> tuple[QueryRecord, ...]:
 def changed_since(
     plan: Plan, version: str, catalogue: Mapping[str, Chunk], book: LabelBook
 ) -> list[str]:
-    """In words, what is no longer as it was when the plan was made: the collection, of which these
-    are the present version and chunks, or the labels. Those of files are not looked at. Raises
-    StoreError."""
+    """Describe what has changed since the plan was made: the collection, whose current version and
+    chunks are given, or the labels. Labels in files are not checked. Raises StoreError."""
     notes = []
     if version != plan.collection_version:
         notes.append("The collection has changed since then: measure again.")
@@ -109,17 +108,17 @@ def changed_since(
 
 
 def variants_of(run: Run) -> tuple[Variant, ...]:
-    """What a run holds side by side."""
+    """The variants that a run compares."""
     return variants(settings_of(run))
 
 
 def settings_of(run: Run) -> Settings:
-    """The settings in force of a run. Raises SettingsError if they are none (any more)."""
+    """The run's own settings. Raises SettingsError if they are no longer valid."""
     return _settings(run.plan.profile, run.plan.changes)
 
 
 def base_of(profile_name: str) -> Settings:
-    """A profile's own settings."""
+    """The profile's own settings."""
     return _settings(profile_name, {})
 
 

@@ -1,4 +1,4 @@
-"""The labelled queries of a set that a workspace has under a name."""
+"""The labelled queries that a workspace stores under a name."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ LABELS_OF, WITH_LLM = ", labels of ", ", with LLM labels"
 
 
 def sets(book: LabelBook, collection: str) -> dict[str, int]:
-    """How many questions every set of the collection has, by name; a demo's own set comes first.
-    Raises StoreError."""
+    """The number of questions in every set of the collection, by name; a demo's own set comes
+    first. Raises StoreError."""
     own = {collection: len(DEMOS[collection][0]())} if collection in DEMOS else {}
     return own | book.sets(collection)
 
 
 def title(name: str, *, llm: bool, qrels: str | None = None) -> str:
-    """What a run calls its query set: it says which file its labels are from, and where an LLM's
-    labels count."""
+    """The title of a run's query set: it includes the file of its labels, if any, and whether an
+    LLM's labels count."""
     return f"{name}{f'{LABELS_OF}{qrels}' if qrels else ''}{WITH_LLM if llm else ''}"
 
 
 def untitled(title: str) -> tuple[str, str, bool]:
-    """The query set that a run was made with, the file of its labels (empty without one), and
-    whether an LLM's labels counted."""
+    """Parse a title: the name of the query set, the file of its labels (empty without one), and
+    whether an LLM's labels count."""
     name, _, qrels = title.removesuffix(WITH_LLM).partition(LABELS_OF)
     return name, qrels, title.endswith(WITH_LLM)
 
 
 def agreed(labels: Iterable[Label]) -> Agreement:
-    """How far the LLMs among the labellers agree with the people."""
+    """How far the LLM labels agree with those by people."""
     labels = tuple(labels)
     by_llm = settle((each for each in labels if each.source == "llm"), llm=True)
     return agreement(settle(labels), by_llm)
 
 
 def questions(book: LabelBook, collection: str, name: str) -> dict[str, str]:
-    """The questions of a set by id, also of a demo's own. Raises InputError if there is no such
+    """The questions of a set by id, including a demo's own. Raises InputError if there is no such
     set, and StoreError."""
     found = book.queries(collection, name)
     if not found and name == collection and collection in DEMOS:
@@ -67,8 +67,8 @@ def questions(book: LabelBook, collection: str, name: str) -> dict[str, str]:
 
 
 def rename(book: LabelBook, collection: str, name: str, new: str) -> None:
-    """Give a query set of the workspace another name; its labels stay. Raises InputError if
-    there is no such set, the new name is taken or cannot be one, and StoreError."""
+    """Rename a query set of the workspace; its labels stay. Raises InputError if there is no such
+    set or if the new name is taken or invalid, and StoreError."""
     asked = _own(book, collection, name)
     if new in sets(book, collection):
         raise InputError(
@@ -79,14 +79,14 @@ def rename(book: LabelBook, collection: str, name: str, new: str) -> None:
 
 
 def remove(book: LabelBook, collection: str, name: str) -> None:
-    """Forget a query set of the workspace; the labels of its questions stay. Raises InputError
-    if there is no such set, and StoreError."""
+    """Remove a query set of the workspace; the labels of its questions stay. Raises InputError if
+    there is no such set, and StoreError."""
     _own(book, collection, name)
     book.remove_set(collection, name)
 
 
 def _own(book: LabelBook, collection: str, name: str) -> dict[str, str]:
-    """The questions of a set that somebody made. Raises InputError for any other."""
+    """The questions of a set made by a user. Raises InputError for any other."""
     own = [each for each in book.sets(collection) if each not in (LABELLED, ASKED)]
     if name not in own:
         raise InputError(
@@ -99,17 +99,17 @@ def _own(book: LabelBook, collection: str, name: str) -> dict[str, str]:
 def find(
     book: LabelBook, collection: str, queries: str, qrels: str | None, *, llm: bool = False
 ) -> Labels:
-    """The labelled queries of two files, of a demo, or of a set that the workspace knows. Raises
-    InputError and StoreError."""
-    # The set of a demo's own collection holds what people labelled too.
+    """Find the labelled queries of two files, a demo, or a set in the workspace. Raises InputError
+    and StoreError."""
+    # The set of a demo's own collection also includes people's labels.
     if not llm and are_files(queries, qrels) and (qrels is not None or queries != collection):
         return load_files(queries, qrels)
     return load(book, collection, queries, llm=llm)
 
 
 def load(book: LabelBook, collection: str, name: str, *, llm: bool = False) -> Labels:
-    """The questions of a set with their labels. A demo's own labels count where nobody has said
-    otherwise. `llm`: where no human has labelled, an LLM's label counts.
+    """The questions of a set with their labels. A demo's own labels count unless somebody has
+    overridden them. `llm`: an LLM's label counts if no person has labelled the pair.
 
     Raises InputError if there is no such set, or none of its questions has a label, and
     StoreError.
@@ -140,8 +140,8 @@ def load(book: LabelBook, collection: str, name: str, *, llm: bool = False) -> L
 def everything(
     book: LabelBook, collection: str, catalogue: Mapping[str, Chunk], user: User
 ) -> Labels | None:
-    """Every labelled question: a demo's own, and those that people have labelled, with the labels
-    of what `user` may see; None if there is none. Raises StoreError."""
+    """All labelled questions: a demo's own and those labelled by people, with the labels of chunks
+    that `user` may see; None if there are none. Raises StoreError."""
     queries: dict[str, str] = {}
     qrels: dict[str, Mapping[str, int]] = {}
     for name in (collection, LABELLED):

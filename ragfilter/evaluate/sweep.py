@@ -36,8 +36,9 @@ ALL = Cutoff(strategy="fixed", max_results=200, min_results=0)
 
 
 class Outcome(NamedTuple):
-    """What was kept of one pool: how good, how many, and estimated tokens in a prompt. `unlabelled`
-    of them have no label and count as irrelevant; `f1_most` is F1 if all of those were relevant."""
+    """What was kept of one pool: its scores, the number of chunks, and estimated tokens in a
+    prompt. `unlabelled` is how many have no label and count as irrelevant; `f1_most` is F1 if all
+    of those were relevant."""
 
     precision: float
     recall: float
@@ -94,12 +95,13 @@ def prefixes(
 
 
 def nothing(qrels: Iterable[Mapping[str, int]]) -> dict[str, Table]:
-    """Every figure where no chunk is kept, given the labels of each query: one column."""
+    """Every figure if no chunk is kept, given the labels of each query: one column."""
     return _tables([[_outcome((), labels)] for labels in qrels])
 
 
 def plan(settings: Sequence[Settings]) -> Plan:
-    """Each setting as what it shares with others (the very same value) and its own cutoff."""
+    """Split each setting into what it shares with others (as the same object) and its own
+    cutoff."""
     shared: dict[Settings, Settings] = {}
     bases = (each.model_copy(update={"cutoff": ALL}) for each in settings)
     return [
@@ -109,7 +111,7 @@ def plan(settings: Sequence[Settings]) -> Plan:
 
 
 def kept(pool: Pool, planned: Plan, user: User = PUBLIC) -> Iterator[tuple[Hit, ...]]:
-    """What `replay` keeps of one pool under each of the planned settings, in this order."""
+    """What `replay` keeps of one pool with each of the planned settings, in this order."""
     before: dict[int, tuple[CutoffDetail, int]] = {}
     behind: dict[tuple[int, int], tuple[Hit, ...]] = {}
     for base, cutoff in planned:

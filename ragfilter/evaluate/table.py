@@ -1,9 +1,10 @@
-"""The one table of an evaluation, from its records: means with bootstrapped 95% intervals. Pure.
+"""The table of an evaluation, computed from its records: means with bootstrapped 95% intervals.
+Pure.
 
-Two rows are worked out here. The best fixed k is cross-validated: every query is measured with the
-k that was best on the other folds. The oracle keeps, of each query's unfiltered ranking, the prefix
-with the best F1: the best that this order allows. It is no upper bound: settings that drop chunks
-from within that order, or change it, can exceed it.
+Two rows are computed here. The best fixed k is cross-validated: every query is measured with the k
+that was best on the other folds. The oracle keeps the prefix with the best F1 of each query's
+unfiltered ranking, the best that this order allows. It is not an upper bound: settings that drop
+chunks from within that order, or change it, can exceed it.
 
 Conventions are those of `metrics`: nothing kept is 0, unless nothing is relevant, where it is 1.
 A kept chunk without a label counts as irrelevant; `f1_most` is F1 if all of them were relevant.
@@ -58,8 +59,8 @@ Figures = Mapping[str, NDArray[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: `about` says what it is where the name does not. `means` has every measure but
-    ``ms`` where nothing is decided, so that there is nothing to time."""
+    """One row. `about` explains it if the name does not. `means` has every measure, but no ``ms``
+    if nothing is decided and so there is nothing to time."""
 
     name: str
     group: Group | str
@@ -69,7 +70,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What a layer is worth: F1, recall and tokens with it, less those without it."""
+    """The value of a layer: F1, recall and tokens with it, minus those without it."""
 
     layer: str
     group: Group
@@ -79,8 +80,8 @@ class Gain:
 
 
 def table(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[Row, ...]:
-    """The honest rows, in their order. Empty without records; with one query there is nothing to
-    cross-validate, so the best fixed k is left out."""
+    """The rows of the table in order. Empty without records. With one query nothing can be
+    cross-validated, so the best fixed k is left out."""
     if not records:
         return ()
     rows = [_row(v.name, v.group, figures_of(records, v.name), _about(v), timed=not v.plain)
@@ -99,14 +100,15 @@ def table(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[
 
 
 def cost(row: Row, prices: Prices) -> Interval:
-    """What the prompts of 1,000 questions cost: the mean of the tokens and its ends, priced."""
+    """The cost of the prompts of 1,000 questions: the priced mean of the tokens, with its
+    interval."""
     tokens = row.means["tokens"]
     return Interval(*map(prices.of_thousand, (tokens.mean, tokens.low, tokens.high)))
 
 
 def layer_gains(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[Gain, ...]:
     """What every layer adds to those before it, and what the whole loses without it. The judge, if
-    it is on, is added last; the whole without it is what the others are measured in."""
+    it is on, is added last; leaving out another layer is measured without the judge."""
     if not records:
         return ()
     made = []
@@ -125,12 +127,12 @@ def layer_gains(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> 
 
 
 def measured(records: Sequence[QueryRecord], variants: Sequence[Variant]) -> tuple[Variant, ...]:
-    """Those that every record holds: a run of an earlier version lacks what was added since."""
+    """The variants that every record holds. A run of an earlier version lacks those added since."""
     return tuple(v for v in variants if all(v.name in record.kept for record in records))
 
 
 def figures_of(records: Sequence[QueryRecord], name: str) -> Figures:
-    """Every measure of one variant, query by query."""
+    """Every measure of one variant, by query."""
     kept = [record.kept[name] for record in records]
     return _figures(
         *(_column(kept, field) for field in ("chunks", "relevant", "unlabelled", "dcg")),
@@ -142,7 +144,8 @@ def figures_of(records: Sequence[QueryRecord], name: str) -> Figures:
 
 
 def prefixes(records: Sequence[QueryRecord]) -> Figures:
-    """Every measure of the first k of the unfiltered ranking: a row a query, a column a k."""
+    """Every measure of the first k of the unfiltered ranking: one row per query, one column per
+    k."""
     k = np.arange(1, DEEPEST + 1, dtype=np.float64)
     grades = [list(r.curve.grades) for r in records]
     found = _padded([accumulate(int(g > 0) for g in each) for each in grades])
@@ -161,16 +164,16 @@ def prefixes(records: Sequence[QueryRecord]) -> Figures:
 
 
 def over_fixed_k(records: Sequence[QueryRecord]) -> Interval:
-    """How much better than the best fixed k the settings in force are, in F1, over at least two
-    queries; each is measured with the k that is best on the other folds."""
+    """The gain in F1 of the run's settings over the best fixed k, for at least two queries; each is
+    measured with the k that is best on the other folds."""
     ranked = prefixes(records)["f1"]
     fixed = pick(ranked, held_out(ranked, assign_folds(len(records), FOLDS)))
     return bootstrap(figures_of(records, IN_FORCE)["f1"] - fixed)
 
 
 def or_nothing(records: Sequence[QueryRecord]) -> Figures:
-    """The prefixes, and nothing kept as the last column: the first among equals keeps something,
-    and where nothing is relevant, nothing is best."""
+    """The prefixes, with nothing kept as the last column. So the first of several equal columns
+    keeps something, and nothing kept is best if nothing is relevant."""
     none = np.zeros((len(records), 1))
     relevant = np.array([[float(r.relevant)] for r in records])
     empty = _figures(none, none, none, none, relevant=relevant, ideal=relevant, tokens=none)
@@ -213,14 +216,14 @@ def f_measure(precision: Table, recall: Table, beta: float) -> Table:
 
 
 def _ratio(above: Table, below: Table, otherwise: NDArray[np.bool_]) -> Table:
-    """above / below; where below is 0, 1 if `otherwise` says so and 0 elsewhere."""
+    """above / below; if `below` is 0, 1 if `otherwise` is set, else 0."""
     below = np.broadcast_to(below, np.broadcast_shapes(np.shape(above), np.shape(below)))
     safe = np.where(below == 0, 1.0, below)
     return np.where(below == 0, otherwise * 1.0, above / safe)
 
 
 def _padded(rows: Sequence[object]) -> Table:
-    """Rows of at most `DEEPEST` values, each filled up with its last one (0 if it is empty)."""
+    """Rows of at most `DEEPEST` values, each padded with its last value (0 if it is empty)."""
     made = np.zeros((len(rows), DEEPEST))
     for place, row in enumerate(rows):
         values = np.array(list(row), dtype=np.float64)  # type: ignore[call-overload]

@@ -19,7 +19,7 @@ Tables = Mapping[str, Table]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """``f1``, ``f2``, or ``tokens@0.8``: as few tokens as keep a mean recall of 0.8."""
+    """``f1``, ``f2``, or ``tokens@0.8``: the fewest tokens with a mean recall of 0.8."""
 
     figure: Literal["f1", "f2", "tokens"] = "f1"
     recall: float = 0.0
@@ -29,16 +29,16 @@ class Target:
 
     @property
     def oracle(self) -> Literal["f1", "f2"]:
-        """What the best prefix of a ranking is best by."""
+        """The figure that the best prefix of a ranking maximises."""
         return "f2" if self.figure == "f2" else "f1"
 
     def better(self, figure: Table, than: Table) -> Table:
-        """How much better the one is, query by query; positive is better."""
+        """How much better one side is, per query; positive is better."""
         return than - figure if self.figure == "tokens" else figure - than
 
     def choose(self, tables: Tables) -> int:
-        """The best candidate, the first among equals. If none reaches the recall, the one that
-        comes nearest."""
+        """The best candidate, the first of several. If none reaches the recall, the one that comes
+        closest."""
         if self.figure != "tokens":
             return choose(tables[self.figure])
         recall = tables["recall"].mean(axis=0)
@@ -46,7 +46,7 @@ class Target:
         return int(np.argmin(np.where(recall >= least, tables["tokens"].mean(axis=0), np.inf)))
 
     def held_out(self, tables: Tables, folds: Choice) -> Choice:
-        """For each query, the candidate that is best on the queries of all other folds."""
+        """For each query, the candidate that is best on the queries of the other folds."""
         chosen = np.empty(len(folds), dtype=np.intp)
         for fold in np.unique(folds):
             rest = folds != fold
@@ -55,7 +55,7 @@ class Target:
 
 
 def read(text: str) -> Target:
-    """The target that `text` names. Raises InputError."""
+    """Parse a target. Raises InputError."""
     name, at, share = text.partition("@")
     if text in ("f1", "f2"):
         return Target("f1" if text == "f1" else "f2")

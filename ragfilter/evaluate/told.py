@@ -33,8 +33,8 @@ def gain(of: Interval, digits: int = 3) -> str:
 
 
 def gain_in(figure: str, of: Interval) -> str:
-    """``F1 +0.012, 95% interval …``. A gain in tokens is those saved, so that it reads
-    ``tokens −12``."""
+    """``F1 +0.012, 95% interval …``. A gain in tokens means tokens saved, so it reads ``tokens
+    −12``."""
     if figure == "tokens":
         return f"tokens {gain(Interval(-of.mean, -of.high, -of.low), 0)}"
     return f"{NAMES[figure]} {gain(of)}"
@@ -51,14 +51,14 @@ def ends(of: Interval, digits: int = 3) -> str:
 
 
 def compared(of: Interval) -> str:
-    """A gain in words, as ``better than``: only what an interval shows."""
+    """A gain in words, such as ``better than``, claiming only what its interval shows."""
     if of.low > 0:
         return "better than"
     return "worse than" if of.high < 0 else "not shown to differ from"
 
 
 def over_fixed_k(records: Sequence[QueryRecord]) -> str:
-    """Whether the settings in force beat the best fixed k; empty with fewer than two queries."""
+    """Whether the run's settings beat the best fixed k; empty with fewer than two queries."""
     if len(records) < 2:
         return ""
     found = table.over_fixed_k(records)
@@ -69,7 +69,7 @@ def over_fixed_k(records: Sequence[QueryRecord]) -> str:
 
 
 def unlabelled(kept: float, bare: float, f1: float, most: float) -> str:
-    """How far F1 may be off for want of labels; empty if every kept chunk has one."""
+    """How much F1 may be off because of missing labels; empty if every kept chunk has one."""
     if not bare:
         return ""
     return (
@@ -79,7 +79,7 @@ def unlabelled(kept: float, bare: float, f1: float, most: float) -> str:
 
 
 def best_distance(best: BestDistance) -> str:
-    """What a plain threshold on the distance is worth."""
+    """How good a plain threshold on the distance would be."""
     return (
         f"The best single distance threshold is {best.distance:.3f} (F1 {best.f1:.3f} on held-out "
         "questions)."
@@ -87,8 +87,7 @@ def best_distance(best: BestDistance) -> str:
 
 
 def few(queries: int) -> str:
-    """That there are too few labelled queries for figures to say much; empty if there are
-    enough."""
+    """A warning if there are too few labelled queries for reliable figures; empty otherwise."""
     if queries >= FEW:
         return ""
     return (
@@ -98,8 +97,8 @@ def few(queries: int) -> str:
 
 
 def in_sample(settings: Settings, labels_version: str) -> str:
-    """Where the cutoff was learned from, or tuned on, the very labels that it is measured with:
-    that its figures conclude nothing; else empty."""
+    """A warning if the cutoff was learned from, or tuned on, the very labels it is measured with;
+    empty otherwise."""
     found = origin(settings)
     if found is None or found.labels != labels_version:
         return ""
@@ -111,8 +110,8 @@ def in_sample(settings: Settings, labels_version: str) -> str:
 
 
 def near_sample(settings: Settings, collection: str) -> str:
-    """Where the cutoff was learned from, or tuned on, labels of this collection, maybe others by
-    now: that its figures may be too good; else empty."""
+    """A warning if the cutoff was learned from, or tuned on, labels of this collection, which may
+    have changed since; empty otherwise."""
     found = origin(settings)
     if found is None or found.collection != collection:
         return ""
@@ -123,8 +122,8 @@ def near_sample(settings: Settings, collection: str) -> str:
 
 
 def between(runs: Sequence[Run], made: Duel, settings: tuple[Settings, Settings]) -> list[str]:
-    """What is to be known of two runs, A and B, beside how they differ; `settings` are those of the
-    row of each that is compared."""
+    """Caveats about comparing two runs, A and B. `settings` are those of the compared row of
+    each."""
     a, b = (run.plan for run in runs)
     notes = []
     if a.collection != b.collection:
@@ -154,7 +153,7 @@ def between(runs: Sequence[Run], made: Duel, settings: tuple[Settings, Settings]
 
 
 def verdict(made: Tuning) -> str:
-    """Whether what was tuned beats the best fixed k, in words."""
+    """Whether the tuned settings beat the best fixed k, in words."""
     if made.beats_fixed_k:
         return "Tuned settings beat the best fixed k"
     if _alone(made):
@@ -172,7 +171,7 @@ def _alone(made: Tuning) -> list[str]:
 
 
 def notes(made: Tuning) -> list[str]:
-    """What is to be known beside the figures."""
+    """Caveats about the figures."""
     alone = [] if made.beats_fixed_k else _alone(made)
     told = [
         *(
@@ -202,13 +201,13 @@ def notes(made: Tuning) -> list[str]:
 
 
 def _missing(made: Tuning) -> str:
-    """From which share on the dial has too few labels."""
+    """From which share on the recall dial has too few labels."""
     missing = [share for share in SHARES if f"{share:g}" not in made.dial]
     return f" Label more relevant chunks for {missing[0]:.0%} and more." if missing else ""
 
 
 def shown(path: str, value: Any) -> str:
-    """A setting's value in a line: what was learned is longer than that."""
+    """A setting's value in one line, shortening what was learned."""
     holder = field(path).table
     if value and holder is not None:
         return holder.read(value).summary

@@ -2,10 +2,10 @@
 
 The rows are always the same: the current settings, a plain search, every cutoff strategy and every
 profile. Then the layers are added one after the other, and each is left out once. The best fixed k
-and the oracle are no settings; `evaluate.table` computes them.
+and the oracle are not settings; `evaluate.table` computes them.
 
-Users are not compared, so clearance is on everywhere or nowhere. An LLM is asked only if the
-current settings ask it. The rows beside them have no judge.
+Users are not compared, so clearance is on everywhere or nowhere. An LLM is called only if the
+current settings call it; the other rows have no judge.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Variant:
 
 
 def variants(settings: Settings) -> tuple[Variant, ...]:
-    """What is measured beside `settings`, and they themselves. Equal settings are one value."""
+    """The variants to measure, including `settings`. Equal settings are one object."""
     base = settings.with_values({"judge.enabled": False})
     every = (
         Variant(IN_FORCE, "settings", settings),
@@ -61,15 +61,15 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
 
 
 def unmeasured() -> str:
-    """Which profiles have no row of their own, in words."""
+    """The profiles without a row of their own, in words."""
     names = [p.name for p in PROFILES.values() if merge([Given(p.name, p.values)])[0].judge.enabled]
     return f"Profiles that ask an LLM ({', '.join(names)}) are measured only if they are in use."
 
 
 def layer_variants(settings: Settings) -> tuple[Variant, ...]:
-    """The layers that are on: added one after the other, in their order, and each left out.
+    """The layers that are on, added one after the other in their order, and each left out once.
 
-    Clearance stays. `added` begins with none of the others.
+    Clearance stays on. `added` begins without any of the others.
     """
     on = [n for n in SWITCHES if n != "clearance" and settings.get(f"{n}.enabled")]
     off = {f"{name}.enabled": False for name in on}
@@ -85,7 +85,7 @@ def layer_variants(settings: Settings) -> tuple[Variant, ...]:
 
 
 def _profiles(settings: Settings) -> list[Variant]:
-    """Every profile that asks no LLM, for the same user and with the same reranker."""
+    """Every profile that calls no LLM, for the same user and with the same reranker."""
     same = {"clearance.enabled": settings.clearance.enabled}
     if settings.quality.reranker != "none":
         same |= {
@@ -95,7 +95,7 @@ def _profiles(settings: Settings) -> list[Variant]:
     for profile in PROFILES.values():
         own = merge([Given(profile.name, profile.values)])[0]
         if not own.judge.enabled:
-            # The plain search with the k in force has this name already.
+            # The plain search with the current k already has this name.
             name = "profile unfiltered" if profile.name == UNFILTERED else profile.name
             made.append(Variant(name, "profile", own.with_values(same)))
     return made
