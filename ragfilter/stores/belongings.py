@@ -16,7 +16,7 @@ COLUMN = "collection"
 
 
 def rename(url: str, old: str, new: str) -> None:
-    """Let what belongs to `old` belong to `new`. Raises StoreError."""
+    """Move everything that belongs to `old` to `new`. Raises StoreError."""
     with _tables(url) as (connection, tables):
         for table in tables:
             mine = table.c[COLUMN] == old
@@ -24,7 +24,7 @@ def rename(url: str, old: str, new: str) -> None:
 
 
 def forget(url: str, name: str) -> None:
-    """Remove what belongs to the collection `name`. Raises StoreError."""
+    """Delete everything that belongs to the collection `name`. Raises StoreError."""
     with _tables(url) as (connection, tables):
         for table in tables:
             connection.execute(table.delete().where(table.c[COLUMN] == name))
@@ -32,7 +32,7 @@ def forget(url: str, name: str) -> None:
 
 @contextmanager
 def _tables(url: str) -> Iterator[tuple[sa.Connection, list[sa.Table]]]:
-    """A transaction, and all tables that name a collection."""
+    """A transaction, with all tables that name a collection."""
     engine = sa.create_engine(url)
     try:
         with engine.begin() as connection:
@@ -40,7 +40,7 @@ def _tables(url: str) -> Iterator[tuple[sa.Connection, list[sa.Table]]]:
             metadata.reflect(connection)
             yield connection, [t for t in metadata.tables.values() if COLUMN in t.c]
     except SQLAlchemyError as error:
-        # Not the error's own words: they may repeat a password.
+        # Without the error's own message, which may contain a password.
         raise StoreError(
             f"The workspace's database failed ({type(error).__name__}).",
             remedy="Check that it is a file that can be written, on a disk with room.",

@@ -1,8 +1,8 @@
-"""A cache file in the workspace for texts that are costly to make: an LLM's answers, by what was
+"""A cache file in the workspace for texts that are expensive to make: an LLM's answers, by what was
 asked.
 
-Source: docs/design.md#cache. SQLite, limited in size; the least recently used text goes first. It
-is safe across threads and processes. Nothing depends on it: if the file is damaged or cannot be
+Source: docs/design.md#cache. SQLite, limited in size; the least recently used text is removed
+first. Safe across threads and processes. Nothing depends on it: if the file is damaged or cannot be
 written, one warning says so, nothing is found and nothing is stored.
 """
 
@@ -38,14 +38,15 @@ CREATE TABLE IF NOT EXISTS kept (
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many texts are kept, and the bytes they count for."""
+    """The number of stored texts and their size in bytes."""
 
     entries: int
     bytes: int
 
 
 class DiskCache:
-    """At most `limit_mb` megabytes of texts by key, in the file at `path`; made when first used."""
+    """At most `limit_mb` megabytes of texts by key, in the file at `path`, which is created on
+    first use."""
 
     def __init__(self, path: Path, limit_mb: float) -> None:
         self._path = path
@@ -55,7 +56,7 @@ class DiskCache:
         self._told = False
 
     def get(self, key: str) -> str | None:
-        """The text under `key`, None if there is none (any more)."""
+        """The text for `key`, None if there is none (any more)."""
 
         def read(database: sqlite3.Connection) -> str | None:
             row = database.execute("SELECT text, used FROM kept WHERE key = ?", (key,)).fetchone()
@@ -69,7 +70,7 @@ class DiskCache:
         return found
 
     def put(self, key: str, text: str) -> None:
-        """Keep `text` under `key`, where it fits into the limit."""
+        """Store `text` for `key`, if it fits into the limit."""
         size = len(text.encode("utf-8", "surrogatepass")) + OVERHEAD
         if size > self._limit:
             return
@@ -86,14 +87,14 @@ class DiskCache:
         self._try(write)
 
     def size(self) -> Size:
-        """What is kept. Raises OSError, sqlite3.Error."""
+        """The size of the cache. Raises OSError, sqlite3.Error."""
         if not self._path.exists():
             return Size(0, 0)
         with self._lock:
             return _size(self._open())
 
     def clear(self) -> None:
-        """Forget everything; a file that cannot be read is removed. Raises OSError."""
+        """Remove everything; a file that cannot be read is deleted. Raises OSError."""
         if not self._path.exists():
             return
         with self._lock:
@@ -106,7 +107,7 @@ class DiskCache:
                 self._path.unlink()
 
     def close(self) -> None:
-        """Close the file; it is opened again when it is needed."""
+        """Close the file; it is opened again when needed."""
         with self._lock:
             self._close()
 
@@ -128,7 +129,7 @@ class DiskCache:
         if self._database is None:
             database = sqlite3.connect(self._path, timeout=BUSY_S, check_same_thread=False)
             try:
-                # Removed texts give their room back to the disk.
+                # Return the space of removed texts to the disk.
                 database.execute("PRAGMA auto_vacuum = FULL")
                 database.execute(_TABLE)
             except BaseException:

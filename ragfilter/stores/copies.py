@@ -1,4 +1,4 @@
-"""Our own copy of an indexed collection: a Parquet file beside the store.
+"""Our own copy of an indexed collection: a Parquet file next to the store.
 
 Source: docs/design.md#chroma (a damaged index cannot be rebuilt from the log). The copy holds the
 records of the sources and their vectors. Edits of rules are in the journal.
@@ -51,7 +51,7 @@ BARS = ["clearance", "department", "clearance_as_given"]
 
 @dataclass(frozen=True, slots=True)
 class CopyRow:
-    """One chunk as its source gave it, its vector, and the fingerprint of the record."""
+    """A chunk as its source provided it, its vector, and the fingerprint of the record."""
 
     chunk: Chunk
     vector: Vectors
@@ -61,7 +61,7 @@ class CopyRow:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a copy holds, without texts and vectors. `fingerprints` go by chunk id."""
+    """What a copy holds, without texts and vectors. `fingerprints` are by chunk id."""
 
     embedder: str
     fingerprints: Mapping[str, str]
@@ -72,7 +72,7 @@ class Summary:
 
 
 def content_fingerprint(embedder: str, fingerprints: Mapping[str, str]) -> str:
-    """sha256 of a whole collection's content, whatever its order."""
+    """The sha256 of a whole collection's content, independent of its order."""
     digest = hashlib.sha256(embedder.encode())
     for item in sorted(fingerprints.items()):
         digest.update(repr(item).encode())
@@ -80,9 +80,9 @@ def content_fingerprint(embedder: str, fingerprints: Mapping[str, str]) -> str:
 
 
 def write_copy(path: Path, rows: Sequence[CopyRow], *, embedder: str) -> None:
-    """Replace the copy at `path`; a reader sees the old one or the new one.
+    """Replace the copy at `path` atomically: a reader sees the old one or the new one.
 
-    At least one row. Raises StoreError.
+    Requires at least one row. Raises StoreError.
     """
     columns: dict[str, list[Any]] = {field.name: [] for field in FIELDS}
     for row in rows:
@@ -106,10 +106,11 @@ def write_copy(path: Path, rows: Sequence[CopyRow], *, embedder: str) -> None:
 
 
 def change_clearances(path: Path, given: Mapping[str, Bars]) -> None:
-    """Give the chunks of the copy at `path` these clearances; their fingerprints stay, so that
-    their records still count as changed.
+    """Give the chunks of the copy at `path` these clearances. Their fingerprints stay, so their
+    records still count as changed.
 
-    A copy that cannot be read is left: nothing can be restored from it. Raises StoreError.
+    A copy that cannot be read is left alone, since nothing can be restored from it. Raises
+    StoreError.
     """
     try:
         table = _read(path, None)
@@ -129,7 +130,7 @@ def change_clearances(path: Path, given: Mapping[str, Bars]) -> None:
 
 
 def read_summary(path: Path) -> Summary | None:
-    """What the copy at `path` holds; None if there is none. Raises StoreError: damaged."""
+    """What the copy at `path` holds; None if there is none. Raises StoreError if it is damaged."""
     table = _read(path, ["id", "fingerprint"])
     if table is None:
         return None
@@ -138,7 +139,8 @@ def read_summary(path: Path) -> Summary | None:
 
 
 def read_copy(path: Path) -> list[CopyRow]:
-    """Every row of the copy at `path`; none where there is none. Raises StoreError: damaged."""
+    """Every row of the copy at `path`; empty if there is none. Raises StoreError if it is
+    damaged."""
     table = _read(path, None)
     if table is None:
         return []
@@ -154,7 +156,7 @@ def read_copy(path: Path) -> list[CopyRow]:
 
 
 def save_part(folder: Path, keys: Sequence[str], vectors: Vectors, *, embedder: str) -> None:
-    """Keep vectors of an indexing that has not ended, by a key of the embedded text."""
+    """Save vectors of an unfinished indexing, by a key of the embedded text."""
     folder.mkdir(parents=True, exist_ok=True)
     table = pa.table(
         [pa.array(keys, pa.string()), _vector_array(list(vectors))],
@@ -164,7 +166,7 @@ def save_part(folder: Path, keys: Sequence[str], vectors: Vectors, *, embedder: 
 
 
 def read_parts(folder: Path, *, embedder: str) -> dict[str, Vectors]:
-    """The vectors that an interrupted indexing with the same model left, by key."""
+    """The vectors left by an interrupted indexing with the same model, by key."""
     found: dict[str, Vectors] = {}
     for part in sorted(folder.glob("*.parquet")):
         try:
@@ -177,7 +179,7 @@ def read_parts(folder: Path, *, embedder: str) -> dict[str, Vectors]:
 
 
 def remove_parts(folder: Path) -> None:
-    """Forget what an interrupted indexing left."""
+    """Delete what an interrupted indexing left."""
     if folder.is_dir():
         for part in folder.iterdir():
             part.unlink(missing_ok=True)
@@ -185,7 +187,7 @@ def remove_parts(folder: Path) -> None:
 
 
 def text_key(text: str) -> str:
-    """The key under which the vector of `text` is kept."""
+    """The key under which the vector of `text` is stored."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -212,7 +214,7 @@ def _read(path: Path, columns: list[str] | None) -> Any:
     if not path.exists():
         return None
     try:
-        # By file handle: some versions take a path with odd characters for a URL.
+        # By file handle, because some versions take a path with unusual characters for a URL.
         with path.open("rb") as file:
             return pq.read_table(file, columns=columns)
     except (OSError, pa.ArrowException, KeyError) as error:

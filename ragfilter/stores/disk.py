@@ -1,4 +1,4 @@
-"""Asks a disk whether it takes data. Most errors do not say that it is full or read-only."""
+"""Checks whether a disk accepts data. Most errors do not say that it is full or read-only."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ ROOM = 1 << 20
 
 
 def refusal(folder: Path) -> str:
-    """Why a file of a megabyte cannot be written in `folder`, as the system says it; "" if it can.
+    """Why a file of one megabyte cannot be written in `folder`, in the system's words; "" if it
+    can.
 
-    Nothing is left behind.
+    No file is left behind.
     """
     try:
         with tempfile.TemporaryFile(dir=folder) as file:

@@ -1,6 +1,5 @@
-"""Which store has a collection: the workspace's own, or the foreign Chroma folder or server in
-which it was opened.
-"""
+"""Which store has a collection: the workspace's own, or the foreign Chroma folder or server from
+which it was opened."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class Stores:
-    """The stores of a workspace. Safe in threads. Raises InputError, StoreError."""
+    """The stores of a workspace. Thread-safe. Raises InputError, StoreError."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -36,10 +35,9 @@ class Stores:
         return self.at(self.opening(name).folder)
 
     def at(self, folder: str) -> ChromaStore:
-        """The store in a Chroma folder or on a server; the workspace's own where `folder` is
-        empty."""
+        """The store in a Chroma folder or on a server; the workspace's own if `folder` is empty."""
         store = self._in(folder) if folder else self._workspace.store()
-        # Asked each time: another session may allow or forbid it.
+        # Checked each time, because another session may allow or forbid it.
         store.writable = lambda name: self.opening(name).writable
         return store
 
@@ -57,9 +55,9 @@ class Stores:
     def open(
         self, name: str, opening: Opening, embedder_called: Callable[[str], Embedder]
     ) -> tuple[Finding, ...]:
-        """Open a collection that others made, from now on; what works with it, and what needs more.
+        """Register a foreign collection. Returns what works with it, and what needs more.
 
-        Raises ModelError too; where it raises, nothing is opened.
+        Also raises ModelError. If it raises, nothing is registered.
         """
         folder = foreign.resolved(opening.folder) if opening.folder else ""
         if folder == str(self._workspace.chroma_dir):
@@ -86,11 +84,11 @@ class Stores:
         return found
 
     def forget(self, name: str) -> None:
-        """Forget how a collection was opened; it stays as it is."""
+        """Remove a foreign collection from the list; the collection itself is not changed."""
         foreign.keep(self._workspace.path, name, None)
 
     def close(self) -> None:
-        """Close the stores of others."""
+        """Close the foreign stores."""
         for store in self._folders.values():
             store.close()
         self._folders.clear()

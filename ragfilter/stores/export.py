@@ -24,7 +24,7 @@ PAGE = 1000
 def export(
     workspace: Workspace, collection: ChromaCollection, user: User = UNRESTRICTED
 ) -> Iterator[str]:
-    """One line a chunk that `user` may see. Raises StoreError."""
+    """Yield one line per chunk that `user` may see. Raises StoreError."""
     known = collection.entries()
     given = {
         row.chunk.id: row.clearance_as_given
@@ -39,7 +39,7 @@ def export(
 
 
 def line(chunk: Chunk, clearance_as_given: str | None = None) -> str:
-    """One chunk as a line of JSON, from which `to_record` makes the same chunk."""
+    """A chunk as a line of JSON, from which `to_record` makes the same chunk."""
     record: dict[str, Any] = {"id": chunk.id, "text": chunk.text, "source": chunk.source}
     record |= {
         name: value
@@ -55,7 +55,7 @@ def line(chunk: Chunk, clearance_as_given: str | None = None) -> str:
         if value not in (None, "", [], {})
     }
     if chunk.clearance is None:
-        # Text that is no number hides the chunk again; empty text would be public.
+        # Text that is not a number hides the chunk again; empty text would make it public.
         record["clearance"] = clearance_as_given or " "
     elif chunk.clearance:
         record["clearance"] = chunk.clearance
@@ -63,7 +63,7 @@ def line(chunk: Chunk, clearance_as_given: str | None = None) -> str:
 
 
 def _rule(rule: str | None) -> Mapping[str, Any] | str | None:
-    """The rule as an object, or as it is stored where it cannot be read."""
+    """The rule as an object, or as stored if it cannot be read."""
     if rule is None:
         return None
     try:

@@ -35,8 +35,8 @@ NEAR_ONE = 0.01
 @dataclass(frozen=True, slots=True)
 class Opening:
     """How a collection is opened. `folder` is a path or the URL of a server, empty for the
-    workspace's own store; `embedder` is empty for what the collection itself names. Without
-    `writable` nothing in it is changed."""
+    workspace's own store; `embedder` is empty to use what the collection itself names. Without
+    `writable`, nothing in it is changed."""
 
     folder: str = ""
     embedder: str = ""
@@ -45,14 +45,14 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that works, or what it needs. `good`: it works."""
+    """One thing that works (`good`), or what it needs to work."""
 
     good: bool
     said: str
 
 
 def openings(workspace: Path) -> dict[str, Opening]:
-    """How the collections of others are opened, by name. Raises StoreError: damaged."""
+    """How each foreign collection is opened, by name. Raises StoreError if the file is damaged."""
     path = workspace / FILE
     try:
         given: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -67,8 +67,7 @@ def openings(workspace: Path) -> dict[str, Opening]:
 
 
 def keep(workspace: Path, name: str, opening: Opening | None) -> None:
-    """Remember how a collection is opened; with None, forget it. Raises StoreError,
-    InputError."""
+    """Store how a collection is opened; None removes it. Raises StoreError, InputError."""
     every = openings(workspace)
     every.pop(name, None)
     if opening is not None:
@@ -78,7 +77,7 @@ def keep(workspace: Path, name: str, opening: Opening | None) -> None:
 
 
 def resolved(folder: str) -> str:
-    """`folder` as a whole path, or the URL of a server as it is. Raises InputError."""
+    """`folder` as an absolute path, or the URL of a server unchanged. Raises InputError."""
     if folder.startswith(SERVERS):
         parts = web_address(folder)
         if parts is not None and (parts.username or parts.password):
@@ -94,14 +93,14 @@ def resolved(folder: str) -> str:
 
 
 def open_store(folder: str) -> ChromaStore:
-    """The store in a Chroma folder or on a server of somebody else's. Raises InputError if there
+    """Open the store in a foreign Chroma folder or on a foreign server. Raises InputError if there
     is none, StoreUnavailable."""
     if folder.startswith(SERVERS):
         return ChromaStore.server(Server(folder, timeout_s=SERVER_S))
     path = Path(resolved(folder))
-    # Chroma would make a new store there.
+    # Chroma would create a new store there.
     if kind(path / DATABASE) != "file":
-        # What looks like an address without its scheme may hold a password.
+        # What looks like an address without its scheme may contain a password.
         named = UNSHOWN if "@" in folder else folder
         raise InputError(
             f"{named} is no Chroma folder: there is no {DATABASE} in it.",
@@ -112,15 +111,15 @@ def open_store(folder: str) -> ChromaStore:
 
 
 def hint(store: ChromaStore, name: str) -> str:
-    """The embedding model that a collection's own configuration names; empty if none does.
+    """The embedding model named in the collection's own configuration; empty if there is none.
 
-    Read as text: building the function it stands for could run foreign code.
+    Read as text, because building the function could run foreign code.
     """
     function = store.collection(name).raw().configuration_json.get("embedding_function") or {}
     if not isinstance(function, dict):
         return ""
     if function.get("name") == "default":
-        # Chroma's default is this model, too.
+        # Chroma's default is this model.
         return "all-MiniLM-L6-v2"
     config = function.get("config")
     model = config.get("model_name") if isinstance(config, dict) else ""
@@ -128,9 +127,10 @@ def hint(store: ChromaStore, name: str) -> str:
 
 
 def check(store: ChromaStore, name: str, embedder: Embedder) -> tuple[Finding, ...]:
-    """What works with the collection `name` when `embedder` asks it, and what needs more.
+    """What works with the collection `name` when it is queried with `embedder`, and what needs
+    more.
 
-    Raises StoreError if the model cannot have made its vectors, ModelError.
+    Raises ModelError, and StoreError if the model cannot have made its vectors.
     """
     collection = store.collection(name)
     raw = collection.raw()

@@ -43,8 +43,9 @@ WRITE_PART = 2_000
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What an indexing did. `total` counts the collection's chunks in the end, `embedded` the texts
-    that went through the model, `not_in_source` the chunks that only an earlier run brought."""
+    """What an indexing did. `total` is the number of chunks in the collection afterwards,
+    `embedded` the number of texts that the model embedded, and `not_in_source` the number of chunks
+    that only an earlier run brought."""
 
     collection: str
     total: int
@@ -68,11 +69,11 @@ def index(
     rules: Rules | None = None,
     progress: Progress | None = None,
 ) -> IndexReport:
-    """Index `records` as the collection `name`; what is unchanged is not touched.
+    """Index `records` into the collection `name`. Unchanged chunks are not touched.
 
-    `progress` counts texts embedded and chunks written together. Raises InputError (name, records;
-    nothing is changed then), StoreError, ModelError, and WorkspaceLocked where the same collection
-    is being indexed.
+    `progress` counts embedded texts and written chunks together. Raises InputError (name, records;
+    nothing is changed then), StoreError, ModelError, and WorkspaceLocked if the same collection is
+    being indexed.
     """
     started = perf_counter()
     check_name(name)
@@ -104,7 +105,8 @@ def index(
         parts = workspace.copies_dir / f"{name}.parts"
         vectors |= copies.read_parts(parts, embedder=embedder.name)
         waiting = {r.chunk.passage for r in fresh if _key(r.chunk) not in vectors}
-        # Texts of like length waste least padding; the longest first, so that the time left falls.
+        # Texts of similar length waste the least padding; longest first, so that the time left
+        # falls.
         missing = sorted(waiting, key=lambda text: (-len(text), text))
         steps = _Steps(progress, len(missing) + (len(fresh) if whole else report.total))
         vectors |= _embed(missing, embedder, parts, steps)
@@ -155,7 +157,7 @@ def rebuild(
 
 
 class _Steps:
-    """Counts embedding and writing as one run."""
+    """Counts embedding and writing as one progress."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
         self._progress = progress
@@ -163,7 +165,8 @@ class _Steps:
         self._done = 0
 
     def add(self, steps: int) -> None:
-        """Count `steps` more. A stop comes from here, so only after what they made is safe."""
+        """Count `steps` more. A stop is raised here, so call it only after their results are
+        safe."""
         self._done += steps
         if self._progress is not None:
             self._progress(self._done, self._total)
@@ -189,7 +192,7 @@ def _warnings(records: Iterable[Record]) -> tuple[str, ...]:
 
 @contextmanager
 def only_one(workspace: Workspace, name: str) -> Iterator[None]:
-    """Nobody else indexes or changes the collection meanwhile. Raises WorkspaceLocked."""
+    """Lock the collection against other indexing and changes. Raises WorkspaceLocked."""
     lock = FileLock(workspace.copies_dir / f".{name}.lock", thread_local=False)
     if not taken(lock):
         raise WorkspaceLocked(
@@ -236,8 +239,8 @@ def _is_whole(store: ChromaStore, name: str, copy: copies.Summary) -> bool:
 
 
 def _withhold(store: ChromaStore, name: str, path: Path, given: Mapping[str, Record]) -> None:
-    """Where `given` changes whom a chunk is for, see to it that the old answer is not served again:
-    neither by the collection, nor by one that is restored from the copy."""
+    """If `given` changes who may see a chunk, make sure that neither the collection nor one
+    restored from the copy returns it under the old clearance."""
     bars = {i: (*_for_whom(r.chunk), r.clearance_as_given) for i, r in given.items()}
     copies.change_clearances(path, bars)
     with suppress(CollectionMissing):

@@ -58,7 +58,7 @@ _INDEXES = (
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What one labeller said of a question and a chunk; `at` is in UTC."""
+    """One labeller's grade for a question and a chunk; `at` is in UTC."""
 
     id: int
     at: datetime
@@ -88,7 +88,7 @@ class LabelBook(database.Book):
         who: str,
         source: Origin = "human",
     ) -> tuple[Label, ...]:
-        """Give chunks the same label, all or none. It replaces the labeller's earlier ones."""
+        """Give chunks the same label, all or none. It replaces the labeller's earlier labels."""
         rows = [_row(collection, query, i, grade, who, source) for i in chunk_ids]
         with self._writing() as connection:
             made = [_labels.insert().values(row).returning(_labels) for row in rows]
@@ -102,7 +102,7 @@ class LabelBook(database.Book):
         who: str,
         source: Origin = "human",
     ) -> int:
-        """Enter many labels as (question, chunk id, grade); all or none. Returns how many."""
+        """Add many labels as (question, chunk id, grade), all or none. Returns how many."""
         rows = [_row(collection, *each, who, source) for each in labels]
         with self._writing() as connection:
             for start in range(0, len(rows), BATCH):
@@ -115,7 +115,7 @@ class LabelBook(database.Book):
             connection.execute(_labels.delete().where(_labels.c.id.in_(label_ids)))
 
     def standing(self, collection: str, query: str | None = None) -> tuple[Label, ...]:
-        """Every labeller's last word on each pair, of one question or all, oldest first."""
+        """Every labeller's latest label of each pair, for one question or all, oldest first."""
         found = sa.select(_labels).where(_labels.c.collection == collection)
         if query is not None:
             found = found.where(_labels.c.query == _plain(query))
@@ -128,15 +128,15 @@ class LabelBook(database.Book):
         return tuple(last.values())
 
     def version(self, collection: str) -> str:
-        """Changes whenever a label is entered or taken back."""
+        """A version that changes with every label added or removed."""
         found = sa.select(sa.func.count(), sa.func.max(_labels.c.id))
         count, last = self._read(found.where(_labels.c.collection == collection))[0]
         return f"{count}-{last or 0}"
 
     def put_set(self, collection: str, name: str, queries: Mapping[str, str]) -> None:
-        """Keep a query set (id → text) under a name, instead of the one that had it.
+        """Store a query set (id → text) under a name, replacing an existing one.
 
-        Raises InputError: no name, a name that every collection has, or no queries.
+        Raises InputError if the name is missing or reserved, or there are no queries.
         """
         name = _plain(name)
         if not name or name in (LABELLED, ASKED) or len(name) > LONGEST_NAME:
@@ -157,12 +157,12 @@ class LabelBook(database.Book):
                 connection.execute(_sets.insert(), rows[start : start + BATCH])
 
     def remove_set(self, collection: str, name: str) -> None:
-        """Forget a query set. Labels of its questions stay."""
+        """Delete a query set. The labels of its questions stay."""
         with self._writing() as connection:
             connection.execute(_sets.delete().where(*_named(collection, name)))
 
     def sets(self, collection: str) -> dict[str, int]:
-        """How many questions every set has, by name; the two that all have come last."""
+        """The number of questions in every set, by name; the two built-in sets come last."""
         found = (
             sa.select(_sets.c.name, sa.func.count())
             .where(_sets.c.collection == collection)
@@ -186,8 +186,8 @@ class LabelBook(database.Book):
         return {row.query_id: row.text for row in self._read(rows.order_by(_sets.c.id))}
 
     def remember(self, collection: str, question: str) -> None:
-        """Keep a question that was asked, once, unless the collection's history is off. Only the
-        last thousand are kept."""
+        """Add an asked question to the history, without duplicates, unless the collection's history
+        is off. Only the last thousand are kept."""
         text = _plain(question)
         mine = _asked.c.collection == collection
         oldest = (
@@ -204,12 +204,12 @@ class LabelBook(database.Book):
             connection.execute(_asked.delete().where(_asked.c.id.in_(ids)))
 
     def records_history(self, collection: str) -> bool:
-        """Whether asked questions are kept."""
+        """Whether asked questions are stored."""
         found = sa.select(_unrecorded).where(_unrecorded.c.collection == collection)
         return not self._read(found)
 
     def record_history(self, collection: str, on: bool) -> None:
-        """Keep asked questions from now on, or forget them all and keep none."""
+        """Start storing asked questions, or delete them all and store no more."""
         with self._writing() as connection:
             own = _unrecorded.c.collection == collection
             connection.execute(_unrecorded.delete().where(own))
@@ -221,8 +221,8 @@ class LabelBook(database.Book):
 def visible_labels(
     labels: Iterable[Label], catalogue: Mapping[str, Chunk], user: User
 ) -> tuple[Label, ...]:
-    """The labels without those of chunks that `user` may not see. A chunk that is gone is shown
-    only to those who see everything, since it is unknown who could see it."""
+    """The labels without those of chunks that `user` may not see. Labels of deleted chunks are only
+    for users who see everything, since it is unknown who could see the chunk."""
     return tuple(
         each
         for each in labels
@@ -231,13 +231,13 @@ def visible_labels(
 
 
 def query_id(text: str) -> str:
-    """The id of a question that has none of its own: the same text always has the same."""
+    """An id for a question without one; the same text always has the same id."""
     return "q-" + blake2b(_plain(text).encode("utf-8", "replace"), digest_size=5).hexdigest()
 
 
 def settle(labels: Iterable[Label], *, llm: bool = False) -> dict[str, dict[str, int]]:
-    """Question → chunk id → grade. Of several people the last one counts. With `llm` an LLM's label
-    stands where no human's does; otherwise it counts for nothing."""
+    """Question → chunk id → grade. If several people labelled a pair, the last one counts. With
+    `llm`, an LLM's label counts if no person has labelled the pair; otherwise it is ignored."""
     found: dict[str, dict[str, int]] = {}
     ordered = sorted(labels, key=lambda label: (label.source == "human", label.id))
     for label in ordered:

@@ -1,4 +1,4 @@
-"""Rename and delete a collection, with all that belongs to it: copy, rule edits, labels.
+"""Rename and delete a collection with everything that belongs to it: copy, rule edits, labels.
 
 Foreign collections are never deleted or renamed, since others may depend on them.
 """
@@ -16,10 +16,10 @@ from ragfilter.stores.workspace import Workspace
 
 
 def rename(workspace: Workspace, old: str, new: str) -> None:
-    """Call the collection `old` `new`.
+    """Rename the collection `old` to `new`.
 
-    Raises InputError for the name, CollectionMissing, WorkspaceLocked while one of them is being
-    indexed, and StoreError; then nothing is renamed.
+    Raises InputError for an invalid name, CollectionMissing, WorkspaceLocked if one of them is
+    being indexed, and StoreError. Nothing is renamed then.
     """
     check_name(new)
     store = workspace.store()
@@ -28,7 +28,7 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
         if new in {info.name for info in store.collections()}:
             raise InputError(f"There is a collection {new!r} already.", remedy="Use another name.")
         before, after = workspace.copy_path(old), workspace.copy_path(new)
-        # A second name of the same file: at no moment is there a collection without its copy.
+        # A second name of the same file, so that the collection always has its copy.
         after.unlink(missing_ok=True)
         if before.exists():
             try:
@@ -53,9 +53,9 @@ def rename(workspace: Workspace, old: str, new: str) -> None:
 
 
 def delete(workspace: Workspace, name: str) -> None:
-    """Delete the collection `name`. Nothing of it is left.
+    """Delete the collection `name` completely.
 
-    Raises CollectionMissing, WorkspaceLocked while it is being indexed, StoreError.
+    Raises CollectionMissing, WorkspaceLocked if it is being indexed, and StoreError.
     """
     store = workspace.store()
     with only_one(workspace, name):

@@ -11,8 +11,8 @@ from ragfilter.protocols import Vectors, Where
 
 @dataclass(frozen=True, slots=True)
 class HitCollection:
-    """`protocols.Collection` over hits, by ascending distance to the one query they were found
-    for: whatever vector is given, that is the query."""
+    """`protocols.Collection` over hits, in ascending distance to the one query they were found for:
+    any vector passed is taken for that query's."""
 
     hits: tuple[Hit, ...]
     space: Space

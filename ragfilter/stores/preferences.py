@@ -1,4 +1,4 @@
-"""Votes on which of two answers is better, in the workspace's database, beside the labels.
+"""Votes on which of two answers is better, stored in the workspace's database with the labels.
 
 A vote is about a question and a pair of sides, in any order. A side is its settings and the chunks
 that went into its prompt. A person has one vote for each pair, and the last one counts. Source:
@@ -46,8 +46,8 @@ _INDEX = sa.Index("preferences_of_query", _votes.c.collection, _votes.c.query)
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A side of a pair: what its answer was made from. `chunks` are the ids in the prompt, in
-    order; `settings` are the changes from `profile`. `model`: whose answer it is."""
+    """A side of a pair, i.e. what its answer was made from. `chunks` are the ids in the prompt, in
+    order; `settings` are the changes from `profile`; `model` is the model that answered."""
 
     profile: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -56,14 +56,14 @@ class Answered:
 
     @property
     def text(self) -> str:
-        """The same side always has the same text."""
+        """The side as text; equal sides have equal text."""
         own = [self.profile, dict(self.settings), list(self.chunks), self.model]
         return json.dumps(own, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """What one person said of a pair; `at` is in UTC."""
+    """One person's vote on a pair; `at` is in UTC."""
 
     at: datetime
     who: str
@@ -74,7 +74,7 @@ class Vote:
     choice: Choice
 
     def seen_from(self, left: Answered) -> Choice:
-        """The choice, where `left` is the first."""
+        """The choice, if `left` is the first side."""
         return self.choice if left.text == self.first.text else _turned(self.choice)
 
 
@@ -96,7 +96,7 @@ class Preferences(database.Book):
         *,
         who: str,
     ) -> None:
-        """Enter a vote, instead of this person's earlier one on the pair."""
+        """Record a vote, replacing this person's earlier one on the pair."""
         first, second = sorted((left, right), key=lambda side: side.text)
         row = {
             "who": whole(who),
@@ -121,13 +121,14 @@ class Preferences(database.Book):
 
 
 def on_pair(votes: Iterable[Vote], left: Answered, right: Answered) -> tuple[Vote, ...]:
-    """The votes on this very pair."""
+    """The votes on exactly this pair."""
     pair = {left.text, right.text}
     return tuple(each for each in votes if {each.first.text, each.second.text} == pair)
 
 
 def on_settings(votes: Iterable[Vote], left: Answered, right: Answered) -> Counter[Choice]:
-    """How often each was said of answers made with these two settings, over every question."""
+    """The counts of each choice between answers made with these two settings, over all
+    questions."""
     tally: Counter[Choice] = Counter()
     mine, theirs = _settings(left), _settings(right)
     for each in votes:

@@ -1,4 +1,4 @@
-"""Evaluations, saved as they are made: what was measured, and a record of every finished query.
+"""Evaluations, saved as they progress: what was measured, and a record of every finished query.
 
 A run that was stopped continues where it stopped, as long as collection, labels and settings are
 the same. Source: docs/design.md#evaluate.
@@ -59,7 +59,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A saved run; `at` is in UTC, `done` counts the queries that were measured."""
+    """A saved run. `at` is in UTC, `done` is the number of measured queries."""
 
     id: int
     at: datetime
@@ -82,12 +82,12 @@ class Runs(database.Book):
     def _prepare(self) -> None:
         super()._prepare()
         with self._engine.begin() as connection:
-            # Of collections that were deleted.
+            # Runs of deleted collections.
             orphaned = _records.c.run.not_in(sa.select(_runs.c.id))
             connection.execute(_records.delete().where(orphaned))
 
     def begin(self, plan: Plan, *, who: str) -> Run:
-        """The unfinished run of this very plan, to go on with it; else a new one."""
+        """The unfinished run of exactly this plan, to continue it; otherwise a new one."""
         with self._writing() as connection:
             found = _unfinished(connection.execute(_same(plan)))
             if found is not None:
@@ -97,11 +97,11 @@ class Runs(database.Book):
             return _run(connection.execute(_list().where(_runs.c.id == made.id)).one())
 
     def unfinished(self, plan: Plan) -> Run | None:
-        """The run that `begin` would go on with."""
+        """The run that `begin` would continue."""
         return _unfinished(self._read(_same(plan)))
 
     def keep(self, run_id: int, query_id: str, record: Mapping[str, Any]) -> None:
-        """Keep the record of a query; the same query again replaces it."""
+        """Store the record of a query, replacing an earlier one."""
         values = {"run": run_id, "query_id": query_id, "body": json.dumps(record)}
         with self._writing() as connection:
             own = (_records.c.run == run_id, _records.c.query_id == query_id)
@@ -116,7 +116,7 @@ class Runs(database.Book):
         return tuple(map(_run, self._read(found)))
 
     def get(self, run_id: int) -> Run:
-        """One run. Raises InputError if there is none of this number."""
+        """The run with this number. Raises InputError if there is none."""
         found = self._read(_list().where(_runs.c.id == run_id))
         if not found:
             raise InputError(f"There is no run {run_id}.", action="runs")
@@ -128,12 +128,12 @@ class Runs(database.Book):
         return tuple(json.loads(body) for (body,) in self._read(found.order_by(_records.c.id)))
 
     def done(self, run_id: int) -> frozenset[str]:
-        """The ids of the queries that were measured."""
+        """The ids of the measured queries."""
         found = sa.select(_records.c.query_id).where(_records.c.run == run_id)
         return frozenset(i for (i,) in self._read(found))
 
     def remove(self, run_id: int) -> None:
-        """Forget a run. Raises InputError if there is none of this number."""
+        """Delete a run. Raises InputError if there is none with this number."""
         self.get(run_id)
         with self._writing() as connection:
             connection.execute(_records.delete().where(_records.c.run == run_id))
@@ -149,7 +149,7 @@ def _list() -> sa.Select[Any]:
 
 
 def _same(plan: Plan) -> sa.Select[Any]:
-    """The runs of this very plan, newest first."""
+    """The runs of exactly this plan, newest first."""
     same = [_runs.c[name] == value for name, value in _row(plan).items()]
     return _list().where(*same).order_by(_runs.c.id.desc())
 

@@ -1,4 +1,4 @@
-"""The workspace folder: where things lie, and the lock that keeps a second process out.
+"""The workspace folder: where its files are, and the lock that keeps a second process out.
 
 Source: docs/design.md#chroma: two processes on one embedded Chroma folder lose data silently.
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ragfilter.stores.chroma.client import Server
     from ragfilter.stores.chroma.store import ChromaStore
 
-# The lock belongs to the process, and Chroma has one system a folder and process; so has this.
+# One per process, like the lock: Chroma also has one system per folder and process.
 _open: dict[Path, Workspace] = {}
 _opening = threading.RLock()
 
@@ -70,9 +70,10 @@ class Workspace:
     ) -> Workspace:
         """Open the folder at `path`, made where it is missing.
 
-        `kind` tells others what holds it ("app", "index"). With `server` the vectors live there and
-        the folder is not locked. Searches keep no catalogue of collections with more chunks than
-        `catalogue_limit`. Raises WorkspaceLocked, and InputError if `path` is unusable.
+        `kind` tells other processes what holds it ("app", "index"). With `server`, the vectors are
+        on that server and the folder is not locked. Searches use no catalogue for collections with
+        more chunks than `catalogue_limit`. Raises WorkspaceLocked, and InputError if `path` is
+        unusable.
         """
         folder = _folder(path)
         with _opening:
@@ -125,7 +126,7 @@ class Workspace:
             return self._store
 
     def close(self) -> None:
-        """Close the store and let others in; closing more often than opening does nothing."""
+        """Close the store and release the lock. Extra calls do nothing."""
         with _opening:
             self._times_open = max(0, self._times_open - 1)
             if self._times_open > 0 or _open.get(self.path) is not self:
@@ -165,13 +166,13 @@ class Workspace:
             "kind": kind,
             "since": datetime.now().astimezone().isoformat(timespec="seconds"),
         }
-        # Only a courtesy to the next one; the lock holds without it.
+        # Only informational for the next process; the lock works without it.
         with contextlib.suppress(OSError):
             _note(self.path).write_text(json.dumps(note), encoding="utf-8")
 
 
 def taken(lock: BaseFileLock) -> bool:
-    """Take the lock; False if it is held. Raises InputError if its file cannot be used."""
+    """Take the lock. Returns False if it is held. Raises InputError if its file cannot be used."""
     try:
         lock.acquire(timeout=0)
     except Timeout:
@@ -191,7 +192,7 @@ def _folder(path: str | os.PathLike[str]) -> Path:
         folder = folder.resolve()
         for part in (folder, folder / "copies"):
             part.mkdir(parents=True, exist_ok=True)
-        # Root may write anywhere that `os.access` denies, and a full or read-only disk shows here.
+        # Root may write where `os.access` says no, and this also detects a full or read-only disk.
         probe = folder / f".probe-{os.getpid()}-{threading.get_ident()}"
         probe.touch()
         probe.unlink()

@@ -1,4 +1,4 @@
-"""Chroma as a store. All of it needs the extra `chroma`."""
+"""Chroma as a store. Everything here needs the extra `chroma`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue as a file beside the store, so that a large collection opens fast.
+"""The catalogue in a file next to the store, so that a large collection opens quickly.
 
 Reading 100,000 entries from Chroma takes seconds, and from this file tenths of a second. It is
 valid for one version of the collection, and every write gives the collection a new version.
@@ -28,7 +28,7 @@ VERSION = b"version"
 
 
 def read_catalogue(path: Path, version: str) -> Catalogue | None:
-    """The catalogue of this version; None if the file is of another, or cannot be read."""
+    """The catalogue of this version; None if the file has another version or cannot be read."""
     if not path.exists():
         return None
     try:
@@ -40,7 +40,7 @@ def read_catalogue(path: Path, version: str) -> Catalogue | None:
     if (table.schema.metadata or {}).get(VERSION) != version.encode():
         return None
     if "title" not in table.column_names:
-        return None  # Written before catalogues had titles.
+        return None  # From before catalogues had titles.
     columns: list[list[Any]] = [
         table["id"].to_pylist(),
         table["title"].to_pylist(),
@@ -57,7 +57,7 @@ def read_catalogue(path: Path, version: str) -> Catalogue | None:
 
 
 def write_catalogue(path: Path, version: str, chunks: Mapping[str, Chunk]) -> None:
-    """Keep a catalogue that is worth it. A file that cannot be written is only told."""
+    """Write the file if the catalogue is large enough. A failure is only logged."""
     if len(chunks) < WORTH:
         return
     every = chunks.values()
@@ -84,7 +84,7 @@ def write_catalogue(path: Path, version: str, chunks: Mapping[str, Chunk]) -> No
 
 
 def _shared(column: Any) -> list[Any]:
-    """The values of a column, equal ones the same object."""
+    """The values of a column, with equal ones as the same object."""
     coded = column.combine_chunks()
     coded = coded if pa.types.is_dictionary(coded.type) else coded.dictionary_encode()
     values = coded.dictionary.to_pylist()

@@ -1,6 +1,6 @@
 """Opens Chroma clients and turns what they raise into our errors. Source: docs/design.md#chroma.
 
-Chroma's HTTP client waits for ever and raises `httpx` errors for a dead server. Here every wait has
+Chroma's HTTP client waits forever and raises `httpx` errors for a dead server. Here every wait has
 a deadline. Telemetry is off, and Chroma's own embedding functions are never built.
 """
 
@@ -50,7 +50,7 @@ _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 
 
 def open_folder(folder: Path) -> ClientAPI:
-    """The embedded client on `folder`. One process only: the caller holds the workspace lock.
+    """Open the embedded client on `folder`. One process only: the caller holds the workspace lock.
 
     Raises StoreError.
     """
@@ -67,9 +67,9 @@ def open_folder(folder: Path) -> ClientAPI:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where a Chroma server is. `headers` carry what an authenticating proxy or Chroma Cloud asks
-    for; user and password in the URL are sent as basic authentication and never shown. No single
-    wait on the server takes longer than `timeout_s` seconds."""
+    """A Chroma server. `headers` carry what an authenticating proxy or Chroma Cloud requires; user
+    and password in the URL are sent as basic authentication and never shown. No single wait for the
+    server takes longer than `timeout_s` seconds."""
 
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -79,20 +79,21 @@ class Server:
 
 
 def open_server(server: Server) -> ClientAPI:
-    """The client of a Chroma server.
+    """Open the client of a Chroma server.
 
-    Raises InputError for an unusable URL, StoreUnavailable where nothing answers like Chroma.
+    Raises InputError for an unusable URL, StoreUnavailable if nothing there answers like Chroma.
     """
     parts = _checked(server.url)
     url = shown(server.url)
     headers = {**basic_auth(parts), **server.headers}
     settings = ChromaSettings(anonymized_telemetry=False)
     with guard(url):
-        # Fails fast and frees its socket, which the client below, built in a thread, would not.
+        # This fails fast and frees its socket, which the client below, built in a thread, would
+        # not.
         httpx.get(
             f"{url}/api/v2/heartbeat", timeout=server.timeout_s, headers=headers
         ).raise_for_status()
-        # The whole URL as host: Chroma then keeps its path, which a proxy may need.
+        # The whole URL as the host, so that Chroma keeps its path, which a proxy may need.
         client = within(
             server.timeout_s,
             lambda: chromadb.HttpClient(
@@ -110,7 +111,7 @@ def open_server(server: Server) -> ClientAPI:
 
 @contextmanager
 def guard(where: str) -> Iterator[None]:
-    """Turns whatever Chroma raises inside the block into a StoreError. `where` names the store."""
+    """Turn whatever Chroma raises inside the block into a StoreError. `where` names the store."""
     try:
         yield
     except RagfilterError:
@@ -139,14 +140,14 @@ def guard(where: str) -> Iterator[None]:
 
 
 def make_sure_of_room(folder: str) -> None:
-    """Raises StoreError if the disk takes no data."""
+    """Raise StoreError if the disk accepts no data."""
     reason = disk.refusal(Path(folder))
     if reason:
         raise StoreError(f"{folder} cannot be written: {reason}.", remedy=writable(folder))
 
 
 def writable(where: str) -> str:
-    """The remedy where a disk is full or read-only."""
+    """The remedy for a disk that is full or read-only."""
     return (
         f"Make room on the disk of {where}, or make it writable. Nothing there is damaged: "
         "do not move it away."
@@ -154,7 +155,7 @@ def writable(where: str) -> str:
 
 
 def _failure(what: str, error: BaseException, where: str, remedy: str) -> StoreError:
-    """What failed and why; of a folder the disk is asked, too, since Chroma seldom names it."""
+    """What failed and why. For a folder the disk is checked too, since Chroma rarely names it."""
     said = _words(error)
     if not _UNWRITABLE.search(said.lower()) and Path(where).is_dir():
         said = f"{said} ({reason})" if (reason := disk.refusal(Path(where))) else said
@@ -170,7 +171,7 @@ def _checked(url: str) -> SplitResult:
     except httpx.InvalidURL:
         parts = None
     if parts is None:
-        # It is not repeated: what is wrong with it may be a password.
+        # The URL is not repeated, because the invalid part may be a password.
         raise InputError(
             "The URL of the Chroma server cannot be read.",
             remedy="Write it like http://127.0.0.1:8000, or http://user:password@host:8000 with "
@@ -185,7 +186,7 @@ def _checked(url: str) -> SplitResult:
 
 
 def _is_interruption(error: BaseException) -> bool:
-    # A panic is a failure of the store.
+    # A panic of Chroma's Rust core is a failure of the store.
     return not isinstance(error, Exception) and not insides.is_panic(error)
 
 

@@ -50,8 +50,8 @@ WRITE_BATCH = 5_000
 
 @dataclass(frozen=True, slots=True)
 class CollectionInfo:
-    """One collection in a list. `embedder` is empty if it is not known; `incomplete` says why
-    chunks are missing, and is empty if none is."""
+    """A collection in a list. `embedder` is empty if it is not known; `incomplete` says why chunks
+    are missing, and is empty if none are."""
 
     name: str
     count: int
@@ -67,7 +67,7 @@ class CollectionInfo:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One chunk to be stored with its vector (unit length, shape (dimension,))."""
+    """A chunk to store with its vector (unit length, shape (dimension,))."""
 
     chunk: Chunk
     vector: Vectors
@@ -87,7 +87,7 @@ class ChromaCollection:
         return self._name
 
     def at_once(self) -> ChromaCollection:
-        """The collection as it is now, for one query: it is not looked up again."""
+        """The collection pinned for one query, so that it is not looked up again."""
         pinned = ChromaCollection(self._store, self._name)
         pinned._pinned = self.raw()
         return pinned
@@ -103,14 +103,15 @@ class ChromaCollection:
 
     @property
     def content(self) -> str:
-        """The fingerprint of the indexed content; empty while indexing is not complete."""
+        """The fingerprint of the indexed content; empty until indexing is complete."""
         return _metadata(self.raw(), CONTENT)
 
     @property
     def version(self) -> str:
         raw = self.raw()
         token = f"{raw.id}:{_metadata(raw, VERSION)}"
-        # Others write to a foreign collection untold; at least added and removed chunks show.
+        # Others may write to a foreign collection at any time; at least additions and removals
+        # show.
         return token if _is_ours(raw) else f"{token}:{self._count(raw)}"
 
     @property
@@ -120,7 +121,7 @@ class ChromaCollection:
 
     @property
     def incomplete(self) -> str:
-        """Why a query may miss chunks, and what to do about it; empty if none is missing."""
+        """Why a query may miss chunks, and what to do about it; empty if none are missing."""
         return self._incomplete(self.raw())
 
     def info(self) -> CollectionInfo:
@@ -147,8 +148,8 @@ class ChromaCollection:
     ) -> list[tuple[str, float]]:
         """Up to `n` (id, distance), ascending, equal distances by id; unknown `ids` are left out.
 
-        `vector` has shape (dimension,) or (1, dimension). Raises StoreError: not finite, wrong
-        dimension.
+        `vector` has shape (dimension,) or (1, dimension). Raises StoreError if it is not finite or
+        has the wrong dimension.
         """
         query = _checked(vector)
         raw = self._readable()
@@ -156,7 +157,8 @@ class ChromaCollection:
             n = min(n, self._count(raw))
         if n < 1:
             return []
-        # Chroma refuses a condition, or a list of ids, that admits one which its index lacks.
+        # Chroma refuses a condition, or a list of ids, that includes a chunk missing from its
+        # index.
         lost = self._lost(raw)
         pushed = None
         if where is not None and ids is None and _is_ours(raw) and can_push(where) and not lost:
@@ -195,7 +197,7 @@ class ChromaCollection:
         return {i: found[i] for i in ids if i in found}
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
-        """The vectors of these chunks, row by row. Raises StoreError where one is unknown."""
+        """The vectors of these chunks, row by row. Raises StoreError if one is unknown."""
         raw = self._readable()
         found: dict[str, Vectors] = {}
         for page in _pages(list(dict.fromkeys(ids)), PAYLOAD_PAGE):
@@ -208,17 +210,18 @@ class ChromaCollection:
         return np.array([found[i] for i in ids], dtype=np.float32)
 
     def catalogue(self) -> Catalogue | None:
-        """Every chunk by id without text; None where the store keeps none that large."""
+        """Every chunk by id without text; None if the collection is too large for that."""
         return None if self._is_large(self.raw()) else self.entries()
 
     def entries(self) -> Catalogue:
-        """Every chunk by id without text, however many there are; kept in memory until the version
+        """Every chunk by id without text, however many there are; cached until the version
         changes."""
         version = self.version
         kept = self._store.catalogues.get(self._name)
         if kept is not None and kept[0] == version:
             return kept[1]
-        # Under the version from before the reading: a write meanwhile makes it be read again.
+        # Stored under the version from before reading, so that a concurrent write causes another
+        # read.
         file = self._store.catalogue_file(self._name)
         entries = None if file is None else read_catalogue(file, version)
         if entries is None:
@@ -249,7 +252,7 @@ class ChromaCollection:
                 action="writable",
             )
         with self._store.changing(self._name):
-            # Refuses an unknown chunk: Chroma would do nothing and say nothing.
+            # Refuse an unknown chunk, because Chroma would silently do nothing.
             known = self.rules(list(rules))
             for chunk_id in rules:
                 if chunk_id not in known:
@@ -263,13 +266,14 @@ class ChromaCollection:
             self._renew_entries(list(rules), before)
 
     def write(self, batch: Sequence[Row]) -> None:
-        """Store chunks with their vectors, replacing those with the same id, metadata and all."""
+        """Store chunks with their vectors, replacing those with the same id including all
+        metadata."""
         for page in _pages(batch, WRITE_BATCH):
             ids = [row.chunk.id for row in page]
             with self._store.changing(self._name):
                 raw = self.raw()
                 present = set(raw.get(ids=ids, include=[])["ids"])
-                # Chroma's `add` of a present id and `update` of an absent one do nothing, silently.
+                # Chroma's `add` of a present id and `update` of an absent one silently do nothing.
                 self._put(raw.add, [row for row in page if row.chunk.id not in present], {})
                 self._put(
                     raw.update, [row for row in page if row.chunk.id in present], rows.NO_METADATA
@@ -277,22 +281,22 @@ class ChromaCollection:
                 self.renew()
 
     def renew(self) -> None:
-        """Give the collection a new version: it may hold something else now."""
+        """Give the collection a new version, because its content may have changed."""
         self._mark({VERSION: new_token()})
 
     def mark_content(self, fingerprint: str) -> None:
-        """Record what the collection now holds; "" says that it is incomplete. What was withheld
-        is given out again once it is complete."""
+        """Record what the collection now holds; "" marks it as incomplete. Once it is complete,
+        withheld chunks are returned again."""
         marks = {CONTENT: fingerprint, VERSION: new_token()}
         self._mark({**marks, WITHHELD: ""} if fingerprint else marks)
 
     def withhold(self) -> None:
-        """Give no chunk out until the collection has been indexed: clearances are about to change.
-        Every reading raises StoreError from now on, in this process and in any other."""
+        """Return no chunks until the collection has been indexed, because clearances are about to
+        change. From now on every read raises StoreError, in this process and in any other."""
         self._mark({WITHHELD: "yes", VERSION: new_token()})
 
     def raw(self) -> RawCollection:
-        """Chroma's own collection."""
+        """Chroma's own collection object."""
         if self._pinned is not None:
             return self._pinned
         with guard(self._store.where):
@@ -331,8 +335,8 @@ class ChromaCollection:
         )
 
     def _lost(self, raw: RawCollection) -> frozenset[str]:
-        """The ids that no query can find; looked up once. Chroma begins a new index where the
-        folder of the old one is gone, and says nothing."""
+        """The ids that no query can find; looked up once. If the folder of an index is gone, Chroma
+        silently starts a new index."""
         if raw.id not in self._store.lost:
             self._store.lost[raw.id] = frozenset(self._read_lost(raw))
         return self._store.lost[raw.id]
@@ -340,7 +344,8 @@ class ChromaCollection:
     def _read_lost(self, raw: RawCollection) -> set[str]:
         probe: Any = np.eye(1, insides.dimension(raw) or 1, dtype=np.float32)
         with guard(self._store.where):
-            # What is lost is older than what is found: of a large collection, the first are asked.
+            # Lost chunks are older than found ones, so check only the first ones of a large
+            # collection.
             first = IDS_PAGE if self._is_large(raw) else None
             try:
                 for page in _pages(raw.get(include=[], limit=first)["ids"], IDS_PAGE):
@@ -352,8 +357,8 @@ class ChromaCollection:
         return set()
 
     def _is_large(self, raw: RawCollection) -> bool:
-        """Whether it has too many chunks for a catalogue. One that others made always gets one:
-        Chroma cannot check conditions on metadata of any form."""
+        """Whether it has too many chunks for a catalogue. Foreign collections always get one,
+        because Chroma cannot check conditions on arbitrary metadata."""
         if not _is_ours(raw):
             return False
         version, kept = self.version, self._store.counts.get(self._name)
@@ -384,7 +389,7 @@ class ChromaCollection:
     def _mark(self, values: Mapping[str, str]) -> None:
         with self._store.changing(self._name):
             raw = self.raw()
-            # Chroma refuses a change that names the space, also when it names the same one.
+            # Chroma refuses a change that names the space, even if it is the same one.
             kept = {k: v for k, v in (raw.metadata or {}).items() if not k.startswith("hnsw:")}
             before = _metadata(raw, VERSION)
             raw.modify(metadata={**kept, **values})
@@ -403,8 +408,8 @@ class ChromaCollection:
             offset += PAYLOAD_PAGE
 
     def _renew_entries(self, ids: Sequence[str], before: str) -> None:
-        # If nobody else writes, the new entries are enough: reading all takes a second or two
-        # for 100,000 chunks. Only under the write lock, so that no other edit lies between.
+        # If nobody else writes, the new entries are enough; reading all of them takes a second or
+        # two for 100,000 chunks. Only under the write lock, so that no other edit comes in between.
         kept = self._store.catalogues.get(self._name)
         if self._store.shared or kept is None or kept[0] != before:
             return
@@ -421,7 +426,7 @@ class ChromaCollection:
                 yield i, rows.to_entry(i, metadata)
 
     def _known(self, ids: Sequence[str] | None) -> Mapping[str, Chunk]:
-        """At least these chunks by id without text; all where `ids` is None."""
+        """At least these chunks by id without text; all if `ids` is None."""
         if ids is None:
             return self.entries()
         catalogue = self.catalogue()

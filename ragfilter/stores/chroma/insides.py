@@ -1,6 +1,6 @@
-"""The undocumented parts of chromadb that we use, all in one place and for tested releases only.
+"""The undocumented parts of chromadb that we use, all in one place and only for tested releases.
 
-Facts about each: docs/design.md#chroma.
+docs/design.md#chroma has the facts about each.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ check_version("chromadb", ">=1.5.2,<1.6", extra="chroma")
 
 
 def forget_folder(folder: Path) -> None:
-    """Drop what could not be started for `folder`: Chroma would hand it out at the next opening."""
+    """Remove a failed system for `folder`, which Chroma would return at the next opening."""
     SharedSystemClient._identifier_to_system.pop(str(folder), None)
 
 
 def set_timeout(client: ClientAPI, seconds: float) -> None:
-    """Bound every wait of an HTTP client, which is built to wait for ever."""
+    """Limit every wait of an HTTP client, which otherwise waits forever."""
     client._server._session.timeout = Timeout(seconds)  # type: ignore[attr-defined]
 
 
 def close(client: ClientAPI) -> None:
-    """Close a client; the interface does not name what every client has."""
+    """Close a client. Its interface does not declare `close`."""
     client.close()  # type: ignore[attr-defined]
 
 
 def forget_embedding_function(collection: Collection) -> None:
-    """Keep a write from building the embedding function that the stored schema names."""
+    """Prevent a write from building the embedding function that the stored schema names."""
     collection._model.serialized_schema = None
 
 
@@ -43,7 +43,7 @@ def dimension(collection: Collection) -> int | None:
 
 
 def is_closed(error: BaseException) -> bool:
-    """Whether a call failed because its client was closed."""
+    """Whether a call failed because the client was closed."""
     return isinstance(error, AttributeError) and error.name == "bindings"
 
 

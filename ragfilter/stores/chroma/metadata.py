@@ -19,7 +19,7 @@ FlatMetadata = dict[str, str | int | float | bool]
 RULE_KEY = "query_must"
 OWN_KEY = "metadata"
 """The source's own fields, as JSON text."""
-# An update that starts from these removes what the new chunk no longer has.
+# An update that starts with these removes fields that the new chunk no longer has.
 NO_METADATA: Mapping[str, None] = dict.fromkeys(
     ("title", "type", "source", "page", "refs", RULE_KEY, OWN_KEY)
 )
@@ -31,13 +31,13 @@ def to_metadata(chunk: Chunk, *, clearance_as_given: object = None) -> FlatMetad
     """The metadata of `chunk` for a collection of our own.
 
     Clearance and department are always present (0 and "" for none), because a missing key matches
-    no condition. An unreadable clearance is stored as text, `clearance_as_given` where it is known:
-    text matches no number, so the store's own condition hides the chunk too.
+    no condition. An unreadable clearance is stored as text (`clearance_as_given`, if known): text
+    matches no number, so the store's own condition hides the chunk too.
     """
     given = "" if clearance_as_given is None else whole(str(clearance_as_given))
     metadata: FlatMetadata = {
         "clearance": given if chunk.clearance is None else chunk.clearance,
-        # As it is read: a condition on it compares what is stored.
+        # In the form in which it is read, because conditions compare the stored value.
         "department": whole(chunk.department or "").strip(),
     }
     for key, text in (("title", chunk.title), ("type", chunk.type), ("source", chunk.source)):
@@ -55,7 +55,7 @@ def to_metadata(chunk: Chunk, *, clearance_as_given: object = None) -> FlatMetad
 
 
 def to_chunk(chunk_id: str, metadata: Metadata | None, text: str | None) -> Chunk:
-    """The whole chunk of one stored row; what the metadata does not hold stays at its default."""
+    """The whole chunk of a stored row, with defaults for what the metadata lacks."""
     row = metadata or {}
     department, department_readable = _department(row.get("department"))
     return Chunk(
@@ -74,7 +74,7 @@ def to_chunk(chunk_id: str, metadata: Metadata | None, text: str | None) -> Chun
 
 
 def to_entry(chunk_id: str, metadata: Metadata | None) -> Chunk:
-    """The chunk as the catalogue knows it: without text, `loaded` False."""
+    """The chunk as a catalogue entry: without text, `loaded` False."""
     row = metadata or {}
     department, department_readable = _department(row.get("department"))
     return Chunk(
@@ -91,7 +91,7 @@ def to_entry(chunk_id: str, metadata: Metadata | None) -> Chunk:
 
 
 def _own_fields(row: Metadata) -> dict[str, Any]:
-    """The source's own fields; in a collection that others made, every key that is not ours."""
+    """The source's own fields. In a foreign collection, every key that is not ours."""
     own = {key: value for key, value in row.items() if key not in OURS}
     if OWN_KEY not in row:
         return own
@@ -103,7 +103,7 @@ def _own_fields(row: Metadata) -> dict[str, Any]:
 
 
 def references(value: object) -> tuple[str, ...]:
-    """Chunk ids of a JSON list, a list, or one plain id; each once, in order."""
+    """Chunk ids from a JSON list, a list, or one plain id; each once, in order."""
     if isinstance(value, str):
         value = _json_list(value)
     if not isinstance(value, list):
@@ -120,7 +120,7 @@ def _json_list(text: str) -> list[object]:
 
 
 def _department(value: object) -> tuple[str | None, bool]:
-    # A list or object names no single department; whom it admits cannot be told, so it is hidden.
+    # A list or object names no single department, so it is unknown who may see the chunk. Hide it.
     if value is None:
         return None, True
     if isinstance(value, str | int | float):
@@ -141,7 +141,7 @@ def _page(value: object) -> int | None:
 
 
 def _rule(value: object) -> str | None:
-    # As stored, readable or not: the rules module says what is wrong with it.
+    # Valid or not: the rules module reports what is wrong with it.
     if value is None or value == "":
         return None
     return whole(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

@@ -50,10 +50,10 @@ NAME_RULE = (
 
 
 class ChromaStore:
-    """The collections of one Chroma client. Safe for threads of one process. Raises StoreError."""
+    """The collections of one Chroma client. Thread-safe within one process. Raises StoreError."""
 
     def __init__(self, client: ClientAPI, *, where: str, shared: bool) -> None:
-        """`where` names the store in messages; `shared`: other processes may write to it too."""
+        """`where` names the store in messages. `shared`: other processes may write to it too."""
         self._client = client
         self._opening = threading.Lock()
         self.where = where
@@ -75,13 +75,13 @@ class ChromaStore:
 
     @classmethod
     def folder(cls, folder: Path, *, shared: bool = False) -> ChromaStore:
-        """The embedded store in `folder`; the caller holds the workspace lock, or it is `shared`
-        with those who made it."""
+        """The embedded store in `folder`. The caller holds the workspace lock, or the store is
+        `shared` with its owner."""
         return cls(open_folder(folder), where=str(folder), shared=shared)
 
     @classmethod
     def server(cls, server: Server) -> ChromaStore:
-        """The store behind a Chroma server. Raises InputError, StoreUnavailable."""
+        """The store of a Chroma server. Raises InputError, StoreUnavailable."""
         return cls(open_server(server), where=shown(server.url), shared=True)
 
     @property
@@ -95,7 +95,7 @@ class ChromaStore:
             names = sorted(raw.name for raw in self.client.list_collections())
         found = []
         for name in names:
-            # Somebody may have removed it since.
+            # It may have been removed since.
             with suppress(CollectionMissing):
                 found.append(self.collection(name).info())
         return tuple(found)
@@ -103,8 +103,8 @@ class ChromaStore:
     def collection(self, name: str, *, embedder: str = "") -> ChromaCollection:
         """The collection called `name`.
 
-        Raises CollectionMissing, and StoreError if `embedder` is not the model that the
-        collection says it was made with: its vectors would mean something else.
+        Raises CollectionMissing, and StoreError if `embedder` is not the model with which the
+        collection was made, whose vectors would mean something else.
         """
         collection = ChromaCollection(self, name)
         made_with = collection.embedder
@@ -117,12 +117,13 @@ class ChromaStore:
         return collection
 
     def outdated(self, version: str) -> bool:
-        """Whether this process has changed a collection since it had this version. Nobody is
-        asked."""
+        """Whether this process has changed a collection since it had this version. Does not ask the
+        store."""
         return not self.replaced.isdisjoint(filter(None, version.split(":")))
 
     def create(self, name: str, *, embedder: str, withheld: bool = False) -> ChromaCollection:
-        """A new, empty collection of our own, not yet complete. Raises InputError for its name."""
+        """Create an empty collection of our own, marked as incomplete. Raises InputError for an
+        invalid name."""
         check_name(name)
         metadata: dict[str, str | int] = {FORMAT: 1, EMBEDDER: embedder, VERSION: new_token()}
         if withheld:
@@ -137,7 +138,7 @@ class ChromaStore:
         return ChromaCollection(self, name)
 
     def renew(self, name: str, *, embedder: str) -> ChromaCollection:
-        """An empty collection in place of that called `name`; withheld if that one was."""
+        """Replace the collection `name` with an empty one, which is withheld if the old one was."""
         withheld = False
         with suppress(CollectionMissing):
             withheld = self.collection(name).withheld
@@ -145,20 +146,20 @@ class ChromaStore:
         return self.create(name, embedder=embedder, withheld=withheld)
 
     def rename(self, name: str, new: str) -> None:
-        """Call a collection otherwise. Raises CollectionMissing."""
+        """Rename a collection. Raises CollectionMissing."""
         raw = self.collection(name).raw()
         with self.changing(name):
             raw.modify(name=new)
         self.forget(name)
 
     def forget(self, name: str) -> None:
-        """Forget what is remembered of a collection that is no longer there."""
+        """Clear the caches of a collection that no longer exists."""
         self.catalogues.pop(name, None)
         if (file := self.catalogue_file(name)) is not None:
             file.unlink(missing_ok=True)
 
     def delete(self, name: str) -> None:
-        """Remove a collection; nothing happens where there is none."""
+        """Remove a collection, if it exists."""
         with suppress(CollectionMissing), self.changing(name):
             raw = self.client.get_collection(name, embedding_function=None)
             self.client.delete_collection(name)
@@ -167,7 +168,7 @@ class ChromaStore:
 
     @contextmanager
     def changing(self, name: str) -> Iterator[None]:
-        """Every write to the collection `name` in Chroma happens inside this; one at a time."""
+        """Wrap every write to the collection `name` in Chroma in this; one at a time."""
         with self.writing:
             self.settle()
             try:
@@ -179,11 +180,11 @@ class ChromaStore:
                 raise
 
     def settle(self) -> None:
-        """Open the folder again if a write failed, as on a full disk.
+        """Reopen the folder if a write failed, as on a full disk.
 
-        Such a write may be in Chroma's log, which is applied when the folder is opened: only
-        then a read tells the truth. And the next write of the old client may wait for ever.
-        Raises StoreError if there is still no room; searches then go on with the old client.
+        Such a write may be in Chroma's log, which is applied when the folder is opened, and only
+        then do reads return the truth. The next write of the old client may also wait forever.
+        Raises StoreError if there is still no room; searches then continue with the old client.
         """
         with self.writing:
             if not self._failed:
@@ -199,12 +200,12 @@ class ChromaStore:
                     self.collection(name).renew()
 
     def catalogue_file(self, name: str) -> Path | None:
-        """Where the catalogue of a collection is kept between openings; None if others write to
+        """The file that stores a collection's catalogue between openings; None if others write to
         the store too."""
         return None if self.shared else Path(self.where).with_name("catalogues") / f"{name}.parquet"
 
     def close(self) -> None:
-        """Close the client. Catalogues that edits changed are written, for the next opening."""
+        """Close the client. Catalogues changed by edits are written for the next opening."""
         try:
             for name in self.unwritten & self.catalogues.keys():
                 if (file := self.catalogue_file(name)) is not None:
@@ -214,7 +215,7 @@ class ChromaStore:
 
 
 def check_name(name: str) -> None:
-    """Raises InputError if Chroma would refuse `name` for a collection."""
+    """Raise InputError if Chroma would refuse `name` for a collection."""
     good = 3 <= len(name) <= 512 and all(c.isascii() and (c.isalnum() or c in "._-") for c in name)
     if not good or not (name[0].isalnum() and name[-1].isalnum()):
         raise InputError(f"{name!r} cannot be the name of a collection.", remedy=NAME_RULE)

@@ -17,8 +17,8 @@ FEW_SOURCES = 20
 
 
 def can_push(where: Where) -> bool:
-    """Whether Chroma can hold the condition by itself, in a collection of ours."""
-    # A chunk without a source has no such key, which no condition on it matches.
+    """Whether Chroma can check the condition itself, in a collection of ours."""
+    # A chunk without a source lacks this key, so no condition on it would match.
     sources = where.sources
     return sources is None or (0 < len(sources) <= FEW_SOURCES and "" not in sources)
 
@@ -40,7 +40,7 @@ def condition(where: Where) -> dict[str, Any] | None:
 
 
 def admission(where: Where) -> Callable[[Chunk], bool]:
-    """The same condition in memory: whether it admits a chunk."""
+    """The same condition in memory, as a function that says whether it admits a chunk."""
     sources = None if where.sources is None else frozenset(where.sources)
 
     def admits(chunk: Chunk) -> bool:
