@@ -26,7 +26,7 @@ At = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One mark: `css` names its colour; `told` is what a tooltip says."""
+    """One mark. `css` names its colour; `told` is its tooltip."""
 
     x: float
     y: float
@@ -37,7 +37,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line through points, or what it encloses where `css` fills it."""
+    """A line through points, or the area it encloses if `css` fills it."""
 
     css: str
     points: tuple[At, ...]
@@ -45,7 +45,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """Many small marks: rings, or crosses, which print apart without colour."""
+    """Many small marks: rings, or crosses, which differ in print without colour."""
 
     css: str
     points: tuple[At, ...]
@@ -53,14 +53,14 @@ class Cloud:
 
     @property
     def path(self) -> str:
-        """What an SVG path's `d` says."""
+        """The `d` attribute of an SVG path."""
         sign = "m-2-2l4 4m-4 0l4-4" if self.crosses else "m-2 0a2 2 0 1 0 4 0a2 2 0 1 0-4 0"
         return "".join(f"M{x:g} {y:g}{sign}" for x, y in self.points)
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What an SVG of `width` × `height` holds. `about` says it in words."""
+    """The content of an SVG of `width` × `height`. `about` describes it in words."""
 
     height: float
     about: str
@@ -73,7 +73,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Where the values of two axes, each from its first to its last, stand in a drawing."""
+    """Maps the values of two axes, each from its first to its last, to positions in a drawing."""
 
     xs: At
     ys: At
@@ -105,13 +105,13 @@ class Frame:
     def grid(
         self, ys: Sequence[float], form: str, name: str = ""
     ) -> tuple[list[Line], list[Point]]:
-        """A line across at each of these values, labelled, and the name of the axis above."""
+        """A horizontal line at each of these values, labelled, with the name of the axis above."""
         lines = [self.line("grid", [(self.xs[0], y), (self.xs[1], y)]) for y in ys]
         labels = [Point(self.left - 6, self.y(y) + 4, "end", label=f"{y:{form}}") for y in ys]
         return lines, [*labels, Point(self.left, self.top - 8, "start", label=name)]
 
     def under(self, xs: Sequence[float], name: str) -> list[Point]:
-        """These values below the frame, and the name of the axis below them."""
+        """Labels for these values below the frame, with the name of the axis below them."""
         middle = (self.left + self.right) / 2
         at = self.height - self.below
         labels = [Point(self.x(x), at + 15, "middle", label=f"{x:g}") for x in xs]
@@ -119,7 +119,7 @@ class Frame:
 
 
 def curve(rows: Sequence[Row], k: int) -> Drawing:
-    """Every hit by rank and distance: kept, or in the colour of the layer that dropped it."""
+    """Every hit by rank and distance, kept or in the colour of the layer that dropped it."""
     found = [row for row in rows if row.rank > 0]
     if not found:
         return Drawing(0, "")
@@ -141,8 +141,8 @@ def curve(rows: Sequence[Row], k: int) -> Drawing:
 
 
 def lists(contrast: Contrast) -> Drawing:
-    """The two ranked lists, joined where both keep a chunk; from each of the others, a stub leads
-    to the colour of the layer that dropped it on the other side."""
+    """The two ranked lists, joined if both keep a chunk. From each other chunk, a stub leads to the
+    colour of the layer that dropped it on the other side."""
     left, right = 0.44 * WIDTH, 0.56 * WIDTH
     texts = [Point(left, 12, "middle strong", label="A"),
              Point(right, 12, "middle strong", label="B")]  # fmt: skip
@@ -194,7 +194,7 @@ def tradeoff(
     strong: str = "",
 ) -> Drawing:
     """Precision against recall of every row (name, recall, precision), with the lines of all fixed
-    k and of the oracle; those in `named` have their name beside them."""
+    k and of the oracle. Rows in `named` are labelled."""
     frame = Frame((0, 1), (0, 1), 330, right=WIDTH - 130)
     lines, texts = frame.grid(UNIT, "g", "precision")
     lines += [frame.line("grid", [(x, 0), (x, 1)]) for x in UNIT]
@@ -227,8 +227,8 @@ def counts(questions: Sequence[int]) -> Drawing:
 def distances(
     curves: Sequence[Sequence[float]], labelled: Sequence[Mark], threshold: float | None
 ) -> Drawing:
-    """The distances of every question's first hits, one curve a question, with the chunks that are
-    labelled, and a line across at `threshold`."""
+    """The distances of every question's first hits, one curve per question, with labelled chunks
+    marked, and a line across at `threshold`."""
     curves = [each[:DEEP] for each in curves if each]
     if not curves:
         return Drawing(0, "")
@@ -252,7 +252,7 @@ def distances(
 
 
 def gains(values: Sequence[float]) -> Drawing:
-    """What every query gains or loses, the greatest gain first."""
+    """The gain or loss of every question, greatest gain first."""
     ordered = sorted(values, reverse=True)
     if not ordered:
         return Drawing(0, "")
@@ -271,7 +271,7 @@ def _row(place: int) -> float:
 
 
 def _place(row: Row | None) -> int:
-    """Where a list has the chunk; 0 where it is not drawn."""
+    """The chunk's place in the list; 0 if it is not drawn."""
     place = 0 if row is None or row.place is None else row.place
     return place if place <= MOST_PLACES else 0
 

@@ -1,4 +1,4 @@
-"""Makes one HTML text from a template, with styles and plots inside it and nothing to fetch.
+"""Renders a template to a single HTML text, with styles and plots inside it and nothing to fetch.
 
 Every value is escaped, since a chunk's text is data. A content security policy in the file also
 forbids all requests.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a report was made of, so that it can be made again."""
+    """What a report was made from, so that it can be reproduced."""
 
     collection: str
     collection_version: str
@@ -41,7 +41,7 @@ class Origin:
 
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """Label and value, in order."""
+        """Labels and values, in order."""
         return (
             ("collection", f"{self.collection}, version {self.collection_version}"),
             ("embedding model", f"{self.model}, {self.space}"),
@@ -51,7 +51,7 @@ class Origin:
 
 
 def origin_of(run: Run) -> Origin:
-    """Where a run's figures are from."""
+    """The origin of a run's figures."""
     plan = run.plan
     return Origin(
         plan.collection, plan.collection_version, plan.model, plan.space, plan.viewer, run.at
@@ -59,21 +59,21 @@ def origin_of(run: Run) -> Origin:
 
 
 def render(template: str, **values: Any) -> str:
-    """The page of a template."""
+    """Render a template."""
     made = _environment().get_template(template).render(layers=LAYERS, **values)
-    # Foreign text may hold what no file can: lone surrogates.
+    # Foreign text may contain lone surrogates, which no file can hold.
     return whole(made)
 
 
 def command(*words: str, user: User) -> str:
-    """What to type at a shell to repeat a report as its user."""
+    """A shell command that repeats a report as its user."""
     level = ("--level", str(user.level)) if user.level else ()
     departments = (word for name in user.departments for word in ("--department", name))
     return shlex.join(("ragfilter", *words, *level, *departments))
 
 
 def viewed(user: User) -> str:
-    """For whom something was made, in words."""
+    """The user for whom something was made, in words."""
     if user.unrestricted:
         return "everyone: clearance is off"
     named = f", departments {', '.join(user.departments)}" if user.departments else ""

@@ -1,6 +1,6 @@
 """The reports of labelled queries: a run, or two sides over the same queries. Pure.
 
-They name questions and figures, and no chunk.
+They name questions and figures, but no chunks.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ LABELS = {
 
 
 def of_run(run: Run, records: Sequence[QueryRecord], prices: Prices | None = None) -> str:
-    """A run: every alternative with its interval, what each layer buys, and what is lost."""
+    """A report of a run: every alternative with its interval, what each layer gains, and what is
+    lost."""
     variants = variants_of(run)
     rows = table(records, variants)
     lost = sorted((each for each in records if each.lost), key=lambda each: -each.lost)
@@ -82,7 +83,7 @@ def of_duel(
     runs: Sequence[Run],
     prices: Prices | None = None,
 ) -> str:
-    """Two sides over the same queries, rows of these two runs."""
+    """A report of two sides over the same queries, which are rows of these two runs."""
     run = runs[1]
     changed = [each for each in made.changes if each.gain]
     return render(

@@ -24,7 +24,7 @@ MOST_DROPPED = 30
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """Settings with their name, and the profile they began with."""
+    """Settings with their name, and the profile they started from."""
 
     name: str
     profile: str
@@ -39,7 +39,7 @@ def of_query(
     prices: Prices | None = None,
     answers: Sequence[Told] = (),
 ) -> str:
-    """What was asked, what was dropped and why, and what that does to prompt and answer."""
+    """A report of one question: what was dropped and why, and its effect on prompt and answer."""
     result = seen(result)
     listed = rows(result)
     texts = {hit.id: hit.chunk.text for hit in result.kept}
@@ -79,7 +79,7 @@ def of_two(
     prices: Prices | None = None,
     answers: Sequence[Told] = (),
 ) -> str:
-    """One question under two settings: who keeps what, and why the other does not."""
+    """A report of one question with two settings: who keeps what, and why the other does not."""
     a, b = (seen(result) for result in results)
     made = contrast(a, b)
     labels = [f"{letter}: {each.name}" for letter, each in zip("AB", names, strict=True)]

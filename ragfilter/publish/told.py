@@ -1,6 +1,5 @@
-"""What several reports show in the same way: the size of a side, and an answer with its citations.
-Pure.
-"""
+"""Parts that several reports show in the same way: the size of a side, and an answer with its
+citations. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ QUOTED = "quoted from the passages, without an LLM"
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What one side sends: `cost` is that of 1,000 questions, in `currency`."""
+    """What one side sends. `cost` is that of 1,000 questions, in `currency`."""
 
     name: str
     chunks: int
@@ -28,7 +27,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One answer as a report shows it."""
+    """An answer as a report shows it."""
 
     name: str
     by: str
@@ -44,7 +43,7 @@ def size(name: str, hits: Sequence[Hit], prices: Prices | None) -> Size:
 
 
 def told(name: str, answer: Answer, context: Context) -> Told:
-    """An answer from a context."""
+    """An answer for a report, made from a context."""
     titles = [hit.chunk.name for hit in context.chunks]
     return Told(
         name,

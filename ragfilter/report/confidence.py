@@ -17,8 +17,8 @@ EPSILON = 1e-9
 def confidence(distance: float, gap_before: float | None, settings: Confidence) -> Level:
     """high below `high_below`, medium up to `medium_below`, low beyond or after a large gap.
 
-    `gap_before` is the step of distance from the hit before; None for the first hit. A step of
-    `large_gap` or more makes the confidence low, however near the hit is.
+    `gap_before` is the distance from the previous hit, None for the first hit. A gap of `large_gap`
+    or more makes the confidence low, however near the hit is.
     """
     if gap_before is not None and gap_before >= settings.large_gap - EPSILON:
         return "low"

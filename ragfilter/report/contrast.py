@@ -18,7 +18,7 @@ Keeper = Literal["a", "both", "b"]
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """A chunk that at least one of two results keeps, as each of them tells it. None: that result's
+    """A chunk that at least one of two results keeps, with its row in each. None: that result's
     search did not find it."""
 
     id: str
@@ -28,7 +28,7 @@ class Pairing:
 
     @property
     def keeper(self) -> Keeper:
-        """Which of the two keeps it."""
+        """Which of the two results keeps it."""
         if not _kept(self.a):
             return "b"
         return "both" if _kept(self.b) else "a"
@@ -36,12 +36,12 @@ class Pairing:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """Every chunk that is kept by a or b: a's in their order, then what only b keeps in b's."""
+    """Every chunk kept by a or b: a's in order, then what only b keeps in b's order."""
 
     pairings: tuple[Pairing, ...]
 
     def only(self, keeper: Keeper) -> tuple[Pairing, ...]:
-        """The chunks that this side alone keeps, or both do."""
+        """The chunks that only this side keeps, or that both do."""
         return tuple(each for each in self.pairings if each.keeper == keeper)
 
 

@@ -18,10 +18,10 @@ from ragfilter.report.summary import max_security_level, tokens, trace_of
 def document(
     result: Result, *, as_operator: bool = False, references: bool = False
 ) -> dict[str, Any]:
-    """What `query --json` prints: plain values, ready for `json.dumps`. With `references` every hit
-    names the chunks it refers to, ``refs``. Kept hits carry their ``text`` and ``metadata``;
-    ``decisions`` are those of every layer, in order. ``hidden`` counts what clearance dropped; a
-    user is not told (None).
+    """The plain values that `query --json` prints, ready for `json.dumps`. With `references`, every
+    hit names the chunks it refers to in ``refs``. Kept hits have their ``text`` and ``metadata``;
+    ``decisions`` are those of every layer, in order. ``hidden`` is the number of chunks that
+    clearance dropped, None for a user, who must not know.
 
     ``success``, ``message``, ``count`` and ``max_security_level`` are those of the Adaptive
     Retrieval System's return format; its context is ``kept``, its error ``status``.
@@ -81,7 +81,7 @@ def _hits(
 
 def _decision(decision: Decision) -> dict[str, Any]:
     value = decision.value
-    # A similarity where the store gives no distances is not a number.
+    # If the store gives no distances, a similarity is NaN.
     return decision._asdict() | {"value": None if value is None or isnan(value) else value}
 
 

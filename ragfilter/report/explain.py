@@ -8,10 +8,10 @@ from ragfilter.report.rows import rows, seen
 
 
 def explain(result: Result, chunk_id: str) -> str:
-    """A headline and one line a layer, as the result's user may see it.
+    """A headline and one line per layer, as the result's user may see it.
 
-    Raises InputError for a chunk that is not among the hits, and in the same words for one that
-    the user may not see.
+    Raises InputError for a chunk that is not among the hits and, with the same message, for one
+    that the user may not see.
     """
     result = seen(result)
     row = next((row for row in rows(result) if row.id == chunk_id), None)

@@ -18,7 +18,7 @@ it as a probability (docs/tuning.md)."""
 
 
 def learned_elsewhere(settings: Settings, collection: str) -> str:
-    """One sentence where the cutoff was learned or tuned on another collection; empty if not."""
+    """A sentence if the cutoff was learned or tuned on another collection; empty otherwise."""
     found = origin(settings)
     if found is None or found.collection == collection:
         return ""
@@ -27,8 +27,8 @@ def learned_elsewhere(settings: Settings, collection: str) -> str:
 
 
 def foreign_thresholds(settings: Settings, name: str, here: Fit) -> str:
-    """One sentence on the thresholds that are still those of profile `name` and were not fitted to
-    what is `here`; empty if there are none."""
+    """A sentence about thresholds that still have the values of profile `name` and were not fitted
+    to what is `here`; empty if there are none."""
     told = learned_elsewhere(settings, here.collection)
     if told:
         return told

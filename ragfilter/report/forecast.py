@@ -1,4 +1,4 @@
-"""What asking the judge would bring and cost, before asking.
+"""What a call of the judge would do and cost, before it is made.
 
 Source: docs/design.md#forecast.
 """
@@ -23,12 +23,12 @@ from ragfilter.text.tokens import estimate
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What one call of the judge would take.
+    """What one call of the judge would use.
 
-    `asked` chunks go into the prompt, `shortened` of them not whole; `left_out` find no room.
-    Tokens are estimates; `cost`, in `currency`, is None without prices. It takes `at_most_ms`,
-    usually `usual_ms` (None if the model was not asked yet). `remembered`: the same was asked
-    before, so it costs and takes nothing.
+    `asked` chunks go into the prompt, `shortened` of them not whole; `left_out` do not fit. Tokens
+    are estimates; `cost`, in `currency`, is None without prices. The call takes `at_most_ms`,
+    usually `usual_ms` (None if the model has not been called yet). `remembered`: the answer is
+    cached, so it costs nothing and takes no time.
     """
 
     asked: int
@@ -51,8 +51,8 @@ def forecast(
     judgements: Judgements | None = None,
     prices: Prices | None = None,
 ) -> Forecast | None:
-    """What the judge's call would take that `result` needs; None if it needs none. Pure, but for
-    what `judgements` remembers of `model`."""
+    """The forecast of the judge's call that `result` needs; None if it needs none. Pure, apart from
+    what `judgements` has cached for `model`."""
     if not any(need.kind == "judge" for need in result.needs):
         return None
     ready = judge_prompt(result)
@@ -81,8 +81,8 @@ def forecast(
 
 
 def judge_prompt(result: Result) -> JudgePrompt | None:
-    """What the judge would be sent as the user of `result`, or was sent to come to it; None if
-    the judge is off, or had nothing to judge."""
+    """The judge's prompt for the user of `result`, to be sent or already sent; None if the judge is
+    off or had nothing to judge."""
     need = next((need for need in result.needs if need.kind == "judge"), None)
     if need is not None:
         ids = need.chunk_ids
@@ -103,11 +103,11 @@ def preview_expansion(
     *,
     query: str = "",
 ) -> dict[int, tuple[Reached, ...]]:
-    """What EXPAND_1, EXPAND_3 and EXPAND_5 of a chunk would bring: depth to chunks, whole, in the
-    order in which they would come. Asks the store for their texts, and no model.
+    """What EXPAND_1, EXPAND_3 and EXPAND_5 of a chunk would bring in: depth to whole chunks, in
+    order. Asks the store for their texts, but no model.
 
-    With `query` and query_must on, chunks whose rule fails are left out, as they would be. Empty
-    for a chunk that is unknown, or hidden from `user`. Raises StoreError.
+    With `query` and query_must on, chunks whose rule fails are left out, as an expansion would.
+    Empty for a chunk that is unknown or hidden from `user`. Raises StoreError.
     """
     user = viewer(user, settings)
     if not query.strip():

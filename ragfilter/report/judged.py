@@ -18,10 +18,11 @@ from ragfilter.report.summary import trace_of
 
 @dataclass(frozen=True, slots=True)
 class VerdictRow:
-    """One chunk that came to the judge, or that an expansion brought.
+    """A chunk that reached the judge, or that an expansion brought in.
 
-    `said` is ``KEEP``, ``DISCARD``, ``EXPAND_n``, or empty if nothing was said of it. `by` says
-    which expansion brought it (None: none did), `brought` are the ids that its own brought.
+    `said` is ``KEEP``, ``DISCARD``, ``EXPAND_n``, or empty without a verdict. `by` is the expansion
+    that brought it in (None if there is none), `brought` are the ids that its own expansion brought
+    in.
     """
 
     id: str
@@ -34,12 +35,12 @@ class VerdictRow:
 
 
 def waits_for_judge(result: Result) -> bool:
-    """Whether the judge is on and was not asked about these chunks yet."""
+    """Whether the judge is on and has not been asked about these chunks yet."""
     return any(need.kind == "judge" for need in result.needs)
 
 
 def judge_stats(result: Result) -> JudgeStats | None:
-    """The judge's figures; None if it is off, had nothing to judge, or was not asked yet."""
+    """The judge's figures; None if it is off, had nothing to judge, or has not been asked yet."""
     trace = trace_of(result, "judge")
     if trace is None or not trace.enabled or not trace.n_in or waits_for_judge(result):
         return None
@@ -49,10 +50,10 @@ def judge_stats(result: Result) -> JudgeStats | None:
 
 
 def judge_document(result: Result, *, as_operator: bool = False) -> dict[str, Any] | None:
-    """What `query --json` prints under ``judge``: None if `judge_stats` is.
+    """The value of ``judge`` in `query --json`: None if `judge_stats` is.
 
-    ``decisions`` are the judge's words by chunk id, ``remarks`` what it said besides that was not
-    obeyed.
+    ``decisions`` are the judge's words by chunk id; ``remarks`` are parts of its answer that were
+    not obeyed.
     """
     stats = judge_stats(result)
     if stats is None:
@@ -67,8 +68,8 @@ def judge_document(result: Result, *, as_operator: bool = False) -> dict[str, An
 
 
 def remarks(result: Result, *, as_operator: bool = False) -> tuple[str, ...]:
-    """What of the judge's answer was not obeyed; nothing for a user from whom chunks are kept,
-    since it may name any chunk that somebody else could see."""
+    """The parts of the judge's answer that were not obeyed; empty for a user from whom chunks are
+    hidden, since it may name chunks that only others may see."""
     if result.judgement is None or not (as_operator or result.user.unrestricted):
         return ()
     return result.judgement.remarks
@@ -76,7 +77,7 @@ def remarks(result: Result, *, as_operator: bool = False) -> tuple[str, ...]:
 
 def verdict_rows(result: Result, *, as_operator: bool = False) -> tuple[VerdictRow, ...]:
     """Verdict and outcome of every chunk, kept ones first; empty if the judge is off."""
-    # Reasons name places, which would tell of what is hidden before them.
+    # Reasons contain ranks, which would reveal hidden chunks before them.
     result = seen(result, as_operator=as_operator)
     trace = trace_of(result, "judge")
     if trace is None or not trace.enabled:

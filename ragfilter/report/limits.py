@@ -22,9 +22,9 @@ EPSILON = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit in force: the setting at `path` and its value, a number or a choice. `dropped` is how
-    many it left out, `held` how many it kept that others left out. If it did neither, `why` says
-    what came before it."""
+    """A limit: the setting at `path` and its value, a number or a choice. `dropped` is how many
+    hits it left out, `held` how many it kept that others left out. If it did neither, `why` says
+    what acted before it."""
 
     path: str
     value: float | str
@@ -34,12 +34,12 @@ class Limit:
 
     @property
     def bound(self) -> bool:
-        """Whether more or fewer would stay without it."""
+        """Whether more or fewer hits would stay without it."""
         return self.dropped > 0 or self.held > 0
 
     @property
     def label(self) -> str:
-        """``Candidates checked first = 15 (quality)``: the setting as the page names it."""
+        """``Candidates checked first = 15 (quality)``: the setting under its name on the page."""
         info = field(self.path)
         form = {float: ".3f", int: ",.0f"}.get(info.type, "")
         shown = f"{self.value:{form}}"
@@ -55,7 +55,7 @@ class Limit:
 
 
 def limits(result: Result) -> tuple[Limit, ...]:
-    """Every limit in force, in the order in which they act."""
+    """Every active limit, in the order in which they act."""
     found: list[Limit] = []
     for trace in result.traces:
         if trace.enabled and trace.n_in:
@@ -82,13 +82,13 @@ def _of(trace: LayerTrace, result: Result, before: list[Limit]) -> Iterator[Limi
 
 
 def _count(path: str, trace: LayerTrace, result: Result, before: list[Limit]) -> Limit:
-    """A limit on how many may come in."""
+    """A limit on how many hits may come in."""
     k = int(result.settings.get(path))
     return Limit(path, k, max(0, trace.n_in - k), _forestalled(trace.n_in, before))
 
 
 def _forestalled(n: int, before: list[Limit]) -> str:
-    """Why a limit was not reached: the latest limit before it that bound."""
+    """Why a limit was not reached: the latest limit before it that dropped any."""
     came = f"is not reached: {numbers.chunks(n)} came in"
     last = next((limit for limit in reversed(before) if limit.dropped), None)
     if last is None:
@@ -99,13 +99,13 @@ def _forestalled(n: int, before: list[Limit]) -> str:
 def _quality(trace: LayerTrace, result: Result) -> Iterator[Limit]:
     quality = result.settings.quality
     drops = [d for d in trace.decisions if d.outcome == "dropped"]
-    # Either may say a place first.
+    # A reason may begin with a place, so look for these words anywhere in it.
     beyond = [d for d in drops if "beyond the" in d.reason]
     placed = [d for d in drops if "after reranking" in d.reason]
     poor = len(drops) - len(beyond) - len(placed)
     reranked = trace.note.startswith("reranked")
     compared = {d.limit for d in trace.decisions}
-    # Without enough hits for a background, similarity decides whatever the setting says.
+    # Without enough hits for a background, similarity decides, whatever the setting says.
     by_share = quality.good_by == "background" and quality.score_threshold not in compared
     good = "background_share" if by_share else "score_threshold"
     threshold = "reranker_threshold" if reranked else good
@@ -173,7 +173,8 @@ def _diversity(trace: LayerTrace, result: Result) -> Iterator[Limit]:
 
 
 def _judge(trace: LayerTrace, result: Result, before: list[Limit]) -> Iterator[Limit]:
-    """Before a judgement `max_chunks` decides how many stay; after it, only who is asked about."""
+    """Before the judge is asked, `max_chunks` decides how many stay; afterwards it only decides
+    which chunks are judged."""
     judge = result.settings.judge
     detail = trace.detail
     judgement = detail.judgement if isinstance(detail, JudgeDetail) else None
@@ -194,7 +195,8 @@ def _judge(trace: LayerTrace, result: Result, before: list[Limit]) -> Iterator[L
 
 
 def first_step(result: Result) -> float | None:
-    """The first step's size where it is the tallest and would be the cliff, were it not skipped."""
+    """The size of the first step, if it is the tallest and would be the cliff if it were not
+    skipped."""
     detail = next((t.detail for t in result.traces if isinstance(t.detail, CutoffDetail)), None)
     cutoff = result.settings.cutoff
     if detail is None or not cutoff.skip_first or detail.cut.strategy != "gap":

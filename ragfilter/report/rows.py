@@ -46,10 +46,10 @@ EXPLAIN = sorted(LAYERS, key=lambda layer: layer.explains)[::-1]
 class Row(NamedTuple):
     """One hit as tables show it.
 
-    `rank` is the 1-based place by distance (0: brought in by an expansion), `place` the 1-based
+    `rank` is the 1-based rank by distance (0: brought in by an expansion), `place` the 1-based
     place among the kept (None: dropped). `gap` is the distance minus that of the hit one rank
-    before. If the store gives no distances, `distance` is the place, `gap` and `similarity` are
-    None, `confidence` is empty. `layer`, `reason`, `value` and `limit` are those of the deciding
+    before. If the store gives no distances, `distance` is the rank, `gap` and `similarity` are
+    None, and `confidence` is empty. `layer`, `reason`, `value` and `limit` come from the deciding
     decision.
     """
 
@@ -84,7 +84,7 @@ _TEXTS = tuple(name for name in COLUMNS if name not in (*_INTEGERS, *_FLOATS))
 
 
 def seen(result: Result, *, as_operator: bool = False) -> Result:
-    """The result as its user sees it; as it is for an operator."""
+    """The result as its user sees it; for an operator, unchanged."""
     return result if as_operator else as_user(result)
 
 
@@ -94,7 +94,7 @@ def visible(result: Result, *, as_operator: bool = False) -> frozenset[str]:
 
 
 def rows(result: Result, *, as_operator: bool = False) -> tuple[Row, ...]:
-    """One row for every hit seen, by rank; what an expansion brought comes last."""
+    """One row per visible hit, by rank; chunks brought in by an expansion come last."""
     result = seen(result, as_operator=as_operator)
     places = {hit.id: place for place, hit in enumerate(result.kept, start=1)}
     decisions: dict[str, list[Decision]] = {}
@@ -157,18 +157,18 @@ def frame(rows: Iterable[Row]) -> pd.DataFrame:
 
 
 def references(result: Result, *, as_operator: bool = False) -> dict[str, tuple[str, ...]]:
-    """What every hit refers to, by id: as the user, only what they may know of."""
+    """The references of every hit, by id; for a user, only those they may know of."""
     result = seen(result, as_operator=as_operator)
     named = visible_refs(result.pool, UNRESTRICTED if as_operator else result.user)
     return {hit.id: named(hit.chunk) for hit in result.hits}
 
 
 def csv(rows: Iterable[Row], refs: Mapping[str, Sequence[str]] | None = None) -> str:
-    """The rows as CSV with a header. With `refs` (by id) a last column names what each refers to,
-    separated by spaces.
+    """The rows as CSV with a header. With `refs` (by id), a last column names each row's
+    references, separated by spaces.
 
-    A text cell that a spreadsheet would run as a formula begins with an apostrophe. Numbers stay
-    numbers, negative ones too.
+    A text cell that a spreadsheet would run as a formula gets a leading apostrophe. Numbers stay
+    numbers, including negative ones.
     """
     made = io.StringIO()
     writer = csv_module.writer(made, lineterminator="\n")
@@ -188,13 +188,13 @@ def _cell(name: str, value: Any) -> Any:
 
 
 def harmless(cell: str) -> str:
-    """`cell`, with an apostrophe before it where it could be taken for a formula."""
+    """`cell`, with a leading apostrophe if a spreadsheet could take it for a formula."""
     return f"'{cell}" if cell.startswith(RISKY) else cell
 
 
 def short_title(title: str, width: int) -> str:
-    """`title` in at most `width` characters, shortened in the middle at words where that is
-    possible, so that its telling end stays: ``I.A. ATTACK MATRIX … Armor Class 6``."""
+    """`title` in at most `width` characters, shortened in the middle, at words if possible, so that
+    its distinctive end stays: ``I.A. ATTACK MATRIX … Armor Class 6``."""
     title = " ".join(title.split())
     if len(title) <= width:
         return title
@@ -222,16 +222,16 @@ def _fitting(words: Iterable[str], room: int) -> list[str]:
 
 
 def rerank_score(result: Result, hit: Hit) -> float | None:
-    """The score by the reranker of the settings; None if another one, or none, has scored."""
+    """The score by the current reranker; None if there is none."""
     mine = result.pool.reranker == reranker_key(result.settings.quality)
     return hit.rerank_score if mine else None
 
 
 def deciding(decisions: Sequence[Decision], *, kept: bool) -> Decision | None:
-    """The decision that explains a hit, out of all about it in layer order.
+    """The decision that explains a hit, out of all decisions about it in layer order.
 
-    Dropped: the last drop. Kept: the first that pinned it, brought it in or fell back, else that of
-    the first layer in `EXPLAIN` that kept it.
+    Dropped: the last drop. Kept: the first that pinned it, brought it in or fell back, otherwise
+    that of the first layer in `EXPLAIN` that kept it.
     """
     if not kept:
         drops = [d for d in decisions if d.outcome == "dropped"]

@@ -14,11 +14,11 @@ Steps = tuple[tuple[float, int], ...]
 
 def keeps(result: Result, name: str, values: tuple[float, ...]) -> Steps:
     """How many hits the cutoff would keep with each of the ascending `values` of its setting
-    `name`. The strategy itself says so."""
+    `name`, as declared by the strategy itself."""
     trace = result.trace("cutoff")
     assert isinstance(trace.detail, CutoffDetail)
     detail = trace.detail
-    # The value in force is taken out, so that a threshold that moves finds its own steps again.
+    # The current value is removed, so that a threshold that moves finds its own cached steps.
     changed = {"strategy": detail.cut.strategy, name: values[0]}
     settings = result.settings.cutoff.model_copy(update=changed)
     pinned = trace.count("pinned")
@@ -36,14 +36,16 @@ def _steps(
         return cut_hits(hits, tried, pinned=pinned, background=background).kept
 
     last = len(values) - 1
-    # A larger k may bring a new cliff and keep fewer; a threshold only ever keeps more, or fewer.
+    # A larger k may bring a new cliff and keep fewer hits. A threshold changes in one direction
+    # only.
     places = range(1, last + 1) if name == "max_results" else _changes(kept, 0, last)
     changes = [i for i in places if kept(i) != kept(i - 1)]
     return tuple((values[i], kept(i)) for i in [0, *changes])
 
 
 def _changes(kept: Callable[[int], int], low: int, high: int) -> list[int]:
-    """Where `kept` changes after `low`: nowhere between two places that keep the same."""
+    """Where `kept` changes after `low`. Between two places that keep the same number it does not
+    change."""
     if kept(low) == kept(high):
         return []
     if high - low == 1:

@@ -21,7 +21,7 @@ from ragfilter.text import numbers
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """What one layer dropped for one reason: `words` follow the number of `ids`."""
+    """What one layer dropped for one reason. `words` follow the number of `ids`."""
 
     layer: LayerName
     words: str
@@ -52,9 +52,9 @@ class LayerFalls:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Passages found and kept, those that fell, and the prompt's estimated tokens without the
-    filter, which sends the first `unfiltered` passages, and with it. `brought` of the kept were not
-    found but referred to."""
+    """Passages found, kept and dropped, and the prompt's estimated tokens with the filter and
+    without it, which would send the first `unfiltered` passages. `brought` is how many of the kept
+    were not found but referred to."""
 
     found: int
     kept: int
@@ -69,13 +69,13 @@ class Story:
 
     @property
     def steps(self) -> tuple[LayerFalls, ...]:
-        """What fell, layer by layer."""
+        """What was dropped, layer by layer."""
         grouped = groupby(self.falls, key=lambda fall: fall.layer)
         return tuple(LayerFalls(layer, tuple(falls)) for layer, falls in grouped)
 
 
 def story(result: Result) -> Story:
-    """The result as its user sees it."""
+    """Tell the result as its user sees it."""
     result = seen(result)
     brought = sum(hit.rank == 0 for hit in result.kept)
     plain = unfiltered(result.pool, result.settings, result.user)
@@ -92,8 +92,8 @@ def story(result: Result) -> Story:
 
 
 def sentences(story: Story, price: float = 0.0, currency: str = "") -> tuple[str, ...]:
-    """What was found and needed; why the others fell; what that does to the prompt. `price` is that
-    of a million of the prompt's tokens, in `currency`."""
+    """What was found and needed, why the others were dropped, and the effect on the prompt. `price`
+    is that of a million prompt tokens, in `currency`."""
     if not story.found:
         return (story.message or "Nothing was found.",)
     said = [_needed(story)]
@@ -107,8 +107,8 @@ def sentences(story: Story, price: float = 0.0, currency: str = "") -> tuple[str
 
 
 def cutting(result: Result) -> str:
-    """What the cutoff's phrase means, by the strategy that cut; empty if it dropped nothing or
-    its phrase says it all."""
+    """What the cutoff's phrase means, for the strategy that cut; empty if it dropped nothing or its
+    phrase is clear."""
     trace = next((t for t in result.traces if t.layer == "cutoff" and t.count("dropped")), None)
     if trace is None or not isinstance(trace.detail, CutoffDetail):
         return ""
@@ -123,7 +123,7 @@ def cutting(result: Result) -> str:
 
 
 def counted(words: str, n: int) -> str:
-    """`words` as they follow `n`: "were about something else" is "was …" of one."""
+    """`words` in the right form for `n`: "were about something else" becomes "was …" for one."""
     return f"was {words[5:]}" if n == 1 and words.startswith("were ") else words
 
 
@@ -154,7 +154,7 @@ def _prompt(story: Story, price: float, currency: str) -> str:
 
 
 def _falls(result: Result) -> tuple[Fall, ...]:
-    """What fell, in the order of the layers; of one layer the most frequent reason first."""
+    """What was dropped, in the order of the layers; within a layer, most frequent reason first."""
     kept = {hit.id for hit in result.kept}
     hits = {hit.id: hit for hit in result.hits}
     found: dict[LayerName, dict[str, list[str]]] = {t.layer: {} for t in result.traces}

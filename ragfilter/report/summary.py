@@ -36,8 +36,8 @@ class Summary:
     """The result at a glance.
 
     `tokens` estimates the kept chunks in a prompt, `tokens_unfiltered` the first k of a plain
-    search (`unfiltered` chunks), without a budget. `strategies`: how many hits each cutoff strategy
-    would keep; empty if the cutoff is off.
+    search (`unfiltered` chunks), without a budget. `strategies` is how many hits each cutoff
+    strategy would keep; empty if the cutoff is off.
     """
 
     kept: int
@@ -51,7 +51,7 @@ class Summary:
 
 
 def summary(result: Result, *, as_operator: bool = False) -> Summary:
-    """How many stay of how many, why, what it saves in tokens, and what each layer did."""
+    """How many chunks stay and why, how many tokens that saves, and what each layer did."""
     result = seen(result, as_operator=as_operator)
     plain = unfiltered(result.pool, result.settings, result.user)
     return Summary(
@@ -70,7 +70,7 @@ def summary(result: Result, *, as_operator: bool = False) -> Summary:
 
 
 def headline(result: Result) -> str:
-    """Why so many stay, in a few words: ``gap 0.118 ≥ 0.100 after hit 3``."""
+    """Why this many stay, in a few words: ``gap 0.118 ≥ 0.100 after hit 3``."""
     if not result.kept:
         return result.message or ("nothing is left" if result.hits else "nothing was found")
     for trace in reversed(result.traces):
@@ -80,11 +80,11 @@ def headline(result: Result) -> str:
 
 
 def max_security_level(result: Result) -> int | None:
-    """The highest clearance among the kept chunks; where the user's level is too low for all of
-    them, the highest that would have been needed.
+    """The highest clearance among the kept chunks. If the user's level is too low for all chunks,
+    the highest that would have been needed.
 
-    None if nothing is kept for another reason, or where the level of a kept chunk cannot be
-    read. Source: Adaptive Retrieval System, "Return Format".
+    None if nothing is kept for another reason, or if the level of a kept chunk cannot be read.
+    Source: Adaptive Retrieval System, "Return Format".
     """
     if result.status == "insufficient_clearance":
         return level_needed((hit.chunk for hit in result.hits), result.user)
@@ -118,5 +118,5 @@ def layer_line(trace: LayerTrace, result: Result) -> str:
 
 
 def trace_of(result: Result, name: LayerName) -> LayerTrace | None:
-    """The layer's trace, None if it took no part."""
+    """The layer's trace, None if it did not run."""
     return next((trace for trace in result.traces if trace.layer == name), None)
