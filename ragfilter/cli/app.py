@@ -38,7 +38,7 @@ app = typer.Typer(
 
 
 def make_group(name: str, about: str) -> typer.Typer:
-    """A group of commands, which prints its help where none of them is named."""
+    """A group of commands, which prints its help if no command is given."""
     group = typer.Typer(help=about, invoke_without_command=True, **LOOK)
 
     @group.callback()
@@ -53,10 +53,10 @@ def make_group(name: str, about: str) -> typer.Typer:
 def command(
     group: typer.Typer = app, name: str | None = None, **given: Any
 ) -> Callable[[Command], Command]:
-    """Make a function a command of `group`.
+    """Decorator that adds a function to `group` as a command.
 
-    A parameter that is a group of options (a dataclass) represents each of them. Every command
-    takes `--verbose` and `--log`.
+    A parameter whose type is a group of options (a dataclass) adds all of them. Every command
+    accepts `--verbose` and `--log`.
     """
 
     def register(function: Command) -> Command:

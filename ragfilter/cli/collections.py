@@ -148,7 +148,7 @@ def rename(
     from ragfilter.stores import manage
 
     with parts.open_for(data_dir, "collections") as bench:
-        # Says what there is where there is no such collection.
+        # Reports the existing collections if there is none of this name.
         bench.collection(name)
         manage.rename(bench.workspace, name, new)
     parts.emit(f"{name} is now {new}\n")

@@ -68,7 +68,7 @@ def _sides(profiles: Sequence[str], vary: Sequence[str], viewing: Viewing) -> tu
 
 
 def _pairs(text: str) -> dict[str, str]:
-    """The settings of one `--vary`; a value with spaces needs quotes. Raises SettingsError."""
+    """The pairs in one `--vary`; a value with spaces needs quotes. Raises SettingsError."""
     try:
         pairs = shlex.split(text)
     except ValueError as error:

@@ -46,7 +46,7 @@ class CutoffFlags:
     ] = None
 
     def load(self) -> Cutoff:
-        """The settings in force. Raises SettingsError."""
+        """Load the settings. Raises SettingsError."""
         flags = {
             "--k" if name == "max_results" else f"--{name.replace('_', '-')}": {
                 f"cutoff.{name}": value
@@ -71,7 +71,7 @@ def cut(
 
 
 def distance(text: str) -> float:
-    """A number of at most `LARGEST`. Raises InputError."""
+    """Parse a number of at most `LARGEST`. Raises InputError."""
     try:
         value = float(text)
     except ValueError:
@@ -82,7 +82,8 @@ def distance(text: str) -> float:
 
 
 def document(cut: Cut) -> dict[str, Any]:
-    """What `cut --json` prints. Gaps are rounded to 12 places: what is beyond is float noise."""
+    """The document of `cut --json`. Gaps are rounded to 12 places, beyond which there is only float
+    noise."""
     return {
         "kept": cut.kept,
         "strategy": cut.strategy,
@@ -95,7 +96,7 @@ def document(cut: Cut) -> dict[str, Any]:
 
 
 def text(cut: Cut, values: Sequence[float]) -> str:
-    """The values with their gaps and the cut; four decimals, as in the debug trace."""
+    """The values with their gaps and the cut, with four decimals as in the debug trace."""
     gaps = {gap.after_rank: gap for gap in cut.gaps}
     lines = [f"keep {cut.kept} of {len(values)}: {cut.reason}"]
     for rank, value in enumerate(values, start=1):

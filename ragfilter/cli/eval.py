@@ -1,4 +1,4 @@
-"""`ragfilter eval`: the filtered result beside the unfiltered one, over labelled queries."""
+"""`ragfilter eval`: the filtered result next to the unfiltered one, over labelled queries."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def evaluate(labelled: Labelled, place: Place, filtering: Filtering, as_json: Js
 
 
 def document(evaluation: Evaluation) -> dict[str, Any]:
-    """What `eval --json` prints, without the collection and profile: plain values."""
+    """The document of `eval --json` as plain values, without the collection and profile."""
     best = evaluation.best_fixed_k
     return {
         "k": evaluation.k,
@@ -78,7 +78,7 @@ def _side_document(side: Kept) -> dict[str, Any]:
 
 
 def evaluation_text(evaluation: Evaluation) -> str:
-    """Means, best fixed k and one line a query."""
+    """Means, the best fixed k and one line per query."""
     k = evaluation.k
     best = evaluation.best_fixed_k
     sides = [

@@ -40,7 +40,7 @@ def experiment(
     prompts = tuple(named) or judge_prompts.names()
     based = replace(filtering, profile=filtering.profile or "llm-filter")
     for name in prompts:
-        # A name is checked as the setting that it becomes.
+        # Checked as the setting that it becomes.
         based.load({"--variants": {"judge.prompt": name}})
     sides = prompt_sides(based.load().settings, prompts)
     measure_sides(

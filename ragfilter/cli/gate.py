@@ -93,7 +93,7 @@ def gate(
         raise InputError(
             "There is nothing to check.", remedy="Pass a limit such as --min f1=0.6, or --baseline."
         )
-    # Before the minutes that measuring takes.
+    # Fail before the minutes that measuring takes.
     before = None if baseline is None or update else baselines.read(baseline)
     with labelled.open("gate", place, user, settings) as (bench, backends, labels, unknown):
         parts.tell_learned_elsewhere(settings, backends)
@@ -102,7 +102,8 @@ def gate(
         collection = bench.collection(place.collection)
         about = baselines.About(
             place.collection,
-            # The same wherever the same files are indexed; others' collections have a version.
+            # The fingerprint is the same wherever the same files are indexed. Foreign collections
+            # only have a version.
             collection.content or collection.version,
             labels_version(labels), backends.embedder.name, collection.space,
         )  # fmt: skip
@@ -163,7 +164,7 @@ def gate(
 
 
 def _read_drop(given: str) -> tuple[str, float]:
-    """``recall=0.02``. Raises InputError."""
+    """Parse ``recall=0.02``. Raises InputError."""
     limit = gating.read_limit(given, least=False, option="--max-drop")
     if limit.figure not in DROPPING:
         raise InputError(
@@ -174,7 +175,7 @@ def _read_drop(given: str) -> tuple[str, float]:
 
 
 def document(checks: Sequence[Check], drops: Sequence[Drop]) -> dict[str, Any]:
-    """What `gate --json` prints, without the collection."""
+    """The document of `gate --json`, without the collection."""
     return {
         "passed": all(one.passed for one in checks) and all(one.passed for one in drops),
         "drops": [
@@ -213,7 +214,7 @@ def _case(one: Check | Drop, names: Mapping[str, str]) -> Case:
 
 
 def _lines(one: Check | Drop, names: Mapping[str, str]) -> Iterator[str]:
-    """A check in a line; under a broken one the queries, by `names`, that are farthest beyond it,
+    """A check in one line. Below a failed one, the queries (by `names`) that exceed the limit most
     or lost most."""
     state = "ok" if one.passed else "BROKEN"
     if isinstance(one, Drop):

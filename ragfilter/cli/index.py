@@ -1,4 +1,5 @@
-"""`ragfilter index`: records into a collection, or a collection from its own copy."""
+"""`ragfilter index`: indexes records into a collection, or rebuilds a collection from its own
+copy."""
 
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ def index(
         raise InputError("--collection is missing.", remedy="Name the collection to index into.")
     if not source and not rebuild:
         raise InputError("SOURCE is missing.", remedy=f"Give {SOURCES}.")
-    # Refuses what cannot be, before anything is opened.
+    # Reject invalid arguments before anything is opened.
     reading = Reading(size or Reading().size, overlap, headings, _columns(column or ()))
     order = Order(
         name, "" if rebuild else source, reset, skip_bad, size=reading.size, overlap=overlap,
@@ -135,9 +136,9 @@ def _bars() -> Any:
 
 
 def _by_the_app(order: Order, data_dir: Path | None) -> Done | None:
-    """Give the order to the process that has the workspace open, and wait for it.
+    """Hand the job to the process that has the workspace open, and wait for it.
 
-    None if that process takes no orders.
+    Returns None if that process accepts no jobs.
     """
     from dataclasses import replace
 
@@ -152,7 +153,7 @@ def _by_the_app(order: Order, data_dir: Path | None) -> Done | None:
         return None
     source = order.source
     if source and source not in DEMOS:
-        # The app runs elsewhere.
+        # The app may have another working directory.
         source = str(Path(source).expanduser().resolve())
     embedder = deployment.embedding_model or BUNDLED
     job = queue.put(replace(order, source=source, embedder=embedder))
@@ -186,7 +187,7 @@ def _by_the_app(order: Order, data_dir: Path | None) -> Done | None:
 
 
 def document(done: Done) -> dict[str, Any]:
-    """What `index --json` prints."""
+    """The document of `index --json`."""
     refused = [{"message": each.message, "remedy": each.remedy} for each in done.refused]
     return asdict(done.report) | {
         "seconds": round(done.report.seconds, 3),
@@ -196,9 +197,9 @@ def document(done: Done) -> dict[str, Any]:
 
 
 def text(done: Done) -> str:
-    """The same in words."""
+    """The same as text."""
     report = done.report
-    # Of a collection that was found incomplete or damaged, all of it is written.
+    # A collection that was found incomplete or damaged is written completely.
     restored = report.written - report.added - report.changed
     counts = [
         f"{number} {word}"

@@ -1,4 +1,4 @@
-"""The labelled queries of a command: where they come from, and what is told of them."""
+"""The labelled queries of a command: where they come from, and what is reported about them."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """Which of the labelled queries."""
+    """Options that select some of the labelled queries."""
 
     only: Only = None
     leave_out: Except = None
 
     def choose(self, labels: Labels) -> Labels:
-        """Those of `labels`, some of which have labels. Raises InputError."""
+        """Select from `labels`, some of which have labels. Raises InputError."""
         from ragfilter.evaluate.labels import choose
 
         return choose(labels, only=self.only or (), leave_out=self.leave_out or ())
 
 
 class Opened(NamedTuple):
-    """An open workspace, and the labelled queries of a collection in it that the user may see.
-    `unknown` are the labelled ids that the collection does not hold for them."""
+    """An open workspace, and the labelled queries of one of its collections that the user may see.
+    `unknown` are the labelled ids that the collection does not have for this user."""
 
     bench: Workbench
     backends: Backends
@@ -54,7 +54,7 @@ class Opened(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled(Chosen):
-    """Labelled queries."""
+    """Options for labelled queries."""
 
     queries: QueriesFile
     qrels: QrelsFile = None
@@ -87,8 +87,8 @@ class Labelled(Chosen):
             yield Opened(bench, backends, labels, unknown)
 
     def read_files(self, *, bare: bool = False) -> Labels | None:
-        """The chosen ones of two files or of a demo, which need no workspace; None for a query set,
-        and where an LLM's labels of the workspace count. Raises InputError."""
+        """Read the chosen queries from two files or a demo, which need no workspace. Returns None
+        for a query set, and if an LLM's labels in the workspace count. Raises InputError."""
         from ragfilter.evaluate import labels
 
         check_llm(self.qrels, llm=self.llm)
@@ -130,8 +130,8 @@ def read_labels(
     *,
     llm: bool = False,
 ) -> Labels:
-    """The labelled queries of two files, of a demo, or of a set that the workspace knows, with the
-    labels that `user` may see. What the collection does not hold is told.
+    """The labelled queries of two files, a demo, or a set in the workspace, with the labels that
+    `user` may see. Reports labels of chunks that the collection lacks.
 
     Raises InputError if no label is left.
     """
@@ -144,11 +144,11 @@ def read_labels(
 def visible_labels(
     labels: Labels, backends: Backends, user: User, settings: Settings
 ) -> tuple[Labels, list[str]]:
-    """The labels that `user` may see, and the labelled ids that the collection does not hold for
-    them: a hidden chunk is spoken of like one that does not exist. Both are told, as are the
-    queries that have nothing relevant left.
+    """The labels that `user` may see, and the labelled ids that the collection does not have for
+    them: a hidden chunk is treated like one that does not exist. Reports both, and the queries that
+    have nothing relevant left.
 
-    Raises InputError if there are labels, and no relevant one is left.
+    Raises InputError if there are labels but no relevant one is left.
     """
     from ragfilter.evaluate.labels import unknown
 
@@ -175,7 +175,7 @@ def visible_labels(
 
 
 def tell_agreement(bench: Workbench, collection: str, user: User, settings: Settings) -> None:
-    """Says how far an LLM's labels agree with people's, over what `user` may see."""
+    """Report how far an LLM's labels agree with people's, for what `user` may see."""
     from ragfilter.evaluate import stored
     from ragfilter.stores import labels
 
@@ -186,14 +186,14 @@ def tell_agreement(bench: Workbench, collection: str, user: User, settings: Sett
 
 
 def warn_few(labels: Labels) -> None:
-    """Say so where there are too few labelled queries for figures to say much."""
+    """Warn if there are too few labelled queries for reliable figures."""
     if said := told.few(len(labels.labelled)):
         log.warning("%s", said)
 
 
 def warn_in_sample(settings: Settings, labels: Labels, collection: str, side: str = "") -> None:
-    """Say so where the cutoff (of a `side`) was learned from these very labels of a collection, or
-    may have been from some of them."""
+    """Warn if the cutoff (of a `side`) was learned from these very labels of a collection, or may
+    have been from some of them."""
     said = told.in_sample(settings, labels_version(labels))
     said = said or told.near_sample(settings, collection)
     if said:
@@ -201,7 +201,7 @@ def warn_in_sample(settings: Settings, labels: Labels, collection: str, side: st
 
 
 def query_name(query_id: str, text: str, width: int) -> str:
-    """What a query is called in a table: its id, or its text where the id is only made of that."""
+    """A query's name in a table: its id, or its text if the id was only made from that."""
     from ragfilter.stores.labels import query_id as made_of
 
     return short_title(text if query_id == made_of(text) else query_id, width)

@@ -114,7 +114,7 @@ def export(
     with place.open("labels") as bench:
         catalogue = bench.collection(collection).entries()
         found = stored.load(bench.labels, collection, name, llm=llm)
-        # Who sees everything takes along the labels of chunks that are gone, too.
+        # Those who see everything also export the labels of deleted chunks.
         found = found if user.unrestricted else visible(found, catalogue, user)
     written = write(found, folder, "trec" if trec else "beir")
     parts.emit("".join(f"{path}\n" for path in written))

@@ -1,4 +1,4 @@
-"""What a command logs to standard error, as text or as JSON lines."""
+"""Logs of a command on standard error, as text or as JSON lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Form = Literal["text", "json"]
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line; what a record carries as `fields` stands in it under its own name."""
+    """One JSON object per line. The record's `fields` appear under their own names."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -29,7 +29,7 @@ class JsonLines(logging.Formatter):
 
 
 def start_logging(verbose: int, form: Form | None = None) -> None:
-    """Log warnings, more with `verbose`; with a `form`, at least one line a query."""
+    """Log warnings, and more with `verbose`; with a `form`, at least one line per query."""
     level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(max(verbose, bool(form)), 2)]
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
@@ -37,12 +37,13 @@ def start_logging(verbose: int, form: Form | None = None) -> None:
     )
     handler.addFilter(_once())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
-    # Ours alone: the libraries below are loud, and what they say seldom helps.
+    # Only our own logger: the libraries are noisy, and what they log seldom helps.
     logging.getLogger("ragfilter").setLevel(level)
 
 
 def _once() -> Callable[[logging.LogRecord], bool]:
-    """A filter that lets a warning through once: what is true of a collection is so each query."""
+    """A filter that lets a warning through once, because one about a collection would repeat for
+    each query."""
     seen: set[str] = set()
 
     def fresh(record: logging.LogRecord) -> bool:

@@ -25,5 +25,6 @@ def serve(place: Place, filtering: Filtering) -> None:
     with place.open("mcp") as bench:
         parts.backends(bench, place.collection)
         server = make_server(ChunkTools(bench, place.collection, loaded.settings, user))
-        # In a thread that Ctrl+C and SIGTERM give up: nothing ends its read of standard input.
+        # In a thread that is abandoned on Ctrl+C and SIGTERM, since nothing else ends its read of
+        # standard input.
         within(TIMEOUT_MAX, server.run)

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 def setting(path: str, *names: str, metavar: str | None = None) -> Any:
-    """An option called `names` that sets the setting at `path`."""
+    """An option with these `names` that sets the setting at `path`."""
     info = field(path)
     told = f"{info.help} Sets {path}: {info.allowed()}."
     return typer.Option(*names, metavar=metavar, help=told)
 
 
 def in_words(value: Any) -> Any:
-    """The callback of what is text and no file's name: bytes that are no text are replaced."""
+    """The callback for text that is not a file name: bytes that are not valid text are replaced."""
     if isinstance(value, str):
         return whole(value)
     return [whole(item) for item in value] if value else value
@@ -48,9 +48,9 @@ ProfileName = Annotated[
 
 
 def settings_file(context: typer.Context, value: Path | None) -> Path | None:
-    """The callback of `--config`: a file, or else the name of settings saved in the workspace.
+    """The callback of `--config`: a file, otherwise the name of settings saved in the workspace.
 
-    The workspace's own judge prompts are known from here on: all settings may name them.
+    Also makes the workspace's own judge prompts available, since any settings may name them.
     """
     from ragfilter.workbench import prompt_folder, read_deployment
 
@@ -59,7 +59,7 @@ def settings_file(context: typer.Context, value: Path | None) -> Path | None:
     try:
         if value is None or value.exists() or value.suffix == ".toml" or len(value.parts) != 1:
             return value
-    except OSError:  # a name too long for a file, which the reader tells
+    except OSError:  # a name too long for a file, which the reader reports
         return value
     return saved.find(deployment.data_dir, whole(str(value)))
 
@@ -89,7 +89,7 @@ Departments = Annotated[
 ]
 DataDir = Annotated[
     Path | None,
-    # Eager: `--config` may name settings of that workspace.
+    # Eager, because `--config` may name settings of this workspace.
     typer.Option(
         "--data-dir", help="Workspace folder. Also set by RAGFILTER_DATA_DIR.", is_eager=True
     ),
@@ -151,7 +151,7 @@ Except = Annotated[
         "--except", help="Leave out the query with this ID. Repeatable.", callback=in_words
     ),
 ]
-# Above it a number no longer fits into what takes it: SQLite, a slice.
+# Larger numbers no longer fit into what takes them: SQLite, a slice.
 MOST = 1_000_000_000
 OTHER_OUT = "Use another file with --out."
 Limit = Annotated[
@@ -181,18 +181,18 @@ class Place:
     data_dir: DataDir = None
 
     def open(self, what: str) -> Workbench:
-        """The workspace, held until it is closed; `what` names who holds it."""
+        """Open the workspace until it is closed; `what` names who holds it."""
         return parts.open_for(self.data_dir, what)
 
     def head(self, incomplete: str) -> dict[str, Any]:
-        """How a JSON document about the collection begins; `incomplete` says why it may lack
-        chunks, and is empty if it lacks none."""
+        """The beginning of a JSON document about the collection. `incomplete` says why it may be
+        missing chunks, and is empty if it is complete."""
         return {"collection": self.collection, "incomplete": incomplete}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewing:
-    """Who looks at chunks, and the settings that decide what they see."""
+    """The user who looks at chunks, and the settings that decide what they see."""
 
     config: ConfigFile = None
     values: SetValues = None
@@ -201,17 +201,17 @@ class Viewing:
 
     @property
     def user(self) -> User:
-        """Who asks. Raises SettingsError, InputError."""
+        """The user. Raises SettingsError, InputError."""
         return parts.user_of(self.level, self.department, self.values)
 
     @property
     def with_config(self) -> str:
-        """`` with tuned.toml``, to say beside a profile; empty without a file."""
+        """`` with tuned.toml``, to be appended to a profile's name; empty without a file."""
         return f" with {self.config.name}" if self.config else ""
 
     @property
     def viewer(self) -> User:
-        """As whom the settings in force let the user look."""
+        """The user as whom the current settings let the user look."""
         settings = parts.load_config(None, self.config, self.values, {}).settings
         return viewer(self.user, settings)
 
@@ -223,5 +223,5 @@ class Filtering(Viewing):
     profile: ProfileName = None
 
     def load(self, flags: Mapping[str, Mapping[str, Any]] | None = None) -> Config:
-        """The settings in force; see `parts.load_config`."""
+        """Load the settings; see `parts.load_config`."""
         return parts.load_config(self.profile, self.config, self.values, flags or {})

@@ -1,4 +1,4 @@
-"""What the commands share: settings, an open bench, an answer, and the two output streams."""
+"""What the commands share: settings, an open workbench, an answer, and the two output streams."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 UNUSABLE = 2
 BAR = 30
 UNSHOWN = "\N{REPLACEMENT CHARACTER}"
-# A path or a name that would push the rest of a message out of sight.
+# For a path or name so long that it would push the rest of a message out of sight.
 _ENDLESS = re.compile(r"(\S{200})\S{200,}(\S{100})")
 _OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -52,9 +52,9 @@ def load_config(
     values: Sequence[str] | None,
     flags: Mapping[str, Mapping[str, Any]],
 ) -> Config:
-    """The settings in force: `--set` wins over all but the `flags` with a name of their own.
+    """The settings for a command. `--set` overrides everything except the dedicated `flags`.
 
-    `flags`: name → what it sets, by path; a None was not given.
+    `flags`: name → the values it sets, by path. None means the flag was not given.
     """
     given = [configuration.Given("--set", _set_values(values, identity=False))]
     for name, paths in flags.items():
@@ -63,7 +63,7 @@ def load_config(
     loaded = configuration.load(profile=profile, file=file, flags=given)
     for path, origin in loaded.origins.items():
         if origin.startswith(configuration.FROM_ENVIRONMENT):
-            # Ours are meant for us; another program may have set the others for itself.
+            # Our own variables are meant for us; the others may have been set for other programs.
             ours = f"{configuration.FROM_ENVIRONMENT} {configuration.PREFIX}" in origin
             log.log(
                 logging.INFO if ours else logging.WARNING,
@@ -74,7 +74,7 @@ def load_config(
 
 
 def _tell_unread(paths: Sequence[str], settings: Settings) -> None:
-    """Says which of the settings given here another cutoff strategy would read."""
+    """Warn about settings given here that only another cutoff strategy reads."""
     used = strategy(settings.cutoff.strategy).reads
     for path in paths:
         readers = [s.name for s in STRATEGIES if path in {f"cutoff.{name}" for name in s.reads}]
@@ -88,8 +88,8 @@ def _tell_unread(paths: Sequence[str], settings: Settings) -> None:
 def user_of(
     level: int | None, departments: Sequence[str] | None, values: Sequence[str] | None
 ) -> User:
-    """Who asks: ``--level`` and ``--department``, or the same as ``--set clearance.level=N``, as
-    earlier versions had it. Raises SettingsError, InputError."""
+    """The user from ``--level`` and ``--department``, or from ``--set clearance.level=N``, as in
+    earlier versions. Raises SettingsError, InputError."""
     own = _set_values(values, identity=True)
     text = own.get("clearance.level", "0")
     try:
@@ -104,14 +104,14 @@ def user_of(
 
 
 def _set_values(values: Sequence[str] | None, *, identity: bool) -> dict[str, str]:
-    """What `--set` gives by path: who asks, or the settings."""
+    """The values of `--set` by path, for the user or for the settings."""
     own = ("clearance.level", "clearance.department")
     pairs = map(parse_set, values or ())
     return {path: value for path, value in pairs if (path in own) == identity}
 
 
 def parse_set(text: str) -> tuple[str, str]:
-    """``cutoff.gap_threshold=0.12`` → path and value. Raises SettingsError."""
+    """Parse ``cutoff.gap_threshold=0.12`` into path and value. Raises SettingsError."""
     path, sign, value = text.partition("=")
     if not sign:
         raise SettingsError(
@@ -121,7 +121,8 @@ def parse_set(text: str) -> tuple[str, str]:
 
 
 def looking_first_at_k(settings: Settings) -> Settings:
-    """`settings` whose quality layer looks at the first k, and at no fewer in the end.
+    """`settings` whose quality layer looks at the first k hits to begin with, and at no fewer
+    overall.
 
     Source: Adaptive Retrieval System, "Core Method" (its top_k overrides MIN_TOP_K).
     """
@@ -137,7 +138,7 @@ def open_for(data_dir: Path | None, kind: str) -> Workbench:
 
 
 def backends(bench: Workbench, name: str) -> Backends:
-    """The sources of a collection that holds something. Raises CollectionMissing."""
+    """The backends of a collection that has chunks. Raises CollectionMissing."""
     backends = bench.backends(name)
     if not backends.collection.count():
         raise CollectionMissing(
@@ -148,12 +149,12 @@ def backends(bench: Workbench, name: str) -> Backends:
 
 def ask(text: str, loaded: Config, backends: Backends, user: User) -> Result:
     tell_learned_elsewhere(loaded.settings, backends)
-    # Not pushed into the store, whose own filter is slow in a large collection.
+    # Not pushed into the store, whose own filter is slow for large collections.
     return gather.run(text, loaded.settings, backends, user, wide=True)
 
 
 def tell_learned_elsewhere(settings: Settings, backends: Backends) -> None:
-    """Says where the cutoff was learned on another collection."""
+    """Warn if the cutoff was learned on another collection."""
     if told := learned_elsewhere(settings, backends.collection.name):
         log.warning("%s", told)
 
@@ -178,7 +179,7 @@ def answer_of(result: Result, bench: Workbench) -> tuple[Answer, Context]:
 
 
 def prices(where: Deployment) -> Prices | None:
-    """What tokens cost, None if no price is set."""
+    """Token prices, None if none are set."""
     given = Prices(where.price_prompt, where.price_completion, where.currency)
     return given if given.prompt or given.completion else None
 
@@ -190,7 +191,8 @@ def state(info: CollectionInfo) -> str:
 
 
 def progress(what: str) -> Progress:
-    """A bar on standard error, one line that is overwritten; without a terminal, nothing."""
+    """A progress bar on standard error, on one line that is overwritten; nothing without a
+    terminal."""
     pace, width = Pace(), 0
 
     def show(done: int, total: int) -> None:
@@ -201,7 +203,7 @@ def progress(what: str) -> Progress:
         left = "" if done >= total else in_words(pace.left(done, total))
         line = f"[{bar}] {done:,} of {total:,} {what}{left and ', '}{left}"
         nonlocal width
-        # Padded where the line before was longer.
+        # Padded to cover a longer previous line.
         typer.echo(f"\r{line:<{width}}", err=True, nl=done >= total)
         width = len(line)
 
@@ -210,7 +212,7 @@ def progress(what: str) -> Progress:
 
 @contextlib.contextmanager
 def at_the_end(report: Callable[[], None]) -> Iterator[None]:
-    """Report what was done, even if it was interrupted or failed."""
+    """Report what was done, even after an interruption or failure."""
     try:
         yield
     finally:
@@ -222,13 +224,13 @@ def dumps(document: object) -> str:
 
 
 def emit(text: str) -> None:
-    """Write the result. A reader that has gone away (`| head`) is no error.
+    """Write the result. It is not an error if the reader has gone away (`| head`).
 
-    What a terminal would obey rather than show (a chunk may hold it) is replaced; a file or a pipe
-    gets every character.
+    Control characters that a terminal would execute (a chunk may contain some) are replaced; a file
+    or pipe gets every character.
     """
     try:
-        # A file's name may hold bytes that are no text.
+        # A file's name may contain bytes that are not valid text.
         text = whole(text)
         sys.stdout.write(_OBEYED.sub(UNSHOWN, text) if sys.stdout.isatty() else text)
         sys.stdout.flush()
@@ -239,7 +241,7 @@ def emit(text: str) -> None:
             remedy="Set PYTHONIOENCODING=utf-8.",
         ) from None
     except OSError as error:
-        # Otherwise the interpreter would fail once more when it flushes at its end.
+        # Otherwise the interpreter would fail again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             raise InputError(
@@ -248,13 +250,13 @@ def emit(text: str) -> None:
 
 
 def tell(notice: str) -> None:
-    """One line on standard error, where there is something to tell."""
+    """Write one line to standard error, unless it is empty."""
     if notice:
         typer.echo(f"ragfilter: {notice}", err=True)
 
 
 def fail(message: str) -> int:
-    """One line on standard error, whatever the message holds; the exit code."""
+    """Write one line to standard error, whatever the message contains. Returns the exit code."""
     line = _ENDLESS.sub(r"\1…\2", " ".join(message.split()))
     tell(line)
     return UNUSABLE

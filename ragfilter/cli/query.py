@@ -1,4 +1,4 @@
-"""`ragfilter query`: what is kept for one question, what is dropped, and why."""
+"""`ragfilter query`: what is kept for a question, what is dropped, and why."""
 
 from __future__ import annotations
 

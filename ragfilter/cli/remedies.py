@@ -22,5 +22,5 @@ COMMANDS: Mapping[Action, str] = {
 
 
 def told(error: RagfilterError) -> str:
-    """The error in words, with the command that helps, where there is one."""
+    """The error message, with the command that helps, if there is one."""
     return f"{error} {COMMANDS.get(error.action, '')}".rstrip()

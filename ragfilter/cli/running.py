@@ -28,7 +28,7 @@ STOPPED = 130
 
 
 def run() -> NoReturn:
-    """The process that the shell starts: a command, and its exit code."""
+    """The entry point of the shell command; exits with the command's exit code."""
     code = main()
     if given_up():
         sys.stdout.flush()
@@ -38,7 +38,7 @@ def run() -> NoReturn:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code. Errors become one line on standard error."""
+    """Run a command and return its exit code. Errors become one line on standard error."""
     try:
         with _sigterm_as_interrupt():
             code = app(args=args, prog_name="ragfilter", standalone_mode=False)
@@ -64,15 +64,15 @@ def main(args: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _sigterm_as_interrupt() -> Iterator[None]:
-    """While a command runs, SIGTERM stops it as Ctrl+C does: what was done is reported, and the
-    workspace is let go. A process that has its own handler keeps it."""
+    """While a command runs, SIGTERM stops it as Ctrl+C does: finished work is reported, and the
+    workspace is released. A handler installed by the process itself is kept."""
     ours = threading.current_thread() is threading.main_thread()
     if not ours or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield
         return
 
     def stop(*_: object) -> None:
-        # `timeout` sends it twice; the second must not cut the report short.
+        # `timeout` sends it twice, and the second one must not cut the report short.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise KeyboardInterrupt
 

@@ -180,7 +180,7 @@ def compare(run: RunId, other: OtherId, data_dir: DataDir = None, as_json: Json 
 
 
 def head(run: Run) -> dict[str, Any]:
-    """A run without its figures: plain values."""
+    """A run without its figures, as plain values."""
     plan = run.plan
     return {
         "run": run.id,
@@ -200,8 +200,8 @@ def head(run: Run) -> dict[str, Any]:
 
 
 def rows_document(rows: Sequence[Row], prices: Prices | None) -> list[dict[str, Any]]:
-    """The table as plain values: a mean and its 95% interval for every measure, null for what was
-    not measured; `cost` is that of the prompts of 1,000 questions, null without prices."""
+    """The table as plain values: a mean and its 95% interval for every measure, null if it was not
+    measured. `cost` is that of the prompts of 1,000 questions, null without prices."""
     return [
         {"name": row.name, "group": row.group, "about": row.about}
         | {measure: _interval(row.means.get(measure)) for measure in MEASURES}
@@ -211,7 +211,7 @@ def rows_document(rows: Sequence[Row], prices: Prices | None) -> list[dict[str, 
 
 
 def queries_document(records: Sequence[QueryRecord]) -> list[dict[str, Any]]:
-    """What the settings in force are worth for each query, as plain values."""
+    """The figures of each query with the run's own settings, as plain values."""
     figures = figures_of(records, IN_FORCE)
     return [
         {"id": each.id, "query": each.query, "relevant": each.relevant, "lost": each.lost}
@@ -221,7 +221,7 @@ def queries_document(records: Sequence[QueryRecord]) -> list[dict[str, Any]]:
 
 
 def paired_text(made: Paired, a: str, b: str, names: Mapping[str, str]) -> str:
-    """A comparison for people; `names` say what a query is called, by its id."""
+    """A comparison as text; `names` has the name of each query by id."""
     if not made.queries:
         return "The two runs have no queries in common.\n"
     gain = made.gain
@@ -245,7 +245,7 @@ def _shown(run: Run, bench: Workbench) -> tuple[dict[str, Any], str]:
         collection = bench.collection(run.plan.collection)
         notes = changed_since(run.plan, collection.version, collection.entries(), bench.labels)
     except RagfilterError as error:
-        # What was measured can be read without the collection.
+        # The measurements can be read without the collection.
         notes = [f"Changes since then are unknown: {error}"]
     learned = told.in_sample(settings_of(run), run.plan.labels_version)
     notes = [learned, *notes] if learned else notes

@@ -1,4 +1,4 @@
-"""What `ragfilter compare` and `experiment` share: the same queries under several settings.
+"""Code shared by `ragfilter compare` and `experiment`: the same queries with several settings.
 
 If they are stopped early (Ctrl+C, a failure), both print the finished measurements.
 """
@@ -32,7 +32,7 @@ ID_WIDTH, ERROR_WIDTH = 30, 100
 
 
 def _first(labels: Labels, limit: int | None) -> Labels:
-    """The first queries; where there are labels, of those that have some."""
+    """The first queries; if there are labels, the first with labels."""
     queries = labels.labelled or labels.queries
     return replace(labels, queries=dict(islice(queries.items(), limit)))
 
@@ -48,9 +48,9 @@ def measure_sides(
     as_json: bool,
     needs_labels: bool = False,
 ) -> None:
-    """Measure every query under every side, and print what came out. Raises InputError."""
+    """Measure every query with every side, and print the results. Raises InputError."""
     show = parts.progress("measurements")
-    # If clearance is on for one side, nothing that it hides is mentioned.
+    # If clearance is on for one side, nothing that it hides may be mentioned.
     strictest = max((s.settings for s in sides), key=lambda each: each.clearance.enabled)
 
     def refuse(bench: Workbench) -> None:
@@ -86,7 +86,7 @@ def measure_sides(
 
 
 def document(measured: Sequence[Measured], sides: Sequence[Side]) -> dict[str, Any]:
-    """Plain values: means by side, then every measurement."""
+    """The result as plain values: means by side, then every measurement."""
     return {
         "sides": [asdict(side) for side in means(measured, sides)],
         "per_query": [_document(one) for one in measured],
@@ -96,7 +96,8 @@ def document(measured: Sequence[Measured], sides: Sequence[Side]) -> dict[str, A
 def text(
     measured: Sequence[Measured], sides: Sequence[Side], collection: str, *, total: int
 ) -> str:
-    """The means of every side, then every measurement; it is said where some of `total` miss."""
+    """The means of every side, then every measurement, with a note if some of `total` are
+    missing."""
     every = means(measured, sides)
     n = every[0].queries if every else 0
     head = f"{collection}: means over {counted(n, 'query')}"

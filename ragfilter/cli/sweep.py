@@ -89,7 +89,7 @@ def sweep(
 
 
 def document(made: Map, settings: Settings, measure: str) -> dict[str, Any]:
-    """What `sweep --json` prints. A point holds its settings and every figure's mean."""
+    """The document of `sweep --json`. A point has its settings and the mean of every figure."""
     return {
         "across": made.x.path,
         "up": made.y.path if made.y else None,
@@ -101,7 +101,7 @@ def document(made: Map, settings: Settings, measure: str) -> dict[str, Any]:
 
 
 def text(made: Map, settings: Settings, measure: str) -> str:
-    """The same for people, without the points that no one would choose."""
+    """The same as text, without the points that nobody would choose."""
     paths = [made.x.path, *([made.y.path] if made.y else [])]
     here, best = made.nearest(settings), made.highest(measure)
     rows = [

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 def table(head: Sequence[str], body: Iterable[Sequence[object]]) -> str:
-    """Left-aligned columns under a head."""
+    """Left-aligned columns below a header."""
     cells = [[str(cell) for cell in line] for line in (head, *body)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(head))]
     made = ("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) for line in cells)

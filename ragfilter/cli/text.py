@@ -1,4 +1,4 @@
-"""What `ragfilter query` prints for people, and the answer in its JSON. Pure."""
+"""The text that `ragfilter query` prints, and the answer in its JSON. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SHOWN = 15
 def query_text(
     result: Result, *, profile: str, width: int | None = None, every: bool = False
 ) -> str:
-    """The result: one line of figures, the layers, the kept hits, then those that fell.
+    """The result: one line of figures, the layers, the kept hits, then the dropped ones.
 
     Lines are cut at `width` characters; None cuts nothing.
     """
@@ -82,7 +82,7 @@ def answer_text(answer: Answer, context: Context) -> str:
 
 
 def answer_document(answer: Answer, context: Context) -> dict[str, Any]:
-    """What `query --json --answer` adds under ``answer``."""
+    """The value that `query --json --answer` adds under ``answer``."""
     return {
         "text": answer.text,
         "citations": [context.chunks[number - 1].id for number in answer.citations],
@@ -122,7 +122,7 @@ def _layers(view: Summary) -> list[str]:
 
 
 def _judged(result: Result) -> list[str]:
-    """The judge's figures in one line, then what was not obeyed; nothing where it did nothing."""
+    """The judge's figures in one line, then what was not obeyed; empty if it did nothing."""
     stats = judge_stats(result)
     if stats is None:
         return []

@@ -75,10 +75,10 @@ def tune(
             remedy="Tune without it: --set judge.enabled=false.",
         )
     if strategy is not None:
-        # A name is checked as the setting that it becomes.
+        # Checked as the setting that it becomes.
         filtering.load({"--strategy": {"cutoff.strategy": strategy}})
     if out is not None and kind(out.parent) != "folder":
-        # Before the minutes that it takes.
+        # Fail before the minutes that tuning takes.
         raise InputError(f"{out} cannot be written: the folder does not exist.", remedy=OTHER_OUT)
     with labelled.open("tune", place, user, loaded.settings) as (_, backends, labels, _unknown):
         if len(labels.labelled) < 2:
@@ -126,7 +126,7 @@ def tune(
 
 
 def document(made: Tuning, changed: dict[str, Any], file: str | None) -> dict[str, Any]:
-    """What `tune --json` prints after its head. `ci` is the 95% interval of the measure."""
+    """The document of `tune --json` after its head. `ci` is the 95% interval of the measure."""
     return {
         "queries": made.queries,
         "measure": str(made.target),
@@ -150,7 +150,7 @@ def document(made: Tuning, changed: dict[str, Any], file: str | None) -> dict[st
 
 
 def text(made: Tuning, collection: str, changed: dict[str, Any], file: str | None) -> str:
-    """The same for people."""
+    """The same as text."""
     rows = [
         (f"best fixed k, {made.k}", made.best_fixed_k),
         ("before", made.before),
@@ -205,7 +205,7 @@ def _ci(interval: Interval) -> list[float]:
 
 
 def _row(name: str, means: Means, least: float) -> tuple[str, ...]:
-    """A line of the table; it says where a recall to be held is not."""
+    """A row of the table; its name says if the recall is below `least`."""
     return (
         f"{name} (recall under {least:g})" if means.recall < least else name,
         _round(means.of.mean),
@@ -220,5 +220,5 @@ def _row(name: str, means: Means, least: float) -> tuple[str, ...]:
 
 
 def _round(value: float) -> str:
-    """Tokens are no fractions."""
+    """Token counts have no decimals."""
     return f"{value:,.0f}" if value > 1 else f"{value:.3f}"

@@ -11,7 +11,7 @@ from ragfilter.report.explain import explain
 
 
 def why_text(result: Result, chunk_id: str) -> str:
-    """Every layer's decision, and the smallest changes, in lines. Raises InputError."""
+    """Every layer's decision and the smallest changes, as lines of text. Raises InputError."""
     lines = [explain(result, chunk_id), f"What would {_verb(result, chunk_id)}:"]
     found = [(each.words, each.came, each.went) for each in changes(result, chunk_id)]
     asked = wording(result, chunk_id)

@@ -1,4 +1,4 @@
-"""The command group `ragfilter rules`, one file a command. Source: docs/design.md#rules."""
+"""The command group `ragfilter rules`, with one file per command. Source: docs/design.md#rules."""
 
 from __future__ import annotations
 

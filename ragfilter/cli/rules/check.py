@@ -1,4 +1,4 @@
-"""`ragfilter rules check`: questions against rules, or one question against one rule."""
+"""`ragfilter rules check`: checks questions against rules, or one question against one rule."""
 
 from __future__ import annotations
 
@@ -103,7 +103,8 @@ def _row(rule: str, ids: Sequence[str], passes: int, questions: int) -> dict[str
 
 
 def _text(rows: Sequence[Mapping[str, Any]], questions: int) -> str:
-    """Rules that some question meets first: of most chunks no question speaks."""
+    """Rules that some question meets first, because most chunks have nothing to do with the
+    questions."""
     head = ("chunk", "passes", "blocks", "fires")
     ordered = sorted(rows, key=lambda row: -row["passes"])
     body = [
@@ -122,7 +123,7 @@ def _text(rows: Sequence[Mapping[str, Any]], questions: int) -> str:
 
 
 def _explanation_text(made: Explanation, question: str) -> str:
-    """The question with what was found in brackets, then part by part."""
+    """The question with matches in brackets, then the rule part by part."""
     spans = {
         span for part in made.parts for found in part.found for span in found.spans
     }  # fmt: skip

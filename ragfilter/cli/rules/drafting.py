@@ -37,25 +37,25 @@ def record(draft: Draft, chunk: Chunk, collection: str) -> dict[str, Any]:
 def drafted_before(path: Path, collection: str) -> set[str]:
     """The ids that already have a rule in the output file at `path`, which need not exist.
 
-    A last line that was cut off while it was written is removed; a whole one gets the newline it
-    lacks. Raises InputError, and leaves the file as it is: unreadable, not a file of drafts, or of
-    another collection.
+    A last line that was cut off during writing is removed; a complete one gets its missing newline.
+    Raises InputError and leaves the file unchanged if it is unreadable, not a file of drafts, or
+    for another collection.
     """
     try:
         raw = path.read_bytes() if path.exists() else b""
     except OSError as error:
         raise _unusable(path, error.strerror or str(error)) from None
     *lines, tail = raw.split(b"\n")
-    # A file without a single whole draft may be anything, so nothing is removed from it.
+    # A file without a single complete draft may be anything, so nothing is removed from it.
     cut_off = bool(lines) and _is_cut_off(tail)
     if tail and not cut_off:
         lines.append(tail)
     found = [_drafted(path, n, line, collection) for n, line in enumerate(lines, start=1)]
-    # Only now is it known that the file is ours to change.
+    # Only now is it certain that the file is ours to change.
     try:
         if cut_off:
             os.truncate(path, len(raw) - len(tail))
-        # Always: a file that cannot be written is reported before a model is asked.
+        # Always, so that an unwritable file is reported before a model is called.
         with path.open("ab") as file:
             file.write(b"\n" if tail and not cut_off else b"")
     except OSError as error:
@@ -64,7 +64,7 @@ def drafted_before(path: Path, collection: str) -> set[str]:
 
 
 def append(path: Path, line: dict[str, Any]) -> None:
-    """Add one line to the file and see to it that it is on the disk. Raises InputError."""
+    """Append one line to the file and flush it to disk. Raises InputError."""
     try:
         with path.open("ab") as file:
             file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
@@ -75,7 +75,7 @@ def append(path: Path, line: dict[str, Any]) -> None:
 
 
 def text(draft: Draft, chunk: Chunk, place: str) -> str:
-    """A draft as it is printed where no file is written."""
+    """A draft as printed if no file is written."""
     second = ", second answer" if draft.repaired else ""
     title = " ".join(chunk.name.split())
     lines = [f"{place}  {chunk.id}  {title}  ({draft.category}{second})"]
@@ -85,7 +85,7 @@ def text(draft: Draft, chunk: Chunk, place: str) -> str:
 
 
 def totals_text(totals: Totals, *, before: int) -> str:
-    """The figures in one line; `before`: drafts that an earlier run had made."""
+    """The totals in one line; `before` is the number of drafts made by an earlier run."""
     about = "about " if totals.usage.estimated else ""
     parts = [
         f"{totals.drafted} drafted ({totals.repaired} by a second answer, "
@@ -102,7 +102,8 @@ def totals_text(totals: Totals, *, before: int) -> str:
 
 
 def expected_text(chunks: int, usage: Usage, prices: Prices | None) -> str:
-    """About what first answers for so many chunks take, told before the first is asked for."""
+    """The approximate cost of the first answers for this many chunks, printed before the first
+    call."""
     paid = prices and f", cost {numbers.money(prices.of(usage), prices.currency)}"
     return (
         f"{numbers.counted(chunks, 'chunk')} to draft: about {usage.prompt_tokens:,} prompt and "
@@ -112,7 +113,7 @@ def expected_text(chunks: int, usage: Usage, prices: Prices | None) -> str:
 
 
 def without_text(made: Sequence[Draft]) -> str:
-    """Why chunks have no draft: each reason once, with the chunks; empty if all have one."""
+    """Why chunks have no draft: each reason once, with its chunks; empty if all have one."""
     by_reason: dict[str, list[str]] = {}
     for draft in made:
         if draft.rule is None:
@@ -126,7 +127,7 @@ def without_text(made: Sequence[Draft]) -> str:
 
 
 def next_text(path: Path, collection: str, *, doubtful: int) -> str:
-    """What to do with the file; `doubtful`: how many drafts carry remarks."""
+    """What to do with the file next; `doubtful` is the number of drafts with remarks."""
     words = ["ragfilter", "rules", "import", str(path), "--collection", collection]
     doubts = (
         " Drafts with doubts, listed under remarks, are held back until the remarks are removed."
@@ -138,7 +139,7 @@ def next_text(path: Path, collection: str, *, doubtful: int) -> str:
 
 
 def plain_progress(what: str, tell: Callable[[str], None]) -> Progress:
-    """For a log instead of a terminal: a line each tenth, where there is much to do."""
+    """Progress for a log instead of a terminal: a line for each tenth, if there are many chunks."""
 
     def show(done: int, total: int) -> None:
         tenth = done * 10 // total if total else 10
@@ -157,8 +158,8 @@ def totals_document(totals: Totals) -> dict[str, Any]:
 
 
 def _is_cut_off(tail: bytes) -> bool:
-    """Whether `tail` may be the beginning of a draft: those are objects, of which no part that
-    lacks the end can be parsed."""
+    """Whether `tail` may be the beginning of a draft. Drafts are objects, and a truncated object
+    cannot be parsed."""
     if not tail.startswith(b"{"):
         return False
     try:

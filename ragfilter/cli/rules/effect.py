@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What came of a change: its effect, where that was asked for; `wanted` is False if labelled
-    queries would lose what they need and nobody agreed; `done` says whether it was saved."""
+    """The outcome of a change: its effect, if it was measured; `wanted` is False if labelled
+    queries would lose relevant chunks and nobody agreed; `done` says whether it was saved."""
 
     effect: Effect | None
     wanted: bool
@@ -38,7 +38,7 @@ class Saved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """What to look at before rules are changed, and whether to ask."""
+    """Options: what to measure before rules are changed, and whether to ask."""
 
     queries: Annotated[
         str | None,
@@ -60,15 +60,14 @@ class Asking:
         place: Place,
         filtering: Filtering,
     ) -> Effect | None:
-        """What `rules` (by chunk id) do to labelled queries; None if nobody wants to know, and
-        where there are none."""
+        """The effect of `rules` (by chunk id) on labelled queries; None if it is not wanted or
+        there are none."""
         if not rules or (self.queries is None and self.yes):
             return None
         return _effect_of(rules, bench, place, (self.queries, self.qrels), filtering)
 
     def agrees(self, effect: Effect | None) -> bool:
-        """Whether to save although labelled queries lose what they need: that is asked once
-        more."""
+        """Whether to save even if labelled queries lose relevant chunks; asks for confirmation."""
         if effect is None or not effect.loses_relevant or self.yes:
             return True
         if sys.stdin.isatty():
@@ -82,7 +81,7 @@ class Asking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving(Asking):
-    """Whether to save a change of rules, and what to look at before."""
+    """Options: whether to save a change of rules, and what to measure before."""
 
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False
 
@@ -94,8 +93,8 @@ class Saving(Asking):
         place: Place,
         filtering: Filtering,
     ) -> Saved:
-        """Save `rules` (by chunk id) as one step, unless that is not wanted. Raises as
-        `steps.save_all`; then nothing is changed."""
+        """Save `rules` (by chunk id) as one step, unless it is not wanted. Raises what
+        `steps.save_all` raises; nothing is changed then."""
         from ragfilter.rules import steps
 
         effect = self.measure(rules, bench, place, filtering)
@@ -120,8 +119,8 @@ def _effect_of(
     labelled: tuple[str | None, str | None],
     filtering: Filtering,
 ) -> Effect | None:
-    """What changes (chunk id to rule) do to labelled queries; what the labels lack is told. None
-    if no queries were named and the workspace has no labels."""
+    """The effect of changes (chunk id to rule) on labelled queries; reports what the labels lack.
+    None if no queries were named and the workspace has no labels."""
 
     settings, user = filtering.load().settings, filtering.user
     known, settings = labels_of(labelled, bench, place, user, settings)
@@ -141,15 +140,15 @@ def labels_of(
     user: User,
     settings: Settings,
 ) -> tuple[Labels | None, Settings]:
-    """The labelled queries that were named, else all that the workspace has, None if it has
-    none; and the settings to gather them with. What named labels lack is told."""
+    """The labelled queries that were named, otherwise all in the workspace, None if it has none;
+    and the settings to gather them with. Reports what named labels lack."""
     from ragfilter.evaluate import stored
 
     queries, qrels = labelled
     if queries is not None:
         read = read_labels(Chosen(), queries, qrels, bench, place.collection, user, settings)
         return read, settings
-    # Nobody named them, so an LLM is not paid for them.
+    # Nobody asked for these queries, so do not pay an LLM for them.
     settings = settings.with_values({"query_must.enabled": True, "judge.enabled": False})
     catalogue = bench.collection(place.collection).entries()
     seen_by = viewer(user, settings)
@@ -157,7 +156,7 @@ def labels_of(
 
 
 def effect_document(effect: Effect | None) -> dict[str, Any]:
-    """The key `effect`, where one was measured."""
+    """The key `effect`, if one was measured."""
     if effect is None:
         return {}
 
@@ -165,7 +164,7 @@ def effect_document(effect: Effect | None) -> dict[str, Any]:
 
 
 def effect_text(effect: Effect | None) -> str:
-    """What a change does to labelled queries: those that lose relevant chunks first."""
+    """The effect of a change on labelled queries as text, those that lose relevant chunks first."""
     if effect is None:
         return ""
     lines = []

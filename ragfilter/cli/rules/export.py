@@ -27,7 +27,7 @@ def export(
 ) -> None:
     """Write the rules as JSONL, or as CSV: id, title and query_must."""
     with place.open("rules") as bench:
-        # Read before the rules, so that no edit counts as exported that the file lacks.
+        # Read before the rules, so that no edit counts as exported that is not in the file.
         last_edit = bench.journal.last_edit(place.collection)
     chosen = select_rules(place, viewing, where)
 
@@ -40,7 +40,7 @@ def export(
     else:
         write_text(out, text, remedy=OTHER_OUT)
         parts.emit(f"{place.collection}: {len(chosen.chunks)} rules written to {out}\n")
-        # What the file lacks still counts as changed since the last export.
+        # What is not in the file still counts as changed since the last export.
         if not where and not chosen.notice:
             with place.open("rules") as bench:
                 bench.journal.mark_exported(place.collection, last_edit)

@@ -66,7 +66,7 @@ def suggest_families(
 
 
 def record(each: Proposal, made: Suggested) -> dict[str, Any]:
-    """A proposal as a line of drafts, with its evidence."""
+    """A proposal as a line in a file of drafts, with its evidence."""
 
     row = made.evidence.rows.get(each.rule)
     lost = made.evidence.losses.get(each.chunk.id, ())
@@ -99,7 +99,7 @@ def _document(made: Suggested, records: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _row_text(row: RuleRow) -> str:
-    """A row of the matrix in short."""
+    """A row of the matrix in short form."""
     figures = [
         counted(row.queries, "query"),
         f"blocks {row.blocks}",

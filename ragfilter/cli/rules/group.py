@@ -1,8 +1,8 @@
-"""What the commands of `ragfilter rules` share.
+"""Code shared by the commands of `ragfilter rules`.
 
-`import`, `bulk`, `lint --fix`, `undo` and `redo` write, through the journal. Commands that read
-chunks follow the current clearance settings, and report what these leave out. The journal is for
-the owner of the workspace.
+`import`, `bulk`, `lint --fix`, `undo` and `redo` write through the journal. Commands that read
+chunks follow the current clearance settings, and report how many chunks these hide. The journal is
+for the owner of the workspace.
 """
 
 from __future__ import annotations

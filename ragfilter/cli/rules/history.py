@@ -71,7 +71,7 @@ def history(
 
 
 def _step(journal: Journal, collection: str, edit_id: int) -> tuple[Edit, ...]:
-    """An edit of the collection, and those made together with it. Raises InputError."""
+    """An edit of the collection, with those made together with it. Raises InputError."""
     try:
         made = journal.step(edit_id)
     except KeyError:

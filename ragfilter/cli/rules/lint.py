@@ -117,7 +117,7 @@ def _lint_file(path: Path, *, as_json: bool) -> int:
 
 
 def lint_document(name: str, rules: int, findings: Sequence[Finding]) -> dict[str, Any]:
-    """`name` is that of a collection or file."""
+    """The document of `lint --json`; `name` is that of a collection or file."""
 
     counts = Counter(finding.severity for finding in findings)
     return {
@@ -129,7 +129,7 @@ def lint_document(name: str, rules: int, findings: Sequence[Finding]) -> dict[st
 
 
 def lint_text(collection: str, rules: int, findings: Sequence[Finding]) -> str:
-    """Errors first, each with what a better rule would be, where one can be offered."""
+    """Errors first, each with a better rule if there is one."""
 
     lines: list[str] = []
     for finding in by_severity(findings):

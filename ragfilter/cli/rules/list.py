@@ -1,6 +1,5 @@
-"""`ragfilter rules list`: every chunk with its rule in short and the state of the rule, as on the
-Rules page.
-"""
+"""`ragfilter rules list`: every chunk with a short form of its rule and the rule's state, as on the
+Rules page."""
 
 from __future__ import annotations
 

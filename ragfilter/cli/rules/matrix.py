@@ -53,7 +53,7 @@ def matrix(
     if queries is None and questions is None:
         raise InputError("--queries is missing.", remedy="Pass labelled queries, or --questions.")
     settings = filtering.load().settings
-    # Gathered with rules in force, so that the pools are wide enough for what passes them.
+    # Gathered with rules applied, so that the pools are large enough for what passes them.
     settings = settings.with_values({"query_must.enabled": True})
     user = filtering.user
     from ragfilter.stores.labels import ASKED

@@ -25,7 +25,7 @@ class Condition:
     value: str
 
     def holds(self, chunk: Chunk) -> bool:
-        """Whether `chunk` fits."""
+        """Whether `chunk` meets the condition."""
         if self.field == "rule":
             return bool(chunk.rule) == (self.value == "any")
         pattern = ".*".join(map(re.escape, self.value.split("*")))
@@ -35,8 +35,8 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The selected chunks, whole; `hidden` counts those that clearance took out, `incomplete`
-    says why the collection may lack some."""
+    """The selected chunks, whole. `hidden` is how many clearance removed; `incomplete` says why the
+    collection may be missing some."""
 
     chunks: tuple[Chunk, ...]
     hidden: int
@@ -44,7 +44,7 @@ class Selection:
 
     @property
     def notice(self) -> str:
-        """What to say about what is missing; empty if nothing is."""
+        """A note on what is missing; empty if nothing is."""
         return " ".join(filter(None, (self.incomplete, self._left_out)))
 
     @property
@@ -59,7 +59,7 @@ class Selection:
 
 
 def condition(text: str) -> Condition:
-    """The condition in ``field=value``. Raises InputError."""
+    """Parse ``field=value``. Raises InputError."""
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals or name not in FIELDS:
         raise InputError(
@@ -78,10 +78,10 @@ def select(
     user: User,
     limit: int | None = None,
 ) -> Selection:
-    """The chunks of `collection` that fit, in stored order, at most `limit`.
+    """The chunks of `collection` that match, in stored order, at most `limit`.
 
-    For each field that `where` names, one of its conditions must hold. Only what `user` may see.
-    Raises InputError, StoreError, and CollectionMissing if the collection is empty.
+    For each field named in `where`, one of its conditions must hold. Only chunks that `user` may
+    see. Raises InputError, StoreError, and CollectionMissing if the collection is empty.
     """
     conditions = [condition(text) for text in where]
     known = collection.entries()

@@ -93,7 +93,7 @@ def suggest(
     from ragfilter.rules.templates import with_folder
 
     done = drafting.drafted_before(out, place.collection) if out else set()
-    # The workspace is let go before the LLM is asked: the app may be used meanwhile.
+    # The workspace is released before the LLM is called, so that the app can be used meanwhile.
     with place.open("rules") as bench:
         deployment = bench.deployment
         prompts = with_folder(templates) if templates else bench.templates()
@@ -145,7 +145,7 @@ def suggest(
                 try:
                     drafting.append(out, drafting.record(draft, chunk, place.collection))
                 except InputError:
-                    # The document of --json holds it; otherwise it would be lost.
+                    # The document of --json contains it; otherwise it would be lost.
                     parts.emit("" if as_json else shown)
                     raise
             elif not as_json:
@@ -167,4 +167,4 @@ def _chat(deployment: Deployment) -> OpenAIChat:
 
 
 def _no_progress(done: int, total: int) -> None:
-    """Where the drafts themselves show how far it is."""
+    """Used if the drafts themselves show the progress."""

@@ -1,4 +1,4 @@
-"""`ragfilter rules undo` and `redo`: take a change back, and make it again."""
+"""`ragfilter rules undo` and `redo`: revert a change, and restore it."""
 
 from __future__ import annotations
 
