@@ -1,6 +1,5 @@
-"""Compares two answers to one query: what only one context has, and what it costs. Pure, except for
-the embedder that chooses quotes.
-"""
+"""Compares two answers to one query: what only one context has, and what it costs. Pure, apart from
+the embedder that chooses quotes."""
 
 from __future__ import annotations
 
@@ -19,27 +18,27 @@ MOST_ADDED = 2
 _QUOTED = re.compile(r"\[(\d+)\]$")
 _BLOCKS = re.compile(r"\n\s*\n")
 _FORMATTED = re.compile(r"^\s*(?:[-*+#>|]|\d+[.)]\s|`{3}|~{3})", re.MULTILINE)
-# A sentence's end, with the citations that stand behind it.
+# The end of a sentence, with the citations after it.
 _END = re.compile(r"[.!?][\"”’)]*(?:\s*\[[\d,;\s–-]+\])*(?=\s+[^\s\[a-z])")
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of an answer. `apart`: it rests on a chunk that the other context lacks."""
+    """A part of an answer. `apart`: it rests on a chunk that the other context lacks."""
 
     text: str
     apart: bool
 
 
 def pieces(answer: Answer, context: Context, other: Context) -> tuple[Piece, ...]:
-    """The answer's text in order: paragraphs, and within plain ones runs of sentences."""
+    """The answer's text in order: paragraphs, with plain ones split into runs of sentences."""
     theirs = {hit.id for hit in other.chunks}
     lacking = {n for n, hit in enumerate(context.chunks, start=1) if hit.id not in theirs}
 
     def apart(text: str) -> bool:
         if not answer.extractive:
             return not lacking.isdisjoint(cited(text, len(context.chunks))[0])
-        # What is quoted may itself hold numbers in brackets.
+        # A quote may itself contain numbers in brackets.
         quoted = _QUOTED.search(text)
         return quoted is not None and int(quoted[1]) in lacking
 
@@ -51,7 +50,7 @@ def pieces(answer: Answer, context: Context, other: Context) -> tuple[Piece, ...
 
 
 def added(query: str, context: Context, other: Context, embedder: Embedder) -> tuple[Quote, ...]:
-    """What is nearest to the query in the chunks that `other` lacks, numbered as in `context`.
+    """Quotes nearest to the query from the chunks that `other` lacks, numbered as in `context`.
 
     Raises ModelError.
     """
@@ -62,7 +61,7 @@ def added(query: str, context: Context, other: Context, embedder: Embedder) -> t
 
 
 def saved(filtered: Answer, unfiltered: Answer) -> str:
-    """What the filter saved on an LLM's answer: ``77% cheaper, 1.2 s faster``. Empty where the two
+    """What the filter saved on an LLM's answer: ``77% cheaper, 1.2 s faster``. Empty if the two
     cannot be compared."""
     if any(a.extractive or a.error or not a.text for a in (filtered, unfiltered)):
         return ""
@@ -86,7 +85,7 @@ def _share(after: float, before: float, less: str, more: str) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """The paragraphs. Code may hold empty lines, so that a text with a fence stays whole."""
+    """The paragraphs. Code may contain empty lines, so a text with a code fence stays whole."""
     whole = "```" in text or "~~~" in text
     return [text] if whole else [block for block in _BLOCKS.split(text) if block.strip()]
 

@@ -30,7 +30,7 @@ TITLE_CHARS = 300
 SOURCE_CHARS = 200
 SHORTENED = "[shortened]"
 
-# To a model, white space and invisible characters between the parts change nothing.
+# To a model, white space and invisible characters between the parts make no difference.
 _GAP = r"[\s\u00ad\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]*+"
 _DELIMITER = re.compile(rf"<(?={_GAP}/?{_GAP}chunk)", re.IGNORECASE)
 
@@ -39,8 +39,8 @@ _DELIMITER = re.compile(rf"<(?={_GAP}/?{_GAP}chunk)", re.IGNORECASE)
 class Context:
     """What goes into the prompt. Block ``[n]`` of `text` is ``chunks[n - 1]``.
 
-    `tokens` is the estimate of all blocks, at most the budget. `shortened` says that the first
-    chunk's text is not whole.
+    `tokens` is the estimate for all blocks, at most the budget. `shortened` says that the first
+    chunk's text is not complete.
     """
 
     chunks: tuple[Hit, ...] = field(repr=False)
@@ -51,7 +51,7 @@ class Context:
 
 
 def pack(hits: Sequence[Hit], settings: Settings) -> Context:
-    """The hits that fit into `max_context_tokens`, in order, and their text."""
+    """Pack the hits that fit into `max_context_tokens`, in order, with their text."""
     budget = settings.context.max_context_tokens
     fitting, tokens = fits(hits, budget)
     kept = tuple(hit for hit, fit in zip(hits, fitting, strict=True) if fit)
@@ -65,7 +65,7 @@ def pack(hits: Sequence[Hit], settings: Settings) -> Context:
 
 
 def fits(hits: Sequence[Hit], max_tokens: int) -> tuple[list[bool], int]:
-    """For each hit whether it fits, and the estimated tokens of all that do. Builds no text."""
+    """Whether each hit fits, and the estimated tokens of all that do. Builds no text."""
     fitting: list[bool] = []
     used = 0
     for place, hit in enumerate(hits):
@@ -79,7 +79,8 @@ def fits(hits: Sequence[Hit], max_tokens: int) -> tuple[list[bool], int]:
 
 
 def defuse(text: str) -> str:
-    """`text` without anything that could open or close a block; its length in bytes is kept."""
+    """`text` without anything that could open or close a block. Its length in bytes stays the
+    same."""
     return _DELIMITER.sub("(", text) if "<" in text else text
 
 
@@ -107,7 +108,7 @@ def _block(number: int, chunk: Chunk, budget: int | None) -> str:
     if budget is not None:
         room = budget - FRAME_TOKENS - sum(estimate(line) for line in lines)
         if room < budget // 3:
-            # A title as long as the budget would leave no text: the text is what answers.
+            # A title as long as the budget would leave no room for the text, which has the answer.
             lines, room = [], budget - FRAME_TOKENS
         text = f"{head(text, room - estimate(SHORTENED))} {SHORTENED}"
     return "\n".join((f"<chunk {number}>", *lines, defuse(text), f"</chunk {number}>"))

@@ -50,7 +50,8 @@ _WORD_NUMBER = re.compile(r"\b([a-z]+)[\s:]+(?:of\s+|is\s+)?(\d+)\b", re.IGNOREC
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A sentence or row of chunk `number` (from 1). `score` orders quotes; it is no probability."""
+    """A sentence or row of chunk `number` (from 1). `score` orders quotes and is not a
+    probability."""
 
     number: int
     text: str
@@ -67,7 +68,7 @@ class Unit:
 
 
 def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote, ...]:
-    """One to four quotes, best first; none where the hits hold no text. Raises ModelError."""
+    """One to four quotes, best first; empty if the hits have no text. Raises ModelError."""
     found = [
         (number, hit.chunk, unit)
         for number, hit in enumerate(hits, start=1)
@@ -91,7 +92,7 @@ def extract(query: str, hits: Sequence[Hit], embedder: Embedder) -> tuple[Quote,
 
 
 def doubt(query: str, hits: Sequence[Hit], quotes: Sequence[Quote], embedder: Embedder) -> str:
-    """Why the context may not hold the answer; empty if nothing speaks against it."""
+    """Why the context may not contain the answer; empty if there is no sign of that."""
     if not quotes or quotes[0].score >= NOT_NEAR:
         return ""
     if word := unmentioned(query, hits, embedder):
@@ -100,10 +101,10 @@ def doubt(query: str, hits: Sequence[Hit], quotes: Sequence[Quote], embedder: Em
 
 
 def unmentioned(query: str, hits: Sequence[Hit], embedder: Embedder) -> str:
-    """The first uncommon word of the query that none of the hits has; empty if there is none.
+    """The first uncommon word of the query that none of the hits contains; empty if there is none.
 
-    An uncommon word is one that the embedding model must spell out of pieces: a name or a coinage,
-    which seldom has another word for it.
+    An uncommon word is one that the embedding model's tokeniser splits into pieces: a name or a
+    coined word, which rarely has a synonym.
     """
     if not isinstance(embedder, Vocabulary):
         return ""
@@ -112,12 +113,13 @@ def unmentioned(query: str, hits: Sequence[Hit], embedder: Embedder) -> str:
 
 
 def units(text: str) -> list[Unit]:
-    """The sentences and table rows of `text`, in order; no word is lost."""
+    """The sentences and table rows of `text`, in order. No word is lost."""
     return [unit for block in _blocks(text.splitlines()) for unit in block]
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of one paragraph. Abbreviations, initials and decimals end none."""
+    """The sentences of one paragraph. Abbreviations, initials and decimals do not end a
+    sentence."""
     found: list[str] = []
     start = 0
     for match in _END.finditer(text):
@@ -132,7 +134,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _blocks(lines: list[str]) -> Iterator[list[Unit]]:
-    """Markdown table rows and list items one by one; paragraphs with their lines joined."""
+    """Markdown table rows and list items one by one, and paragraphs with their lines joined."""
     paragraph: list[str] = []
     header: list[str] = []
     for place, line in enumerate([*lines, ""]):
@@ -171,7 +173,7 @@ def _prose(paragraph: str) -> list[Unit]:
 
 
 def _rows(sentence: str) -> list[Unit]:
-    """The rows of a sentence that is a table set in a line, else the sentence."""
+    """The rows of a sentence that is a table written on one line, otherwise the sentence itself."""
     parts = [part.strip() for part in sentence.split(";") if part.strip()]
     labelled = sum(bool(_LABEL.match(part)) for part in parts)
     if labelled >= 2 or sum(bool(_PAIR.match(part)) for part in parts) >= 3:
@@ -190,7 +192,7 @@ def _is_abbreviation(before: str, after: str) -> bool:
 
 
 def _facts(query: str) -> dict[str, set[int]]:
-    """The numbers that the query gives to words: {"level": {7}, "class": {6}}."""
+    """The numbers that the query gives for words: {"level": {7}, "class": {6}}."""
     pairs = [(w, n) for n, w in _NUMBER_WORD.findall(query)] + _WORD_NUMBER.findall(query)
     facts: dict[str, set[int]] = {}
     for word, number in pairs:
@@ -199,7 +201,7 @@ def _facts(query: str) -> dict[str, set[int]]:
 
 
 def _agreement(unit: Unit, facts: dict[str, set[int]]) -> int:
-    """1 if the row is that of a number in the query, -1 if of another, else 0."""
+    """1 if the row has a number from the query, -1 if it has a different one, otherwise 0."""
     label = _LABEL.match(unit.text) if unit.is_row else None
     numbers = facts.get(_stem(label["what"])) if label else None
     if not label or not numbers:
@@ -214,13 +216,13 @@ def _stem(word: str) -> str:
 
 
 def _mentions(hits: Sequence[Hit], word: str) -> bool:
-    """Whether a title or text has the word, in any ending."""
+    """Whether a title or text contains the word, with any ending."""
     stem = word[: max(4, len(word) - 2)]
     return any(stem in f"{hit.chunk.title} {hit.chunk.text}".lower() for hit in hits)
 
 
 def _passage(chunk: Chunk, unit: Unit) -> str:
-    # A sentence alone ("It regenerates.") rarely says what it is about; the title does.
+    # A sentence alone ("It regenerates.") rarely says what it is about, but the title does.
     return f"{chunk.title.rstrip(' :')}: {unit.text}" if chunk.title else unit.text
 
 

@@ -1,7 +1,8 @@
-"""Keeps an LLM's answers beyond the process, by exactly what was asked.
+"""Stores an LLM's answers beyond the process, by exactly what was asked.
 
-Source: docs/design.md#cache. The key is the endpoint, the model and the whole prompt, which has
-only chunks that the user may see. The prompt itself is not stored. Only complete answers are.
+Source: docs/design.md#cache. The key is the endpoint, the model and the whole prompt, which
+contains only chunks that the user may see. The prompt itself is not stored, and only complete
+answers are.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _KEPT = TypeAdapter(tuple[str, Usage, float])
 
 
 class Answers:
-    """The answers of the endpoint called `endpoint` in `texts`; None keeps nothing."""
+    """The answers of the endpoint `endpoint` in `texts`; None stores nothing."""
 
     def __init__(self, texts: Texts | None = None, endpoint: str = "") -> None:
         self._texts = texts
@@ -30,7 +31,7 @@ class Answers:
     def get(
         self, query: str, context: Context, model: str, prices: Prices | None = None
     ) -> Answer | None:
-        """What the model answered before, None if that is not known. Cost by today's prices."""
+        """The model's earlier answer, None if there is none. Its cost is at today's prices."""
         if self._texts is None or not context.chunks:
             return None
         messages = prompts.messages(query, context)
@@ -57,13 +58,13 @@ class Answers:
         )
 
     def put(self, answer: Answer) -> None:
-        """Keep a model's answer that came whole and says something."""
+        """Store a model's answer if it is complete and not empty."""
         if self._texts is None or answer.error or not answer.prompt or not answer.text.strip():
             return
         try:
             kept = _KEPT.dump_json((answer.text, answer.usage, answer.ms)).decode()
         except ValueError:
-            # Half characters: such a text cannot be written.
+            # Lone surrogates: such a text cannot be written.
             return
         self._texts.put(self._key(answer.model, answer.prompt), kept)
 

@@ -36,18 +36,18 @@ _CITATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Price of a million tokens, in any currency; its name is empty if nobody gave it."""
+    """The price of a million tokens in any currency; `currency` is empty if none is given."""
 
     prompt: float = 0.0
     completion: float = 0.0
     currency: str = ""
 
     def of(self, usage: Usage) -> float:
-        """What these tokens cost."""
+        """The cost of these tokens."""
         return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion) / 1e6
 
     def of_thousand(self, tokens: float) -> float:
-        """What the prompts of 1,000 questions cost, of so many tokens each."""
+        """The cost of the prompts of 1,000 questions with this many tokens each."""
         return tokens * self.prompt / 1000
 
 
@@ -57,11 +57,11 @@ class Answer:
 
     `citations` are the chunk numbers it cites (from 1, in order of first use); `unknown_citations`
     are numbers it cites that no chunk of the context has. `prompt` holds the exact messages sent;
-    it is empty if no model was asked (`extractive`, or an empty context). `cost`, in `currency`,
-    is None without prices. `error` is in words and empty on success; `failed` says in one word how
-    an endpoint failed (see ChatError). `doubt`: why what an extractive answer quotes may answer
-    nothing. `cached`: nobody was asked now; tokens and milliseconds are those of the call that was
-    remembered.
+    it is empty if no model was called (`extractive`, or an empty context). `cost`, in `currency`,
+    is None without prices. `error` is a message, empty on success; `failed` says in one word how an
+    endpoint failed (see ChatError). `doubt` is why the quotes of an extractive answer may not
+    answer the question. `cached`: no model was called now; tokens and milliseconds are those of the
+    original call.
     """
 
     text: str
@@ -82,9 +82,9 @@ class Answer:
 
 
 class AnswerStream:
-    """Yields the text in pieces, once; `answer` is the value of what has come so far.
+    """Yields the text in pieces, once. `answer` is the answer so far.
 
-    Without `chat` it is extractive; an empty context asks no model.
+    Without `chat` the answer is extractive. An empty context calls no model.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class AnswerStream:
             self._error = str(error)
             self._failed = error.kind if isinstance(error, ChatError) else ""
         except Exception as error:
-            # A model outside ragfilter may fail with anything; its words may hold secrets.
+            # A third-party model may fail with anything, and its message may contain secrets.
             log.warning("answering failed: %s", type(error).__name__)
             self._error = f"The model failed ({type(error).__name__})."
         finally:
@@ -135,7 +135,7 @@ class AnswerStream:
     @property
     def answer(self) -> Answer:
         text = "".join(self._said)
-        # What an extractive answer quotes may itself hold numbers in brackets.
+        # The quotes of an extractive answer may themselves contain numbers in brackets.
         known: tuple[int, ...] = tuple(dict.fromkeys(self._quoted))
         unknown: tuple[int, ...] = ()
         if self._chat is not None:
@@ -209,7 +209,7 @@ def cited(text: str, n_chunks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         for part in re.split(r"[,;]", group):
             low, *rest = (int(n) for n in re.split(r"[-–]", part))
             high = rest[0] if rest else low
-            # A range that is none, or too wide to be meant, names its ends.
+            # If a range is invalid or too wide to be intended, only its ends count.
             whole = low <= high <= low + MOST_IN_RANGE
             numbers.update(dict.fromkeys(range(low, high + 1) if whole else (low, high)))
     known = tuple(n for n in numbers if 1 <= n <= n_chunks)

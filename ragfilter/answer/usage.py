@@ -18,8 +18,8 @@ def tokens(messages: Sequence[Message]) -> int:
 
 
 def estimated(asked: Sequence[Message], text: str, failed: str) -> Usage:
-    """The usage of a call with the messages `asked` that brought `text`; `failed`: how the endpoint
-    failed (see ChatError), anything else where it did not."""
-    # Once anything was answered, the prompt was read.
+    """The estimated usage of a call with the messages `asked` that returned `text`. `failed` is how
+    the endpoint failed (see ChatError), if it did."""
+    # If anything was answered, the prompt was read.
     unread = failed in UNREAD and not text
     return Usage(0 if unread else tokens(asked), estimate(text), estimated=True)

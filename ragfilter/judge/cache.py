@@ -1,4 +1,4 @@
-"""Remembers the judge's answers by exactly what was asked. Limited in size and safe across threads.
+"""Caches the judge's answers by exactly what was asked. Limited in size and thread-safe.
 
 Source: Intelligent Chunk Filtering, "Caching layer for repeated relevance assessments";
 docs/decisions/0011-a-judgement-belongs-to-its-prompt.md. One call judges a set of chunks, and the
@@ -30,8 +30,8 @@ _KEPT = TypeAdapter(Judgement)
 
 
 class Judgements:
-    """The last `size` answers that were used, by (model, `Judgement.prompt_key`); the one unused
-    for longest goes first. `texts` keeps those of the endpoint called `endpoint` for longer."""
+    """The last `size` answers used, by (model, `Judgement.prompt_key`); the least recently used
+    goes first. `texts` stores those of the endpoint `endpoint` beyond the process."""
 
     def __init__(self, size: int = SIZE, *, texts: Texts | None = None, endpoint: str = "") -> None:
         self._size = size
@@ -49,7 +49,7 @@ class Judgements:
         return self.get(*key) is not None
 
     def get(self, model: str, prompt_key: str) -> Judgement | None:
-        """What the model answered, marked as remembered; None if it is not (any more)."""
+        """The model's cached answer, marked as cached; None if there is none (any more)."""
         key = (model, prompt_key)
         with self._lock:
             judgement = self._kept.get(key)
@@ -61,7 +61,7 @@ class Judgements:
         return replace(judgement, cached=True)
 
     def put(self, judgement: Judgement) -> None:
-        """Keep an answer; one with an error is not kept."""
+        """Cache an answer, unless it has an error."""
         if judgement.error:
             return
         self._keep(judgement)
@@ -71,7 +71,7 @@ class Judgements:
         self._write(judgement)
 
     def usual_ms(self, model: str) -> float | None:
-        """The median of the model's last calls in milliseconds, None if it made none."""
+        """The median of the model's recent calls in milliseconds, None if it made none."""
         with self._lock:
             times = self._ms.get(model)
             return median(times) if times else None
@@ -90,7 +90,7 @@ class Judgements:
             judgement = None if text is None else _KEPT.validate_json(text)
         except ValidationError:
             return None
-        # What is in the file may have been written by anyone: it counts for this prompt only.
+        # The file may have been written by anyone, so its content counts for this prompt only.
         if judgement is None or (judgement.model, judgement.prompt_key) != (model, prompt_key):
             return None
         named = {verdict.chunk_id for verdict in judgement.verdicts}
@@ -102,7 +102,7 @@ class Judgements:
         try:
             kept = _KEPT.dump_json(replace(judgement, reply="", cached=False)).decode()
         except ValueError:
-            # Half characters: such an id cannot be written.
+            # Lone surrogates: such an id cannot be written.
             return
         self._texts.put(self._key(judgement.model, judgement.prompt_key), kept)
 
@@ -112,8 +112,8 @@ class Judgements:
 
 
 def joined(before: Iterable[Judgement], new: Iterable[Judgement]) -> tuple[Judgement, ...]:
-    """The judgements of a pool with new ones: one a prompt, the latest last, a bounded number. A
-    failure takes no success's place."""
+    """The judgements of a pool with new ones: one per prompt, the latest last, in a limited number.
+    A failure never replaces a success."""
     kept: dict[object, Judgement] = {}
     for judgement in (*before, *new):
         prompt = judgement.prompt_key or (judgement.asked, judgement.left_out)

@@ -57,10 +57,10 @@ ANSWER_FORM = (
 
 @dataclass(frozen=True, slots=True)
 class JudgePrompt:
-    """The messages, the ids they ask about, those that found no room, and those whose text is not
-    whole; all in order.
+    """The messages, the ids they ask about, the ids that did not fit, and the ids whose text is
+    shortened, all in order.
 
-    `version` is the variant's ``name@version``, with a hash of its words.
+    `version` is the variant's ``name@version``, with a hash of its text.
     """
 
     messages: tuple[Message, ...]
@@ -76,22 +76,23 @@ class JudgePrompt:
 
     @property
     def key(self) -> str:
-        """A hash of all that an answer depends on, but for the model."""
+        """A hash of everything that an answer depends on, except the model."""
         said = [(message.role, message.content) for message in self.messages]
         return sha256(json.dumps([self.version, said, self.asked]).encode()).hexdigest()
 
     def answered(self, judgement: Judgement) -> Judgement:
-        """`judgement`, over these very messages, as that of this prompt: the same messages may have
-        come from fewer candidates, all of which found room."""
+        """`judgement`, made with exactly these messages, as that of this prompt: the same messages
+        may have been made from fewer candidates, all of which fitted."""
         return replace(judgement, left_out=self.left_out, shortened=self.shortened)
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeStats:
-    """What judging did: of `original` candidates `kept` stay, and `expanded` were brought besides.
+    """What judging did: `kept` of `original` candidates stay, and `expanded` were brought in
+    besides.
 
-    `reduction` is the share of the candidates that was dropped, 0..1 (0 if there were none).
-    `cached`: nobody was asked; tokens and milliseconds are those of the call that was remembered.
+    `reduction` is the share of candidates that was dropped, 0..1 (0 if there were none). `cached`:
+    the model was not called; tokens and milliseconds are those of the original call.
     """
 
     original: int
@@ -134,7 +135,7 @@ def version(variant: Variant) -> str:
 
 
 def width(settings: Judge) -> int:
-    """How many hits are looked at: int(max_chunks × oversample)."""
+    """How many hits are considered: int(max_chunks × oversample)."""
     return int(settings.max_chunks * settings.oversample + EPSILON)
 
 
@@ -144,8 +145,8 @@ def candidates(
     space: Space,
     pinned: Collection[str] = frozenset(),
 ) -> tuple[Hit, ...]:
-    """The first `width` hits with a similarity of at least `min_relevance`, or pinned; all of them
-    where the store gives no distances."""
+    """The first `width` hits that are pinned or have a similarity of at least `min_relevance`; all
+    of them if the store gives no distances."""
     first = tuple(hits[: width(settings)])
     if space == "rank":
         return first
@@ -160,8 +161,8 @@ def prompt(
     space: Space,
     variant: Variant | None = None,
 ) -> JudgePrompt:
-    """The prompt over `hits`, within `max_prompt_tokens`; `asked` is empty if none fits. It is
-    that of the settings unless `variant` is given."""
+    """The prompt for `hits`, within `max_prompt_tokens`; `asked` is empty if none fits. It uses the
+    variant in the settings unless `variant` is given."""
     variant = variant or judge_prompts.variant(settings.prompt)
     query = one_line(query, 10_000)
     opening = f"Query: {query}\n"
@@ -187,8 +188,8 @@ def _score(similarity: float) -> str:
 def ask(
     ready: JudgePrompt, chat: ChatModel, settings: Judge, *, remembered: Judgements | None = None
 ) -> Judgement:
-    """One call, none where the same was asked before and is still `remembered`. Never raises: a
-    failure is in `Judgement.error`."""
+    """Make one call, or none if the same was asked before and the answer is `remembered`. Never
+    raises: a failure is in `Judgement.error`."""
     if not ready.asked:
         return Judgement(
             (), left_out=ready.left_out, error=no_room(settings), prompt_version=ready.version
@@ -204,7 +205,7 @@ def ask(
 
 
 def look_up(ready: JudgePrompt, chat: ChatModel, remembered: Judgements) -> Judgement | None:
-    """What `chat` said before of this prompt; None if it is not remembered. Asks nobody."""
+    """The cached answer of `chat` to this prompt; None if there is none. Makes no call."""
     known = remembered.get(chat.name, ready.key)
     return None if known is None else ready.answered(known)
 
@@ -223,7 +224,7 @@ def _call(ready: JudgePrompt, chat: ChatModel, settings: Judge) -> Judgement:
         error = str(failure)
         failed = failure.kind if isinstance(failure, ChatError) else ""
     except Exception as failure:
-        # A model outside ragfilter may fail with anything; its words may hold secrets.
+        # A third-party model may fail with anything, and its message may contain secrets.
         error = f"the model failed ({type(failure).__name__})"
     if error:
         log.warning("judging failed: %s", error)
@@ -256,7 +257,7 @@ def no_room(settings: Judge) -> str:
 
 
 def stats(trace: LayerTrace, judgement: Judgement | None) -> JudgeStats:
-    """The figures of one judged replay. `trace` is the judge's."""
+    """The figures of one judged replay. `trace` is that of the judge."""
     said = judgement or Judgement(())
     outcomes = [decision.outcome for decision in trace.decisions]
     expanded = outcomes.count("expanded")

@@ -43,7 +43,7 @@ _MARK = estimate(f" {SHORTENED}") + 1
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A chunk as the judge sees it. `shortened`: its text is not whole."""
+    """A chunk as the judge sees it. `shortened`: its text is not complete."""
 
     text: str
     shortened: bool
@@ -57,8 +57,8 @@ def blocks(
     most: int,
     fields: Collection[str],
 ) -> tuple[Block, ...]:
-    """The first of `chunks`, each with its score in words, as many as fit into `room` tokens; none
-    takes more than `most`."""
+    """The first of `chunks`, as many as fit into `room` tokens, each with its score in words. No
+    block takes more than `most` tokens."""
     made = [_Sent(chunk, score, fields) for chunk, score in chunks]
     if all(one.whole <= most for one in made) and sum(one.whole for one in made) <= room:
         return tuple(one.all for one in made)
@@ -74,7 +74,8 @@ def blocks(
 
 
 def _share(needs: Sequence[tuple[int, int]], room: int) -> int:
-    """The most tokens that every chunk may take, where each takes at least and at most its own."""
+    """The largest number of tokens that every chunk can take, given each chunk's minimum and
+    size."""
     low, high = 0, max((whole for _, whole in needs), default=0)
     while low < high:
         middle = (low + high + 1) // 2
@@ -97,7 +98,8 @@ class _Sent:
 
     @cached_property
     def _heads(self) -> tuple[tuple[list[str], int], ...]:
-        """The lines before its text, with their tokens: all, then fewer and shorter ones."""
+        """The lines before its text, with their tokens: all of them, then fewer and shorter
+        ones."""
         forms = _every(self.chunk, self._score), *_fewer(self.chunk)
         heads = [_lines(self.chunk, shown, self._fields) for shown in forms]
         return tuple((lines, estimate("\n".join([*lines, _END])) + 1) for lines in heads)
@@ -108,11 +110,11 @@ class _Sent:
 
     @cached_property
     def least(self) -> int:
-        """The fewest tokens that it can be sent in."""
+        """The fewest tokens in which it can be sent."""
         return min(self.whole, self._heads[-1][1] + min(self._text, LEAST_TEXT + _MARK))
 
     def within(self, tokens: int, words: Mapping[str, float]) -> Block:
-        """The block in at most `tokens`."""
+        """The block in at most `tokens` tokens."""
         if self.whole <= tokens:
             return self.all
         for lines, cost in self._heads:
@@ -154,7 +156,7 @@ def _fewer(chunk: Chunk) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _end_of(title: str) -> str:
-    """What tells titles apart stands at their end: the armor class, not the book."""
+    """The distinctive part of a title is at its end: the armor class, not the book."""
     if len(title) <= SHORT_LINE_CHARS:
         return title
     end = title[-SHORT_LINE_CHARS:]
@@ -162,8 +164,8 @@ def _end_of(title: str) -> str:
 
 
 def excerpt(text: str, tokens: int, words: Mapping[str, float]) -> str:
-    """At most `tokens` of `text`: whole sentences and rows, those worth most by their `words`
-    first; a gap is marked. If the best does not fit, its beginning."""
+    """At most `tokens` of `text`: whole sentences and rows, chosen by the value of their `words`,
+    with gaps marked. If not even the best one fits, its beginning."""
     parts = _parts(text)
     best = sorted(
         range(len(parts)),
@@ -185,7 +187,7 @@ def excerpt(text: str, tokens: int, words: Mapping[str, float]) -> str:
 
 
 class _Part(NamedTuple):
-    """A sentence or row, its words, and its tokens with a mark before it."""
+    """A sentence or row, its words, and its tokens including a gap mark before it."""
 
     text: str
     words: frozenset[str]
@@ -203,7 +205,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _rare_words(query: str, chunks: Sequence[Chunk]) -> dict[str, float]:
-    """The query's words that any of the chunks holds, worth more the fewer do."""
+    """The query's words that occur in any of the chunks; rarer words have a higher value."""
     asked = _words(query)
     held: Counter[str] = Counter()
     for chunk in chunks:

@@ -55,10 +55,10 @@ _NEXT = re.compile(r"(?P<thought><think(?:ing)?>)|\{\s*\"|\[\s*[\[{\"]", re.IGNO
 _DECODER = json.JSONDecoder()
 _MEMBER = re.compile(r'[\s{\[]*"[^"]*"\s*:\s*"[^"]*"[\s}\],]*')
 _ARROW = re.compile(r"[-=—–]{1,3}>|[→⇒⟶➔]")
-# A quotation's mark is none: what a judge quotes is not what it decides.
+# Quotation marks are not included: what a judge quotes is not its decision.
 _BULLET = re.compile(r"^(?:[-*•+]\s+|\(?\d+[.):]\s*|\[\d+\]\s+)")
 _LABEL = re.compile(r"^(?:chunk[ _]?)?id\s*[:=]\s*", re.IGNORECASE)
-# What follows the action may explain it, but must not go on with the word or name another action.
+# What follows the action may explain it, but must not continue the word or name another action.
 _ACTION = re.compile(
     r"\s*+[`*\"'“”‘’\[\]() \t]*+(KEEP|DISCARD|EXPAND[ _-]?(?P<depth>[135]))(?![\w.-]*\w)",
     re.IGNORECASE,
@@ -71,8 +71,8 @@ _BRACKETS = ("[]", "<>", "()")
 
 
 class Reading(NamedTuple):
-    """The decisions for ids that were asked about, in that order, remarks on the rest, and the ids
-    that only have an action that is none."""
+    """The decisions for the ids that were asked about, in that order; remarks on the rest; and the
+    ids whose only action is unknown."""
 
     verdicts: tuple[Verdict, ...]
     remarks: tuple[str, ...]
@@ -80,7 +80,7 @@ class Reading(NamedTuple):
 
 
 def parse(text: str, asked: Sequence[str]) -> Reading:
-    """What `text` says of the ids in `asked`."""
+    """Read what `text` says about the ids in `asked`."""
     names = _Names(asked)
     actions: dict[str, str] = {}
     unreadable: set[str] = set()
@@ -113,18 +113,18 @@ def parse(text: str, asked: Sequence[str]) -> Reading:
 
 
 class _Names:
-    """The ids that were asked about, found as a model may write them."""
+    """The ids that were asked about, found in the forms in which a model may write them."""
 
     def __init__(self, asked: Sequence[str]) -> None:
         self._asked = frozenset(asked)
         self._loose: dict[str, str | None] = {}
         for chunk_id in self._asked:
             key = _loose(chunk_id)
-            # Two ids that differ in case or spaces only must be written exactly.
+            # Two ids that differ only in case or spaces must be written exactly.
             self._loose[key] = None if key in self._loose else chunk_id
 
     def find(self, raw: str) -> str | None:
-        """The id asked about that `raw` names: exactly, else apart from decoration and case."""
+        """The asked id that `raw` names: an exact match, or one ignoring decoration and case."""
         for form in _forms(raw):
             if form in self._asked:
                 return form
@@ -139,7 +139,7 @@ _NOBODY = _Names(())
 
 
 def _forms(raw: str) -> Iterator[str]:
-    """`raw`, then with one layer of decoration after the other taken off."""
+    """`raw`, then with one layer of decoration after another removed."""
     form = raw.strip()
     for _ in range(MOST_LAYERS):
         yield form
@@ -173,14 +173,15 @@ def _decisions(text: str, names: _Names) -> Iterator[tuple[str, str]]:
 
 
 def _from_line(line: str, names: _Names) -> Iterator[tuple[str, str]]:
-    # An id may hold an arrow itself, so the last one that an action follows divides the line.
+    # An id may contain an arrow itself, so the last arrow followed by an action divides the line.
     arrows = list(_ARROW.finditer(line))
     shouted = max((word.start() for word in _SHOUTED.finditer(line)), default=-1) if arrows else -1
     for arrow in reversed(arrows):
         if _action(line, arrow.end(), shouted) is not None:
             yield line[: arrow.start()], line[arrow.end() :]
             return
-    # "| id | KEEP |" and "id: KEEP" are common too, but only where the id was asked about.
+    # "| id | KEEP |" and "id: KEEP" are common too, but are only read for ids that were asked
+    # about.
     row = _from_row(line, names) if "|" in line else None
     if row is not None:
         yield row
@@ -189,13 +190,13 @@ def _from_line(line: str, names: _Names) -> Iterator[tuple[str, str]]:
         yield line[: arrows[0].start()], line[arrows[0].end() :]
         return
     raw_id, colon, raw_action = line.rpartition(":")
-    # A member of a JSON object is read with the whole of it, or not at all.
+    # A member of a JSON object is read with the whole object, or not at all.
     if colon and not _MEMBER.fullmatch(line) and _decides([(raw_id, raw_action)], names):
         yield raw_id, raw_action
 
 
 def _from_row(line: str, names: _Names) -> tuple[str, str] | None:
-    """The first cell that is an id, and the one after it that is an action and nothing else."""
+    """The first cell that is an id, and the next cell that is only an action."""
     cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
     place = next((n for n, cell in enumerate(cells) if names.find(cell) is not None), len(cells))
     actions = [cell for cell in cells[place + 1 :] if _is_action(cell)]
@@ -208,8 +209,8 @@ def _decides(decisions: Iterable[tuple[str, str]], names: _Names) -> bool:
 
 
 def _from_json(text: str, names: _Names) -> list[tuple[str, str]]:
-    """Of one value after the other, and of the lines between them; none at all where one of them
-    is cut off."""
+    """Decisions from one JSON value after another, and from the lines between them; none if one of
+    the values is cut off."""
     found: list[tuple[str, str]] = []
     between: list[str] = []
     begins, end = _JSON.match(text), 0
@@ -251,8 +252,9 @@ def _from_value(data: Any) -> Iterator[tuple[str, str]]:
 
 
 def _action(raw: str, begin: int = 0, shouted: int | None = None) -> str | None:
-    """The action at `begin` of `raw`, None if it is none or names two. `shouted`: where the last
-    action in capitals stands, -1 for nowhere, for a caller who asks of one line many times."""
+    """The action at `begin` of `raw`, None if there is none or if it names two. `shouted` is the
+    position of the last action in capitals, -1 if there is none, for callers that check a line many
+    times."""
     match = _ACTION.match(raw, begin)
     if match is None or _ANOTHER.match(raw, match.end()):
         return None
@@ -262,7 +264,7 @@ def _action(raw: str, begin: int = 0, shouted: int | None = None) -> str | None:
 
 
 def _is_action(cell: str) -> bool:
-    """Whether `cell` is an action and no word besides."""
+    """Whether `cell` is an action without any other word."""
     match = _ACTION.match(cell)
     return match is not None and not _WORD.search(cell, match.end())
 

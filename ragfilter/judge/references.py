@@ -19,7 +19,7 @@ Finder = Callable[[str], Chunk | None]
 
 
 class Library(Protocol):
-    """The part of `protocols.Collection` that is asked for what references lead to."""
+    """The part of `protocols.Collection` needed to find what references lead to."""
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]: ...
 
@@ -28,7 +28,7 @@ class Library(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A chunk that `step` references lead to from the root; `via` is the chunk that names it."""
+    """A chunk that is `step` references away from the root; `via` is the chunk that names it."""
 
     chunk: Chunk
     step: int
@@ -36,7 +36,7 @@ class Reached:
 
 
 def finder(collection: Library) -> Finder:
-    """Finds every chunk of a collection; without its text where there is a catalogue."""
+    """Finds every chunk of a collection, without its text if there is a catalogue."""
     catalogue = collection.catalogue()
     if catalogue is not None:
         return catalogue.get
@@ -44,8 +44,8 @@ def finder(collection: Library) -> Finder:
 
 
 def walk(root: Chunk, *, depth: int, most: int, find: Finder) -> Iterator[Reached]:
-    """What the references of `root` lead to within `depth` steps, at most `most` chunks. What a
-    smaller depth leads to is the beginning of it."""
+    """What the references of `root` lead to within `depth` steps, at most `most` chunks. The result
+    for a smaller depth is a prefix of it."""
     seen = {root.id}
     frontier = [root]
     for step in range(1, depth + 1):

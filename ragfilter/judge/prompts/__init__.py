@@ -53,7 +53,7 @@ _holders = 0
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to ask. `most_tokens` is None if a chunk may take its share of the budget."""
+    """One way to ask. `most_tokens` is None if a chunk may use its share of the budget."""
 
     name: str
     version: str
@@ -64,15 +64,15 @@ class Variant:
 
 
 def use_folder(folder: Path | None) -> None:
-    """From now on the process knows the prompts of `folder` beside the packaged ones; None: those
-    of RAGFILTER_JUDGE_PROMPTS, if any. Raises InputError if an open workspace uses another."""
+    """Make the prompts in `folder` available to this process, besides the packaged ones; None uses
+    RAGFILTER_JUDGE_PROMPTS, if set. Raises InputError if an open workspace uses another folder."""
     with _taking:
         _take(folder)
 
 
 @contextmanager
 def hold_folder(folder: Path | None) -> Iterator[None]:
-    """The same, and no other folder is taken meanwhile. Raises InputError."""
+    """The same as `use_folder`, and allow no other folder meanwhile. Raises InputError."""
     global _holders
     with _taking:
         _take(folder)
@@ -83,8 +83,8 @@ def hold_folder(folder: Path | None) -> Iterator[None]:
         with _taking:
             _holders -= 1
             if not _holders:
-                # The prompts stay known, for results that outlive their workspace; whoever opens
-                # it again may have edited them.
+                # The prompts stay available for results that outlive their workspace. They are read
+                # again when it is reopened, because they may have been edited.
                 _read.cache_clear()
 
 
@@ -103,7 +103,7 @@ def _take(folder: Path | None) -> None:
 
 
 def names() -> tuple[str, ...]:
-    """The variants that can be chosen, `DEFAULT` first."""
+    """The available variants, `DEFAULT` first."""
     return tuple(_every())
 
 
@@ -128,7 +128,7 @@ def _every() -> Mapping[str, Variant]:
 
 
 def _whole(folder: Path) -> Path:
-    # Unlike the methods of Path these do not fail, whatever the name.
+    # Unlike the methods of Path, these do not fail, whatever the name.
     return Path(os.path.realpath(os.path.expanduser(folder)))  # noqa: PTH111
 
 
@@ -138,8 +138,8 @@ def _read(packaged: Path, own: Path | None) -> Mapping[str, Variant]:
 
 
 def read_folder(folder: Path) -> dict[str, Variant]:
-    """Every variant of a folder, `DEFAULT` first. What cannot be read is told in the log and left
-    out: one bad experiment must not stop everything else."""
+    """Every variant in a folder, `DEFAULT` first. An unreadable one is logged and left out, because
+    one bad experiment must not stop everything else."""
     found: dict[str, Variant] = {}
     try:
         paths = toml_files.paths(folder)
@@ -155,7 +155,7 @@ def read_folder(folder: Path) -> dict[str, Variant]:
 
 
 def read(path: Path) -> Variant:
-    """The variant in one file. Raises InputError that names the file and what is wrong."""
+    """Read the variant in one file. Raises InputError naming the file and its error."""
     tree = toml_files.read(path)
     wrong = _wrong(path.stem, tree)
     if wrong:
