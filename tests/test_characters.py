@@ -1,4 +1,4 @@
-"""Halves of characters are joined or replaced, in texts and in JSON."""
+"""Halves of surrogate pairs are joined or replaced, in texts and in JSON."""
 
 from __future__ import annotations
 

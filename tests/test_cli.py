@@ -54,7 +54,7 @@ def write_lines(path: Path, records: list[dict[str, object]]) -> Path:
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace that holds the chunks above as the collection `small`, and an empty one."""
+    """A workspace with the chunks above in the collection `small`, and an empty collection."""
     folder = tmp_path_factory.mktemp("cli")
     source = write_lines(folder / "chunks.jsonl", CHUNKS)
     args = ["index", str(source), "--collection", "small", "--data-dir", str(folder / "ws")]
@@ -66,19 +66,19 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _logging() -> Iterator[None]:
-    """What a command does to the logging is undone."""
+    """Undo what a command does to logging."""
     root, ours = logging.getLogger(), logging.getLogger("ragfilter")
     before = root.handlers[:], root.level, ours.level
     yield
     root.handlers[:], root.level, ours.level = before[0], before[1], before[2]
 
 
-# Root without this may write no more than the file's mode says.
+# Without this, root could write more than the file's mode says.
 AS_A_PLAIN_USER = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
 
 
 def run(*args: str, plain_user: bool = False, **environ: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own; `plain_user` takes root's rights over files from it."""
+    """Run the command in its own process. `plain_user` removes root's rights over files."""
     drop = AS_A_PLAIN_USER if plain_user and os.geteuid() == 0 else []
     return subprocess.run(
         [*drop, sys.executable, "-m", "ragfilter", *args],
@@ -91,7 +91,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 class Failing:
-    """What a failed command must look like: exit code 2, one line, nothing on standard output."""
+    """The result of a failed command: exit code 2, one line, nothing on standard output."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self.capsys = capsys
@@ -501,7 +501,7 @@ def test_bytes_that_are_no_text_never_reach_the_json(workspace: Path) -> None:
 def test_bytes_that_are_no_text_are_told(
     args: list[str], said: str, workspace: Path, failing: Failing
 ) -> None:
-    """As Python hands them over: one surrogate a byte."""
+    """As Python passes them: one surrogate per byte."""
     where = ["-c", "small", "--data-dir", str(workspace)]
     assert failing("query", "troll", "--json", *where, *args).startswith(said)
 
@@ -571,7 +571,7 @@ def test_flags_and_values_reach_the_settings(
     assert made["settings"]["retrieval"]["k"] == 3
     cutoff = made["settings"]["cutoff"]
     assert (cutoff["max_results"], cutoff["jumps"], cutoff["min_results"]) == (3, 4, 1)
-    # A flag of its own wins over --set.
+    # A dedicated flag wins over --set.
     assert (cutoff["gap_threshold"], cutoff["distance_offset"]) == (0.3, 0.25)
     assert len(made["unfiltered"]) == 3
     quality = made["settings"]["quality"]
@@ -628,7 +628,7 @@ def test_query_for_people(workspace: Path, capsys: pytest.CaptureFixture[str]) -
 def test_a_reranker_that_was_given_up_does_not_spoil_the_exit(
     copy_demo: Callable[[], Path],
 ) -> None:
-    """Its thread is inside torch while the interpreter ends, which aborts the process."""
+    """Its thread is inside torch while the interpreter exits, which would abort the process."""
     slow = ["quality.mode=always", "quality.max_top_k=200", "quality.reranker_timeout_ms=100"]
     values = [part for value in slow for part in ("--set", value)]
     args = ["query", CLERIC, "-p", "adaptive-retrieval", *values, "--json"]
@@ -661,7 +661,7 @@ def test_nothing_accessible_is_told_with_its_status(
 
 @pytest.fixture(scope="module")
 def vault(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The arguments that ask a collection of open and secret chunks, of two departments too."""
+    """The arguments that query a collection of public and secret chunks in two departments."""
     folder = tmp_path_factory.mktemp("vault")
     records: list[dict[str, object]] = [
         {"id": "open", "text": "The vault is open."},
@@ -686,10 +686,10 @@ def vault(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         ("--level 3 --department ops --department hr", "high hr open ops"),
         ("--set clearance.level=3", "high open"),
         ("--set clearance.level=3 --set clearance.department=hr", "high hr open"),
-        # A flag with a name of its own wins.
+        # A dedicated flag wins.
         ("--set clearance.level=3 --level 2", "open"),
         ("--set clearance.department=hr --department ops", "open ops"),
-        # Without the layer everyone sees all.
+        # Without the layer everyone sees everything.
         ("--set clearance.enabled=false", "high hr open ops"),
     ],
 )
@@ -826,8 +826,8 @@ def test_eval_measures_labelled_files(
     assert (made["collection"], made["profile"], made["queries"], made["k"]) == (
         "small", "query-must", 2, 2,
     )  # fmt: skip
-    # Each query's one relevant chunk stands first: of two kept, one is right, and the other has no
-    # label.
+    # Each query's only relevant chunk is first: of the two kept, one is correct and the other
+    # unlabelled.
     for side in ("unfiltered", "filtered"):
         assert made[side] == pytest.approx(
             {

@@ -56,6 +56,6 @@ def test_spellings_come_from_the_questions_asked_too(run: Run) -> None:
 
 
 def test_limit_is_of_the_selection(run: Run) -> None:
-    # Two of one pattern are no family.
+    # Two of one pattern are not a family.
     assert run.json("suggest", "--families", "--limit", "2")["proposals"] == []
     assert len(run.json("suggest", "--families", "--limit", "3")["proposals"]) == 3

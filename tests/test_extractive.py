@@ -1,4 +1,4 @@
-"""Extractive answers: sentences and rows, and which are quoted. The model is the real one."""
+"""Extractive answers: sentences and rows, and which are quoted. With the real model."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_the_row_that_the_query_asks_for_comes_first(
     assert quotes[0].is_row
     assert quotes[0].number == 2
     assert quotes[0].text == f"ATTACK MATRIX FOR CLERICS - Opponent Armor Class 6: {row}"
-    # The rows of other levels would be wrong answers.
+    # The rows for other levels would be wrong answers.
     assert sum(quote.is_row for quote in quotes) == 1
 
 
@@ -171,7 +171,7 @@ def test_a_context_without_the_answer_is_told(
     assert made.text
 
 
-# Of all labelled queries these score lowest, or lack an uncommon word.
+# Of all labelled queries, these have the lowest scores or lack an uncommon word.
 HARDEST = (
     "monsters-flee", "jungle", "monsters-65", "soldier-pay", "monsters-12", "monsters-63",
     "monsters-59", "surprise", "monsters-24", "disarm-trap", "monsters-40",

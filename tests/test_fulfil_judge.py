@@ -1,4 +1,4 @@
-"""Verdicts fetched for a need, and the chunks that their expansions bring from the store."""
+"""Verdicts fetched for a need, and the chunks that their expansions bring in from the store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ragfilter.stores.chroma.store import ChromaStore, Row
 
 
 class Judging:
-    """A judge at the port: says of every chunk what `said` holds, counts what it is asked."""
+    """A judge that answers as `said` says for every chunk, and counts what it is asked."""
 
     name = "scripted"
 
@@ -80,7 +80,7 @@ def test_an_expansion_brings_whole_chunks_from_the_store(
     result = run("q", LLM, replace(backends, chat=chat))
     assert [hit.id for hit in result.kept] == kept
     assert [hit.chunk.text for hit in result.kept] == [f"text of {i}" for i in kept]
-    # The far ones are not similar enough to be shown, and are brought all the same.
+    # The distant ones are not similar enough to be shown, but are still brought in.
     assert "id: root\n" in chat.asked[0]
     assert "id: s1\n" not in chat.asked[0]
 
@@ -111,8 +111,8 @@ def test_clearance_in_an_expansion_with_and_without_push_down(store: ChromaStore
         assert [hit.id for hit in result.kept] == ["root", "s1"]
     pushed = run("q", on, judged, user, push_down=True).pool
     assert "text of s2" not in str(pushed)
-    # Nor is a hidden text fetched otherwise, but for the page, where another view of the same pool
-    # then needs nobody.
+    # A hidden text is not fetched otherwise either, except for the page: another view of the same
+    # pool then needs no further call.
     assert "text of s2" not in str(run("q", on, judged, user).pool.hits)
     pool = run("q", on, judged, user, wide=True).pool
     cleared = replay(pool, on, User(3))

@@ -1,4 +1,4 @@
-"""The direction of imports: values know nothing of stores, the core nothing of pages."""
+"""The direction of imports: values do not import stores, and the core does not import pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "ragfilter"
 
-# Each part may import itself and the parts named here; the rest of the world is not restricted.
+# Each part may import itself and the parts named here. Third-party imports are not restricted.
 GROUND = {
     "errors", "extras", "files", "model", "protocols", "text", "deadline", "database",
     "settings.field", "toml_files",
@@ -65,13 +65,13 @@ def part(path: Path) -> str:
 
 
 def room(module: str) -> str:
-    """The part that a module belongs to, both named from the package on."""
+    """The part to which a module belongs, both named relative to the package."""
     apart = ".".join(module.split(".")[:2])
     return apart if apart in APART else module.partition(".")[0]
 
 
 def imported(path: Path) -> set[str]:
-    """Parts of ragfilter that a file imports at run time, and `streamlit` where it does."""
+    """The parts of ragfilter that a file imports at run time, and `streamlit` if it does."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     typing_only = {
         id(inner)

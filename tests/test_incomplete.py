@@ -1,4 +1,4 @@
-"""A collection that lacks chunks says so wherever it answers, and what may be stale is withheld."""
+"""A collection that lacks chunks says so whenever it answers, and stale chunks are withheld."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(whole: Path, tmp_path: Path) -> Path:
-    """A copy of it, to be changed."""
+    """A copy of it that may be changed."""
     shutil.copytree(whole, tmp_path / "ws")
     return tmp_path / "ws"
 
@@ -83,7 +83,7 @@ def test_every_result_says_that_indexing_was_interrupted(
         assert result.message.startswith("Collection 'demo' is incomplete: ")
         assert "Index the same source again" in result.message
 
-        # The remedy: the same again, and nothing is embedded again.
+        # The remedy is to run the same again, and nothing is embedded again.
         if act == "rebuild":
             rebuild("demo", workspace=workspace)
         else:
@@ -178,7 +178,7 @@ def test_changed_clearances_are_never_answered_under_the_old_ones(
         made(workspace, reset=act == "reset", **fields)
         assert_new(workspace, fields)
 
-    # Whatever else completes the collection, restores the new clearances too.
+    # Anything else that completes the collection also restores the new clearances.
     with Workspace.open(tmp_path / "second") as workspace:
         rebuild("demo", workspace=workspace)
         assert_new(workspace, fields)
@@ -279,7 +279,8 @@ def test_a_lost_index_is_told_and_repaired(
     damaged: Path, repair: Callable[..., IndexReport], opened: int
 ) -> None:
     for _ in range(opened):
-        # Chroma puts a new, small index there; the next opening must not take it for whole.
+        # Chroma creates a new, small index there, and the next opening must not take it for
+        # complete.
         with Workspace.open(damaged) as workspace:
             (info,) = workspace.store().collections()
             result = ask(workspace)
@@ -293,7 +294,7 @@ def test_a_lost_index_is_told_and_repaired(
         assert workspace.store().collections()[0].complete
         assert ask(workspace).status == "ok"
         found = workspace.store().collection("demo").nearest(Even().embed(["q"])[0], LARGE)
-        # Of many equal vectors, HNSW may leave one without a link. A lost index lacks 999.
+        # With many equal vectors, HNSW may leave one without a link. A lost index lacks 999.
         assert len(found) >= LARGE - 5
 
 
@@ -323,7 +324,7 @@ def test_whether_chunks_can_be_found_is_asked_once(
 
 
 def cli(capsys: pytest.CaptureFixture[str], *args: str, code: int = 0) -> tuple[Any, str]:
-    """What a command printed: the document (`--json` is added) and standard error."""
+    """The output of a command: the document (`--json` is added) and standard error."""
     capsys.readouterr()
     assert main([*args, "--json"]) == code
     out, err = capsys.readouterr()
@@ -373,7 +374,7 @@ def test_every_command_says_it_once_on_standard_error_and_in_its_document(
         words_of_it = [str(tmp_path / w) if w in FILES else w for w in command.split("|")]
         document, err = cli(capsys, *words_of_it, *where)
         assert document["incomplete"].startswith(words), command
-        # It is said as well that two labelled queries are few.
+        # The command also says that two labelled queries are few.
         lines = [line for line in err.splitlines() if "too few for reliable" not in line]
         assert len(lines) == err.count(words) == 1, command
     document, _ = cli(capsys, "query", "text 7", *where)

@@ -33,7 +33,7 @@ LLM = load(profile="llm-filter", environ={}).settings.with_values({"judge.timeou
 
 
 def without_schemas(handler: Handler, body: dict[str, Any]) -> None:
-    """As many servers do, this one refuses structured output."""
+    """Like many servers, this one rejects structured output."""
     if "response_format" in body:
         handler.reply(400, error_body("'response_format' of type 'json_schema' is not supported"))
         return
@@ -73,18 +73,18 @@ def test_the_question_of_the_source_document(judged_by: Any) -> None:
     assert len(plain) == 25
     rows = report.verdict_rows(result)
 
-    # What the judge kept is relevant, every one of it.
+    # Everything that the judge kept is relevant.
     by_verdict = {row.id for row in rows if row.outcome == "kept"}
     assert by_verdict
     assert by_verdict <= RELEVANT
 
-    # Irrelevant ones are down by half at least, what expansion brought included.
+    # Irrelevant chunks are reduced by at least half, including those that an expansion brought in.
     kept = [hit.id for hit in result.kept]
     noise_before, noise_after = len(set(plain) - RELEVANT), len(set(kept) - RELEVANT)
     assert noise_before >= 10
     assert noise_after <= noise_before / 2
 
-    # And what the schemas need is there, though the search did not find it.
+    # And what the schemas need is there, although the search did not find it.
     assert not SCHEMAS & set(plain)
     assert set(kept) >= SCHEMAS
     brought = {row.id: row.by for row in rows if row.outcome == "expanded"}
@@ -98,7 +98,7 @@ def test_the_question_of_the_source_document(judged_by: Any) -> None:
     assert stats.kept == len(by_verdict)
     assert stats.expanded == len(brought)
     assert stats.reduction == 1 - len(by_verdict) / 40
-    # One call, with a schema, over all of them: what is long is shortened.
+    # One call, with a schema, over all of them; long chunks are shortened.
     (asked,) = server.asked
     assert asked["body"]["response_format"]["type"] == "json_schema"
     assert asked["body"]["messages"][-1]["content"].count("<chunk>") == 40

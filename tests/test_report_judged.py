@@ -1,4 +1,4 @@
-"""The judge's figures, its verdicts chunk by chunk, and references in the JSON document."""
+"""The judge's figures, its verdict on each chunk, and references in the JSON document."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def judged(
 
 def test_the_document_holds_the_seeds_figures() -> None:
     made = report.document(judged())["judge"]
-    # Of four candidates a and b stay: 1 − 2/4. far is not similar enough; x and secret are brought.
+    # Two of four candidates stay, a and b: 1 − 2/4. far is not similar enough; x and secret are
+    # brought in.
     assert made == {
         "original": 4, "kept": 2, "expanded": 2, "reduction": 0.5, "fallback": False,
         "ms": 1234.568, "prompt_tokens": 400, "completion_tokens": 20, "error": "",
@@ -165,7 +166,7 @@ def test_reasons_tell_nothing_of_what_is_hidden_before_a_chunk() -> None:
     hidden = hit("secret", 1, clearance=3)
     seen = [hit("a", 1), hit("b", 2), hit("c", 3)]
     behind = [replace(each, rank=each.rank + 1) for each in seen]
-    # One of three is judged: the others are beyond that, at a place that is not told.
+    # One of three is judged. The others are beyond that, at a rank that is not shown.
     said = replace(SAID, asked=("a",), verdicts=(Verdict("a", "KEEP"),))
     rows = [
         report.verdict_rows(judged(said, replace(POOL, hits=tuple(hits)), judge__max_chunks=1,

@@ -1,4 +1,4 @@
-"""The sentences for a room: every passage is counted once, and by the layer that dropped it."""
+"""The sentences for an audience: every passage is counted once, for the layer that dropped it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_result_is_told_in_three_sentences() -> None:
         Fall("query_must", "were about something else", ("thief",)),
         Fall("cutoff", "came after the cliff", ("far",)),
     )
-    # 24 of frame and 100 of text a chunk: four without the filter, two with it.
+    # 24 tokens of frame and 100 of text per chunk: four without the filter, two with it.
     assert sentences(told, price=2.0) == (
         "Of 6 passages found, 2 are needed.",
         "2 were about another armor class, 1 was about something else, 1 came after the cliff.",

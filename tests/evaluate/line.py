@@ -1,4 +1,4 @@
-"""A collection and an embedder at their ports, with distances that can be worked in one's head."""
+"""A fake collection and embedder with distances that are easy to calculate."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ragfilter.protocols import Vectors
 
 
 class Line:
-    """Chunks on a line: the vector of query "n" is n, chunk m lies |n − m| / 10 from it; of two
-    that lie equally far the smaller number comes first."""
+    """Chunks on a line: the vector of query "n" is n, and chunk m is |n − m| / 10 away from it. Of
+    two equally distant ones the smaller number comes first."""
 
     name = "line"
     space: Space = "l2"

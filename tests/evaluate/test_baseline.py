@@ -1,4 +1,4 @@
-"""A baseline: broad drops by the paired test, single severe losses by their own rule."""
+"""A baseline: broad drops by the paired test, single severe losses by their own limit."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def rows(*recalls: float) -> list[QueryRow]:
 @pytest.mark.parametrize(
     ("now", "broad", "severe"),
     [
-        # Eight of eight fall by 0.1: 2 of 256 exchanges are as far from 0.
+        # Eight of eight drop by 0.1: 2 of 256 sign flips are as far from 0.
         ((0.9,) * 8, True, 0),
-        # One falls by 0.3: a mean drop of 0.0375, which chance explains.
+        # One drops by 0.3: a mean drop of 0.0375, which chance can explain.
         ((0.7, *(1.0,) * 7), False, 0),
-        # One falls by 0.6: too much at once, whatever the mean.
+        # One drops by 0.6: too much at once, whatever the mean.
         ((0.4, *(1.0,) * 7), False, 1),
         ((1.0,) * 8, False, 0),
     ],
@@ -47,7 +47,7 @@ def test_what_breaks_a_gate(now: tuple[float, ...], broad: bool, severe: int) ->
 @pytest.mark.parametrize("allowed", [{"precision": 1.0}, {"f1": 1.0}, {"recall": 1.0}])
 def test_a_severe_loss_breaks_whichever_means_may_drop(allowed: dict[str, float]) -> None:
     baseline = of_rows(rows(*(1.0,) * 8), ABOUT)
-    # All fall a little, which only a limit on the mean of recall would break.
+    # All drop a little, which only a limit on the mean of recall would detect.
     drops = check_drops(baseline, rows(*(0.9,) * 8), allowed)
     assert {drop.figure for drop in drops} == {*allowed, "recall", "f1"}
     assert all(drop.passed for drop in drops)

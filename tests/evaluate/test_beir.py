@@ -1,4 +1,4 @@
-"""BEIR files: what is read, and the file and line of what cannot be."""
+"""BEIR files: what is read, and file and line of what cannot be read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_trec_qrels_are_read_beside_beirs(tmp_path: Path) -> None:
         "q1": {"a": 2, "b": 0, "d": 0},
         "q2": {"c": 1},
     }
-    # Three columns by tabs are BEIR's, whatever is in them.
+    # Three columns separated by tabs are BEIR's format, whatever they contain.
     (tmp_path / "qrels.tsv").write_text("q 1\t7 a\t1\n", "utf-8")
     assert beir.read_qrels(tmp_path / "qrels.tsv") == {"q 1": {"7 a": 1}}
 

@@ -1,4 +1,4 @@
-"""Results of the library over labelled queries, measured and tuned without asking again."""
+"""A caller's own results over labelled queries, measured and tuned without searching again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change of settings does to each query, worked by hand."""
+"""What a change of settings does to each query, calculated by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_only_queries_that_change_are_listed_those_that_lose_first() -> None:
     pools = {"same": pool(0.1, 0.2), "wins": pool(0.1, 0.2, 0.3, 0.4), "loses": pool(0.1, 0.2, 0.3)}
     qrels = {"same": {"c0": 1}, "wins": {"c0": 1, "c1": 1}, "loses": {"c2": 1, "c0": 1, "c1": 1}}
     two = FIXED.with_values({"cutoff.max_results": 2})
-    # F1 of two of three: P 1, R 2/3. Of four with two: P 1/2, R 1.
+    # F1 of two out of three: P 1, R 2/3. Of four with two: P 1/2, R 1.
     made = changes(pools, qrels, FIXED, two)
     assert [(c.id, c.before, c.after, c.lost, c.won) for c in made] == [
         ("loses", 3, 2, 1, 0), ("wins", 4, 2, 0, 0),

@@ -1,4 +1,4 @@
-"""Cross-validation and intervals: tables that can be worked in one's head, and scipy beside us."""
+"""Cross-validation and intervals: small tables calculated by hand, and a comparison with scipy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The effect of a change of rules on small pools, worked by hand."""
+"""The effect of a rule change on small pools, calculated by hand."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_nothing_changes_where_the_layer_is_off_or_the_rule_means_the_same() -> 
 
 
 def test_a_rule_that_still_passes_but_pins_no_longer_loses_its_chunk() -> None:
-    # The pin alone keeps the owl, which lies behind what the first two take.
+    # Only the pin keeps the owl, which is beyond what the first two take.
     behind = pool("an owl", *map(Chunk, "abc"), Chunk("o", rule=OWL))
     pins = FIRST_2.with_values(
         {"query_must.pin": True, "cutoff.enabled": True, "cutoff.strategy": "fixed",

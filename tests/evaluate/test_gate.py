@@ -1,4 +1,4 @@
-"""Limits over two queries whose figures are worked by hand in test_run."""
+"""Limits over two queries whose figures are calculated by hand in test_run."""
 
 from __future__ import annotations
 

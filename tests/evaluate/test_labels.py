@@ -1,4 +1,4 @@
-"""Labels whose ids the collection does not hold."""
+"""Labels whose ids are not in the collection."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_labels_of_another_collection_are_refused() -> None:
 
 
 def test_labels_without_a_relevant_chunk_are_refused() -> None:
-    """Every figure over them would be 0, whatever the filter does."""
+    """Every figure would be 0, whatever the filter does."""
     with pytest.raises(InputError, match="No chunk is labelled as relevant"):
         choose(Labels(QUERIES, {"q1": {"a": 0}, "q2": {"b": 0}}))
     assert choose(Labels(QUERIES, {"q1": {"a": 0}, "q2": {"b": 1}})).qrels["q1"] == {"a": 0}
@@ -47,5 +47,5 @@ def test_labels_without_a_relevant_chunk_are_refused() -> None:
 @pytest.mark.parametrize("letter", ["x", "😀"])
 @pytest.mark.parametrize("length", [1, 80, LONGEST_NAME, 5000])
 def test_the_name_of_a_set_is_no_file_s_however_long(letter: str, length: int) -> None:
-    # A file's name ends at 255 bytes, that of a set later.
+    # A file's name may have 255 bytes, that of a set more.
     assert not are_files(letter * length, None)

@@ -1,4 +1,4 @@
-"""Learning from labels: what is found, what is promised, and where nothing can be learned."""
+"""Learning from labels: what is found, what is promised, and when nothing can be learned."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ RANDOM = np.random.default_rng(7)
 
 
 def pool(n: int) -> tuple[Pool, dict[str, int]]:
-    """Sixty hits at even distances. What shares the question's word is relevant, wherever it
-    stands, which no cut of the order can tell."""
+    """Sixty hits at even distances. Those that share the question's word are relevant, wherever
+    they are, which no cut of the order can find."""
     told = {int(i) for i in RANDOM.choice(30, size=3, replace=False)}
     hits = tuple(
         Hit(
@@ -56,7 +56,7 @@ def test_what_no_cut_can_tell_is_learned() -> None:
     assert made.beats_fixed_k
     assert made.tuned.settings.cutoff.strategy == "calibrated"
     assert all(gain.of.low > 0 for gain in made.over_strategies.values())
-    # The choice among strategies may fail where one of them, alone, does not.
+    # Choosing among strategies may fail even if one of them alone does not.
     unsure = replace(made, tuned=replace(made.tuned, gain=Gain(0.0, 0.0, Interval(0.0, -0.1, 0.1))))
     assert told.verdict(made) == "Tuned settings beat the best fixed k"
     assert told.verdict(unsure).startswith("The choice among all strategies is not shown to beat")
@@ -69,14 +69,14 @@ def test_what_no_cut_can_tell_is_learned() -> None:
 
 
 def test_a_query_is_measured_by_what_was_learned_without_it() -> None:
-    """Labels by chance teach nothing about queries that were held out."""
+    """Random labels teach nothing about held-out queries."""
     shuffled = {
         name: {f"c{i}": 1 for i in RANDOM.choice(30, size=3, replace=False)} for name in POOLS
     }
     made = tune(POOLS, shuffled, PLAIN, rerank=False)
     assert made.strategies["calibrated"].means.f1 < 0.3
     assert not made.beats_fixed_k
-    # What is in force stays where nothing does better.
+    # The current settings stay if nothing does better.
     assert made.tuned.gain_over_before.f1 >= 0
 
 
@@ -164,7 +164,7 @@ def test_a_recall_is_held_before_tokens_are_saved() -> None:
     assert Target("tokens", 0.6).choose(tables) == 0
     assert Target("tokens", 0.8).choose(tables) == 2
     assert Target("tokens", 1.0).choose(tables) == 2
-    # Each by the other's row.
+    # Each measured by the other's row.
     assert [*Target("tokens", 0.65).held_out(tables, assign_folds(2, 2))] == [0, 2]
 
 

@@ -1,4 +1,4 @@
-"""What an LLM is asked about when it proposes labels."""
+"""What an LLM is asked when it proposes labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ragfilter.settings.config import load
 
 
 class Unasked:
-    """A chat model of which only the name is wanted."""
+    """A chat model of which only the name is used."""
 
     name = "unasked"
 

@@ -1,4 +1,4 @@
-"""Two settings over a query set: found among saved runs, and set against each other."""
+"""Two settings over a query set: found among saved runs, and compared."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GAP = base_of("adaptive-gap").with_values({"clearance.enabled": True})
 
 @pytest.mark.parametrize("settings", [FULL, GAP, FULL.with_values({"cutoff.strategy": "otsu"})])
 def test_settings_are_found_as_a_row_of_a_run(settings: Settings) -> None:
-    # What the wanted plan calls them does not matter.
+    # Their names in the wanted plan do not matter.
     found = next(find(settings, replace(PLAN, profile="other", changes={"x": 1}), [RUN]))
     (row,) = {v.settings.model_dump_json() for v in variants_of(RUN) if v.name == found.variant}
     assert row == settings.model_dump_json()
@@ -58,7 +58,7 @@ def test_settings_that_nobody_measured_are_not_found() -> None:
 
 
 def test_wins_losses_and_the_severest_loss() -> None:
-    # F1 with a and b: q1 0.5 and 1, q2 1 and 0, q3 alike; q4 is b's alone.
+    # F1 with a and b: q1 0.5 and 1, q2 1 and 0, q3 equal; only b has q4.
     a = [
         record("q1", 1, plain=(3, 1)),
         record("q2", 1, plain=(1, 1)),

@@ -1,4 +1,4 @@
-"""Precision, recall and F1: worked figures, and the definitions as a law."""
+"""Precision, recall and F1: calculated figures, and the definitions as a law."""
 
 from __future__ import annotations
 

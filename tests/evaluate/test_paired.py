@@ -1,4 +1,4 @@
-"""Two sides over the same queries: counted by hand, the test held against scipy's."""
+"""Two sides over the same queries: counted by hand, with the test compared to scipy's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proposals held against labelled questions: names learned, rules weakened, doubts told."""
+"""Proposals checked against labelled questions: names learned, rules weakened, doubts reported."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ CHUNKS = [table(who, number) for who in ("cleric", "fighter") for number in (5, 
 
 
 def labelled(**asked: str) -> Labelled:
-    """Questions by the chunk that each is labelled for (``_`` for the hyphen)."""
+    """Questions by the chunk they are labelled for (``_`` for the hyphen)."""
     hits = tuple(Hit(chunk, 0.1 * rank, rank) for rank, chunk in enumerate(CHUNKS, start=1))
     pools = {i: Pool(text, "demo", "l2", hits) for i, text in asked.items()}
     return make_labelled(pools, {i: {i.replace("_", "-"): 1} for i in asked}, PASSING)
 
 
 def near_to_clerics(words: Sequence[str], names: Sequence[str]) -> list[float]:
-    """An embedder at its port: priests are like clerics, and nothing is like anything else."""
+    """A fake embedder: priests are like clerics, and nothing else is like anything."""
     return [0.9 * (word == "priest" and "cleric" in names) for word in words]
 
 

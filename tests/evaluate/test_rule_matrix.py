@@ -1,4 +1,5 @@
-"""The matrix of rules: figures worked by hand, and removal by replay equal to the whole replay."""
+"""The matrix of rules: figures calculated by hand, and fast removal of rules equal to a full
+replay."""
 
 from __future__ import annotations
 
@@ -36,9 +37,9 @@ def pool(query: str, *chunks: Chunk) -> Pool:
 
 
 POOLS = {
-    # Kept: t, x. The owl is blocked, n is behind what is looked at.
+    # Kept: t, x. The owl is blocked, and n is beyond what is looked at.
     "trolls": pool("a troll", *CHUNKS),
-    # Kept: o, x. The troll is blocked, though it is labelled relevant.
+    # Kept: o, x. The troll is blocked although it is labelled relevant.
     "owls": pool("an owl", *CHUNKS),
     # Kept: x, y. All three rules block.
     "boats": pool("a boat", *CHUNKS),
@@ -61,7 +62,7 @@ def test_figures_by_hand() -> None:
     # Trolls would keep t, o, as good as t, x; boats o, x.
     assert (owl.queries, owl.blocks, owl.passes, owl.precision) == (3, 2, 1, 1.0)
     assert owl.delta_f1 == pytest.approx(-2 / 3 / 3)
-    # Only for boats does anything look as far as n, and there x and n would be kept.
+    # Only for boats does anything look as far as n; there x and n would be kept.
     assert (never.queries, never.blocks, never.passes, never.fires) == (1, 1, 0, "always")
     assert never.delta_f1 == pytest.approx(-2 / 3 / 3)
 
@@ -69,7 +70,7 @@ def test_figures_by_hand() -> None:
 def test_a_block_that_another_layer_would_have_made_is_overlap() -> None:
     near = pool("boat", Chunk("x"), Chunk("t", rule=TROLL), Chunk("y"))
     cut = Settings().with_values({"cutoff.strategy": "fixed", "cutoff.max_results": 1})
-    # The first k of retrieval are looked at, the cutoff keeps one of them.
+    # The first k of retrieval are looked at, and the cutoff keeps one of them.
     (row,) = build_matrix({"q": near}, {"q": {"x": 1}}, CHUNKS[:1], cut).rules
     assert (row.blocks, row.overlap, row.delta_f1) == (1, 1, 0.0)
 
@@ -98,11 +99,11 @@ def test_chunks_without_a_rule_that_crowd() -> None:
 
 def test_harm_by_chunk() -> None:
     made = build_matrix(POOLS, QRELS, CHUNKS, FIRST_2)
-    # One question of three lacks t, all of them keep x; no rule is better left out.
+    # One question of three lacks t, and all of them keep x; no rule is better left out.
     assert made.harm() == {"t": pytest.approx(1 / 3), "x": pytest.approx(1)}
     near = pool("an owl", Chunk("t", rule=TROLL), Chunk("x"))
     without = build_matrix({"q": near}, {"q": {"t": 1}}, [Chunk("t", rule=TROLL)], FIRST_2)
-    # The rule costs the question its F1 (0 with it, 2/3 without), and the chunk it asks for.
+    # The rule costs the question its F1 (0 with it, 2/3 without) and the chunk it asks for.
     assert without.harm()["t"] == pytest.approx(2 / 3 + 1)
 
 
@@ -147,7 +148,7 @@ NOT_UNDEAD = '{"contain_one_of":[["cleric"]],"contain_none_of":["undead"]}'
 
 
 def deep(rule: str, *places: int) -> tuple[dict[str, Pool], list[Chunk]]:
-    """80 hits of one question; those at `places`, far down, have the rule."""
+    """80 hits of one question. Those at `places`, far down, have the rule."""
     chunks = [Chunk(f"c{i}", f"text {i}", rule=rule if i in places else None) for i in range(80)]
     hits = tuple(Hit(chunk, 0.3 + 0.01 * i, i + 1) for i, chunk in enumerate(chunks))
     asked = Pool("cleric against armor class 6", "demo", "l2", hits)
@@ -159,7 +160,7 @@ def test_a_pin_from_far_down_counts() -> None:
     full = load(profile="full", environ={}).settings
     (row,) = build_matrix(pools, {"q": {"c60": 1}}, ruled, full).rules
     assert (row.queries, row.passes, row.fires) == (1, 1, "never")
-    # Kept are c60 and c6; without the rule c6 alone.
+    # c60 and c6 are kept; without the rule only c6.
     assert row.delta_f1 == pytest.approx(-2 / 3)
     assert row.delta_recall == -1
 
@@ -232,7 +233,7 @@ PROFILES = ("full", "query-must", "adaptive-gap+entities", "adaptive-retrieval",
 
 @pytest.fixture(scope="module")
 def from_few() -> Iterator[None]:
-    """A background is known from 4 hits on, not 50."""
+    """A background is known from 4 hits on instead of 50."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (base, cutoff):
             patch.setattr(module, "BACKGROUND_FROM", 4)
@@ -276,7 +277,7 @@ def test_removing_a_rule_is_what_the_whole_replay_says(
         assert row.delta_recall == pytest.approx(
             effect.after.recall - effect.before.recall, abs=1e-9
         )
-        # A rule that held may have pinned its chunks, so that others of them come in without it.
+        # A rule that held may have pinned its chunks, so without it other chunks may come in.
         book = rule_book((row.rule,))
         blocked = [q for q in effect.rows if not book.scan(q.query).passes(row.rule)]
         kept = sum(len({*change.gained} & {*row.chunk_ids}) for change in blocked)

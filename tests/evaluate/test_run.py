@@ -1,4 +1,4 @@
-"""The evaluation: figures worked by hand on small pools, and the conventions."""
+"""The evaluation: figures calculated by hand on small pools, and the conventions."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def pool(query: str, *ranked: tuple[str, float], **fields: object) -> Pool:
     return Pool(query, "demo", "l2", hits)
 
 
-# Two relevant, then a cliff of 0.3; a third relevant one behind the first four.
+# Two relevant, then a cliff of 0.3; a third relevant one after the first four.
 CLIFF = pool("cliff", ("a", 0.1), ("b", 0.15), ("x", 0.45), ("y", 0.46), ("c", 0.47), ("z", 0.48))
-# No cliff: all five stay, of which the second and fifth are relevant.
+# No cliff: all five stay, and the second and fifth are relevant.
 FLAT = pool("flat", ("u", 0.1), ("d", 0.12), ("v", 0.14), ("w", 0.16), ("e", 0.18))
 QRELS = {"cliff": {"a": 2, "b": 1, "c": 1, "x": 0}, "flat": {"d": 1, "e": 1}}
 
@@ -56,7 +56,7 @@ def test_figures_of_two_queries() -> None:
     assert made.filtered.f1 == pytest.approx((4 / 5 + 4 / 7) / 2)
     assert made.filtered.precision == pytest.approx((1 + 2 / 5) / 2)
     assert made.filtered.recall == pytest.approx((2 / 3 + 1) / 2)
-    # Without a label: y in cliff; u, v, w in flat. Were they relevant, F1 would be 6/8 and 8/9
+    # Unlabelled: y in cliff; u, v, w in flat. If they were relevant, F1 would be 6/8 and 8/9
     # unfiltered, 4/5 and 1 filtered.
     assert (made.unfiltered.unlabelled, made.filtered.unlabelled) == (2, 1.5)
     assert made.unfiltered.f1_most == pytest.approx((6 / 8 + 8 / 9) / 2)
@@ -73,7 +73,7 @@ def test_the_best_fixed_k_is_the_best_mean_and_not_the_best_of_each() -> None:
 
 def test_the_smallest_k_wins_among_equals() -> None:
     three = pool("q", ("x", 0.1), ("a", 0.2), ("b", 0.3), ("y", 0.4))
-    # F1 at k 2: 2·1/(2+2) = 1/2; at 3: 2·2/(3+2) = 4/5; only one stands first.
+    # F1 at k 2: 2·1/(2+2) = 1/2; at 3: 2·2/(3+2) = 4/5; only one comes first.
     assert run.score({"q": three}, {"q": {"a": 1, "b": 1}}, K4).best_fixed_k.k == 3
     single = pool("q", ("a", 0.1), ("b", 0.2))
     assert run.score({"q": single}, {"q": {"zz": 1}}, K4).best_fixed_k.k == 1
@@ -89,7 +89,7 @@ def test_the_sweep_looks_deeper_than_k() -> None:
 def test_lost_are_the_relevant_chunks_of_the_pool_that_are_dropped() -> None:
     strict = K4.with_values({"cutoff.strategy": "fixed", "cutoff.max_results": 1})
     row = run.score({"cliff": CLIFF}, QRELS, strict).rows[0]
-    # The third stands beyond the unfiltered four.
+    # The third is beyond the unfiltered four.
     assert row.lost == ("b", "c")
 
 

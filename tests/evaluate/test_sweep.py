@@ -1,4 +1,4 @@
-"""The sweep keeps, to the last chunk, what one replay a setting keeps."""
+"""The sweep keeps exactly the chunks that one replay per setting keeps."""
 
 from __future__ import annotations
 
@@ -118,5 +118,5 @@ def test_settings_are_validated_as_often_for_20_pools_as_for_2(
         else:
             prefixes(pools, qrels, FULL)
         calls.append(len(validated))
-    # The count can fail: the unfiltered order of any depth takes settings of its own, once.
+    # The count can fail: the unfiltered order of any depth takes its own settings, once.
     assert calls == ([0, 0] if measured == "sweep" else [1, 1])

@@ -1,4 +1,4 @@
-"""The table of an evaluation, worked by hand and held against ir-measures."""
+"""The table of an evaluation, calculated by hand and compared with ir-measures."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_oracle_keeps_nothing_where_nothing_is_relevant() -> None:
     oracle = row(made, "oracle", settings)
     assert (oracle["f1"], oracle["precision"], oracle["chunks"]) == (1.0, 1.0, 0.0)
     assert frontier(made) == ((1.0, 1.0),)
-    # Everywhere else it keeps something, even where nothing relevant was found.
+    # Everywhere else it keeps something, even if nothing relevant was found.
     assert row([one({"elsewhere": 1})], "oracle")["chunks"] == 1.0
 
 
@@ -152,7 +152,7 @@ def test_one_query_has_no_cross_validated_row_and_none_no_table() -> None:
 @pytest.mark.parametrize(
     ("labels", "figures"),
     [
-        # Kept are c1 and c2. What is not labelled counts as irrelevant, and is counted.
+        # c1 and c2 are kept. Unlabelled chunks count as irrelevant, and are counted.
         ({"c1": 1}, {"precision": 0.5, "recall": 1.0, "f1": 2 / 3, "unlabelled": 1, "f1_most": 1}),
         ({"c1": 1, "c2": 0}, {"precision": 0.5, "unlabelled": 0, "f1_most": 2 / 3}),
         ({"c5": 1}, {"precision": 0.0, "recall": 0.0, "f1": 0.0, "ndcg": 0.0}),
@@ -176,7 +176,7 @@ def test_nothing_kept_of_nothing_found_is_right_where_nothing_is_relevant() -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [UNFILTERED, "otsu", IN_FORCE, "best prefix"])
 def test_figures_are_those_of_ir_measures(name: str, cranfield: Path) -> None:
-    """On Cranfield, its abstracts ranked by the words that they share with the query."""
+    """On Cranfield, with abstracts ranked by the words that they share with the query."""
     pools, qrels = ranked_cranfield(cranfield)
     named = {each.name: each for each in variants(GAP)}
     made, run = [], []
@@ -195,7 +195,7 @@ def test_figures_are_those_of_ir_measures(name: str, cranfield: Path) -> None:
     else:
         figures = dict(figures_of(made, name))
     judged = [Qrel(q, c, grade) for q, labels in qrels.items() for c, grade in labels.items()]
-    # What trec_eval calls beta is its square.
+    # trec_eval's beta is the square of this one.
     measures = {"precision": SetP, "recall": SetR, "f1": SetF, "f2": SetF(beta=4.0), "ndcg": nDCG}
     for measure_name, theirs in measures.items():
         found = {m.query_id: m.value for m in ir_measures.iter_calc([theirs], judged, run)}
@@ -217,7 +217,7 @@ def random_pool(query_id: str, labels: Mapping[str, int]) -> Pool:
 
 @cache
 def ranked_cranfield(folder: Path) -> tuple[dict[str, Pool], beir.Qrels]:
-    """The first hundred abstracts of every labelled query by tf–idf, and the labels."""
+    """The first hundred abstracts for every labelled query by tf–idf, and the labels."""
     labels = beir.read(folder / "queries.jsonl", folder / "qrels.tsv")
     chunks = [record.chunk for record in read_file(folder / "corpus.jsonl")]
     weigh = TfidfVectorizer(sublinear_tf=True, stop_words="english")
@@ -235,8 +235,8 @@ def ranked_cranfield(folder: Path) -> tuple[dict[str, Pool], beir.Qrels]:
 @pytest.mark.parametrize(
     ("threshold", "figures"),
     [
-        # Relevant are the chunks at 0.10 and 0.11 of the one, and none but that at 0.45 of the
-        # other, of whose chunks the two at 0.10 and 0.11 are not labelled.
+        # Relevant are the chunks at 0.10 and 0.11 of one query, and only the one at 0.45 of the
+        # other, whose chunks at 0.10 and 0.11 are unlabelled.
         (0.05, {"precision": 0, "recall": 0, "f1": 0, "chunks": 0, "unlabelled": 0}),
         (0.11, {"precision": 0.5, "recall": 0.5, "f1": 0.5, "chunks": 2, "unlabelled": 1}),
         (0.45, {"precision": (2 / 3 + 1 / 3) / 2, "recall": 1, "f1": (0.8 + 0.5) / 2}),
@@ -261,7 +261,7 @@ def test_a_record_survives_being_saved() -> None:
     ("labels", "lost"),
     [
         (OWLBEARS, 0),
-        # c20 is below the unfiltered first 15, and in the pool all the same; "gone" is not.
+        # c20 is beyond the unfiltered first 15 but in the pool; "gone" is not.
         ({"c1": 1, "c3": 1, "c20": 2, "c4": 0, "gone": 1}, 2),
     ],
 )
@@ -340,7 +340,7 @@ def test_labels_of_hidden_chunks_and_of_those_that_are_gone_do_not_count() -> No
     assert visible(labels, catalogue, UNRESTRICTED).qrels == {
         "a": {"open": 1, "shut": 2}, "b": {"shut": 1}
     }  # fmt: skip
-    # Of a store that is too large to list its chunks, nothing is known to be gone.
+    # If a store is too large to list its chunks, none is known to be gone.
     assert visible(labels, {}, UNRESTRICTED) == labels
 
 
@@ -359,7 +359,7 @@ def test_questions_whose_relevant_chunks_are_all_gone_are_left_out() -> None:
     with pytest.raises(InputError, match="None of the chunks labelled as relevant") as raised:
         measurable(lost, catalogue, UNRESTRICTED)
     assert raised.value.remedy
-    # Where nothing ever was relevant, nothing is lost.
+    # If nothing ever was relevant, nothing is lost.
     bare = Labels(labels.queries, {"none": {"open": 0}})
     assert measurable(bare, catalogue, UNRESTRICTED) == bare
 
@@ -375,11 +375,11 @@ def test_the_labels_version_knows_questions_and_grades() -> None:
 
 
 def test_the_best_distance_is_measured_on_held_out_queries() -> None:
-    # Each query's relevant chunks lie at 0.10 and 0.11, so every fold chooses the same threshold.
+    # Each query's relevant chunks are at 0.10 and 0.11, so every fold chooses the same threshold.
     made = [one(OWLBEARS) for _ in range(4)]
     assert best_distance(made) == BestDistance(0.11, 1.0)
     assert best_distance(made[:1]) is None
-    # Two queries that want opposite thresholds: each is measured with the other's.
+    # Two queries that need opposite thresholds: each is measured with the other's.
     apart = [one({"c1": 1}), one({f"c{n}": 1 for n in range(1, 6)})]
     found = best_distance(apart)
     assert found is not None

@@ -32,7 +32,7 @@ def cliff(after: int) -> Pool:
     )
 
 
-# Relevant is what stands before the cliff, which is after 2 to 9 hits: no fixed k fits.
+# The hits before the cliff are relevant, which is after 2 to 9 hits: no fixed k fits.
 POOLS = {f"q{n}": cliff(2 + n % 8) for n in range(24)}
 QRELS = {f"q{n}": {f"c{i}": 1 for i in range(2 + n % 8)} for n in range(24)}
 
@@ -71,7 +71,7 @@ def test_where_the_same_k_always_fits_nothing_beats_it() -> None:
 
 
 def test_labels_by_chance_show_no_gain() -> None:
-    """In-sample the best of hundreds of candidates looks good on noise; held out it does not."""
+    """In-sample, the best of hundreds of candidates looks good on noise; held out it does not."""
     qrels = {
         name: {f"c{(7 * n * n + 11 * i * i + n * i) % 60}": 1 for i in range(3)}
         for n, name in enumerate(POOLS)
@@ -80,7 +80,7 @@ def test_labels_by_chance_show_no_gain() -> None:
 
 
 def test_f2_keeps_more_than_f1() -> None:
-    # Five in order, of which the third and the seventh hit are missing: a wider cut finds more.
+    # Five in order, missing the third and the seventh hit: a wider cut finds more.
     qrels = {name: {f"c{i}": 1 for i in (0, 2, 9)} for name in POOLS}
     f1 = tune(POOLS, qrels, PLAIN, target=Target("f1"), rerank=False)
     f2 = tune(POOLS, qrels, PLAIN, target=Target("f2"), rerank=False)
@@ -96,7 +96,7 @@ def test_what_was_before_is_among_the_figures() -> None:
 
 
 def test_what_has_no_label_makes_f1_a_range() -> None:
-    # Of the hits before the cliff every second one was labelled.
+    # Every second hit before the cliff is labelled.
     some = {name: {i: 1 for n, i in enumerate(labels) if n % 2 == 0}
             for name, labels in QRELS.items()}  # fmt: skip
     first = PLAIN.with_values({"cutoff.strategy": "gap", "cutoff.max_results": 15})
@@ -108,7 +108,7 @@ def test_what_has_no_label_makes_f1_a_range() -> None:
 
 
 def test_settings_that_nothing_beats_stay_as_they_are() -> None:
-    """Among equals the settings in force come first: nothing changes for nothing."""
+    """Among equals the current settings come first, so that nothing changes without a gain."""
     first = PLAIN.with_values({"cutoff.gap_threshold": 0.37, "cutoff.max_results": 15})
     made = tune(POOLS, QRELS, first, rerank=False)
     assert made.before.f1 == 1

@@ -1,4 +1,4 @@
-"""A catalogue kept as a file: only for the version that it was made of."""
+"""The catalogue file is only valid for the version from which it was made."""
 
 from __future__ import annotations
 

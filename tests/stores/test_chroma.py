@@ -1,4 +1,4 @@
-"""The Chroma adapter over a real embedded Chroma."""
+"""The Chroma adapter on a real embedded Chroma."""
 
 from __future__ import annotations
 
@@ -447,7 +447,7 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as error:
         ChromaStore.folder(tmp_path)
     assert str(tmp_path) in error.value.message
-    # Again in the same process, then mended: nothing of the failure stays.
+    # Again in the same process, then fixed: nothing of the failure remains.
     with pytest.raises(StoreError, match="not a database"):
         ChromaStore.folder(tmp_path)
     (tmp_path / "chroma.sqlite3").unlink()
@@ -459,7 +459,7 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
     assert "bindings" not in str(error.value)
 
 
-# A store whose files may not be written, opened and then written to, by a process of its own.
+# A store whose files are made read-only, opened and then written to, in its own process.
 READ_ONLY = """
 import sys
 from pathlib import Path
@@ -480,7 +480,7 @@ def test_a_read_only_store_is_not_to_be_moved_away(tmp_path: Path) -> None:
     filled(store, numbered(3))
     store.close()
     (tmp_path / "chroma.sqlite3").chmod(0o444)
-    # Root without this may write no more than a file's mode says.
+    # Without this, root could write more than a file's mode says.
     plain = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
     command = [*(plain if os.geteuid() == 0 else []), sys.executable, "-c", READ_ONLY]
     made = subprocess.run(

@@ -1,4 +1,4 @@
-"""Chunk to flat metadata and back; what cannot be read is hidden, not guessed."""
+"""Chunk to flat metadata and back. An unreadable value hides the chunk."""
 
 from __future__ import annotations
 

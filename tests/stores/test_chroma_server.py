@@ -1,4 +1,4 @@
-"""Chroma over HTTP: a real server, and servers that are dead, deaf or not Chroma."""
+"""Chroma over HTTP: a real server, and servers that are dead, silent or not Chroma."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def chroma_run(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """A real Chroma server on loopback (URL, process), ended in any case."""
+    """A real Chroma server on loopback (URL, process), always stopped at the end."""
     port = free_port()
     command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(folder)]
     process = subprocess.Popen(
@@ -89,7 +89,7 @@ def test_a_real_server_does_all_that_the_folder_does(
         with pytest.raises(StoreError, match="dimension"):
             collection.nearest(np.ones(3, dtype=np.float32), 1)
 
-        # What a second client writes is seen: versions are asked of the server.
+        # Writes of a second client are seen, because versions are asked of the server.
         other = connect(url).collection("demo")
         collection.catalogue()
         before = collection.version
@@ -134,7 +134,7 @@ def test_a_server_that_never_answers_is_given_up() -> None:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers the heartbeat and nothing else: then `hang` waits, `page` is not Chroma."""
+    """Answers only the heartbeat. With `hang` it then waits; with `page` it is not Chroma."""
 
     hang = threading.Event()
 
@@ -190,7 +190,7 @@ def test_a_server_that_goes_deaf_later_is_given_up(
         session: httpx.Client = store.client._server._session  # type: ignore[attr-defined]
         assert session.timeout == httpx.Timeout(PATIENT_S)
         process.send_signal(signal.SIGSTOP)
-        # Short only while it is deaf: on a busy machine it may take long to answer.
+        # Short only while it is silent: on a busy machine an answer may take long.
         session.timeout = httpx.Timeout(0.5)
         try:
             with ends_after(0.5), pytest.raises(StoreUnavailable, match="in time"):

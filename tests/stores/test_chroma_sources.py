@@ -1,4 +1,5 @@
-"""The file filter in the store: pushed as a condition or resolved to ids, it admits the same."""
+"""The file filter in the store: pushed down as a condition or resolved to ids, it admits the
+same."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaStore]:
 
 
 def admitted(where: Where) -> set[str]:
-    """The rule in words: of these files, and (where asked) what the user may see."""
+    """The expected result: chunks in these files and, if asked, those the user may see."""
     return {
         c.id
         for c in CHUNKS
@@ -95,7 +96,7 @@ def test_only_the_named_files_are_searched(
 
 
 class Told:
-    """Chroma's own collection, with what it was asked written down."""
+    """Chroma's own collection, with a record of what it was asked."""
 
     def __init__(self, raw: Any) -> None:
         self.raw = raw

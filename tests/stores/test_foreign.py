@@ -1,4 +1,4 @@
-"""A collection that others made is opened as it is: any space, no metadata of ours."""
+"""A foreign collection is opened as it is: any space, without our metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The book of labels: whose word stands, what undo brings back, query sets and history."""
+"""The label book: which label counts, what undo restores, query sets and history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collections are renamed, exported and deleted with all that belongs to them."""
+"""Collections are renamed, exported and deleted with everything that belongs to them."""
 
 from __future__ import annotations
 

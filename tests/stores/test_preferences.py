@@ -1,4 +1,4 @@
-"""Votes on pairs of answers: one a person and pair, whichever side stood on the left."""
+"""Votes on pairs of answers: one per person and pair, whichever side was on the left."""
 
 from __future__ import annotations
 

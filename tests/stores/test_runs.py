@@ -1,4 +1,4 @@
-"""Saved runs: one that was stopped goes on, one that is complete does not."""
+"""Saved runs: a stopped run continues, a complete one does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pieces of an answer on their way to the page."""
+"""Pieces of an answer as they are passed on to the page."""
 
 from __future__ import annotations
 

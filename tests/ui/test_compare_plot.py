@@ -15,7 +15,7 @@ DISTANCES = (0.10, 0.14, 0.17, 0.60, 0.63)
 
 
 def result(profile: str, n: int = len(DISTANCES)) -> Result:
-    """Hits with a cliff after the third, the first of which has a hostile title."""
+    """Hits with a cliff after the third; the first one has a hostile title."""
     hits = tuple(
         Hit(Chunk(f"c{i}", "text", title="<b>x</b>" if i == 1 else f"title {i}"), distance, i)
         for i, distance in enumerate(DISTANCES[:n], start=1)

@@ -1,4 +1,4 @@
-"""What the distance curve draws, from results worked by hand (Adaptive Filtering Algorithm)."""
+"""What the distance curve draws, for results calculated by hand (Adaptive Filtering Algorithm)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def result(distances: tuple[float, ...], **settings: Any) -> Result:
 
 def drawn(made: Result, **options: Any) -> dict[str, Any]:
     figure: dict[str, Any] = curve.figure(made, rows(made), **options).to_dict()
-    # Raises where plotly knows no such property or value.
+    # Raises if plotly does not know a property or value.
     go.Figure(figure)
     return figure
 
@@ -45,7 +45,7 @@ def notes(figure: dict[str, Any]) -> set[str]:
 
 
 def points(figure: dict[str, Any]) -> dict[str, tuple[list[float], list[float]]]:
-    """The markers of each way to end, as (x, y)."""
+    """The markers of each outcome, as (x, y)."""
     return {
         trace["name"]: (list(trace["x"]), [round(y, 3) for y in trace["y"]])
         for trace in figure["data"]
@@ -84,7 +84,7 @@ PER_CHARACTER = 5.6
 
 
 def lane(figure: dict[str, Any], plot: float) -> dict[str, tuple[float, float]]:
-    """Where the labels between curve and steps begin and end, on a plot so many pixels wide."""
+    """Where the labels between curve and steps begin and end, on a plot this many pixels wide."""
     low, high = figure["layout"]["xaxis"]["range"]
     found = {}
     for note in figure["layout"]["annotations"]:
@@ -129,14 +129,14 @@ def test_without_a_cliff_the_fallback_line_is_the_strong_one() -> None:
 
 
 def test_the_line_of_relative_has_a_short_name() -> None:
-    """What the limit comes from is told in the headline."""
+    """The headline says where the limit comes from."""
     far = tuple(0.5 + 0.05 * i for i in range(80))
     figure = drawn(result(far, **{"cutoff.strategy": "relative", "cutoff.max_results": 40}))
     assert any(note.startswith("<b>limit<br>= ") for note in notes(figure))
 
 
 def test_the_curve_and_its_controls_are_those_of_the_strategy_that_cut() -> None:
-    """Seven hits are too few to know a background, so that gap cuts in place of relative."""
+    """Seven hits are too few to determine a background, so gap cuts instead of relative."""
     made = result(CLIFFS, **{"cutoff.strategy": "relative"})
     assert notes(drawn(made)) == notes(drawn(result(CLIFFS)))
     assert tune.paths(made) == (
@@ -169,7 +169,7 @@ def test_only_what_the_axes_show_is_drawn() -> None:
     figure = drawn(result(FLAT, **{"cutoff.max_results": 30}), window=(9.6, 12.4))
     assert points(figure) == {"kept": ([10, 11, 12], [0.68, 0.70, 0.72])}
     line, bars = figure["data"][0], figure["data"][-1]
-    # The line runs on to both edges.
+    # The line continues to both edges.
     assert list(line["x"]) == [9, 10, 11, 12, 13]
     assert list(bars["x"]) == [10.5, 11.5]
 
@@ -275,7 +275,7 @@ def test_with_shared_words_the_hits_stand_as_the_cutoff_saw_them() -> None:
     made = replay(pool, Settings().with_values(dict.fromkeys(on, True)))
     detail = curve_points.drawn(made, by_distance=False)
     placed = curve_points.place(made, rows(made), detail)
-    # What a rule drops was never compared: it stands where its own distance puts it.
+    # What a rule drops was never compared, so it is placed by its own distance.
     assert [row.id for row in placed.rows[:3]] == ["c3", "c1", "c2"]
     assert placed.y[0] == pytest.approx(made.trace("words").decisions[1].value)
     assert placed.y[1:3] == pytest.approx((0.51, 0.52))

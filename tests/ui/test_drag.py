@@ -1,4 +1,4 @@
-"""What dragging a line looks up: the same as the server would decide for every value."""
+"""Dragging a line shows the count that the server would compute for every value."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_markers_are_as_large_as_in_the_chart_also_where_nothing_kept_is_see
     [
         # The largest eligible gap is 0.15, after hit 5. Without a cliff: 0.1 + 0.4 keeps 4.
         ("gap_threshold", (0.0, 0.1, 0.15, 0.155, 0.2), ((0.0, 5), (0.155, 4))),
-        # There is a cliff, so that the offset changes nothing.
+        # There is a cliff, so the offset changes nothing.
         ("distance_offset", (0.0, 0.4, 0.8), ((0.0, 5),)),
         # Of the first 2 nothing is cut; of the first 5 the cliff of 0.13 cuts 3, of 6 that of 0.15.
         ("max_results", (1, 2, 3, 4, 5, 6), ((1, 1), (2, 2), (3, 3), (6, 5))),

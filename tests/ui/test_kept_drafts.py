@@ -1,4 +1,4 @@
-"""Drafts as a browser hands them back: what is no draft is left out."""
+"""Drafts as a browser returns them: anything else is ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which chunks are offered to be labelled, and in which order."""
+"""Which chunks are offered for labelling, and in which order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IDS = [f"c{i}" for i in range(1, 101)]
 
 
 def listed(*extra: str) -> list[Row]:
-    """A hundred hits with a cliff after the third; those in `extra` are kept, too, and one that is
+    """A hundred hits with a cliff after the third. Those in `extra` are kept too, and one that is
     not among the hits was brought in by an expansion."""
     distances = [0.1 + 0.001 * i + (0.4 if i > 3 else 0.0) for i in range(1, 101)]
     hits = (Hit(Chunk(i), d, n) for n, (i, d) in enumerate(zip(IDS, distances, strict=True), 1))
@@ -40,7 +40,7 @@ def test_blind_offers_the_same_in_an_order_that_rank_does_not_decide() -> None:
     given = listed("c95", "brought")
     order = offered(given, [], mixed_by="q")
     assert sorted(order) == sorted(offered(given, [], mixed_by=None))
-    # Neither what is kept nor where it stands changes the order of the others.
+    # Neither what is kept nor where it is changes the order of the others.
     few = listed()[:QUEUE]
     plain = [i for i in order if i in IDS[:QUEUE]]
     assert offered(few, [], mixed_by="q") == plain

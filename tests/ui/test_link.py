@@ -1,4 +1,4 @@
-"""What a link asks for and cannot have is said in words, with what is used instead."""
+"""A link's unusable values are named, with what is used instead."""
 
 from __future__ import annotations
 

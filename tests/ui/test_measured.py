@@ -1,4 +1,4 @@
-"""Which questions a filter of the Evaluate page shows, over rows worked by hand."""
+"""Which questions a filter of the Evaluate page shows, on rows calculated by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The users that a collection offers follow from what occurs in it."""
+"""The users that a collection offers follow from its chunks."""
 
 from __future__ import annotations
 

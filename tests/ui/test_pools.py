@@ -1,4 +1,4 @@
-"""When a pool falls short of the settings, and what sessions that share it may do to each other."""
+"""When a pool falls short of the settings, and how sessions that share it may affect each other."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ ASKED = Asked("why?", "demo", "1", reach(ON, PUBLIC))
 
 
 class Workbench:
-    """A collection and a judge at their ports, and what all sessions share."""
+    """A fake collection and judge, and what all sessions share."""
 
     name = "judge"
 
@@ -102,12 +102,12 @@ class Workbench:
         return [(i, 1.0) for i in ids]
 
     def press(self, pool: Pool, settings: Settings) -> Pool:
-        """The button of a session that drew `pool`."""
+        """Press the button in a session that has drawn `pool`."""
         needs = replay(pool, settings).needs
         return keep(ASKED, meet(ASKED, pool, needs, settings, PUBLIC, self), self)  # type: ignore[arg-type]
 
     def now(self, settings: Settings) -> Result:
-        """What a session sees that is drawn anew."""
+        """What a session sees after a redraw."""
         pool = self.pools.get(ASKED)
         assert pool is not None
         return replay(pool, settings)
@@ -122,7 +122,7 @@ def test_a_verdict_that_was_paid_stays_whatever_another_session_asks() -> None:
     bench = Workbench()
     bench.said = "b -> EXPAND_1"
     bench.press(POOL, ON)
-    # The other one had drawn its page before that.
+    # The other session had drawn its page before.
     bench.said = "a -> KEEP"
     bench.press(POOL, NARROW)
     assert kept(bench.now(NARROW)) == ["a"]
@@ -171,7 +171,7 @@ def test_a_question_put_anew_is_scored_again_though_it_failed_before() -> None:
     settle(ASKED, failed, SCORED, PUBLIC, bench)  # type: ignore[arg-type]
     assert bench.calls == 2
     assert "reranked" in bench.now(SCORED).trace("quality").note
-    # A session that had drawn the failure, and asks something else by now, brings it not back.
+    # A session that had drawn the failure and asks something else now does not bring it back.
     bench.press(failed, ON)
     assert "reranked" in bench.now(SCORED).trace("quality").note
     assert bench.now(SCORED).pool.failures == ()

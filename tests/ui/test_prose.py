@@ -1,4 +1,4 @@
-"""Answers as Markdown, read by a real parser: nothing is fetched, quotations stay to the letter."""
+"""Answers as Markdown, read by a real parser: nothing is fetched, and quotes are literal."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ FETCHES = (
 
 
 def kinds(markdown: str) -> set[str]:
-    """What the text is made of, as a Markdown reader sees it."""
+    """What the text consists of for a Markdown reader."""
     tokens = READER.parse(markdown)
     return {t.type for t in tokens} | {c.type for t in tokens for c in t.children or ()}
 
 
 def words(markdown: str) -> str:
-    """The text without its form."""
+    """The text without its formatting."""
     tokens = READER.parse(markdown)
     return "".join(c.content or "\n" for t in tokens for c in t.children or () if not c.tag[1:2])
 

@@ -1,4 +1,4 @@
-"""The questions of a set as text: a line for each, whatever breaks they hold."""
+"""The questions of a set as text: one line each, whatever line breaks they contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session keeps of its replays changes nothing in them."""
+"""Caching steps in a session does not change its replays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The map of a sweep: its axes, the place in force, and what a place sets."""
+"""The map of a sweep: its axes, the current place, and what a place sets."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_the_context_budget_is_tried_from_its_least_by_factors() -> None:
     assert (made.xs[0], made.xs[-1], made.refused) == (50, 32_000, 0)
     assert len([budget for budget in made.xs if budget <= 4000]) > len(made.xs) / 2
     assert made.values(made.nearest(GAP)) == {BUDGET: GAP.get(BUDGET)}
-    # The first chunk is always in, and the least budget has no room for another.
+    # The first chunk is always included, and the smallest budget has no room for another.
     assert made.at(0)["kept"] == 1.0
     assert made.at(len(made.xs) - 1)["kept"] == 2.0
 
