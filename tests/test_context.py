@@ -1,4 +1,4 @@
-"""Packing chunks into the prompt: budget, order, delimiters; and the token estimate under it."""
+"""Packing chunks into the prompt: budget, order, delimiters, and the token estimate."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_blocks_are_numbered_in_order_and_hold_title_source_and_page() -> None:
 
 
 def test_a_chunk_that_does_not_fit_is_left_out_and_the_next_is_tried() -> None:
-    # Each costs 24 for its frame: 24 + 10, 24 + 100, 24 + 10.
+    # Each costs 24 tokens for its frame: 24 + 10, 24 + 100, 24 + 10.
     three = hits("x" * 40, "x" * 400, "x" * 40)
     assert fits(three, 68) == ([True, False, True], 68)
     assert fits(three, 67) == ([True, False, False], 34)

@@ -14,7 +14,7 @@ from ragfilter.deadline import EXIT_WAIT_S, given_up, within
 
 @pytest.fixture
 def hang() -> Iterator[Callable[[], int]]:
-    """A call that does not come back before the test is over."""
+    """A call that does not return before the test is over."""
     over = threading.Event()
     threads: list[threading.Thread] = []
 

@@ -1,4 +1,4 @@
-"""Optional packages that are missing or of another version."""
+"""Optional packages that are missing or have another version."""
 
 from __future__ import annotations
 

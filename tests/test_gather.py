@@ -1,4 +1,4 @@
-"""gather against a real Chroma: the re-query loop, k reached, and what a slider may not ask."""
+"""gather with a real Chroma: the re-query loop, k reached, and what a slider may not ask for."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_k_is_reached_however_selective_the_rules(
 
 
 class Counting:
-    """A collection at the port that counts what is asked of it."""
+    """A fake collection that counts what it is asked."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner

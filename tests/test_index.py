@@ -1,4 +1,4 @@
-"""Indexing: what is unchanged is not touched, and an interruption loses nothing."""
+"""Indexing: unchanged chunks are not touched, and an interruption loses nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ragfilter.stores.workspace import Workspace
 
 
 class FakeEmbedder:
-    """A unit vector drawn from each text; counts what it was given, and fails after `budget`."""
+    """A unit vector derived from each text. Counts the texts, and fails after `budget`."""
 
     def __init__(self, name: str = "fake", budget: int = 10**9) -> None:
         self.name = name
@@ -212,7 +212,8 @@ def test_warnings_name_the_place(workspace: Workspace) -> None:
     report = index(given, name="demo", workspace=workspace, embedder=FakeEmbedder())
     assert len(report.warnings) == 2
     assert all("x.jsonl, line 1" in warning for warning in report.warnings)
-    # The invalid rule is kept for the curator, the unreadable clearance keeps hiding the chunk.
+    # The invalid rule is stored for the curator, and the unreadable clearance still hides the
+    # chunk.
     chunk = stored(workspace)["a"]
     assert (chunk.rule, chunk.clearance) == ("{", None)
 
@@ -225,7 +226,7 @@ def test_a_sources_own_fields_are_kept_in_store_and_copy(workspace: Workspace) -
     assert stored(workspace)["a"].metadata == wanted
     rebuild("demo", workspace=workspace)
     assert stored(workspace)["a"].metadata == wanted
-    # Left out later, they are gone.
+    # When later left out, they are gone.
     index(
         records({"id": "a", "text": "t"}), name="demo", workspace=workspace, embedder=FakeEmbedder()
     )
@@ -280,7 +281,7 @@ def test_an_interrupted_writing_is_seen_and_repaired_without_the_model(
     assert workspace.store().collections()[0].complete
 
 
-# Indexes 3,000 chunks, and is killed from outside once the first part is written.
+# Indexes 3,000 chunks, and is killed from outside after the first part is written.
 KILLED = """
 import sys
 import numpy as np
@@ -395,7 +396,7 @@ def test_edited_rules_survive_rebuilding_and_indexing_anew(workspace: Workspace)
     assert rules() == after
     rebuild("demo", workspace=workspace, rules=edits)
     assert rules() == after
-    # Changed at the source: the edit lies over it.
+    # Changed at the source: the edit is applied on top.
     index(
         some(4, "new", **rule),
         name="demo",
@@ -404,7 +405,7 @@ def test_edited_rules_survive_rebuilding_and_indexing_anew(workspace: Workspace)
         rules=edits,
     )
     assert rules() == after
-    # The copy holds what the source said.
+    # The copy holds what the source provided.
     copy = {row.chunk.id: row.chunk.rule for row in copies.read_copy(workspace.copy_path("demo"))}
     assert copy["c0"] == '{"contain":"old"}'
 

@@ -1,4 +1,5 @@
-"""What each chunk sends to the judge: the room shared like water, the telling sentences first."""
+"""What each chunk sends to the judge: room is shared evenly, with the most distinctive sentences
+first."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def fitted(*chunks: Chunk, room: int, most: int = 10_000, query: str = "why?") -
         (9, {"dagger": 1.0}, "… A dagger deals 1d4."),
         (16, {"dagger": 1.0}, "Swords are sold by smiths. … A dagger deals 1d4."),
         (7, {"axes": 1.0, "dagger": 2.0}, "… A dagger deals 1d4."),
-        # Where the best does not fit, its beginning.
+        # If the best sentence does not fit, the beginning.
         (4, {"dagger": 1.0}, "A dagger deals"),
         (4, {}, "Swords are sold"),
         (0, {}, ""),
@@ -95,7 +96,7 @@ def test_blocks_never_exceed_the_room_and_keep_their_order(
     for n, block in enumerate(found):
         assert block.text.startswith(f"<chunk>\nid: c{n}\n")
         assert block.shortened == (f"{SHORTENED}\n</chunk>" in block.text)
-    # More room leaves no more out and shortens no more.
+    # More room never leaves out or shortens more.
     wider = fitted(*given_chunks, room=room + 100, most=most, query=query)
     assert len(wider) >= len(found)
     if len(wider) == len(found):

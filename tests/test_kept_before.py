@@ -1,8 +1,8 @@
-"""Every profile keeps, question by question, what it kept before the house was put in order.
+"""Every profile keeps the same chunks for every question as in the recorded table.
 
-`data/kept_before.tsv` has one line a profile and labelled question of the demo: the ids kept, in
-order. `PYTHONPATH=. python tests/test_kept_before.py WORKSPACE` prints it anew, from a workspace
-with the demo: only for a change that is meant to change what a profile keeps.
+`data/kept_before.tsv` has one line per profile and labelled question of the demo: the ids kept, in
+order. `PYTHONPATH=. python tests/test_kept_before.py WORKSPACE` prints a new table from a workspace
+with the demo. Use it only for a change that is meant to change what a profile keeps.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KEPT = Path(__file__).parent / "data" / "kept_before.tsv"
 
 
 def kept_now(workspace: Path) -> Iterator[str]:
-    """The lines of the table, as the profiles keep chunks today. No LLM is asked."""
+    """The lines of the table for what the profiles keep today. No LLM is called."""
     with open_workbench(Deployment(data_dir=workspace)) as opened:
         backends = replace(opened, embedder=Remembering()).backends("demo")
         for profile in PROFILES:

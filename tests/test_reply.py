@@ -1,4 +1,4 @@
-"""What a model says is joined into whole characters and bounded, whichever model it is."""
+"""A model's reply is joined into whole characters and limited in length, for any model."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_no_more_is_read_than_there_is_room_for() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """A chat model outside ragfilter that says these pieces."""
+    """A third-party chat model that says these pieces."""
 
     pieces: tuple[str, ...]
     name: str = "fake"

@@ -1,4 +1,5 @@
-"""Stores that give an order, no scores. Source: Adaptive Retrieval System, "Fallback Behavior"."""
+"""Stores that return an order without scores. Source: Adaptive Retrieval System, "Fallback
+Behavior"."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ SECRET = 2
 
 
 class Ordered:
-    """A collection whose store gives ids, best first; the numbers beside them mean nothing."""
+    """A collection whose store returns ids, best first; the numbers with them mean nothing."""
 
     name = "ordered"
     version = "1"
@@ -69,7 +70,7 @@ class Embedder:
 
 
 class Reranker:
-    """Finds the last ones best."""
+    """Scores the last texts highest."""
 
     name = "last"
 
@@ -95,7 +96,7 @@ def test_min_top_k_unchecked_and_said_so(
 ) -> None:
     with caplog.at_level(logging.WARNING, "ragfilter"):
         result = asked("adaptive-retrieval", push_down=push_down, quality__reranker=reranker)
-    # The three that the user may see: clearance holds all the same.
+    # The three that the user may see: clearance applies as usual.
     assert kept(result) == ["c1", "c3", "c4"]
     assert result.status == "ok"
     trace = result.trace("quality")

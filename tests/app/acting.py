@@ -1,7 +1,7 @@
-"""Where on a page text from outside does more than stand there.
+"""Finds places on a page where text from outside does more than appear.
 
-A page is walked element by element, and every string that Streamlit is sent is taken for Markdown
-but where `PLAIN` says otherwise: a new place is covered before anyone thinks of it.
+A page is walked element by element, and every string sent to Streamlit is treated as Markdown
+unless `PLAIN` says otherwise, so a new place is covered automatically.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PLAIN = {
 
 
 def strings(message: Message) -> Iterator[tuple[str, str]]:
-    """Every string in what is sent for an element, with the names of its message and field."""
+    """Every string sent for an element, with the names of its message and field."""
     for field, value in message.ListFields():
         for each in value if field.is_repeated else (value,):
             if isinstance(each, Message):
@@ -34,7 +34,8 @@ def strings(message: Message) -> Iterator[tuple[str, str]]:
 
 
 def hover_texts(spec: str) -> Iterator[str]:
-    """What plotly shows of a figure; the first of a point's data is its id, which stays unseen."""
+    """The hover texts of a plotly figure. The first entry of a point's data is its id, which is not
+    shown."""
 
     def walk(value: Any) -> Iterator[str]:
         if isinstance(value, dict):
@@ -71,7 +72,8 @@ OWN_MARKDOWN = {
 
 
 def active(page: Any, *, formatted: bool = False) -> list[tuple[str, str, Any]]:
-    """Where on the page text from outside does anything. `formatted`: what an LLM wrote may be."""
+    """The places on the page where text from outside is active. `formatted`: text written by an
+    LLM, which may be formatted."""
     found: list[tuple[str, str, Any]] = []
     for node in page.at:
         proto = getattr(node, "proto", None)

@@ -57,14 +57,15 @@ BOXES = ("others", *(f"more-{layer.name}" for layer in LAYERS))
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The Inspect page in one session, read as a user reads it. No run may end in an exception."""
+    """The Inspect page in one session, read as a user reads it. No run may end with an
+    exception."""
 
     at: AppTest
     downloads: dict[str, Callable[[], str]]
     """What the download buttons hold ready, by file name, as of the last run of any page."""
 
     def run(self) -> Page:
-        # Every box of the sidebar is open: the inside of a closed one is not drawn.
+        # Every box of the sidebar is open, because the content of a closed one is not drawn.
         for box in BOXES:
             if box not in self.at.session_state:
                 self.at.session_state[box] = True
@@ -96,18 +97,18 @@ class Page:
         return self.run()
 
     def select(self, path: str, value: str) -> Page:
-        """Choose one of a setting's names from its list."""
+        """Select one of a setting's values from its list."""
         self.at.selectbox(key=key(path)).set_value(value)
         return self.run()
 
     def open_chunk(self, chunk_id: str) -> Page:
-        """What a click on a point or a row does; the browser tests do the clicking."""
+        """Do what a click on a point or a row does; the browser tests do the clicking."""
         self.at.session_state["chunk"] = chunk_id
         self.at.session_state["panel"] = "Chunk"
         return self.run()
 
     def edit_rule(self, chunk_id: str) -> Page:
-        """Open the chunk at its rule, as for who looked at another's rule before."""
+        """Open the chunk with its rule, as after looking at another chunk's rule."""
         self.at.session_state["part"] = "Rule"
         return self.open_chunk(chunk_id)
 
@@ -125,7 +126,7 @@ class Page:
 
     @property
     def html(self) -> list[str]:
-        """What the page says in its own HTML, Markdown and messages, piece by piece."""
+        """The page's own HTML, Markdown and messages, piece by piece."""
         said = []
         for node in self.at:
             kind = getattr(node, "type", "")
@@ -139,7 +140,7 @@ class Page:
 
     @property
     def strip(self) -> str:
-        """The headline in one line of words."""
+        """The headline as one line of text."""
         return _words(self._strip)
 
     @property
@@ -156,7 +157,7 @@ class Page:
 
     @property
     def rows(self) -> list[dict[str, str]]:
-        """The rows of the CSV: the table's by rank, as the user sees them."""
+        """The rows of the CSV: the table's rows by rank, as the user sees them."""
         return list(csv.DictReader(io.StringIO(self.downloads["ragfilter.csv"]())))
 
     @property
@@ -165,7 +166,7 @@ class Page:
 
     @property
     def kept(self) -> list[str]:
-        """The kept chunks that the table shows, by rank."""
+        """The kept chunks in the table, by rank."""
         return [row["id"] for row in self.rows if row["place"]]
 
     @property
@@ -188,18 +189,18 @@ class Page:
 
     @property
     def sent(self) -> str:
-        """Everything that would go to the browser, as one text."""
+        """Everything that would be sent to the browser, as one text."""
         tables = "".join(frame.value.to_csv() for frame in self.at.dataframe)
         return "".join(str(getattr(node, "proto", "")) for node in self.at) + tables
 
 
 def _words(body: str) -> str:
-    """HTML as a reader gets it: text, one space between words."""
+    """HTML as a reader sees it: text, with one space between words."""
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 
 def _unmarked(markdown: str) -> str:
-    """Markdown as a reader gets it."""
+    """Markdown as a reader sees it."""
     plain = re.sub(r"\*\*|`|\u2060", "", markdown)
     return " ".join(re.sub(r"\\(?=[^\w\s]|_)", "", plain).split())
 
@@ -209,13 +210,14 @@ OpenPage = Callable[..., Page]
 
 @pytest.fixture(scope="session")
 def demo_page_workspace(copy_demo: Callable[[], Path]) -> Path:
-    """One workspace with the demo that the tests of this folder share and do not change."""
+    """One workspace with the demo that the tests in this folder share and do not change."""
     return copy_demo()
 
 
 @pytest.fixture(scope="module")
 def opened() -> Iterator[dict[str, Deployment]]:
-    """What the app has opened for a test file; closed at its end, as when a server stops."""
+    """The workspaces that the app has opened for a test file; closed at its end, as when a server
+    stops."""
     made: dict[str, Deployment] = {}
     yield made
     for text, deployment in made.items():
@@ -234,7 +236,7 @@ def open_page(
 ) -> OpenPage:
     """Opens the page in a new session, as a link with these parameters would.
 
-    Without `workspace` it is the shared one, which nobody changes.
+    The default `workspace` is the shared one, which nobody changes.
     """
 
     def open_(params: dict[str, str] | None = None, *, workspace: Path | None = None) -> Page:
@@ -251,7 +253,7 @@ def open_page(
 
 @pytest.fixture
 def library(open_page: OpenPage) -> Callable[..., Result]:
-    """What the library makes of a question on the open workspace, for comparison."""
+    """The library's result for a question on the open workspace, for comparison."""
 
     def ask(question: str, profile: str = "full", flags: dict[str, Any] | None = None) -> Result:
         given = [config.Given("--set", flags or {})]
@@ -285,7 +287,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 @pytest.fixture
 def downloads(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], str]]:
-    """What every download button holds ready, by file name, as of the last run of any page."""
+    """The data of every download button by file name, as of the last run of any page."""
     offered: dict[str, Callable[[], str]] = {}
     add, add_deferred = MediaFileManager.add, MediaFileManager.add_deferred
 
@@ -304,7 +306,8 @@ def downloads(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], str]]:
 
 @pytest.fixture
 def patiently(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """From its call on every LLM has time to answer, whatever deadline a page was opened with."""
+    """After it is called, every LLM has time to answer, whatever deadline a page was opened
+    with."""
     stream = OpenAIChat.stream
 
     def patient(self: OpenAIChat, *args: Any, timeout_s: float, **named: Any) -> Any:
@@ -315,7 +318,8 @@ def patiently(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 @pytest.fixture
 def dead_url() -> Iterator[str]:
-    """The base URL of an endpoint at which nobody listens: the port is bound, and refuses."""
+    """The base URL of an endpoint where nobody listens: the port is bound but refuses
+    connections."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}/v1"

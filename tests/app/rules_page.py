@@ -13,19 +13,19 @@ from ragfilter.ui.rules import editor
 
 
 def open_rules(page: Any) -> Any:
-    """Go to the Rules page in the session that `page` is."""
+    """Open the Rules page in the session of `page`."""
     page.at.switch_page("pages/rules.py")
     return page.run()
 
 
 def settled(page: Any) -> Any:
-    """The page once the labelled questions are gathered: the run that waits for them draws anew."""
+    """The page once the labelled questions are gathered: the run that waits for them redraws it."""
     return page.run()
 
 
 def typing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], Any]:
-    """What sends the rule while it is typed, as a field that a test fills: AppTest has no such
-    component. Returns what types into a page and pauses."""
+    """Replaces the component that sends the rule while it is typed, which AppTest does not have,
+    with a field that a test fills. Returns a function that types into a page and pauses."""
 
     def draw(*, key: str, on_text_change: Callable[[], None]) -> None:
         def send() -> None:

@@ -1,4 +1,4 @@
-"""A question on the page: the headline, the table and the panels say what the library says."""
+"""A question on the page: headline, table and panels agree with the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An LLM's answers are remembered; asking again makes new calls."""
+"""An LLM's answers are cached; asking again makes new calls."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_one_failed_answer_is_asked_for_alone_or_both_are_asked_again(
     assert calls["OpenAIChat.stream"] == 2
     assert {"answer", "answer-again"} <= page.buttons
     assert page.at.button(key="answer").help == "Makes one call."
-    # What stands in for the failed one is marked like it.
+    # The replacement of a failed answer has its marks too.
     assert "apart-unfiltered-instead-" in page.sent
     page.press("answer")
     assert calls["OpenAIChat.stream"] == 3

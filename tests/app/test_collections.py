@@ -1,4 +1,4 @@
-"""The Collections page: files in, seen as they would be cut, indexed, looked after, out again."""
+"""The Collections page: upload files, preview the chunks, index, manage and export them."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_table_s_columns_are_chosen_and_bad_records_listed(page: Any) -> None:
     refused = next(f.value for f in page.at.dataframe if "what to do" in f.value)
     assert [what.split(": ")[0] for what in refused["what"]] == ["a.csv, line 3", "b.jsonl, line 1"]
     assert bench().collection("mine").chunks(["3"])["3"].clearance == 4
-    # As the public, by default, the export leaves out what is hidden.
+    # As the public, the default, the export leaves out hidden chunks.
     exported = page.downloads["mine.jsonl"]()
     assert [json.loads(line)["id"] for line in exported.splitlines()] == ["1"]
 
@@ -136,7 +136,7 @@ def test_files_that_are_all_refused_are_listed_no_more_and_discarded(
     page.press("discard-uploads")
     assert not page.warnings
     assert list((tmp_path / "uploads").iterdir()) == []
-    # What can be read, but holds nothing, is discarded too, and other files end what was told.
+    # A readable file without content is discarded too, and other files clear the message.
     drop(page, ("c.txt", b"  ")).press("discard-uploads")
     drop(page, ("../out.md", b"x"))
     drop(page, ("guide.md", GUIDE))
@@ -206,7 +206,7 @@ def test_what_is_dropped_is_shown_to_the_letter(page: Any) -> None:
     assert page.warnings
     for warning in page.warnings:
         listed = {"bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close"}
-        # What stands between backticks is code.
+        # Text between backticks is code.
         assert acts(warning) <= listed | {"code_inline"}
     assert len(page.at.markdown) > 6
     for said in (*page.at.markdown, *page.at.caption):
@@ -216,7 +216,7 @@ def test_what_is_dropped_is_shown_to_the_letter(page: Any) -> None:
 def test_pages_may_be_left_and_nothing_is_lost(open_page: Callable[..., Any]) -> None:
     page = open_page({"q": "Tell me about owlbears", "profile": "adaptive-gap"})
     page.slide("cutoff.gap_threshold", 0.22)
-    # With the time of the search: another one would hardly take the same.
+    # Including the search time: another search would hardly take exactly the same.
     kept, strip = page.kept, page.strip.partition("cutoff")[0]
     page.at.switch_page("pages/collections.py")
     page.run()
@@ -260,7 +260,7 @@ def test_a_collection_that_others_made_is_opened_as_it_is(page: Any, tmp_path: P
     assert table(page)["collection"] == ["mine", "notes"]
     assert table(page)["state"][1] == "not made by ragfilter"
     assert page.at.session_state["collection"] == "notes"
-    # The browser is told of it, too, and not only the parts below the box.
+    # The browser is told too, and not only the parts below the box.
     looked_after = page.at.selectbox(key="manage-name")
     assert (looked_after.value, looked_after.proto.set_value) == ("notes", True)
     assert sum("1 chunk, 384 dimensions, space l2" in e.value for e in page.at.markdown) == 1

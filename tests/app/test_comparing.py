@@ -1,4 +1,4 @@
-"""The Compare page on the demo: one question and a query set under two settings."""
+"""The Compare page on the demo: one question and a query set with two settings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def place(copy_demo: Callable[[], Path]) -> Path:
 
 @pytest.fixture
 def page(open_page: Callable[..., Any], place: Path) -> Callable[..., Any]:
-    """The Compare page as a link opens it, with the query set few: labelled questions."""
+    """The Compare page as a link opens it, with the query set few of labelled questions."""
 
     def open_(**params: str) -> Any:
         page = open_page({"collection": "demo", "profile": "full", **params}, workspace=place)
@@ -70,7 +70,7 @@ def test_sides_are_swapped_and_copied_and_the_link_holds_them(page: Callable[...
     shown = page(q=CLERIC).press("sides-swap")
     assert strip(shown).endswith("Only A 0 Both 2 Only B 13")
     assert _link(shown) == {"a": "settings", "b": "unfiltered"}
-    # A copy of what is in force stays as it is while the settings go on.
+    # A copy of the current settings stays the same while they change.
     shown.press("sides-copy").slide("cutoff.max_results", 1)
     assert _link(shown) == {"a": "settings", "b": "full"}
     assert strip(shown).endswith("Only A 0 Both 1 Only B 1")
@@ -131,7 +131,7 @@ def test_a_hidden_chunk_is_on_neither_side(page: Callable[..., Any]) -> None:
     hidden = [i for i, chunk in collection.catalogue().items() if chunk.clearance]
     titles = {chunk.title for chunk in collection.chunks(hidden).values()}
     assert titles.isdisjoint(shown.at.dataframe[0].value["title"])
-    # Without clearance, where the settings in force have none, a plain search finds one.
+    # Without clearance, if the current settings have none, a plain search finds one.
     shown.run().switch("clearance", False)
     assert not titles.isdisjoint(shown.at.dataframe[0].value["title"])
 
@@ -143,14 +143,14 @@ def test_a_query_set_is_measured_and_compared(page: Callable[..., Any]) -> None:
     assert "paired permutation test p" in strip(shown)
     better, worse = _count(shown, "B better"), _count(shown, "B worse")
     assert better + worse + _count(shown, "the same") == FEW
-    # The run of B holds A as a row: it was measured once.
+    # The run of B has A as a row, so it was measured once.
     assert len(resources.open_resources().bench.runs.saved("demo")) == 1
     table = shown.at.dataframe[0].value
     assert (table["ΔF1"].round(9) == (table["F1 B"] - table["F1 A"]).round(9)).all()
     assert list(table["ΔF1"].abs()) == sorted(table["ΔF1"].abs(), reverse=True)
     assert [*unexplained(shown.at.main)] == []
     assert "B is " in shown.downloads["ragfilter-compare.html"]()
-    # Sides the other way round win and lose the other way round.
+    # With the sides swapped, wins and losses are swapped.
     shown.press("sides-swap")
     assert (_count(shown, "B better"), _count(shown, "B worse")) == (worse, better)
 
@@ -182,7 +182,7 @@ def test_a_vote_on_the_two_answers_is_counted_and_changed(page: Callable[..., An
     assert any("This pair: 1 vote, 1 for B." in text for text in shown.html)
     shown.press("prefer-compare-neither")
     assert any("This pair: 1 vote, 1 both poor." in text for text in shown.html)
-    # The same two contexts on Inspect, the other way round.
+    # The same two contexts on Inspect, with the sides swapped.
     shown.at.switch_page("pages/inspect.py")
     shown.run()
     assert any("This pair: 1 vote, 1 both poor." in text for text in shown.html)

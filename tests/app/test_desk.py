@@ -1,4 +1,4 @@
-"""The desk: limits named, changes tried and taken back, links and files that hold all."""
+"""The desk: limits named, changes tried and reverted, links and files that hold everything."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def test_a_dropped_chunk_is_brought_back_by_a_button_and_undo_drops_it_again(
 ) -> None:
     link = {"profile": "full", "q": CLERIC, "cutoff.max_results": "40"}
     page = open_page(link | {"panel": "Chunk", "chunk": MATRIX, "filter": "cleric matrix"})
-    # What decides stands first beside the curve, and then what a larger k does not get past.
+    # The deciding limit comes first next to the curve, then what a larger k does not get past.
     said = next(text for text in page.html if text.startswith("Relative offset"))
     limit = "limited by Background share = 0.800 (quality)"
     assert f"k) = 40 (cutoff) is not reached: 9 chunks came in, {limit}" in said
-    # What the link was copied with is there, and in the next link too.
+    # What was open when the link was copied is open, and in the next link too.
     assert page.at.session_state["panel"] == "Chunk"
     assert 0 < len(page.titles) < 100
     wanted = {"chunk": MATRIX, "panel": "Chunk", "filter": "cleric matrix"}
@@ -62,7 +62,7 @@ def test_a_settings_file_is_taken_whole_or_not_at_all(open_page: Callable[..., A
     assert "bad.toml, line 3" in page.errors[0].replace("\\", "")
     page.press("undo")
     assert page.changes == {"cutoff.max_results": 7}
-    # A file that names no profile changes the present one.
+    # A file that names no profile changes the current one.
     none = b"[cutoff]\nmax_results = 4\n"
     page.at.file_uploader(key="settings-file").set_value(("none.toml", none, "application/toml"))
     page.run()
@@ -93,7 +93,7 @@ def test_settings_saved_under_a_name_are_loaded_and_forgotten(
     assert other.at.session_state["profile"] == "full"
     other.press("delete-saved")
     assert other.at.button(key="load-saved").disabled
-    # What was deleted meanwhile is told, and nothing is lost.
+    # Settings deleted in the meantime are reported, and nothing is lost.
     page.press("load-saved")
     assert "No settings are saved under" in page.errors[0]
 
@@ -122,8 +122,8 @@ def test_what_an_interrupted_run_wrote_is_written_again(
     twin = key("cutoff.max_results")
     assert page.at.slider(key=twin).proto.set_value is False
     with monkeypatch.context() as patched:
-        # As if the reader had done something else before the page came to its end: Streamlit then
-        # drops what it has not sent yet.
+        # As if the user had done something else before the run was complete: Streamlit then drops
+        # what it has not sent yet.
         patched.setattr(stage, "finish", lambda *_: st.stop())
         page.at.slider(key=key("cutoff.max_results", VIEW)).set_value(7)
         page.run()

@@ -1,5 +1,5 @@
-"""The LLM drafts a rule for the open chunk: it fills the editor, is saved by nobody, loses nothing,
-and where it fails the page says why. The endpoint is a real server on loopback."""
+"""The LLM drafts a rule for the open chunk: it fills the editor, is not saved by itself, and loses
+nothing; if it fails, the page says why. The endpoint is a real server on loopback."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def page(
     monkeypatch: pytest.MonkeyPatch,
     timeout_s: float,
 ) -> Iterator[Any]:
-    """The page with an LLM, on the matrix for armor class 7; stored edits are taken back."""
+    """The page with an LLM, on the matrix for armor class 7; stored edits are reverted."""
     monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
     monkeypatch.setenv("OPENAI_MODEL", "small-model")
     monkeypatch.setenv("RAGFILTER_ANSWER_TIMEOUT_S", str(timeout_s))
@@ -170,7 +170,7 @@ def test_what_was_typed_is_not_lost_by_drafting(page: Any, endpoint: Server) -> 
     endpoint.behave = says(OTHER)
     page.press("rule-draft")
     assert json.loads(editor(page)) == json.loads(OTHER)
-    # Two texts stand aside: first the earlier draft, then what was typed.
+    # Two texts are set aside: first the earlier draft, then what was typed.
     assert page.at.button(key="rule-swap").label == "Back to the draft"
     page.press("rule-swap")
     assert json.loads(editor(page)) == json.loads(GOOD)
@@ -200,7 +200,7 @@ def test_a_fault_leaves_the_text_and_says_why(
     assert editor(page) == MINE
     assert "This question passes the rule" in told(page)
     assert len(page.kept) == 15
-    # And the next request may succeed.
+    # The next request may succeed.
     endpoint.behave = says(GOOD)
     patiently()
     page.press("rule-draft")

@@ -1,6 +1,6 @@
 """An LLM drafts rules for a selection on the Rules page. The endpoint is a real server on loopback.
 
-Its answers: 7 and 3 tokens a call, at 100 and 200 a thousand.
+Each answer has 7 and 3 tokens, at prices of 100 and 200 per thousand.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def endpoint(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 
 @pytest.fixture
 def page(open_page: Callable[..., Any], workspace: Path, endpoint: Server) -> Iterator[Any]:
-    """The Suggest part over the chunks about dragons; drafts and rules are taken back."""
+    """The Suggest part for the chunks about dragons; drafts and rules are reverted."""
     page = drafts_of(open_page(workspace=workspace), "dragon")
     before = rules()
     yield page
@@ -137,7 +137,8 @@ def test_the_cost_is_told_first_and_drafts_are_accepted_as_one_step(
     sure = [i for i, doubts in enumerate(found["doubts"]) if not doubts]
     assert 0 < len(sure) < n
     assert page.at.button(key="suggest-accept").label.startswith(f"Accept {len(sure)} rule")
-    # The same rule on every chunk loses what labelled questions need: that asks once more.
+    # The same rule on every chunk loses chunks that labelled questions need, so a confirmation is
+    # required.
     assert page.at.button(key="suggest-accept").disabled
     page.at.checkbox(key="suggest-sure").check()
     page.run().press("suggest-accept")
@@ -181,7 +182,7 @@ def test_a_run_is_paused_and_goes_on(page: Any, endpoint: Server) -> None:
 
 
 def test_after_a_crash_the_page_offers_to_go_on(page: Any, endpoint: Server) -> None:
-    """What a killed process leaves behind: the drafts that were kept, and the chunks that wait."""
+    """What a killed process leaves behind: the stored drafts, and the queued chunks."""
     book = DraftBook(bench().workspace.database_url)
     ids = [i for i in rules() if "dragon" in i][:3]
     book.want("demo", ids)
@@ -216,7 +217,7 @@ def test_a_chunk_that_the_user_may_not_see_is_neither_sent_nor_told_of(
     page = drafts_of(open_page(link, workspace=workspace), "treasure")
     chunk = bench().collection("demo").chunks([SECRET])[SECRET]
     assert not page.at.session_state["user"].sees(chunk)
-    # An operator sees it in the table; it is not sent all the same.
+    # An operator sees it in the table, but it is still not sent.
     page.at.session_state["operator"] = True
     page.run()
     bench().drafts.want("demo", [SECRET])
@@ -225,7 +226,7 @@ def test_a_chunk_that_the_user_may_not_see_is_neither_sent_nor_told_of(
     if "drafts-begin" in page.buttons:
         drafted(page.press("drafts-begin"))
     assert chunk.title not in asked(endpoint)
-    # Nor does it count to somebody who goes on with what an operator queued.
+    # Nor does it count for somebody who continues what an operator queued.
     page.at.session_state["operator"] = False
     bench().drafts.forget("demo", list(rules()))
     bench().drafts.want("demo", [SECRET, "monster-troll"])

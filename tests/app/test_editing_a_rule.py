@@ -1,4 +1,4 @@
-"""The rule editor on the page: check, preview, save, undo, redo; nothing typed is lost."""
+"""The rule editor on the page: check, preview, save, undo, redo; typed text is never lost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FAILS = '{"contain": "wizard"}'
 
 @pytest.fixture(scope="module")
 def workspace(copy_demo: Callable[[], Path]) -> Path:
-    """One copy for this file: the bench stays open, and every test takes its edits back."""
+    """One copy for this file: the workbench stays open, and every test reverts its edits."""
     return copy_demo()
 
 
@@ -58,7 +58,7 @@ def write(page: Any, text: str) -> Any:
 
 
 def through(page: Any, button: str) -> Any:
-    """Press a button of the editor, and once more where that is asked for."""
+    """Press a button of the editor, and confirm if required."""
     page.press(button)
     return page.press("rule-confirm") if "rule-confirm" in page.buttons else page
 
@@ -168,7 +168,7 @@ def test_an_undo_that_would_lose_what_is_labelled_asks_too(page: Any) -> None:
     page.run().press("rule-undo")
     assert "Not undone yet." in told(page)
     assert stored(MATRIX) == good
-    # Whoever types has let it be.
+    # Typing cancels the confirmation.
     write(page, PASSES)
     assert "rule-confirm" not in page.buttons
     page.press("rule-discard").press("rule-undo").press("rule-confirm")
@@ -183,7 +183,7 @@ def test_no_labelled_question_is_searched_to_save_a_rule(page: Any, calls: Count
     through(write(page, PASSES), "rule-save")
     assert OTHER in page.kept
     through(through(page, "rule-undo"), "rule-redo")
-    # Nor is the open one: what was found for it is replayed.
+    # Nor is the current question searched again: its hits are replayed.
     assert calls["ChromaCollection.nearest"] == 0
     assert len(resources.open_resources().labelled) == 0
 
@@ -239,7 +239,7 @@ def test_a_chunk_without_a_rule_gets_a_valid_template(page: Any) -> None:
 
 
 def test_a_chunk_beside_others_with_rules_begins_with_theirs(page: Any) -> None:
-    """An attack matrix that lost its rule gets it back from those of other armor classes."""
+    """An attack matrix that lost its rule gets it back from those for other armor classes."""
     handwritten = stored(OTHER)
     through(write(page, ""), "rule-save")
     assert stored(OTHER) is None

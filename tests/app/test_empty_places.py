@@ -1,4 +1,4 @@
-"""Places with nothing in them say what would fill them; a locked workspace says who holds it."""
+"""Empty places say what would fill them; a locked workspace says who holds it."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_nothing_kept_says_who_dropped_the_last_and_one_click_relaxes_it(
     assert page.strip.startswith("0 kept of 200 retrieved")
     assert "Nothing in this collection matches the query well enough." in page.strip
     assert any(re.search(r"quality dropped the last \d+ chunks", text) for text in page.html)
-    # The best of them is nowhere near: nothing is offered that would let in noise.
+    # Even the best is far away, so nothing that would let in noise is offered.
     assert any("far below the rerank threshold of 0.300" in text for text in page.html)
     assert "relax" not in page.buttons
     page.select("quality.reranker", "none")

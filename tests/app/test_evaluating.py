@@ -1,4 +1,4 @@
-"""The Evaluate page on the demo: a run over a few labelled questions, read in every view."""
+"""The Evaluate page on the demo: a run over a few labelled questions, in every view."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def place(copy_demo: Callable[[], Path]) -> Path:
 
 @pytest.fixture
 def page(open_page: Callable[..., Any], place: Path) -> Any:
-    """The Evaluate page, with the query set few: questions of the demo with their labels."""
+    """The Evaluate page with the query set few: questions of the demo with their labels."""
     page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place)
     book = resources.open_resources().bench.labels
     if "few" not in book.sets("demo"):
@@ -127,7 +127,7 @@ def test_a_stopped_run_says_how_far_it_came_and_goes_on(
     first = threading.Event()
 
     def one(*args: Any, **named: Any) -> Iterator[Any]:
-        """Measures for real, and is stopped after the first question."""
+        """Really measures, and is stopped after the first question."""
         for record in measure(*args, **named):
             yield record
             if not first.is_set():

@@ -1,4 +1,4 @@
-"""Every control says what it does: by its label's help, or by a question mark beside it."""
+"""Every control is explained by its label's help, or by a question mark next to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ PARTS = ("Text", "Rule", "References")
 
 
 def unexplained(block: Any) -> Iterator[str]:
-    """The controls of `block` without help: none of their own that is shown, none beside them."""
+    """The controls in `block` without help, either their own visible help or a hint next to
+    them."""
     inside = list(block.children.values())
     hinted = any(getattr(getattr(one, "proto", None), "help", "")
                  for one in inside if one.type == "markdown")  # fmt: skip

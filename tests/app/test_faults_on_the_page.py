@@ -1,5 +1,5 @@
-"""Every way in which an endpoint fails, on the page: told in words, with a fallback, and the
-rest of the page as it was. The endpoint is a real server on loopback."""
+"""Every way in which an endpoint fails, on the page: reported in words, with a fallback, and the
+rest of the page unchanged. The endpoint is a real server on loopback."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def open_failing(
     monkeypatch: pytest.MonkeyPatch,
     dead_url: str,
 ) -> Callable[..., Any]:
-    """Opens the page with an endpoint that fails in this way. Each has a model name of its own, so
-    that nothing is remembered from another."""
+    """Opens the page with an endpoint that fails in this way. Each has its own model name, so that
+    nothing is cached from another."""
 
     def open_(fault: str, link: dict[str, str]) -> Any:
         endpoint.behave = FAULTS.get(fault, well)
@@ -65,7 +65,7 @@ def answers(page: Any) -> str:
 
 
 def stands(page: Any) -> bool:
-    """The rest of the page: headline, curve, table, the layers' controls."""
+    """Check the rest of the page: headline, curve, table, the layers' controls."""
     return (
         "of 200 retrieved" in page.strip
         and len(page.at.dataframe[0].value) == 200
@@ -84,7 +84,7 @@ def test_an_answer_that_fails(
     page = open_failing(fault, LINK)
     assert page.kept == KEPT
     page.press("answer")
-    # Both columns, and the extractive answers in their place.
+    # Both columns, with extractive answers instead.
     for words in TOLD[fault]:
         assert words in told(page)
     assert told(page).count(INSTEAD) == 2
@@ -95,7 +95,7 @@ def test_an_answer_that_fails(
     assert "cite-filtered-1" in page.buttons
     assert page.kept == KEPT
     assert stands(page)
-    # A slider goes on working, and coming back shows the same, without another call.
+    # A slider still works, and moving it back shows the same without another call.
     calls = len(endpoint.asked)
     page.slide("cutoff.max_results", 2).slide("cutoff.max_results", 5)
     assert TOLD[fault][0] in told(page)
@@ -122,14 +122,14 @@ def test_a_judge_that_fails(
     assert len(before) == 4
     page.press("need-judge")
     assert page.kept == before
-    # The judge's own table stands beside that of the hits.
+    # The judge's own table is next to that of the hits.
     (table,) = (t.value for t in page.at.dataframe if "outcome" in t.value)
     assert [words[0] for words in table["outcome"][:4]] == ["■ fallback"] * 4
     assert all("the judge failed" in reason for reason in table["reason"][:4])
     for words in TOLD[fault]:
         assert words in told(page)
     assert len(table) == 200
-    # The unfiltered search is as it was, and the judge may be asked again.
+    # The unfiltered search is unchanged, and the judge can be asked again.
     page.choose("panel-box", "Prompt").choose("prompt-side", "unfiltered")
     assert "5 chunks" in told(page)
     assert "need-judge" in page.buttons

@@ -1,4 +1,4 @@
-"""Inspect's table picks chunks by the state of their rule, and the link holds the choice."""
+"""Inspect's table filters chunks by the state of their rule, and the link includes the choice."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_table_finds_rules_by_their_state(
     assert found["none"] == [i for i in every if not catalogue[i].rule]
     assert all(checks.state(catalogue[i]) == "valid" for i in found["valid"])
     assert sorted(i for ids in found.values() for i in ids) == sorted(every)
-    # With words, both must hold.
+    # With words, both conditions must hold.
     page.at.text_input(key="filter").set_value("armor class 3")
     narrowed = page.run().ids
     assert narrowed

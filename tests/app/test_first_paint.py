@@ -1,4 +1,4 @@
-"""The first paint of the page loads what it draws, and nothing of the other pages."""
+"""The first paint of the page imports what it draws, and nothing of other pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from waiting import PROCESS_S
 ROOT = Path(__file__).resolve().parents[2]
 
 OTHERS = (
-    # Other pages, and panels that a result opens.
+    # Other pages, and panels that need a result.
     "ragfilter.cli", "ragfilter.evaluate", "ragfilter.filter", "ragfilter.integrations",
     "ragfilter.publish", "ragfilter.result", "ragfilter.ui.collections", "ragfilter.ui.compare",
     "ragfilter.ui.curve", "ragfilter.ui.evaluate", "ragfilter.ui.main.stage",

@@ -1,4 +1,4 @@
-"""One quiet line says where thresholds in force were fitted to something else."""
+"""One muted line says that current thresholds were fitted to something else."""
 
 from __future__ import annotations
 

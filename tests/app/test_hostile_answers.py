@@ -1,4 +1,4 @@
-"""Answers that would break a page are shown, and break it for nobody."""
+"""Answers that could break a page are shown without breaking it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JUDGED = LINK | {"cutoff.enabled": "false", "judge.enabled": "true", "judge.max_
 
 
 def split(*pieces: str) -> Behave:
-    """Answers in these pieces."""
+    """An endpoint that answers in these pieces."""
 
     def behave(handler: Handler, body: dict[str, Any]) -> None:
         handler.start()
@@ -39,7 +39,7 @@ def endpoint() -> Iterator[Server]:
 def open_with(
     open_page: Callable[..., Any], endpoint: Server, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Any]:
-    """Opens the page with an endpoint that answers so; each `name` has answers of its own."""
+    """Opens the page with an endpoint that answers like this; each `name` has its own answers."""
 
     def open_(behave: Behave, name: str, link: dict[str, str]) -> Any:
         endpoint.behave = behave

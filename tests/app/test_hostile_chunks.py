@@ -1,4 +1,4 @@
-"""Text from outside is shown as text, wherever it stands on the Inspect page."""
+"""Text from outside is shown as text everywhere on the Inspect page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened_in_all_parts(page: Any) -> Iterator[Any]:
-    """The page with each panel, with each chunk, and with one of them in each of its parts."""
+    """The page with each panel, with each chunk, and with one chunk in each of its parts."""
     yield page
     for panel in PANELS:
         yield page.choose("panel-box", panel)

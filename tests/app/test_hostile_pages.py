@@ -1,4 +1,4 @@
-"""Text from outside is shown as text on every page but Inspect, which has a file of its own."""
+"""Text from outside is shown as text on every page except Inspect, which has its own file."""
 
 from __future__ import annotations
 

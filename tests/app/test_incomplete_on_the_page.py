@@ -1,4 +1,4 @@
-"""The page says above a result that chunks may be missing from it, and refuses what is withheld."""
+"""The page warns above a result that chunks may be missing, and rejects a withheld collection."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def killed_rebuild(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.fixture
 def folder(whole: Path, tmp_path: Path) -> Path:
-    """A copy of the complete workspace, to be changed."""
+    """A copy of the complete workspace that may be changed."""
     return Path(shutil.copytree(whole, tmp_path / "ws"))
 
 
 @pytest.fixture
 def interrupted(killed_rebuild: Path, tmp_path: Path) -> Path:
-    """A copy of the interrupted workspace, to be changed."""
+    """A copy of the interrupted workspace that may be changed."""
     return Path(shutil.copytree(killed_rebuild, tmp_path / "ws"))
 
 

@@ -1,4 +1,4 @@
-"""The LLM judge on the page, from the price on the button to the verdicts, on a real endpoint."""
+"""The LLM judge on the page, from the price on the button to the verdicts, with a real endpoint."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def facts(page: Any) -> dict[str, str]:
 
 
 def verdicts(page: Any) -> dict[str, tuple[str, str]]:
-    """Chunk as shown → (verdict, where it came from), of the judge's panel."""
+    """Chunk as shown → (verdict, where it came from), in the judge's panel."""
     table = next(frame.value for frame in page.at.dataframe if "verdict" in frame.value)
     came = table["came from"] if "came from" in table else [""] * len(table)
     return {
@@ -90,7 +90,7 @@ def test_nothing_is_asked_before_the_button_and_the_button_tells_the_price(
 ) -> None:
     page, server = judged_by(capable)
     assert "LLM judge not asked yet" in page.strip
-    # Meanwhile as many stay as without a judge, though more wait.
+    # Meanwhile as many stay as without a judge, although more are waiting.
     assert len(page.kept) == 25
     label = page.at.button(key="need-judge").label
     assert label.startswith("Ask the LLM about 40 chunks · ~")
@@ -172,7 +172,7 @@ def test_the_question_of_the_source_document(judged_by: Callable[..., Any]) -> N
     assert kept >= SCHEMAS
     assert {row["id"] for row in page.rows if row["outcome"] == "kept"} <= RELEVANT
 
-    # The panel of the judge is open, with its figures and what it said.
+    # The judge's panel is open, with its figures and what it said.
     brought = [row for row in page.rows if row["outcome"] == "expanded"]
     told = facts(page)
     assert told["Candidates"] == "40"
@@ -192,7 +192,8 @@ def test_the_question_of_the_source_document(judged_by: Callable[..., Any]) -> N
     assert any("Prompt and reply" in e.label for e in page.at.expander)
     assert '"decisions"' in "".join(code.value for code in page.at.code)
 
-    # A slider that asks about fewer chunks makes it a new question; back again, the answer stands.
+    # A slider that asks about fewer chunks makes it a new question; moved back, the answer is
+    # cached.
     page.slide("judge.min_relevance", 0.6)
     assert "not asked yet" in page.strip
     assert len(server.asked) == 1
@@ -202,7 +203,7 @@ def test_the_question_of_the_source_document(judged_by: Callable[..., Any]) -> N
     page.slide("judge.min_relevance", 0.3)
     assert len(server.asked) == 2
     assert set(page.kept) == kept
-    # A wider pool is another one; what the LLM said of the same prompt comes with the question.
+    # A larger pool is a different one; the LLM's answers to the same prompt come with the question.
     page.slide("retrieval.pool_size", 250).press("gather-again")
     assert len(server.asked) == 2
     assert set(page.kept) == kept

@@ -1,4 +1,4 @@
-"""Marks on the chunk panel: the next unlabelled chunk opens, undo takes back, blind hides rank."""
+"""Labels in the chunk panel: the next unlabelled chunk opens, undo reverts, blind hides rank."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_mark_opens_the_next_chunk_beside_the_cut_and_undo_comes_back(page: An
 def test_beside_the_cut_is_what_stood_there_when_it_was_made(
     open_page: Callable[..., Any], copy_demo: Callable[[], Path]
 ) -> None:
-    """Shared words and pins change the order, so that it is not that of the ranks."""
+    """Shared words and pins change the order, so it is not the order of the ranks."""
     asked = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
     page = open_page(LINK | {"q": asked, "profile": "full"}, workspace=copy_demo())
     backends = resources.open_resources().bench.backends("demo")
@@ -144,10 +144,10 @@ def test_ten_labels_and_more_are_taken_back_one_by_one(page: Any) -> None:
 
 def test_the_queue_opens_by_a_button_and_says_when_it_is_empty(page: Any) -> None:
     page.choose("panel-box", "Chunk").press("mark-next")
-    # The last kept chunk stands beside the cut.
+    # The last kept chunk is next to the cut.
     last = page.kept[-1]
     assert page.at.session_state["chunk"] == last
-    # Of what the queue goes down to only this one is left.
+    # Of the chunks that the queue covers, only this one is left.
     first = [i for i in page.ids[:QUEUE] if i != last]
     book = resources.open_resources().bench.labels
     book.mark("demo", QUESTION, first, 0, who="ann")
@@ -172,7 +172,7 @@ def test_labellers_who_disagree_are_shown_and_blind_ones_see_their_own_labels(pa
     assert not any("ann:" in text for text in page.html)
     assert any("Hidden while you label blind" in text for text in page.html)
     assert not page.at.dataframe
-    # Elsewhere nothing is told either, and Blind can be switched off there.
+    # Elsewhere nothing is revealed either, and Blind can be switched off there.
     kept = sum("kept have no label" in text for text in page.html)
     assert not kept
     for panel in ("Answer", "Prompt", "Debug"):
@@ -184,7 +184,7 @@ def test_labellers_who_disagree_are_shown_and_blind_ones_see_their_own_labels(pa
 
 
 def tick(page: Any, *rows: int) -> None:
-    """What ticking rows of the table does; the browser test does the clicking."""
+    """Do what ticking rows of the table does; the browser test does the clicking."""
     shown = [i for i in page.ids if page.at.text_input(key="filter").value in i]
     page.at.session_state["ticked"] = QUESTION, [shown[row] for row in rows]
     page.run()

@@ -1,4 +1,4 @@
-"""The address bar holds question and settings: opened in a new session it shows the same."""
+"""The address bar holds question and settings: a new session shows the same."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def test_a_link_brings_back_what_was_shared(open_page: Callable[..., Any]) -> No
     assert second.at.toggle(key=key("clearance.enabled")).value is True
     assert second.at.slider(key=LEVEL).value == 2
     assert second.at.multiselect(key=DEPARTMENTS).value == ["referee & co=1", "ops"]
-    # The first was gathered before the clearance was known; the second holds more that is visible.
+    # The first was gathered before the clearance was known; the second has more visible chunks.
     assert second.strip.partition("kept")[0] == first.strip.partition("kept")[0]
-    # What the switched-on quality layer lacks is fetched nowhere but by its button.
+    # What the newly enabled quality layer lacks is only fetched by its button.
     assert "need-rerank" in second.buttons
     first.press("need-rerank")
     scored = dict(first.at.query_params)
@@ -86,7 +86,7 @@ def test_what_a_link_gets_wrong_is_named_in_one_message_and_the_rest_is_used(
     assert [words for words in named if words not in said] == []
     assert page.changes == {"cutoff.max_results": 3}
     assert page.kept == ["monster-owlbear", "monster-owlbear-lair", "monster-owl"]
-    # What was refused leaves the address bar, and the message is said once.
+    # Rejected values leave the address bar, and the message is shown once.
     assert page.at.query_params == good | {"collection": "demo"}
     assert page.run().warnings == []
 
@@ -141,7 +141,7 @@ def test_the_environment_is_where_every_profile_begins(
     assert page.changes == {**ours, "cutoff.max_results": 4}
     assert "differ from it: 1." in page.at.button(key="reset").help
     assert page.press("reset").changes == ours
-    # A link that names a profile says all by itself.
+    # A link that names a profile is self-contained.
     assert open_page({"profile": "adaptive-gap"}).changes == {}
 
 
@@ -165,7 +165,7 @@ def test_a_copied_link_holds_chosen_ranks_and_the_operator_s_view(
     assert page.at.session_state["operator"] is True
     assert page.at.button_group(key="view-as").value == "Operator"
     assert (page.link["places"], page.link["view"]) == ("3-20", "operator")
-    # What is no stretch of ranks, and no view, is left out.
+    # Invalid ranges and views are ignored.
     odd = open_page(asked | {"places": "20-3", "view": "nobody"})
     assert (odd.at.session_state["zoom"], odd.at.session_state["operator"]) == (None, False)
     assert {"places", "view"}.isdisjoint(odd.link)

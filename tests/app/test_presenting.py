@@ -1,4 +1,4 @@
-"""Present mode: the question, plain sentences, what fell step by step, and both answers."""
+"""Present mode: the question, plain sentences, what was dropped step by step, and both answers."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_only_the_unfiltered_answer_is_marked(open_page: Callable[..., Any]) -> 
     marked = [body.count("class=rf-only") for body in used]
     assert marked == [0, 13]
     assert "Marked: what only this side used, 13 passages." in used[1]
-    # Each side quotes what it rests on; the wrong armor class stands on one side alone.
+    # Each side quotes its sources; the wrong armor class is on one side only.
     quotes = [text.value for text in page.at.markdown if "ATTACK MATRIX" in text.value]
     assert sum("Armor Class 6" in quote for quote in quotes) == 2
     assert sum("Armor Class 7" in quote for quote in quotes) == 1

@@ -1,4 +1,4 @@
-"""The Rules page: the table of all chunks, the editor beside it, what a change would do."""
+"""The Rules page: the table of all chunks, the editor next to it, the effect of a change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HALF = '{"contain_one_of":[["cleric"],["armor class 6"]]}'
 
 @pytest.fixture(scope="module")
 def workspace(copy_demo: Callable[[], Path]) -> Path:
-    """One copy for this file; tests take their edits back or edit chunks of their own."""
+    """One copy for this file; tests revert their edits or edit chunks of their own."""
     return copy_demo()
 
 
@@ -180,7 +180,7 @@ def test_what_was_labelled_in_the_workspace_counts_beside_the_demos_own(
     bench.labels.add("demo", [(f"What is said of {lone.title}?", lone.id, 2)], who="curator")
     assert "loses relevant" in told(settled(page.run()))
     bench.labels.add("demo", [(f"What is said of {lone.title}?", lone.id, 0)], who="curator")
-    # At once: the question was gathered before.
+    # Immediately, because the question was gathered before.
     assert "loses relevant" not in told(page.run())
     assert "zebra" in page.at.text_area(key="rule-editor").value
 
@@ -197,7 +197,7 @@ def test_what_is_not_known_to_lose_nothing_asks_once_more(
     page = open_rules(open_page(workspace=copy_demo()))
     open_chunk(page, MATRIX)
     write(page, '{"contain":"wizard"}')
-    # Other sessions' collections have pushed this one's questions out.
+    # Collections of other sessions have evicted this one's questions.
     shelf = resources.open_resources().labelled
     for other in range(4):
         shelf.put(other, background.start(lambda job: None))
@@ -236,7 +236,7 @@ def test_what_is_stored_while_one_types_is_not_overwritten(
     edits.save(store, bench.journal, chunk_id="monster-beholder", rule='{"contain":"theirs"}',
                expected=None, who="test")  # fmt: skip
     type_on(page, typed)
-    # What came in from elsewhere takes nothing back from who types.
+    # Changes from elsewhere do not revert what somebody types.
     assert page.at.text_area(key="rule-editor").value == ""
     write(page, typed).press("rule-save")
     assert "yours is still in the editor" in told(page)
@@ -341,7 +341,7 @@ def test_every_diff_of_a_bulk_change_can_be_looked_at(page: Any) -> None:
         page.run()
         seen += diffs()
     assert len({*seen}) == len(seen) == total > 40
-    # Fewer changes are shown from a page that they have.
+    # Fewer changes are shown, starting from a page that exists.
     page.at.multiselect(key="bulk-left-out").set_value(
         list(page.at.multiselect(key="bulk-left-out").options)[1:]
     )
@@ -383,7 +383,8 @@ def test_a_family_is_proposed_accepted_and_edited_first(page: Any) -> None:
     assert len(frame) == 21
     assert set(frame["now"]) == {"another rule"}
     assert frame["value"][0].startswith("armor class ")
-    # The row of the matrix: of every proposal, or of those whose chunk no question retrieves, none.
+    # The row of the matrix for every proposal; empty for proposals whose chunk no question
+    # retrieves.
     figures = frame[["blocks", "passes", "overlap", "ΔF1 without", "Δrecall without"]]
     assert (figures.notna().all(axis=1) | figures.isna().all(axis=1)).all()
     assert figures["overlap"].notna().any()
@@ -428,11 +429,11 @@ def test_the_table_shows_what_rules_do_and_what_harms_first(page: Any) -> None:
     settled(page.press("rules-measure"))
     frame = rules_frame(page)
     ruled = frame[frame["blocks"].notna()]
-    # What tells less stands behind what a chunk is known by.
+    # Less distinctive columns come after what identifies a chunk.
     assert list(frame)[-5:] == ["queries", "passes", "precision", "Δrecall without", "fires"]
     assert (ruled["queries"] <= ruled["blocks"] + ruled["passes"]).all()
     assert set(ruled["fires"]) <= {"never", "sometimes", "always"}
-    # Without figures the first page is all chunks without a rule.
+    # Without figures, the first page has only chunks without a rule.
     assert len(ruled)
     assert ((ruled["ΔF1 without"] > 0) | (ruled["conflicts"] > 0)).all()
 
@@ -459,7 +460,7 @@ def test_findings_are_listed_and_mended_by_kind(page: Any) -> None:
 
 def test_mends_read_the_texts_as_the_editor_does(page: Any) -> None:
     store = resources.open_resources().bench.collection("demo")
-    # That 10 is an armor class, the text alone tells.
+    # Only the text says that 10 is an armor class.
     store.set_rule("the-monk", '{"contain":"ac 10"}')
     page.at.text_input(key="rules-text").set_value("the-monk")
     settled(choose_part(page, "Bulk").choose("bulk-kind", "Mend findings"))
@@ -531,7 +532,7 @@ def test_the_tester_shows_which_rules_pass_which_block_and_which_never_act(page:
     assert (found["block"]["blocks"] > 0).all()
     assert (found["never act"]["blocks"] == 0).all()
     assert len(found["block"]) + len(found["never act"]) == 123
-    # What was chosen stays when the counts are others.
+    # The choice stays when the counts change.
     page.choose("tester-shown", "pass")
     page.at.text_area(key="tester-text").set_value("nothing at all")
     page.run()
@@ -650,7 +651,7 @@ def test_only_the_export_of_one_who_sees_everything_counts(
         journal = resources.open_resources().bench.journal
         enter(journal, MATRIX)
         choose_part(page, "Files")
-        # What is edited after the file was made is not in it.
+        # Edits made after the file was generated are not in it.
         enter(journal, "monster-beholder")
         page.at.download_button(key="files-jsonl").click()
         page.run()

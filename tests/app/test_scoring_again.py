@@ -1,4 +1,4 @@
-"""A reranker that was too slow once: told on the page, and tried again by its button only."""
+"""A reranker that timed out once: reported on the page, and only tried again by its button."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINK = {"profile": "adaptive-retrieval", "quality.mode": "always",
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """While it is not set, a reranker hangs."""
+    """Until this event is set, a reranker hangs."""
     over = threading.Event()
     score = LateInteraction.score
 
@@ -43,7 +43,7 @@ def test_scores_that_came_too_late_can_be_asked_for_again(
     slow.set()
     for each in (page, other.run()):
         assert each.at.button(key="need-rerank").label.startswith("Score again: ")
-    # More time is no call: a slider asks nobody.
+    # More time causes no call: a slider asks nobody.
     calls.clear()
     page.slide("quality.reranker_timeout_ms", 60_000)
     assert not calls
@@ -62,7 +62,7 @@ def test_a_reranker_that_cannot_be_had_is_not_offered_again(open_page: Callable[
     for part in ("The reranker cross\\_encoder failed", "Not on this machine", "hf download",
                  "Then ask the question again."):  # fmt: skip
         assert part in told[0]
-    # Another one can be had, and only its scores are shown.
+    # Another one is available, and only its scores are shown.
     page.at.selectbox(key="set-quality-reranker").set_value("late_interaction")
     page.run().press("need-rerank")
     assert not page.at.warning

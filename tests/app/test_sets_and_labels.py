@@ -1,5 +1,5 @@
 """Questions and labels on Evaluate: sets edited, imported, removed; disagreements; an LLM's labels
-after their cost."""
+after their estimated cost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def place(copy_demo: Callable[[], Path]) -> Path:
 
 @pytest.fixture
 def page(open_page: Callable[..., Any], place: Path) -> Any:
-    """Questions and labels of the set mine, on the Evaluate page."""
+    """The questions and labels of the set mine, on the Evaluate page."""
     page = open_page({"collection": "demo", "profile": "adaptive-gap"}, workspace=place)
     book().put_set("demo", "mine", MINE)
     page.at.switch_page("pages/evaluate.py")

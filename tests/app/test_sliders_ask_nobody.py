@@ -1,4 +1,4 @@
-"""Moving any slider on a gathered question asks neither store nor model: counted at the ports."""
+"""Moving any slider on a gathered question calls neither store nor model: calls are counted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SETUPS = {
 
 
 def move(page: Any, slider: str, share: float) -> None:
-    """Move a slider to `share` of its way, or else to near its beginning, and back again, so that
+    """Move a slider to `share` of its range, or to near its beginning, and back again, so that
     every slider is tried on the result of the question."""
     widget = page.at.slider(key=slider)
     before = widget.value
@@ -49,7 +49,7 @@ def move(page: Any, slider: str, share: float) -> None:
 
 
 def zoom(page: Any) -> None:
-    """Show one rank less on the curve."""
+    """Show one rank fewer on the curve."""
     (widget,) = (slider for slider in page.at.slider if isinstance(slider.value, tuple))
     low, high = widget.value
     widget.set_value((low, high - 1))
@@ -72,7 +72,7 @@ def test_no_slider_asks_store_or_model(
     sliders = sorted(s.key for s in page.at.slider if not isinstance(s.value, tuple))
     assert len(sliders) > 5
     calls.clear()
-    # Every panel beside a sixth of the sliders, another sixth in every setup.
+    # Every panel next to a sixth of the sliders, another sixth in every setup.
     first = [*SETUPS].index(setup)
     for turn, panel in enumerate(PANELS):
         page.choose("panel-box", panel)

@@ -69,7 +69,7 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.Mo
     page.press("suggest")
     said = next(text for text in page.html if "6 questions, 5-fold cross-validation" in text)
     assert "have no label: F1 is" in said
-    # What the click on the map put in force is the best there is, on so few questions.
+    # The place set by the click on the map is the best there is, on so few questions.
     assert any("These settings are in force" in text for text in page.html)
     assert page.at.button(key="apply-tuning").disabled
     before = page.changes
@@ -81,7 +81,7 @@ def test_a_map_its_best_place_and_a_suggestion(page: Any, monkeypatch: pytest.Mo
     assert page.changes != before
     assert page.at.button(key="apply-tuning").disabled
     assert len(tuned) == 1
-    # Against what is in force now.
+    # Compared with the current settings.
     page.press("suggest")
     assert [settings.cutoff.strategy for settings in tuned] == ["gap", "otsu"]
     assert [*unexplained(page.at.main)] == []
@@ -99,7 +99,7 @@ def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None
     page.at.selectbox(key="map-y").set_value("")
     page.run().press("map")
     assert "In force: max results (k) 5 " in strip(page)
-    # Neither another figure nor a click on the map replays it again.
+    # Neither another figure nor a click on the map replays it.
     page.at.selectbox(key="map-measure").set_value("recall")
     assert "recall" in strip(page.run())
     page.press("map-best")
@@ -108,7 +108,7 @@ def test_a_map_is_remembered(page: Any, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_map_leaves_out_values_that_exclude_each_other(page: Any) -> None:
-    # The least that is checked has a default above the most in force.
+    # The lowest value checked has a default above the current highest.
     page.at.session_state["changes"] = {
         "quality.enabled": True, "quality.reranker": "none",
         "quality.min_top_k": 1, "quality.max_top_k": 2,
@@ -124,7 +124,7 @@ def test_a_map_leaves_out_values_that_exclude_each_other(page: Any) -> None:
 def test_gathering_and_mapping_are_waited_for_in_one_run(
     page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # On a slow machine each takes longer than the page waits without a word.
+    # On a slow machine each takes longer than the page waits silently.
     monkeypatch.setattr(waiting, "TURN_S", 0.0)
     page.press("map")
     assert "In force: gap threshold 0.1, distance offset 0.4" in strip(page)
@@ -152,7 +152,7 @@ def test_a_map_that_is_stopped_says_so_and_is_begun_again(
         page.at.selectbox(key="map-y").set_value("")
         page.run().press("map")
         assert any("The map was stopped" in text for text in page.html)
-    # It stays so until it is asked for.
+    # It stays so until the map is requested.
     assert any("The map was stopped" in text for text in page.run().html)
     page.press("map")
     assert "In force: gap threshold 0.1" in strip(page)

@@ -1,4 +1,4 @@
-"""A URL that carries credentials: what the page says of it holds none of them."""
+"""A URL with credentials: nothing on the page contains them."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ NEAREST = "secret-treasure-maps"
 
 
 def leaked(text: str) -> set[str]:
-    """The secrets of which the id or a telling part of the title stands in `text`."""
+    """The secrets whose id or distinctive part of the title is in `text`."""
     return {
         i
         for i, title in SECRETS.items()

@@ -1,5 +1,5 @@
-"""What the page tells of its own accord: where a value came from, how far quality looked, and that
-a context may not hold the answer."""
+"""What the page reports by itself: where a value came from, how far quality looked, and that a
+context may not contain the answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_question_that_nothing_answers(
     page = open_page(link)
     shown = "\n".join(page.html)
     assert shown.count("from the variable MIN_TOP_K") == 1
-    # What stands in a closed box is told in front of it.
+    # What is in a closed box is reported in front of it.
     page.at.session_state["more-quality"] = False
     assert "From the environment: MIN_TOP_K." in "\n".join(page.run().html)
     assert "no chunk is good enough; first 4, 6, 8, 10: none" in shown
