@@ -1,4 +1,4 @@
-"""A real HTTP server that speaks the OpenAI protocol on loopback, well and in every way badly.
+"""A real HTTP server on loopback that speaks the OpenAI protocol, correctly or in every wrong way.
 
 The `serve` fixture starts one: ``serve(behave)``. `FAULTS` names a behaviour for each way in which
 an endpoint fails, `LATE` those that only a deadline ends.
@@ -22,7 +22,7 @@ Behave = Callable[["Handler", dict[str, Any]], None]
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers every POST with the server's `behave`; remembers what was asked."""
+    """Answers every POST with the server's `behave`, and remembers the requests."""
 
     server: Server
 
@@ -82,7 +82,7 @@ Serve = Callable[..., Server]
 
 @contextmanager
 def servers() -> Iterator[Serve]:
-    """Starts servers, and stops them all in the end."""
+    """Starts servers, and stops them all at the end."""
     running: list[Server] = []
 
     def start(behave: Behave, port: int = 0) -> Server:
@@ -112,7 +112,8 @@ def well(handler: Handler, body: dict[str, Any]) -> None:
 
 
 def says(*answers: str) -> Behave:
-    """Answers call after call with these texts, the last one for ever; 7 and 3 tokens a call."""
+    """Answers successive calls with these texts, repeating the last one; 7 and 3 tokens per
+    call."""
 
     def behave(handler: Handler, body: dict[str, Any]) -> None:
         text = answers[min(len(handler.server.asked), len(answers)) - 1]
@@ -132,7 +133,7 @@ def error_body(message: str) -> str:
 
 
 def raw(text: bytes) -> Behave:
-    """Sends these bytes in place of an HTTP answer and closes."""
+    """Sends these bytes instead of an HTTP answer, and closes."""
 
     def behave(handler: Handler, body: dict[str, Any]) -> None:
         handler.wfile.write(text)
@@ -191,7 +192,7 @@ def hang_midway(handler: Handler, body: dict[str, Any]) -> None:
 
 
 def drip(what: str) -> Behave:
-    """Sends `what` every 50 ms: every single read succeeds, and there is no end to see."""
+    """Sends `what` every 50 ms: every single read succeeds, and it never ends."""
 
     def behave(handler: Handler, body: dict[str, Any]) -> None:
         handler.start()
@@ -230,7 +231,7 @@ LATE = ("hangs", "hangs midway", "never ends")
 
 
 def deadline(fault: str, short_s: float) -> float:
-    """`short_s` where the endpoint is silent in the end, patience where its answer must arrive."""
+    """`short_s` if the endpoint falls silent, otherwise enough time for its answer to arrive."""
     return short_s if fault in LATE else PATIENT_S
 
 

@@ -1,4 +1,4 @@
-"""Chunks that refer to each other: with a cycle, a secret, a rule, and one that is not there."""
+"""Chunks that refer to each other: with a cycle, a secret, a rule, and a missing chunk."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(place: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Runs a command in the workspace: its exit code, and both outputs."""
+    """Runs a command in the workspace. Returns its exit code and both outputs."""
 
     def run(*args: str) -> tuple[int, str, str]:
         capsys.readouterr()
@@ -129,7 +129,7 @@ def test_an_llms_labels_are_told_apart_and_their_agreement_is_stated(
     mixed, people = json.loads(run(*new, "--with-llm")[1]), json.loads(run(*new)[1])
     assert (mixed["query_set"], people["query_set"]) == ("mine, with LLM labels", "mine")
     assert mixed["labels_version"] != people["labels_version"]
-    # What measures and tunes can count them as well, and says so.
+    # Commands that measure and tune can count them as well, and say so.
     for command in (["eval"], ["gate", "--min", "f1=0"], ["sweep"], ["compare"], ["tune"]):
         own = [*command, "-c", "small", "--queries", "mine", "--json", "-p", "adaptive-gap"]
         (code, mixed, told), (_, people, untold) = run(*own, "--with-llm"), run(*own)
@@ -298,8 +298,8 @@ def test_an_llm_proposes_labels_after_its_cost_is_said(
     assert (code, out, llm.asked) == (0, "The LLM was not called. Add --yes to call it.\n", [])
     assert "3 questions, 9 chunks: 3 calls, about " in err
     made = json.loads(run(*propose, "--yes", "--json")[1])
-    # Each of the three questions finds its labelled chunks among the first three; one chunk of
-    # every answer is left out.
+    # Each of the three questions finds its labelled chunks among the first three; every answer
+    # leaves out one chunk.
     assert (made["labels"], made["failed"], len(llm.asked)) == (6, 0, 3)
     assert made["cost"] > 0
     sent = llm.asked[0]["body"]["messages"][-1]["content"]
@@ -330,7 +330,7 @@ def test_an_llm_that_fails_is_left_alone_after_three_calls(
 
 
 def grade(handler: Handler, body: dict[str, Any]) -> None:
-    """A labeller that knows the labels, and leaves the last chunk out."""
+    """A labeller that knows the labels, and leaves out the last chunk."""
     prompt = body["messages"][-1]["content"]
     query = re.findall(r"^Query: (.*)$", prompt, re.MULTILINE)[0]
     relevant = QRELS[next(i for i, text in QUERIES.items() if text == query)]

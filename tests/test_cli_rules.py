@@ -1,5 +1,5 @@
 """`ragfilter rules …` on a real workspace, with a real HTTP server as the LLM. No embedding model
-is loaded: the chunks are stored with vectors made up here."""
+is loaded: the chunks are stored with made-up vectors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def workspace(made: Path, tmp_path: Path) -> Path:
-    """A copy to change."""
+    """A copy that may be changed."""
     target = tmp_path / "ws"
     shutil.copytree(made, target)
     return target
@@ -266,10 +266,10 @@ OF_OTHER = b'{"collection": "other", "id": "x", "query_must": null}'
     [
         (b"", b"", set()),
         (DRAFT_6 + b"\n", DRAFT_6 + b"\n", {"cleric-6"}),
-        # An editor took the last newline away.
+        # An editor has removed the last newline.
         (DRAFT_6, DRAFT_6 + b"\n", {"cleric-6"}),
         (DRAFT_6 + b"\n" + DRAFT_7, DRAFT_6 + b"\n" + DRAFT_7 + b"\n", {"cleric-6", "cleric-7"}),
-        # Cut off while it was written: anywhere, also within a character.
+        # Cut off during writing, at any position, including within a character.
         (DRAFT_6 + b"\n" + DRAFT_7[:-1], DRAFT_6 + b"\n", {"cleric-6"}),
         (DRAFT_6 + b"\n{", DRAFT_6 + b"\n", {"cleric-6"}),
         (DRAFT_6 + b'\n{"collection": "\xc3', DRAFT_6 + b"\n", {"cleric-6"}),
@@ -327,7 +327,7 @@ def test_another_file_is_not_written_to(
         (DRAFT_6 + b"\n" + OF_OTHER, "line 2 is a draft for the collection 'other'"),
         (DRAFT_6 + b'\n{"b":2}', "line 2 is not a draft"),
         (DRAFT_6 + b"\nask Ann about this", "line 2 is not a draft"),
-        # What may be cut off, but stands behind what is no draft, or behind nothing.
+        # A last line that may be cut off, but after a line that is not a draft, or after none.
         (DRAFT_6[:-1], "line 1 is not a draft"),
         (b"hello\n" + DRAFT_6[:-1], "line 1 is not a draft"),
         (OF_OTHER + b"\n" + DRAFT_6[:-1], "collection 'other'"),
@@ -447,7 +447,7 @@ HEEDING_INTERRUPTS = (
 def printed_until(
     number: signal.Signals, args: list[str], workspace: Path, server: Server, bare: dict[str, str]
 ) -> str:
-    """What `suggest` prints that gets the signal during its second draft."""
+    """The output of `suggest` when it gets the signal during its second draft."""
     environ = bare | {"OPENAI_BASE_URL": server.url, "OPENAI_MODEL": "tiny"}
     command = [
         sys.executable, "-c", HEEDING_INTERRUPTS, "rules", *MATRICES, "-c", "small",
@@ -474,7 +474,7 @@ def printed_until(
 
 @pytest.fixture
 def slow(serve: Serve) -> Server:
-    """Answers once, and is silent from then on."""
+    """Answers once, and never again."""
 
     def answer(handler: Handler, body: dict[str, Any]) -> None:
         if len(handler.server.asked) == 2:
@@ -706,7 +706,7 @@ def test_an_earlier_file_brings_back_what_it_held_and_nothing_else(
     assert [run.rule(i) for i in ("cleric-6", "cleric-7", "troll", "boat")] == [
         GOOD, None, OTHER, None,
     ]  # fmt: skip
-    # One step, undone at once.
+    # One step, undone in one go.
     run("undo")
     assert [run.rule(i) for i in ("cleric-7", "troll", "boat")] == ['{"contain":"x"}'] * 3
     assert run.json("import", str(out))["pruned"] == 0

@@ -1,4 +1,4 @@
-"""The documents are true of the code: its modules, commands, links and snippets exist and run."""
+"""The documents match the code: the modules, commands, links and snippets in them exist and run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def documents() -> list[Path]:
 
 
 def snippets(name: str) -> list[str]:
-    """The Python blocks of a document."""
+    """The Python blocks in a document."""
     text = (ROOT / name).read_text(encoding="utf-8")
     return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
 
@@ -44,7 +44,7 @@ def test_the_architecture_names_every_room(room: str) -> None:
 
 def test_the_architecture_names_no_file_that_is_not_there() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    # The files that the recipes add are not there: tests/test_recipes.py adds them.
+    # The files that the recipes add do not exist here: tests/test_recipes.py adds them.
     text = re.sub(r"```python\n.*?```", "", text, flags=re.DOTALL)
     files = {path.name for path in ROOT.rglob("*.py") if ".venv" not in path.parts}
     assert set(re.findall(r"\b\w+\.py\b", text)) <= files
@@ -54,7 +54,7 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 
 
 def commands() -> list[str]:
-    """Every command line of the documents' blocks, those of a CI job too, without its comment."""
+    """Every command line in the documents' blocks, including a CI job's, without its comment."""
     texts = [path.read_text(encoding="utf-8") for path in documents()]
     blocks = [b for text in texts for kind, b in FENCED.findall(text) if kind in ("", "yaml")]
     lines = [line.strip().removeprefix("- run: ") for b in blocks for line in b.splitlines()]
@@ -95,7 +95,7 @@ def test_every_promise_names_a_test_that_is_there() -> None:
         keepers = KEEPER.findall(line.rpartition(" | ")[2])
         assert keepers, line
         for name, case in keepers:
-            # A case alone is one of the file named before it.
+            # A test case without a file belongs to the file named before it.
             file = name or file
             text = (ROOT / "tests" / file).read_text(encoding="utf-8")
             assert f"def {case}(" in text if case else text, (file, case)
@@ -106,7 +106,7 @@ CITATION = re.compile(r"docs/design\.md#([\w-]+)")
 
 
 def anchors(path: Path) -> set[str]:
-    """The anchors that a document sets itself, and those that its headings get on GitHub."""
+    """The anchors that a document sets itself, and those that GitHub gives its headings."""
     text = path.read_text(encoding="utf-8")
     headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
     slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
@@ -143,7 +143,7 @@ def test_the_readmes_snippet_prints_what_it_says(capsys: pytest.CaptureFixture[s
 def test_the_labels_of_the_library_page_measure_and_tune_a_filter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Twelve queries, each of which is answered by what stands before its cliff."""
+    """Twelve queries, each answered by the chunks before its cliff."""
     (snippet,) = (each for each in snippets("docs/library.md") if "rf.measure" in each)
     monkeypatch.chdir(tmp_path)
     sizes = {f"q{n}": 1 + n % 6 for n in range(12)}
@@ -172,8 +172,7 @@ def test_the_labels_of_the_library_page_measure_and_tune_a_filter(
 def test_the_snippet_of_the_rules_page_measures_rules(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Four tables that differ in a number, one of them with a rule that its question does not
-    meet."""
+    """Four tables that differ in a number, one with a rule that its question does not meet."""
     (snippet,) = snippets("docs/rules.md")
     import ragfilter as rf
 

@@ -52,7 +52,7 @@ def test_what_is_closed_is_not_walked_through() -> None:
 def test_a_smaller_depth_is_the_beginning_of_a_larger(
     edges: list[tuple[int, int]], most: int
 ) -> None:
-    """The preview of EXPAND_1 and EXPAND_3 is cut from one walk of EXPAND_5."""
+    """The preview of EXPAND_1 and EXPAND_3 is a prefix of one walk of EXPAND_5."""
     chunks = {
         str(n): Chunk(str(n), refs=tuple(dict.fromkeys(str(b) for a, b in edges if a == n)))
         for n in range(10)

@@ -1,4 +1,4 @@
-"""Which thresholds were fitted to something else: said where they are in force and untouched."""
+"""Which thresholds were fitted to something else: reported while they are unchanged."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ AS_TUNED = {
         ("full", {}, OTHER, ""),
         ("full", BY_GAP, DEMO, ""),
         ("full", BY_GAP, OTHER, f"Gap threshold and Distance offset were fitted to {ON_DEMO}"),
-        # another model or space over the same texts
+        # another model or space for the same texts
         ("full", BY_GAP, Fit("demo", "other", "l2"),
          f"Gap threshold and Distance offset were fitted to {ON_DEMO}"),
         ("full", BY_GAP, Fit("demo", "all-MiniLM-L6-v2", "cosine"),
          f"Gap threshold and Distance offset were fitted to {ON_DEMO}"),
-        # what somebody set is theirs
+        # values that somebody has set are theirs
         ("full", {**BY_GAP, "cutoff.gap_threshold": 0.07}, OTHER,
          f"Distance offset was fitted to {ON_DEMO}"),
         ("adaptive-gap", {}, DEMO, f"Gap threshold and Distance offset were fitted to {SOURCES}"),
@@ -97,7 +97,7 @@ def pool(embedder: str, space: Space) -> Pool:
         ({}, "all-MiniLM-L6-v2", "cosine", "cutoff.gap_threshold and cutoff.distance_offset were "
          "tuned on demo with distances l2, not cosine"),
         ({}, "other", "l2", "with the embedding model all-MiniLM-L6-v2, not other"),
-        # where everything is reranked, scores are cut instead of distances
+        # if everything is reranked, scores are cut instead of distances
         ({"quality.enabled": True, "quality.mode": "always"}, "", "l2",
          "with the reranker none, not late_interaction"),
         ({"quality.enabled": True, "quality.mode": "always", "cutoff.strategy": "relative"}, "",
@@ -106,7 +106,7 @@ def pool(embedder: str, space: Space) -> Pool:
         ({"quality.enabled": True, "quality.mode": "always", "quality.reranker": "none"}, "", "l2",
          ""),
         ({"quality.enabled": True}, "", "l2", ""),
-        # what somebody set is theirs
+        # values that somebody has set are theirs
         ({"cutoff.gap_threshold": 0.13}, "other", "l2", "cutoff.distance_offset was tuned on demo"),
         ({"cutoff.gap_threshold": 0.13, "cutoff.distance_offset": 0.3}, "other", "l2", ""),
         # a share has no scale
@@ -134,7 +134,7 @@ def test_distances_that_were_tuned_on_another_scale_are_refused(
         ({"cutoff.gap_threshold": 0.13}, "v1", False),
         ({"cutoff.strategy": "otsu"}, "v1", False),
         ({"cutoff.enabled": False}, "v1", False),
-        # written by hand, with a figure that there is not
+        # written by hand, with an unknown measure
         (
             {"cutoff.tuned_on": TUNED.model_copy(update={"values": {"beauty": 1}}).to_json()},
             "v1",

@@ -92,7 +92,8 @@ def test_documents_of_every_form_are_the_same_chunks(form: str) -> None:
 
 
 def test_metadata_of_another_library_are_its_own() -> None:
-    """They may hold the parent's id, or a page that is no number; no chunk is lost by that."""
+    """It may contain the parent's id, or a page that is not a number; no chunk is lost because of
+    that."""
     docs = [
         LangChainDocument("one", {"id": "handbook.pdf", "page": "iv", "type": ["a"]}, "chunk-1"),
         LangChainDocument("", {"id": "handbook.pdf", "page": 3.5}, "chunk-2"),
@@ -219,7 +220,7 @@ def test_a_threshold_that_no_value_can_reach_is_refused() -> None:
     settings = rf.Settings().with_values({"cutoff.gap_threshold": 2.5})
     with pytest.raises(rf.RagfilterError, match="can never be reached: cosine"):
         rf.Filter(settings)(QUERY, DOCS, GAP, metric="cosine")
-    # Best + 0.4 is 0.52, and nothing lies beyond.
+    # Best + 0.4 is 0.52, and nothing is beyond it.
     assert len(rf.Filter(settings)(QUERY, DOCS, GAP, metric="l2")) == 5
 
 
@@ -420,7 +421,7 @@ def test_what_fell_says_why() -> None:
 
 
 class Reversed:
-    """A reranker that turns the order around."""
+    """A reranker that reverses the order."""
 
     name = "reversed"
 

@@ -1,4 +1,4 @@
-"""What is remembered of the judge's answers: bounded, without failures, safe in threads."""
+"""The cache of the judge's answers: limited, without failures, thread-safe."""
 
 from __future__ import annotations
 

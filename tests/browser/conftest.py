@@ -1,4 +1,4 @@
-"""A real server, a real Chromium, and the Inspect page as a reader handles it."""
+"""A real server, a real Chromium, and the Inspect page as a user operates it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ are too few for a page's first load where thirty processes share two cores."""
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    # A tab lives for seconds, and the optimising compiler takes more of them than it saves.
+    # A tab lives for seconds, and the optimising compiler takes longer than it saves.
     "--js-flags=--no-opt",
 )  # fmt: skip
 ACROSS = {"": 18, "rank": 58, "outcome": 128, "title": 278, "reason": 430}
@@ -104,31 +104,31 @@ class Tab:
     troubles: list[str] = field(default_factory=list)
 
     def go(self, params: dict[str, str] | None = None) -> Tab:
-        """Open the page as a link with these parameters would, and wait until it stands."""
+        """Open the page as a link with these parameters would, and wait until it is drawn."""
         self.page.goto(f"{self.url}/?{urlencode(params or {})}")
         nothing_yet = self.page.locator("#no-collection")
         expect(self.keyed("ask-button", "button").or_(nothing_yet)).to_be_enabled()
         return self.rest()
 
     def rest(self) -> Tab:
-        """Wait until the server has nothing more to do for this page, nor has the browser: until
-        it has drawn everything, it may miss a key or a click. A click that the server has not
-        heard of yet counts: the page would be drawn anew under the next one."""
+        """Wait until the server and the browser have nothing more to do for this page: until
+        everything is drawn, it may miss a key or a click. A click that the server has not received
+        yet also counts, because the page would be redrawn under the next one."""
         deadline = time.monotonic() + SHOWN_MS / 1000
-        # Playwright's `wait_for_function` takes a promise for true, whatever it comes to.
+        # Playwright's `wait_for_function` treats a promise as true, whatever its result.
         while not self.page.evaluate(AT_REST):
             assert time.monotonic() < deadline, "the page does not come to rest"
             self.page.wait_for_timeout(50)
         return self
 
     def keyed(self, key: str, what: str = "") -> Locator:
-        """The part of the page that our code gave this key, or `what` in it that can be seen."""
+        """The part of the page to which our code gave this key, or the visible `what` in it."""
         inside = f" {what}:visible" if what else ""
         return self.page.locator(f".st-key-{key}{inside}")
 
     def click(self, key: str) -> Tab:
         button = self.keyed(key, "button")
-        # The one of the run before may stand beside it for a moment.
+        # The one from the previous run may be next to it for a moment.
         expect(button).to_have_count(1)
         button.click()
         return self
@@ -144,7 +144,7 @@ class Tab:
         return self
 
     def edit_rule(self) -> Tab:
-        """Show the rule of the chunk that is open, and of those opened later."""
+        """Show the rule of the open chunk, and of those opened later."""
         self.rest().choose("chunk-part", "Rule")
         expect(self.rule).to_be_visible()
         return self.rest()
@@ -154,7 +154,7 @@ class Tab:
         return self
 
     def type_terms(self, *terms: str, pause_ms: int = 100) -> Tab:
-        """Type terms where the focus is, as fast as people do, and Enter after each."""
+        """Type terms into the focused element at human speed, with Enter after each."""
         for term in terms:
             self.page.keyboard.type(term, delay=pause_ms)
             self.page.keyboard.press("Enter", delay=pause_ms)
@@ -166,8 +166,8 @@ class Tab:
 
     @property
     def kept(self) -> Locator:
-        """The headline: ``4 kept of 200 retrieved``. While the page is drawn anew, that of the run
-        before may stand below it for a moment."""
+        """The headline: ``4 kept of 200 retrieved``. During a redraw, that of the previous run may
+        be below it for a moment."""
         return self.page.locator(".rf-kept").first
 
     @property
@@ -176,12 +176,12 @@ class Tab:
 
     @property
     def chunk(self) -> Locator:
-        """What the panel says of the open chunk."""
+        """The text of the panel on the open chunk."""
         return self.page.locator(".rf-chunk")
 
     @property
     def verdicts(self) -> Locator:
-        """What the rule editor or an answer has to tell."""
+        """The verdicts in the rule editor or next to an answer."""
         return self.page.locator(".rf-verdict")
 
     def expect_kept(self, n: int, of: int = 200) -> Tab:
@@ -196,18 +196,17 @@ class Tab:
         return self
 
     def gathered(self) -> str:
-        """How long the store's query took, to the tenth of a millisecond: another query would
-        hardly take the same."""
+        """How long the store's query took, to a tenth of a millisecond; another query would hardly
+        take exactly the same."""
         return self.page.locator(".rf-funnel li").first.inner_text()
 
     def points(self) -> int:
-        """How many points the curve's traces hold."""
+        """The number of points in the curve's traces."""
         return self.keyed("curve").locator("path.point").count()
 
     def click_point(self, index: int) -> list[str]:
-        """Click the curve's point with this index among those in view; returns what was told while
-        the mouse was over it, line by line."""
-        # The chart is drawn a moment after the server has nothing more to do.
+        """Click the curve's visible point with this index. Returns the lines of its tooltip."""
+        # The chart is drawn a moment after the server is done.
         seen = self.page.wait_for_function(STILL, arg=index, polling=100)
         x, y = seen.json_value()
         self.page.mouse.move(x, y)
@@ -215,38 +214,38 @@ class Tab:
         expect(hover).to_be_visible()
         told: list[str] = hover.locator("tspan.line").all_text_contents()
         self.page.mouse.click(x, y)
-        # The chart tells of a click a moment later.
+        # The chart reports a click a moment later.
         expect(self.chunk).to_be_visible()
         return told
 
     def click_row(self, row: int, column: str = "") -> str:
-        """Click a column of a row of the table (0 is the first), or the box before it; returns the
-        row's title."""
+        """Click a column of a row of the table (0 is the first), or the box in front of it. Returns
+        the row's title."""
         title = (self.cell(row, "title").text_content() or "").strip()
         self.click_canvas(ACROSS[column], row)
         return title
 
     def click_canvas(self, across: int, row: int) -> None:
-        """Click in a row of the table, so many pixels from its left edge, once it stands still: a
-        chart above it may still be on its way."""
+        """Click in a row of the table, this many pixels from its left edge, once the table no
+        longer moves: a chart above it may still be loading."""
         canvas = self.keyed("table").get_by_test_id("data-grid-canvas")
         canvas.scroll_into_view_if_needed()
         self.rest()
-        # Resolves once its box is the same in two pictures.
+        # Resolves once its box is the same in two frames.
         canvas.element_handle().wait_for_element_state("stable")
         box = canvas.bounding_box()
         assert box is not None
         assert across < box["width"]
         x, y = box["x"] + across, box["y"] + 36 + 32 * row + 16
-        # As a hand does it. Streamlit's table takes no click before it has drawn that the pointer
+        # As a hand does it. Streamlit's table accepts no click before it has drawn that the pointer
         # is in it.
         self.page.mouse.move(x, y)
         self.page.wait_for_timeout(100)
         self.page.mouse.click(x, y, delay=50)
 
     def open_question(self) -> Tab:
-        """Click on questions of the table, from the first, until one opens: a table that has only
-        now been drawn, below a chart, may miss a click."""
+        """Click on questions of the table, from the first, until one opens: a table drawn only now,
+        below a chart, may miss a click."""
         question = self.keyed("question", "input")
         for row in range(3):
             self.click_canvas(150, row)
@@ -258,7 +257,7 @@ class Tab:
 
     @property
     def selected_row(self) -> Locator:
-        """The row of the table that is selected, as a screen reader gets it."""
+        """The selected row of the table, as a screen reader gets it."""
         return self.keyed("table").locator("tr[aria-selected='true']")
 
     def cell(self, row: int, column: str) -> Locator:
@@ -266,12 +265,12 @@ class Tab:
         return self._cells(column).and_(self.page.locator(f"[data-testid$='-{row}']"))
 
     def column(self, name: str) -> list[str]:
-        """The cells of a column that are drawn now."""
+        """The cells of a column that are currently drawn."""
         expect(self._cells(name).first).to_be_attached()
         return self._cells(name).all_text_contents()
 
     def _cells(self, column: str) -> Locator:
-        # The grid is drawn on a canvas, and a little later described beside it.
+        # The grid is drawn on a canvas, and described in the DOM a little later.
         grid = self.keyed("table").locator("table[role='grid']")
         head = grid.locator("th", has_text=re.compile(rf"^{column}$"))
         return grid.locator(f"td[aria-colindex='{head.get_attribute('aria-colindex')}']")
@@ -294,7 +293,8 @@ def serve_app(
     bare_environ: dict[str, str],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ServeApp]:
-    """Starts the app's server on a copy of the demo, with these variables; returns its address."""
+    """Starts the app's server on a copy of the demo with these variables, and returns its
+    address."""
     with _servers(copy_demo, bare_environ, tmp_path_factory) as start:
         yield start
 
@@ -305,7 +305,7 @@ def _servers(
     bare_environ: dict[str, str],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ServeApp]:
-    """Every server is stopped in the end, whatever happens."""
+    """Every server is stopped at the end, whatever happens."""
     running: list[subprocess.Popen[bytes]] = []
 
     def start(**variables: str) -> str:
@@ -357,8 +357,8 @@ def app(
     bare_environ: dict[str, str],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[str]:
-    """The address of one server without an LLM, whose workspace nobody changes: a file whose tests
-    do has a fixture `app` of its own."""
+    """The address of a server without an LLM, whose workspace nobody changes. A file whose tests
+    change it has its own fixture `app`."""
     with _servers(copy_demo, bare_environ, tmp_path_factory) as start:
         yield start()
 
@@ -367,7 +367,7 @@ def app(
 def open_tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[OpenTab]:
     """Opens the page in a fresh browser session: ``open_tab({"q": …}, width=900, dark=True)``.
 
-    In the end no page may show an exception, nor have written an error to the console.
+    At the end, no page may show an exception or have written an error to the console.
     """
     tabs: list[Tab] = []
     contexts: list[BrowserContext] = []

@@ -1,5 +1,6 @@
-"""Pictures of every page and mode, to be looked at: at four widths, light and dark, in
-`build/screenshots`. No test looks for this file; name it to run it, and the width to see one alone:
+"""Screenshots of every page and mode, for visual review: at four widths, light and dark, in
+`build/screenshots`. Not collected as a test; name the file to run it, and a width to see only that
+one:
 
 `.venv/bin/python -m pytest tests/browser/screenshots.py -k 1440`
 """
@@ -47,7 +48,7 @@ def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
 @pytest.fixture(params=[(w, d) for w in HEIGHTS for d in (False, True)],
                 ids=lambda each: f"{each[0]}-{'dark' if each[1] else 'light'}")  # fmt: skip
 def begin(request: pytest.FixtureRequest, open_tab: Callable[..., Any]) -> Callable[..., Any]:
-    """Opens the page in the window and theme of this run."""
+    """Opens the page with the window and theme of this run."""
     width, dark = request.param
 
     def begin(params: dict[str, str] | None = None) -> Any:
@@ -58,7 +59,7 @@ def begin(request: pytest.FixtureRequest, open_tab: Callable[..., Any]) -> Calla
 
 @pytest.fixture
 def shoot(request: pytest.FixtureRequest) -> Shoot:
-    """Saves what the window shows, and the whole page where it is longer."""
+    """Saves what the window shows, and the whole page if it is longer."""
     folder = FOLDER / request.node.callspec.id
 
     def shoot(tab: Any, name: str) -> None:
@@ -79,7 +80,7 @@ def shoot(request: pytest.FixtureRequest) -> Shoot:
 
 
 def visit(tab: Any, page: str) -> Any:
-    """Go to a page as one that the top of the window, or the sidebar where it is narrow, names."""
+    """Go to a page by its link at the top of the window or, if that is narrow, in the sidebar."""
     before = tab.page.viewport_size
     tab.page.set_viewport_size({"width": 1440, "height": before["height"]})
     tab.page.get_by_test_id("stTopNavLink").get_by_text(page, exact=True).click()

@@ -1,4 +1,4 @@
-"""axe-core over every page in a real browser, light and dark: no critical or serious finding."""
+"""axe-core on every page in a real browser, light and dark: no critical or serious finding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GRAVE = ("critical", "serious")
 
 
 def pages(tab: Any) -> Iterator[str]:
-    """Bring every page and mode before `tab` in turn; the name of each, once it stands."""
+    """Open every page and mode in `tab` in turn, and yield the name of each once it is drawn."""
     expect(tab.chunk).to_be_visible()
     tab.edit_rule()
     yield "rule editor"

@@ -1,4 +1,4 @@
-"""Answers in a real browser: extractive, streamed from an endpoint, and where that refuses."""
+"""Answers in a real browser: extractive, streamed from an endpoint, and refused by one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OpenTab = Callable[..., Any]
 
 
 def in_two_parts(go_on: threading.Event) -> Behave:
-    """Sends a beginning, waits to be let on, and sends the rest."""
+    """Sends a beginning, waits to be released, and sends the rest."""
 
     def behave(handler: Handler, body: dict[str, Any]) -> None:
         handler.start()

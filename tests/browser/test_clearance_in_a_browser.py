@@ -1,4 +1,4 @@
-"""View as, in a real browser: what the user may not see is nowhere in what the browser is sent."""
+"""View as, in a real browser: what the user may not see is never sent to the browser."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OpenTab = Callable[..., Any]
 
 
 def leaked(text: str) -> set[str]:
-    """The secrets of which the id, a telling part of the title, or of the text stands in `text`."""
+    """The secrets whose id, or a distinctive part of whose title or text, is in `text`."""
     return {
         i
         for i, record in SECRETS.items()
@@ -36,7 +36,7 @@ def leaked(text: str) -> set[str]:
 
 
 def _part(text: Any) -> str:
-    """Its longest piece without a sign that HTML or JSON might write in another way."""
+    """The longest piece without characters that HTML or JSON might escape."""
     return max(re.split(r"['\"&\n]", str(text)), key=len).strip()
 
 
@@ -64,7 +64,7 @@ def open_listening(open_tab: OpenTab, params: dict[str, str], **given: Any) -> t
 
 
 def page_text(tab: Any) -> str:
-    """The page's HTML, and the curve's data, which stand in no element."""
+    """The page's HTML and the curve's data, which are in no element."""
     curve = tab.keyed("curve").evaluate(
         """chart => JSON.stringify([...chart.querySelectorAll(".js-plotly-plot")].map(
              plot => plot.data.map(trace => [trace.customdata, trace.text])))"""
@@ -82,7 +82,7 @@ def downloaded(tab: Any, key: str, path: Path) -> str:
 def test_as_a_user_no_secret_is_anywhere(open_tab: OpenTab, tmp_path: Path) -> None:
     tab, received = open_listening(open_tab, AS_USER)
     expect(tab.keyed("layer-clearance")).to_contain_text("Hidden chunks are left out")
-    # Third of what the user sees, whatever secrets stand before it.
+    # The third of what the user sees, whatever secrets come before it.
     told = tab.rest().click_point(0)
     assert told[1] == "monster-cave-bear"
     assert "rank 3 " in " ".join(told)
@@ -100,7 +100,7 @@ def test_as_a_user_no_secret_is_anywhere(open_tab: OpenTab, tmp_path: Path) -> N
     tab.click("save-settings")
     assert leaked(downloaded(tab, "download-settings", tmp_path / "settings.toml")) == set()
     assert leaked(tab.page.url) == set()
-    # Not merely unseen: never sent.
+    # Not just hidden, but never sent.
     assert "treasure-types" in received.text
     assert leaked(received.text) == set()
 
@@ -133,7 +133,7 @@ def test_an_operator_sees_it_with_the_reason_and_prompt_and_answer_stay_the_user
     expect(tab.cell(0, "reason")).to_have_text("clearance 1 > 0")
     expect(tab.cell(0, "outcome")).to_have_text("⊠ dropped")
     tab.rest()
-    # The same look at the same channels finds what is there.
+    # The same check of the same channels finds what is there.
     assert NEAREST in leaked(received.text)
     assert NEAREST in leaked(page_text(tab))
     panel = tab.keyed("panel")
@@ -152,7 +152,7 @@ def test_an_operator_sees_it_with_the_reason_and_prompt_and_answer_stay_the_user
     expect(tab.keyed("chunk-text")).to_contain_text("For the referee only.")
     tab.edit_rule()
     expect(tab.keyed("rule-draft", "button")).to_be_disabled()
-    # A user again, with the chunk still open.
+    # As a user again, with the chunk still open.
     tab.rest().choose("view-as", "User")
     expect(panel).to_contain_text("The user may not see this chunk. Ask someone with clearance")
     assert leaked(page_text(tab.rest())) == set()
@@ -185,5 +185,5 @@ def test_the_choice_and_the_costs_are_not_cut_off(open_tab: OpenTab) -> None:
         for layer, word in (("entities", "store query"), ("quality", "local model")):
             label = tab.keyed(f"set-{layer}-enabled", "label p")
             expect(label).to_contain_text(word)
-            # In one line, beside its switch.
+            # On one line, next to its switch.
             assert label.bounding_box()["height"] < 32

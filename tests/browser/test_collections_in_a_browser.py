@@ -1,4 +1,4 @@
-"""A newcomer's data in a real browser: a folder of Markdown in, indexed, asked."""
+"""A newcomer's data in a real browser: upload a folder of Markdown, index it, ask."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_folder_of_markdown_is_indexed_from_the_page_and_asked(
     button.click()
     expect(tab.page.get_by_text("holds 4 chunks")).to_be_visible()
     tab.page.get_by_role("button", name="Ask it").first.click()
-    # The question that was asked before is still there.
+    # The question asked before is still there.
     expect(tab.keyed("question", "input")).to_have_value("Tell me about owlbears")
     tab.keyed("question", "input").fill("How does one kill a troll for good?")
     tab.keyed("question", "input").press("Enter")
@@ -80,7 +80,7 @@ def test_a_newcomer_needs_no_manual(
 
 def walk(tab: Any, folder: Path) -> None:
     page = tab.page
-    # Nothing is there yet; the page says where to go.
+    # Nothing is there yet, and the page says where to go.
     page.get_by_role("link", name="Or add your own files").click()
     tab.keyed("upload-kind").get_by_text("Folder", exact=True).click()
     box = tab.rest().page.locator("[data-testid='stFileUploader'] input[type='file']")
@@ -102,7 +102,7 @@ def walk(tab: Any, folder: Path) -> None:
     expect(tab.kept).to_contain_text("of 9 retrieved")
     kept = int(tab.rest().kept.inner_text().split()[0])
     assert 0 < kept < 9
-    # Why one fell, and back it comes.
+    # Why one was dropped, and how to bring it back.
     tab.keyed("table-bar").get_by_text("Kept first", exact=True).click()
     tab.rest().click_row(kept)
     expect(tab.chunk).to_be_visible()
@@ -111,7 +111,7 @@ def walk(tab: Any, folder: Path) -> None:
     expect(tab.kept).not_to_contain_text(f"{kept} kept")
     more = int(tab.rest().kept.inner_text().split()[0])
     assert more > kept
-    # Before a room.
+    # In front of an audience.
     page.locator(".stMain").press("p")
     expect(page.locator("h1")).to_have_text(TROLLS)
     expect(tab.keyed("present-said")).to_contain_text(f"Of 9 passages found, {more} are needed.")

@@ -1,4 +1,4 @@
-"""Two settings side by side in a real browser, voted on, over a query set, and taken along as a
+"""Two settings side by side in a real browser, voted on, over a query set, and downloaded as a
 report that opens from disk without a network."""
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def test_two_settings_are_compared_and_taken_along(
     told = read(browser, offered.value, tmp_path / "few.html")
     expect(told.locator("h1")).to_have_text("profile unfiltered (B) against settings in force (A)")
     told.context.close()
-    # A click on the question that changed most opens it under both settings.
+    # A click on the most changed question opens it with both settings.
     expect(tab.keyed("compare-gains-chart").locator("path").first).to_be_attached()
     tab.open_question()
     expect(strip).to_contain_text("A keeps")
@@ -108,7 +108,7 @@ def test_inspect_hands_out_a_report_that_fits_and_prints(
 
 
 def read(browser: Browser, offered: Any, to: Path, *, width: int = 1100, dark: bool = False) -> Any:
-    """The downloaded report, opened from disk with the network off. It asks for nothing."""
+    """The downloaded report, opened from disk with the network off. It requests nothing."""
     offered.save_as(to)
     context = browser.new_context(
         offline=True,

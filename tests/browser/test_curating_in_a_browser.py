@@ -1,5 +1,5 @@
-"""A curator takes the demo without rules to the quality of the handwritten ones, from the page
-alone, and sees that no labelled question loses what it needs."""
+"""A curator brings the demo without rules to the quality of the handwritten ones, using only the
+page, and sees that no labelled question loses what it needs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OpenTab = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def written(copy_demo: Callable[[], Path]) -> Labelled:
-    """The demo's labelled questions under its handwritten rules."""
+    """The demo's labelled questions with its handwritten rules."""
     settings = load(profile="query-must", environ={}).settings
     queries, qrels = demo.queries(), demo.qrels()
     with open_workspace(copy_demo()) as bench:
@@ -41,7 +41,7 @@ def written(copy_demo: Callable[[], Path]) -> Labelled:
 
 @pytest.fixture
 def app(serve_app: Callable[..., str], copy_demo: Callable[[], Path]) -> str:
-    """The demo, without a single rule."""
+    """The demo without any rules."""
     place = copy_demo()
     bare = ["rules", "bulk", "--remove", "--where", "rule=any", "--yes", "-c", "demo"]
     assert main([*bare, "--data-dir", str(place)]) == 0
@@ -70,7 +70,7 @@ def test_a_demo_without_rules_is_taken_to_the_handwritten_quality(
         expect(effect.locator(".rf-lost")).to_have_count(0)
         tab.rest().click("suggest-accept")
         expect(tab.page.get_by_text("Saved: 21 rules")).to_be_visible()
-        # What was accepted has nothing more to accept.
+        # An accepted family has nothing more to accept.
         expect(accept).to_be_disabled()
     tab.rest().choose("rules-part", "Matrix")
     for width in (1440, 900):
@@ -91,7 +91,7 @@ def test_a_demo_without_rules_is_taken_to_the_handwritten_quality(
 
 
 def column(tab: Any, name: str) -> list[str]:
-    """The cells of a column of the matrix, for those who do not see the picture of it."""
+    """The cells of a matrix column, as a screen reader gets them."""
     grid = tab.rest().keyed("rules-work").locator("table[role='grid']").first
     head = grid.locator("th", has_text=re.compile(rf"^{name}$"))
     cells = grid.locator(f"td[aria-colindex='{head.get_attribute('aria-colindex')}']")

@@ -1,4 +1,4 @@
-"""What is tuned stands beside the curve; Back, Ctrl+Z and a click take a step back."""
+"""The tuned settings are next to the curve; Back, Ctrl+Z and a click undo a step."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ def test_the_engineers_desk(open_tab: Callable[..., object]) -> None:
             "cutoff.relative_offset": "0.3"}  # fmt: skip
     tab = open_tab(link, width=1440, height=900).rest().expect_kept(2)
     expect(tab.chunk).to_contain_text("Opponent Armor Class 7")
-    # The threshold, its way back and the curve are in the first screen.
+    # The threshold, its reset button and the curve are visible without scrolling.
     slider = tab.keyed("tune-cutoff-relative_offset").bounding_box()
     curve = tab.keyed("curve").bounding_box()
     assert slider["y"] + slider["height"] <= curve["y"]
     assert curve["y"] + curve["height"] <= 900
     tab.click("back-tune-cutoff-relative_offset")
     expect(tab.strip).to_contain_text("Best + 0.35")
-    # What brings the chunk back, and Ctrl+Z twice.
+    # The change that brings the chunk back, and Ctrl+Z twice.
     tab.rest().choose("chunk-part", "What if").click("whatif-0")
     tab.expect_kept(12).rest()
     tab.page.locator(".stMain").press("Control+z")
     tab.expect_kept(2).rest()
     tab.page.locator(".stMain").press("Control+z")
     expect(tab.strip).to_contain_text("Best + 0.30")
-    # Back goes to the question before, Forward to the one after it.
+    # Back goes to the previous question, Forward to the next one.
     tab.rest().keyed("example-5", "button").first.click()
     tab.expect_kept(3).rest()
     tab.page.go_back()

@@ -1,4 +1,4 @@
-"""A rule drafted by a real endpoint in a real browser: waited for, used, stopped, taken back."""
+"""A rule drafted by a real endpoint in a real browser: awaited, used, stopped, reverted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OpenTab = Callable[..., Any]
 
 
 def held(go_on: threading.Event) -> Behave:
-    """Answers with a good rule once it is let on."""
+    """Answers with a good rule once it is released."""
 
     def behave(handler: Handler, body: dict[str, Any]) -> None:
         go_on.wait(SILENT_S)
@@ -61,11 +61,11 @@ def test_a_draft_is_waited_for_while_the_page_is_used(
     go_on = threading.Event()
     endpoint.behave = held(go_on)
     endpoint.asked.clear()
-    # The click is also what ends the typing.
+    # The click also ends the typing.
     tab.write_rule(MINE).click("rule-draft")
     expect(tab.keyed("draft-note")).to_contain_text("Asking small-model for a rule …")
     expect(tab.rule).to_be_disabled()
-    # A switch, another panel and back: the draft goes on.
+    # A switch, another panel and back: drafting continues.
     tab.switch("query_must")
     tab.expect_layers("retrieved", "top_k", "context")
     tab.switch("query_must")
@@ -76,7 +76,7 @@ def test_a_draft_is_waited_for_while_the_page_is_used(
     expect(tab.keyed("draft-note")).to_contain_text("Asking small-model for a rule …")
     go_on.set()
     expect(tab.rule).to_be_enabled()
-    # The browser shows the new text a moment after it has opened the box again.
+    # The browser shows the new text a moment after it has reopened the box.
     expect(tab.rule).to_have_value(re.compile("clerics"))
     assert len(endpoint.asked) == 1
     assert json.loads(tab.rule.input_value()) == json.loads(GOOD)
@@ -88,7 +88,7 @@ def test_a_draft_is_waited_for_while_the_page_is_used(
     )
     outcome = tab.cell(1, "outcome")
     expect(outcome).to_have_text("✕ dropped")
-    # What was typed before is at hand.
+    # The text typed before can be brought back.
     tab.rest().click("rule-swap")
     expect(tab.rule).to_have_value(MINE)
     tab.rest().click("rule-swap")
@@ -134,6 +134,6 @@ def test_nothing_of_it_is_cut_off(open_tab: OpenTab, app_with_llm: str, endpoint
             box = tab.keyed(key).bounding_box()
             assert box["x"] >= panel["x"]
             assert box["x"] + box["width"] <= panel["x"] + panel["width"]
-        # All actions stand in one row.
+        # All actions are in one row.
         tops = {b.bounding_box()["y"] for b in tab.keyed("rule-actions", "button").all()}
         assert len(tops) == 1

@@ -1,4 +1,4 @@
-"""The threshold's line is dragged in the curve, and moved by keys."""
+"""The threshold's line is dragged in the curve, and moved with keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_a_line_is_dragged_in_the_curve(open_tab: Callable[..., object]) -> None
     asked = tab.gathered()
     line = tab.page.get_by_role("slider", name="Relative offset, line of the curve")
     expect(line).to_have_attribute("aria-valuetext", "0.350 keeps 2")
-    # While it is dragged, the browser alone tells what would stay.
+    # During dragging, only the browser says what would stay.
     box = line.locator("circle").bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     tab.page.mouse.move(x, y)
@@ -30,24 +30,24 @@ def test_a_line_is_dragged_in_the_curve(open_tab: Callable[..., object]) -> None
     assert kept > 2
     expect(tab.keyed("curve-box").locator(".rf-stays")).to_have_count(kept - 1)  # less the pin
     tab.expect_kept(2)
-    # Released, the server's result is the same, and the store was not asked.
+    # After release, the server's result is the same, and the store was not asked.
     tab.page.mouse.up()
     tab.expect_kept(kept)
     assert tab.gathered() == asked
     expect(tab.keyed("curve-box").locator(".rf-stays")).to_have_count(0)
     expect(tab.strip).to_contain_text(f"Best + {value:.2f}")
-    # Keys: one step each, ten a page; the focus stays.
+    # Keys: one step each, ten for a page; the focus stays.
     line.press("Home")
     tab.expect_kept(1)  # only the pin
     expect(line).to_be_focused()
     line.press("PageUp")
     line.press("ArrowUp")
     expect(line).to_have_attribute("aria-valuenow", "0.11")
-    # Once the server knows of it, it can be undone.
+    # Once the server knows about it, it can be undone.
     expect(tab.strip).to_contain_text("Best + 0.11")
     tab.rest().page.locator(".stMain").press("Control+z")
     expect(line).not_to_have_attribute("aria-valuenow", "0.11")
-    # Along the curve, keys open one chunk after the other.
+    # Along the curve, keys open one chunk after another.
     walk = tab.rest().page.get_by_role("slider", name="Chunks along the curve")
     walk.press("Home")
     expect(tab.chunk).to_contain_text("Opponent Armor Class 6")

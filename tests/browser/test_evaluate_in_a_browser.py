@@ -1,4 +1,4 @@
-"""From marks by keyboard to measured and tuned settings that the command line reads, in a real
+"""From labels by keyboard to measured and tuned settings that the command line reads, in a real
 browser."""
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def mark(tab: Any, key: str) -> None:
 
 
 def choose(tab: Any, box: str, option: str) -> None:
-    # A list closes when the page scrolls, which a click on what is out of sight makes it do.
+    # A list closes when the page scrolls, which happens on a click on something out of sight.
     tab.keyed(box).scroll_into_view_if_needed()
     tab.rest().keyed(box).get_by_role("combobox").click()
     tab.page.get_by_role("option", name=re.compile(option)).click()
@@ -118,7 +118,7 @@ def test_label_evaluate_tune_and_take_the_settings_to_the_command_line(
     (tmp_path / f"{name}.jsonl").write_text("\n".join(asked), "utf-8")
     (tmp_path / "qrels.tsv").write_text("\n".join(rows), "utf-8")
     # One after the other: Streamlit forgets to answer an uploader while a run begins, and the first
-    # file begins one.
+    # file starts one.
     for box, file, told in (
         ("set-file-0", f"{name}.jsonl", "Import questions"),
         ("set-qrels-0", "qrels.tsv", "Import questions and labels"),
@@ -154,7 +154,7 @@ def test_label_evaluate_tune_and_take_the_settings_to_the_command_line(
     suggestion = tab.keyed("suggestion")
     expect(suggestion).to_contain_text("20 questions, 5-fold cross-validation")
     expect(suggestion).to_contain_text(re.compile("Best fixed k .* to 0"))
-    # The best of all may be what the click on the map put in force.
+    # The best of all may be what the click on the map set.
     choose(tab.rest(), "tuned-strategy", "^otsu$")
     expect(suggestion).to_contain_text("cutoff.strategy = otsu")
     tab.rest().click("apply-tuning")

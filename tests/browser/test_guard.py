@@ -1,4 +1,4 @@
-"""The server as a user starts it answers under its own names only, and only its own pages."""
+"""The server as a user starts it answers only under its own names, and only to its own pages."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def served(serve_app: ServeApp, tmp_path_factory: pytest.TempPathFactory) -> str
 
 @pytest.fixture
 def ask(served: str) -> Iterator[Ask]:
-    """Asks the server over a plain connection: ``ask(path, "Host", origin)``, with its port for
-    ``{port}``."""
+    """Asks the server over a plain connection: ``ask(path, "Host", origin)``, with ``{port}``
+    replaced by its port."""
     port = urlsplit(served).port
     closing = ExitStack()
 

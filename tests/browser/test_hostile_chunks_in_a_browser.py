@@ -41,7 +41,7 @@ def served(
 
 @pytest.fixture
 def open_watched(open_tab: Callable[..., Any], served: str) -> Iterator[Callable[..., Any]]:
-    """Opens the page as `open_tab` does. In the end it has asked nobody else for anything, nor
+    """Opens the page as `open_tab` does. At the end, it must have made no request elsewhere, nor
     tried to."""
     asked: list[str] = []
     tabs: list[Any] = []

@@ -1,4 +1,4 @@
-"""The Inspect page in a real browser: ask, tune, look, share, take away."""
+"""The Inspect page in a real browser: ask, tune, look, share, export."""
 
 from __future__ import annotations
 
@@ -100,13 +100,13 @@ def test_a_click_on_a_row_opens_its_chunk(open_tab: OpenTab) -> None:
 
 
 def test_a_click_anywhere_in_a_row_opens_its_chunk(open_tab: OpenTab) -> None:
-    # The window is narrow: what is essential of a row stands in it without scrolling sideways.
+    # The window is narrow, and the essential columns are visible without scrolling sideways.
     tab = open_tab(OWLBEARS, width=900).expect_kept(4).rest()
     for row, column in ((1, "reason"), (3, "title"), (0, "outcome")):
         title = tab.click_row(row, column)
         expect(tab.chunk.locator("h3")).to_have_text(title)
         expect(tab.chunk.locator(".rf-facts")).to_contain_text(f"rank {row + 1}")
-        # The row of the open chunk is the one that is selected, however it was opened.
+        # The row of the open chunk is selected, however it was opened.
         expect(tab.selected_row).to_have_attribute("aria-rowindex", str(row + 2))
         tab.rest()
 
@@ -125,7 +125,7 @@ def test_arrow_keys_go_on_from_the_cell_that_was_clicked(open_tab: OpenTab) -> N
 def test_one_click_copies_a_link_to_what_is_looked_at(open_tab: OpenTab, secure: bool) -> None:
     tab = open_tab(OWLBEARS | {"panel": "Rounds", "filter": "owl"}).expect_kept(4).rest()
     if not secure:
-        # As on a page that is served without HTTPS.
+        # As on a page served without HTTPS.
         tab.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     tab.click("copy-link")
     said = tab.keyed("copy-link").get_by_role("status")
@@ -135,7 +135,7 @@ def test_one_click_copies_a_link_to_what_is_looked_at(open_tab: OpenTab, secure:
     box.press("Control+v")
     copied = parse_qs(urlsplit(box.input_value()).query)
     assert {"q": [OWLBEARS["q"]], "panel": ["Rounds"], "filter": ["owl"]}.items() <= copied.items()
-    # It is no longer the link of what is shown.
+    # It is no longer the link to what is shown.
     tab.choose("panel-box", "Prompt")
     expect(said).to_have_text("")
 
@@ -154,7 +154,7 @@ def test_the_kept_count_is_read_aloud_when_it_changes(open_tab: OpenTab) -> None
     tab = open_tab(OWLBEARS, busy=True).expect_kept(4).rest()
     live = tab.keyed("drag", "").locator("[aria-live='polite']")
     expect(live).to_have_text("4 kept of 200")
-    # Only what changes within an element that stays is read.
+    # Screen readers announce only changes within an element that persists.
     live.evaluate("element => { element.dataset.stays = 'yes' }")
     slider = tab.keyed("set-cutoff-max_results").get_by_role("slider")
     slider.focus()
@@ -199,7 +199,7 @@ def test_the_downloads(open_tab: OpenTab, tmp_path: Path) -> None:
     download.value.save_as(tmp_path / "chunks.csv")
     with (tmp_path / "chunks.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    # As the user, also for an operator: the nearest chunk is a secret.
+    # As the user, even for an operator: the nearest chunk is a secret.
     assert rows[0]["rank"] == "1"
     assert rows[0]["id"] == "treasure-types"
     secrets = {record["id"] for record in demo.records() if record.get("clearance")}

@@ -1,5 +1,5 @@
-"""The LLM judge in a real browser: what it costs, what it said, what references would bring, and
-what stays where its endpoint is stopped or hangs."""
+"""The LLM judge in a real browser: what it costs, what it said, what references would bring in, and
+what stays if its endpoint stops or hangs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def adsapi_app(
 
 
 def download(tab: Any, folder: Path) -> list[dict[str, str]]:
-    """The table's rows, as the CSV gives them."""
+    """The table's rows from the CSV."""
     with tab.rest().page.expect_download() as waiting:
         tab.click("download-csv")
     path = folder / "chunks.csv"
@@ -75,7 +75,7 @@ def test_the_question_of_the_source_document(
     plain = kept(download(open_tab(LINK | off, url=adsapi_app), tmp_path))
     assert len(plain) == 25
 
-    # Before: the button tells what it would cost, and no slider asks.
+    # Before: the button says what it would cost, and no slider asks.
     tab = open_tab(LINK, url=adsapi_app)
     expect(headline(tab)).to_contain_text("not asked yet")
     button = tab.keyed("need-judge", "button")
@@ -96,7 +96,7 @@ def test_the_question_of_the_source_document(
     )
     assert endpoint.asked == []
 
-    # Asked: the numbers, the verdicts, and what references brought.
+    # Afterwards: the figures, the verdicts, and what references brought in.
     tab.rest().click("need-judge")
     expect(headline(tab)).to_contain_text(re.compile(r"kept \d+ of 40 \+ \d+ brought"))
     assert len(endpoint.asked) == 1
@@ -121,7 +121,7 @@ def test_the_question_of_the_source_document(
     expect(tab.keyed("judge-prompt")).to_contain_text(f"Query: {QUERY}")
     expect(tab.keyed("judge-prompt")).to_contain_text('"decisions"')
 
-    # Another session sees the same, and asks nobody.
+    # Another session sees the same without a call.
     other = open_tab(LINK, url=adsapi_app)
     expect(headline(other)).to_contain_text("brought")
     assert len(endpoint.asked) == 1
@@ -150,7 +150,7 @@ def test_what_references_would_bring_is_seen_before_it_is_brought(
 def test_a_stopped_endpoint_falls_back_and_is_asked_again_once_it_is_back(
     open_tab: OpenTab, adsapi_app: str, endpoint: Server, tmp_path: Path
 ) -> None:
-    # Eight wanted, so that no earlier answer is remembered.
+    # With eight wanted, so that no earlier answer is cached.
     tab = open_tab(LINK | {"judge.max_chunks": "8"}, url=adsapi_app)
     expect(tab.keyed("need-judge", "button")).to_be_visible()
     tab.rest().choose("panel-box", "Judge").rest()
@@ -168,7 +168,7 @@ def test_a_stopped_endpoint_falls_back_and_is_asked_again_once_it_is_back(
     expect(tab.keyed("curve").locator("path.point").first).to_be_attached()
     expect(tab.cell(0, "outcome")).to_have_text("■ fallback")
     tab.choose("panel-box", "Answer").rest()
-    # The panel's own button, of the same key, goes a moment after this one has come.
+    # The panel's own button, with the same key, disappears a moment after this one appears.
     button = tab.keyed("needs", ".st-key-need-judge button")
     expect(button).to_contain_text("Ask the LLM again about")
 
@@ -191,7 +191,7 @@ def test_stop_leaves_an_endpoint_that_hangs(
         expect(tab.keyed("need-judge", "button")).to_be_visible()
         tab.rest().click("need-judge")
         expect(tab.keyed("waiting")).to_contain_text("Asking the LLM")
-        # A slider that is moved meanwhile waits with the page, and asks no second time.
+        # A slider moved in the meantime waits with the page, and makes no second call.
         slider = tab.keyed("set-judge-max_chunks").get_by_role("slider")
         slider.focus()
         tab.page.keyboard.press("ArrowLeft")

@@ -1,5 +1,5 @@
-"""Where the parts of the page stand: what comes and goes moves and covers nothing, and every width
-shows all that can be clicked."""
+"""The layout of the page: what appears or disappears neither moves nor covers anything, and every
+width shows all that can be clicked."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_the_button_that_opens_the_sidebar_is_whole(open_tab: OpenTab) -> None:
     opens = page.get_by_test_id("stExpandSidebarButton")
     for width in (400, 900, 1440, 1920):
         page.set_viewport_size({"width": width, "height": 900})
-        # At 400 it is closed at first.
+        # At a width of 400 it is closed at first.
         if width > 400:
             page.get_by_test_id("stSidebarHeader").hover()
             page.get_by_test_id("stSidebarCollapseButton").locator("button").click()

@@ -1,6 +1,7 @@
 """The real local LLM behind the page: it answers, judges and drafts, and the page says what it is.
 
-The model is tiny and mostly wrong: what is tested is that its words arrive and how they are told.
+The model is tiny and mostly wrong. These tests check that its words arrive and how they are
+presented.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def test_its_answer_streams_in_and_the_page_says_what_it_is(
     expect(panel).to_contain_text(f"answers by {TINY}")
     before = panel.inner_text()
     tab.click("answer")
-    # Something of the first answer stands there while the second is still to come.
+    # Part of the first answer is visible before the second has arrived.
     stream = panel.locator(".stColumn .stMarkdown p")
     expect(stream.first).to_have_text(re.compile(r"\w{2,}"), timeout=LONG_MS)
     expect(tab.keyed("stop")).to_be_visible()
@@ -62,7 +63,7 @@ def test_its_answer_streams_in_and_the_page_says_what_it_is(
     expect(tab.keyed("answer-unfiltered")).to_be_visible()
     tab.rest()
     assert len(panel.inner_text()) > len(before)
-    # Counted by the endpoint, not estimated: two figures under each answer.
+    # Counted by the endpoint, not estimated: two figures below each answer.
     counted = re.findall(r"(?<!about )\b([\d,]+) \+ (\d+) tokens?", panel.inner_text())
     assert len(counted) == 2
     assert all(int(p.replace(",", "")) > 100 and 0 < int(c) <= 60 for p, c in counted)

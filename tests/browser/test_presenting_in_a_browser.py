@@ -1,4 +1,5 @@
-"""Present mode by its keys, in a real browser: large type, what falls moves, and back again."""
+"""Present mode by its keys, in a real browser: large type, dropped passages move, and back
+again."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def test_a_result_is_shown_to_a_room_by_keys_alone(open_tab: OpenTab) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert "present=true" in page.url
 
-    # Before: all stand on the curve. Step by step they fall, each to its reason.
+    # Before: all passages are on the curve. Step by step they are dropped, each to its reason.
     scene = page.locator(".rf-scene")
     expect(scene).to_have_text("2 needed")
     keys.press("b")
@@ -84,7 +85,7 @@ def test_a_result_is_shown_to_a_room_by_keys_alone(open_tab: OpenTab) -> None:
     expect(tab.keyed("question", "input")).to_have_value(CLERIC)
     expect(page.locator(".stSidebar")).to_be_visible()
 
-    # The controls show what is in force, and what is clicked next changes none of it.
+    # The controls show the current settings, and the next click changes none of them.
     tab.rest()
     expect(tab.keyed("panel-box", "[aria-checked=true]")).to_have_count(1)
     expect(tab.keyed("set-query_must-enabled").locator("input")).to_be_checked()
@@ -97,7 +98,7 @@ def test_a_result_is_shown_to_a_room_by_keys_alone(open_tab: OpenTab) -> None:
 
 def test_the_stage_fits_every_window_and_is_printed_on_one_page(open_tab: OpenTab) -> None:
     tab = open_tab({"profile": "full", "q": CLERIC})
-    # Its button and key are there before the rest of the page.
+    # Its button and key work before the rest of the page is drawn.
     expect(tab.keyed("answer-unfiltered")).to_be_visible()
     tab.rest().click("present-button")
     expect(tab.page.locator(".rf-question")).to_be_visible()

@@ -1,4 +1,4 @@
-"""Editing a chunk's rule in a real browser: refused, previewed, saved, taken back, in conflict."""
+"""Editing a chunk's rule in a real browser: rejected, previewed, saved, undone, in conflict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.model]
 
 CLERIC = "What does a 7th level cleric need to roll to hit an opponent with armor class 6?"
 LINK = {"q": CLERIC, "profile": "query-must"}
-# No labelled question would lose by it, so that nothing is asked once more.
+# No labelled question would lose anything, so no confirmation is needed.
 OPEN = '{"contain": "cleric need"}'
 SHUT = '{"contain": "wizard"}'
 OpenTab = Callable[..., Any]
@@ -59,7 +59,7 @@ def test_a_rule_is_refused_previewed_saved_and_taken_back(open_tab: OpenTab) -> 
 
     tab.click("rule-save")
     expect(outcome).to_have_text("● kept")
-    # Seen without scrolling, as the buttons are.
+    # Visible without scrolling, like the buttons.
     said = tab.keyed("rule-foot").locator(".rf-good")
     expect(said).to_have_text("Saved.")
     expect(said).to_be_in_viewport(ratio=1)
@@ -111,7 +111,7 @@ def test_a_rule_is_checked_while_it_is_typed(open_tab: OpenTab) -> None:
         keys.press("Backspace")
     keys.type('"cleric"}')
     expect(tab.verdicts).to_contain_text("rule holds: cleric")
-    # What comes back while one types takes nothing back.
+    # A response during typing does not revert what was typed.
     keys.press("Backspace")
     keys.type(',\n"contain_one_of": [["cleric"], [7]]}', delay=60)
     expect(tab.verdicts).to_contain_text("contain_one_of[1][0]")
@@ -127,7 +127,7 @@ def test_json_is_coloured_as_it_is_typed_and_typing_stays_as_it_was(open_tab: Op
     before = tab.rule.input_value()
     painted, keys = tab.keyed("rule-editor").locator(".rf-painted"), tab.page.keyboard
     expect(painted.locator(".rf-json-key")).to_have_text(['"contain_one_of"'])
-    # Letter on letter, where one scrolls too.
+    # Letter exactly on letter, also after scrolling.
     tab.rule.press("Control+End")
     same = """area => {
       const copy = area.nextElementSibling, names = ["scrollTop", "scrollHeight", "clientWidth"]
@@ -150,7 +150,7 @@ def test_json_is_coloured_as_it_is_typed_and_typing_stays_as_it_was(open_tab: Op
     keys.press("Control+z")
     expect(tab.rule).to_have_value(before)
     expect(painted).to_have_text(before)
-    # What the server puts there is painted too.
+    # Text set by the server is highlighted too.
     tab.rest().click("chunk-next").rest()
     expect(tab.rule).to_have_value(re.compile("armor class -7"))
     expect(painted).to_have_text(tab.rule.input_value())
@@ -166,7 +166,7 @@ def test_the_text_is_read_while_the_rule_is_written(open_tab: OpenTab) -> None:
         tab.page.set_viewport_size({"width": width, "height": 1000})
         tab.rest()
         tab.keyed("panel").evaluate("panel => panel.scrollIntoView({block: 'center'})")
-        # Both are seen at once, and so is what saves the rule.
+        # Both are visible at once, and so is the Save button.
         for part in (text, tab.rule, tab.keyed("rule-save", "button")):
             expect(part).to_be_in_viewport(ratio=0.5)
         here, there = text.bounding_box(), tab.rule.bounding_box()
@@ -180,7 +180,7 @@ def test_typing_and_saving_at_once_loses_nothing(open_tab: OpenTab) -> None:
     tab = open_tab(LINK).expect_kept(15).rest()
     open_row(tab, 2, r"Armor Class -7\s*$")
     before = tab.rule.input_value()
-    # The click on Save is also what ends the typing.
+    # The click on Save also ends the typing.
     tab.write_rule(OPEN).click("rule-save")
     expect(tab.cell(2, "outcome")).to_have_text("● kept")
     expect(tab.rule).to_have_value(re.compile(r'^\s*\{\s*"contain": "cleric need"\s*\}\s*$'))
@@ -199,7 +199,7 @@ def test_what_was_typed_survives_a_reload_and_overwrites_nothing(open_tab: OpenT
     second.write_rule(OPEN).click("rule-save")
     expect(second.cell(1, "outcome")).to_have_text("● kept")
 
-    # Nobody else is shown it, and it is known which rule it was written against.
+    # Nobody else sees it, and the rule it started from is known.
     expect(second.page.get_by_text(earlier)).to_have_count(0)
     first.go(LINK).rest().click_row(1)
     first.edit_rule()
@@ -256,7 +256,7 @@ def test_what_another_saves_while_one_types_is_not_overwritten(open_tab: OpenTab
     expect(first.cell(3, "outcome")).to_have_text("● kept")
 
     keys.type(SHUT[-5:])
-    # The tab knows of the other's rule now, and takes nothing back from who types.
+    # The tab knows about the other rule now, and does not revert what somebody types.
     expect(second.cell(3, "outcome")).to_have_text("● kept")
     expect(second.rule).to_have_value(SHUT)
     expect(second.rule).to_be_focused()

@@ -42,14 +42,15 @@ def test_twenty_rules_in_a_row_take_three_actions_each_and_one_is_undone(
     listed = tab.page.get_by_text(re.compile(r"of 592 chunks, page"))
     expect(listed).not_to_contain_text("592 of 592")
     tab.rest().click("rules-next")
-    # The labelled questions are gathered once, behind this.
+    # The labelled questions are gathered once, in the background.
     expect(tab.keyed("rules-panel")).to_contain_text("1 of ")
     titles, saved = [], tab.keyed("rules-panel").locator(".rf-good")
     tab.page.evaluate(COUNT)
     for number in range(1, total + 1):
         expect(tab.keyed("rules-panel")).to_contain_text(f"{number} of ")
         titles.append(tab.chunk.locator("h3").inner_text())
-        # No question holds these words, so no rule loses a labelled chunk, which would ask.
+        # No question has these words, so no rule loses a labelled chunk, which would require a
+        # confirmation.
         tab.rule.fill(f'{{"contain_none_of": ["word {number}"]}}')
         tab.click("rule-save")
         expect(saved).to_be_visible()
@@ -101,7 +102,7 @@ def test_terms_typed_on_stay_in_their_group_of_the_form(open_tab: OpenTab) -> No
     assert groups(tab) == [["cleric", "druid", "monk"]]
     expect(first).to_be_focused()
     expect(second).to_have_value("")
-    # On the way there are buttons: one that clears the field, and the help.
+    # Buttons are in between: one that clears the field, and the help.
     for _ in range(4):
         if not second.evaluate("field => field === document.activeElement"):
             tab.page.keyboard.press("Tab")
@@ -113,7 +114,7 @@ def test_terms_typed_on_stay_in_their_group_of_the_form(open_tab: OpenTab) -> No
     for _ in range(3):
         tab.page.keyboard.press("Backspace")
         tab.rest()
-    # The field that was emptied stays where it is, for what is typed next.
+    # The emptied field stays where it is, for the next term.
     assert groups(tab) == [["ac 6", "armor class 6"]]
     tab.type_terms("ranger").rest()
     assert groups(tab) == [["ranger"], ["ac 6", "armor class 6"]]
@@ -142,7 +143,7 @@ def test_what_another_saves_while_one_types_is_not_overwritten(open_tab: OpenTab
     expect(first.keyed("rules-panel").locator(".rf-good")).to_be_visible()
 
     second.rest().page.keyboard.type(mine[-4:])
-    # The form follows while one types.
+    # The form follows the typing.
     expect(second.keyed("rule-form").locator("[data-tag]:visible")).to_have_text(["mine"])
     expect(second.rule).to_have_value(mine)
     expect(second.rule).to_be_focused()

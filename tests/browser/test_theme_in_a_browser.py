@@ -1,4 +1,4 @@
-"""A switch of the theme in the menu, in a real browser: what the server coloured follows."""
+"""Switching the theme in the menu, in a real browser: what the server coloured follows."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_curve_follows_the_theme_with_one_run_a_switch(open_tab: Callable[..
     tab.rest()
     assert len(sent) == 2
 
-    # What watches the theme takes no room.
+    # The component that watches the theme takes no space.
     page.add_style_tag(content=".st-key-theme { display: none }")
     expect(page.locator(".st-key-theme")).to_be_hidden()
     assert tab.keyed("ask-row").bounding_box() == top

@@ -1,4 +1,4 @@
-"""A real LLM for the tests of this folder, where the optional extra is installed."""
+"""A real LLM for the tests in this folder, if the optional extra is installed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A real LLM end to end: SmolLM2-135M behind llama.cpp's OpenAI protocol.
 
-The model is tiny and mostly wrong. What is tested is the protocol and what we make of whatever it
-says, never its wisdom.
+The model is tiny and mostly wrong. These tests check the protocol and how we handle whatever it
+says, not the quality of its answers.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ HITS = tuple(
 
 
 class NoEmbedder:
-    """A chat model answers: nothing may be embedded."""
+    """A chat model answers, so nothing may be embedded."""
 
     name = "none"
 
